@@ -1,0 +1,63 @@
+/** What a caller may bring along with an operation on the tree: conditions, lock tokens, attributes. */
+import type { Entry } from './driver.js'
+import type { GatewayError } from './errors.js'
+import type { Path } from './path.js'
+
+export interface Ask {
+  readonly signal?: AbortSignal | undefined
+  /** Answer to a folder rule that asks for one. */
+  readonly password?: string | undefined
+}
+
+/** One condition of an `If` header: a lock token or an entity tag (with its quotes), maybe negated. */
+export interface IfCondition {
+  readonly not: boolean
+  readonly kind: 'token' | 'etag'
+  readonly value: string
+}
+/** One parenthesised list: every condition must hold. */
+export type IfList = readonly IfCondition[]
+/** Lists about one resource, of which one must hold. Without a path: the resource of the request. */
+export interface IfResource {
+  readonly path?: Path | undefined
+  readonly lists: readonly IfList[]
+}
+
+/** RFC 9110 and RFC 4918 §10.4 conditions, parsed by the door and judged here. */
+export interface Conditions {
+  /** One of these must hold. */
+  readonly if?: readonly IfResource[] | undefined
+  /** Entity tags with their quotes, or `*`: some current state. */
+  readonly ifMatch?: '*' | readonly string[] | undefined
+  readonly ifNoneMatch?: '*' | readonly string[] | undefined
+  readonly ifUnmodifiedSince?: Date | undefined
+}
+
+export interface Change extends Ask, Conditions {
+  /** `exists` if the name is taken. */
+  readonly createOnly?: boolean | undefined
+  /** Lock tokens that the caller presents. */
+  readonly lockTokens?: readonly string[] | undefined
+  readonly modified?: Date | undefined
+  readonly mode?: number | undefined
+}
+
+/** What a change of one name answers: what stands there now, and whether nothing did before. */
+export interface Changed {
+  readonly entry: Entry
+  readonly created: boolean
+}
+
+/** What went wrong with one member of a tree that was removed, copied or moved. */
+export interface Failure {
+  readonly path: Path
+  readonly error: GatewayError
+}
+
+/**
+ * The strong entity tag of a file or folder, with its quotes: made from the revision where the backend
+ * has one, else from size and time to the millisecond.
+ */
+export function etagOf(entry: Entry): string {
+  return `"${entry.revision ?? `${entry.modified.getTime().toString(16)}-${entry.size.toString(16)}`}"`
+}

@@ -1,0 +1,280 @@
+/**
+ * The contract between the core and a backend, all of it in this file. `test/conformance/driver.ts` is
+ * the same contract in executable form; `docs/drivers.md` tells how to write a driver.
+ *
+ * Paths arrive clean and absolute; `/` is the root of the driver. Every method rejects with a
+ * GatewayError and nothing else, with the original error as `cause`. A method that is absent and one
+ * that rejects with `unsupported` before it did anything mean the same: the core takes the slower way.
+ */
+import type { Readable } from 'node:stream'
+import type { Path } from './path.js'
+
+export type EntryKind = 'file' | 'folder' | 'link'
+export type HashName = 'md5' | 'sha1' | 'sha256'
+/** Lower-case hexadecimal digests of the whole content. */
+export type Hashes = Readonly<Partial<Record<HashName, string>>>
+
+/** What a listing tells of one file. Plain data: never wrapped, never changed in place. */
+export interface Entry {
+  readonly name: string
+  /** 'link' is a link that leads nowhere, or one asked for itself; else the kind of its target. */
+  readonly kind: EntryKind
+  /** It is a link shown as its target: no walk of a tree ever enters it. */
+  readonly isLink?: boolean
+  /** Bytes; 0 for a folder. */
+  readonly size: number
+  readonly modified: Date
+  /** Differs whenever the content does. The ETag is made from it. */
+  readonly revision?: string
+  /** Permission bits, as in `chmod`. */
+  readonly mode?: number
+  /** Only those that the backend gives for free. */
+  readonly hashes?: Hashes
+  readonly created?: Date
+  readonly thumb?: string
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface WriteOptions extends CallOptions {
+  readonly modified?: Date | undefined
+  readonly mode?: number | undefined
+  /** Rejects with `exists` if the name is taken; atomic where the backend can. */
+  readonly createOnly?: boolean | undefined
+  /**
+   * Called once, when every byte has arrived and before the staged file takes its name (a backend
+   * that does not stage: before the last byte goes out). A rejection leaves the old file.
+   */
+  readonly beforePublish?: (() => Promise<void>) | undefined
+}
+
+/** Without a length: to the end. A length of 0 is zero bytes. */
+export interface ByteRange {
+  readonly offset: number
+  readonly length?: number | undefined
+}
+
+/** Bytes that can be read. A stored file is one; so is an upload in flight. */
+export interface Source {
+  /** Absent: not known yet. */
+  readonly size?: number | undefined
+  readonly modified?: Date | undefined
+  readonly hashes?: Hashes | undefined
+  /** false: `read` may be called once, without a range. */
+  readonly rereadable: boolean
+  read(range?: ByteRange, options?: CallOptions): Promise<Readable>
+}
+
+export interface Driver {
+  /** Of this mount, over those of its type. */
+  readonly traits?: Partial<Traits>
+
+  // What every driver has.
+  /** `not_found` where nothing is there. `link`: of the link itself. */
+  stat(path: Path, options?: CallOptions & { readonly link?: boolean | undefined }): Promise<Entry>
+  /** Pages in any order. `not_found` and `not_dir` before the first page. */
+  list(path: Path, options?: CallOptions): AsyncIterable<readonly Entry[]>
+  /**
+   * Settles when the bytes are sure to come: `not_found` and `is_dir` are rejections, never an `error`
+   * event of the stream. A range that starts at or after the end gives an empty stream.
+   */
+  read(path: Path, range?: ByteRange, options?: CallOptions): Promise<Readable>
+
+  // What a writable driver has, all three together.
+  /**
+   * Replaces the file, all or nothing: the old one or the new one, never half of either, also when it
+   * is aborted. `is_dir` over a folder, `parent_missing` without one. A source that ends before its
+   * announced size, or goes on after it, is `invalid`. Resolves when the data is stored.
+   */
+  write?(path: Path, source: Source, options?: WriteOptions): Promise<Entry>
+  /** `exists` if anything is there, `parent_missing` without a parent. */
+  mkdir?(path: Path, options?: CallOptions): Promise<void>
+  /** A file, a link (never its target), or an empty folder; `not_empty` else. */
+  remove?(path: Path, options?: CallOptions): Promise<void>
+
+  // Quicker ways to do what the core can do with the above.
+  /** A file or a whole tree in one step. Replaces a file; over a folder `is_dir`. */
+  move?(from: Path, to: Path, options?: CallOptions): Promise<void>
+  /** One file. Replaces a file; over a folder `is_dir`. */
+  copy?(from: Path, to: Path, options?: WriteOptions): Promise<void>
+  removeTree?(path: Path, options?: CallOptions): Promise<void>
+
+  // Only where the backend has them.
+  /**
+   * A handle for access at any position. 'update' changes the file in place and never creates it;
+   * 'replace' is a new or truncated file written aside, at any position, until `commit`.
+   */
+  open?(path: Path, mode: OpenMode, options?: WriteOptions): Promise<OpenFile>
+  upload?(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload>
+  setAttributes?(path: Path, to: Attributes, options?: CallOptions): Promise<void>
+  readLink?(path: Path, options?: CallOptions): Promise<string>
+  symlink?(path: Path, target: string, options?: CallOptions): Promise<void>
+  hardLink?(from: Path, to: Path, options?: CallOptions): Promise<void>
+  /** Of a folder: differs when a name came or went. A kept listing holds only while it stands. */
+  revision?(path: Path, options?: CallOptions): Promise<string>
+  /** A direct address, and until when it is good. */
+  link?(path: Path, options?: CallOptions): Promise<Link>
+  usage?(options?: CallOptions): Promise<Usage>
+  close?(): Promise<void>
+}
+
+export type OpenMode = 'read' | 'update' | 'replace'
+
+export interface Attributes {
+  readonly modified?: Date | undefined
+  readonly mode?: number | undefined
+}
+
+/** Access at any position: what disks, memory, SMB and SFTP have, and object stores have not. */
+export interface OpenFile {
+  /** As it was when it was opened. */
+  readonly entry: Entry
+  /**
+   * Fills `into` from `position`; resolves to the bytes read, fewer than asked only at the end. The caller
+   * owns the buffer again once the promise settled.
+   */
+  read(into: Buffer, position: number): Promise<number>
+  write?(from: readonly Buffer[], position: number): Promise<void>
+  truncate?(size: number): Promise<void>
+  /** On the medium, not only in a cache. */
+  sync?(): Promise<void>
+  /** 'replace', and a spooled 'update': takes its name now. Nothing was changed before. */
+  commit?(attributes?: Attributes): Promise<Entry>
+  /** Without that commit: nothing happened. */
+  close(): Promise<void>
+}
+
+/** An upload that outlives the process. `resume` is the token of an earlier one. */
+export interface UploadPlan {
+  readonly size: number
+  readonly resume?: string | undefined
+}
+
+export interface Upload {
+  readonly token: string
+  /** Bytes that the backend surely holds. */
+  readonly confirmed: number
+  /** On from `confirmed`. */
+  write(from: Readable): Promise<void>
+  commit(): Promise<Entry>
+  abort(): Promise<void>
+}
+
+export interface Link {
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly until?: Date
+}
+
+/** In bytes. */
+export interface Usage {
+  readonly total: number
+  readonly used: number
+  readonly free: number
+}
+
+/** Facts that no method can tell. Each has a default, see `defaultTraits`. */
+export interface Traits {
+  /** What `write` needs of its source; Storage spools to meet it. */
+  readonly writeNeeds: 'stream' | 'size' | 'reread'
+  /** false: Storage reads from the start and skips. */
+  readonly ranges: boolean
+  readonly caseSensitive: boolean
+  readonly emptyFolders: boolean
+  /** Milliseconds to which a modification time is kept; Infinity: not kept. */
+  readonly timeStep: number
+  /** Calls that Storage may have in flight. */
+  readonly parallel: number
+}
+
+export const defaultTraits: Traits = {
+  writeNeeds: 'stream',
+  ranges: true,
+  caseSensitive: true,
+  emptyFolders: true,
+  timeStep: 1,
+  parallel: 64,
+}
+
+/** One configurable value of a driver: the row of the admin form, the check, and the type at once. */
+export interface Field {
+  readonly type: 'string' | 'text' | 'number' | 'float' | 'bool' | 'select'
+  readonly default?: string | number | boolean
+  readonly required?: boolean
+  /** Allowed values of a `select`. */
+  readonly options?: readonly string[]
+  readonly help?: string
+  /** Never shown in a log. */
+  readonly secret?: boolean
+}
+export type Fields = Readonly<Record<string, Field>>
+
+type ValueOf<F extends Field> = F['type'] extends 'number' | 'float'
+  ? number
+  : F['type'] extends 'bool'
+    ? boolean
+    : string
+/** The options a driver is opened with: every field present, defaults filled in. */
+export type OptionsOf<F extends Fields> = { readonly [K in keyof F]: ValueOf<F[K]> }
+
+/** What the HTTP API tells of a driver beside its fields. Wire only: the core never reads it. */
+export interface DriverConfig {
+  readonly local_sort?: boolean
+  readonly only_proxy?: boolean
+  readonly no_cache?: boolean
+  readonly no_upload?: boolean
+  readonly need_ms?: boolean
+  readonly default_root?: string
+  readonly alert?: string
+  readonly only_indices?: boolean
+  readonly prefer_proxy?: boolean
+}
+
+export interface DriverType<F extends Fields = Fields> {
+  /** As the admin sees it: 'Local'. */
+  readonly name: string
+  readonly fields: F
+  readonly config?: DriverConfig
+  readonly traits?: Partial<Traits>
+  /** Imports the implementation only now. Rejects where the backend cannot be used. */
+  open(options: OptionsOf<F>, env: DriverEnv): Promise<Driver>
+}
+
+/** All that a driver may lean on. */
+export interface DriverEnv {
+  readonly log: DriverLog
+  /** Ends with the mount. */
+  readonly signal: AbortSignal
+  /** Names what this running process stages; leavings of other instances may be swept. */
+  readonly instance: string
+  /** Stores changed options, such as a refreshed token. */
+  save(options: Readonly<Record<string, unknown>>): Promise<void>
+  /** A small store of its own. */
+  readonly state: DriverState
+  /** Tokens of uploads that the journal still holds: whatever else is staged is swept. */
+  uploads(): Promise<readonly string[]>
+  /**
+   * A lazy view of another path of the tree, for drivers that stand on others: it is resolved at each
+   * call, and writes pass the locks, properties and events of the target path too.
+   */
+  tree(path: Path): Driver
+}
+
+export interface DriverState {
+  get(key: string): Promise<string | undefined>
+  set(key: string, value: string | undefined): Promise<void>
+}
+
+export interface DriverLog {
+  debug(details: object, message: string): void
+  info(details: object, message: string): void
+  warn(details: object, message: string): void
+  error(details: object, message: string): void
+}
+
+/** A driver type of any fields, for tables of them. */
+export interface AnyDriverType extends Omit<DriverType, 'open'> {
+  open(options: never, env: DriverEnv): Promise<Driver>
+}

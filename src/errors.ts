@@ -1,0 +1,122 @@
+/**
+ * The one error of Tidegate. Drivers and the core throw nothing else on purpose; each door has one
+ * total table from `ErrorCode` to its own statuses, so a new code does not compile until every
+ * door has an answer for it.
+ */
+export const errorCodes = [
+  'not_found', // nothing has this name
+  'parent_missing', // the folder that should hold it does not exist
+  'exists', // something has this name already
+  'not_dir', // a folder is needed, something else is there
+  'is_dir', // a file is needed, a folder is there
+  'not_empty', // the folder still holds entries
+  'denied', // the principal may not
+  'hidden', // a folder rule hides it from the principal
+  'password_required', // a folder rule asks for a password that was not given, or was wrong
+  'unauthenticated', // no valid credentials, or their authority has ended
+  'throttled', // too many tries; see retryAfter
+  'invalid', // the request itself is malformed
+  'precondition_failed', // If, If-Match and their like do not hold
+  'unsupported', // this storage cannot do that at all
+  'locked', // a lock covers it whose token was not presented
+  'range', // the asked range lies outside of the file
+  'too_large', // larger than a limit allows
+  'no_space', // the storage, or the account's quota, is full
+  'busy', // somebody else is changing it; worth another try
+  'unavailable', // the storage does not answer
+  'timeout', // it took too long
+  'aborted', // the caller gave up
+  'internal', // unforeseen: logged whole, told as little as possible
+] as const
+
+export type ErrorCode = (typeof errorCodes)[number]
+
+/** What each code says where nobody gave better words. */
+const sentences: Readonly<Record<ErrorCode, string>> = {
+  not_found: 'not found',
+  parent_missing: 'the parent folder does not exist',
+  exists: 'already exists',
+  not_dir: 'not a folder',
+  is_dir: 'is a folder',
+  not_empty: 'not empty',
+  denied: 'permission denied',
+  hidden: 'permission denied',
+  password_required: 'the folder password is missing or wrong',
+  unauthenticated: 'sign in first',
+  throttled: 'too many tries',
+  invalid: 'invalid request',
+  precondition_failed: 'a precondition does not hold',
+  unsupported: 'not supported here',
+  locked: 'locked',
+  range: 'range not satisfiable',
+  too_large: 'too large',
+  no_space: 'no space left',
+  busy: 'busy, try again',
+  unavailable: 'the storage does not answer',
+  timeout: 'timed out',
+  aborted: 'aborted',
+  internal: 'internal error',
+}
+
+export interface GatewayErrorOptions {
+  /** The path the operation was asked for, in the caller's own spelling. */
+  readonly path?: string | undefined
+  /** The operation, in one word: `move`, `list`, `sign in`. */
+  readonly op?: string | undefined
+  /** Why not, in words that a user may read: no host paths, no secrets. */
+  readonly reason?: string | undefined
+  /** Seconds after which another try is worth it. */
+  readonly retryAfter?: number | undefined
+  readonly cause?: unknown
+}
+
+export class GatewayError extends Error {
+  readonly code: ErrorCode
+  readonly path: string | undefined
+  readonly op: string | undefined
+  readonly reason: string
+  readonly retryAfter: number | undefined
+
+  constructor(code: ErrorCode, options: GatewayErrorOptions = {}) {
+    const reason = options.reason ?? sentences[code]
+    super([options.op, options.path, reason].filter((part) => part !== undefined).join(': '))
+    if (options.cause !== undefined) this.cause = options.cause
+    this.name = 'GatewayError'
+    this.code = code
+    this.path = options.path
+    this.op = options.op
+    this.reason = reason
+    this.retryAfter = options.retryAfter
+  }
+
+  /** The same error as it looks from one level further out: what was asked, and of what. */
+  at(op: string, path: string): GatewayError {
+    return new GatewayError(this.code, {
+      op,
+      path,
+      reason: this.reason,
+      retryAfter: this.retryAfter,
+      cause: this.cause ?? this,
+    })
+  }
+}
+
+/** Whether `error` is a GatewayError, and where codes are given, one of those. */
+export function isGatewayError(error: unknown, ...codes: readonly ErrorCode[]): error is GatewayError {
+  return error instanceof GatewayError && (codes.length === 0 || codes.includes(error.code))
+}
+
+/**
+ * Any thrown value as a GatewayError: itself where it is one, `aborted` for the rejection of an
+ * aborted signal, `internal` with the original as `cause` for everything else.
+ */
+export function toGatewayError(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  if (
+    error instanceof Error &&
+    (error.name === 'AbortError' || (error as NodeJS.ErrnoException).code === 'ABORT_ERR')
+  ) {
+    return new GatewayError('aborted', { cause: error })
+  }
+  return new GatewayError('internal', { cause: error })
+}

@@ -1,0 +1,141 @@
+/**
+ * The only place that cleans, joins and splits a path of the tree.
+ *
+ * A `Path` is absolute, `/`-separated, without `.`, `..`, empty segments or a trailing slash; `/` is
+ * the root. The brand makes the compiler refuse a text that did not come through here.
+ */
+import { GatewayError } from './errors.js'
+
+declare const clean: unique symbol
+export type Path = string & { readonly [clean]: true }
+
+export const root = '/' as Path
+
+/** Longest path that is accepted, in bytes: Linux's PATH_MAX. */
+export const pathLimit = 4096
+
+// eslint-disable-next-line no-control-regex -- refusing control characters is the point
+const controlCharacters = /[\u0000-\u001f\u007f]/
+
+/**
+ * A path from a user's text: `\` counts as `/`, a missing leading slash is added, empty and `.`
+ * segments are dropped. Rejects with `invalid` where a segment is `..` or holds a NUL, or where
+ * the text is longer than `pathLimit`.
+ */
+export function cleanPath(text: string): Path {
+  if (text.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })
+  if (Buffer.byteLength(text) > pathLimit) throw new GatewayError('invalid', { reason: 'the path is too long' })
+  const segments: string[] = []
+  for (const segment of text.replaceAll('\\', '/').split('/')) {
+    if (segment === '' || segment === '.') continue
+    if (segment === '..') throw new RelativePathError()
+    segments.push(segment)
+  }
+  return `/${segments.join('/')}` as Path
+}
+
+/** A path that tries to climb by `..`; the HTTP door has a status of its own for it. */
+export class RelativePathError extends GatewayError {
+  constructor() {
+    super('invalid', { reason: 'using relative path is not allowed' })
+  }
+}
+
+/**
+ * A path as SFTP clients send it: relative to `from`, with `.` and `..` resolved; `..` at the root
+ * stays at the root. A `\` is no separator here. Rejects with `invalid` on a NUL or an over-long text.
+ */
+export function resolvePath(from: Path, text: string): Path {
+  if (text.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })
+  if (Buffer.byteLength(text) > pathLimit) throw new GatewayError('invalid', { reason: 'the path is too long' })
+  const segments = text.startsWith('/') ? [] : segmentsOf(from)
+  for (const segment of text.split('/')) {
+    if (segment === '' || segment === '.') continue
+    if (segment === '..') segments.pop()
+    else segments.push(segment)
+  }
+  return `/${segments.join('/')}` as Path
+}
+
+/** A constant of the program as a path. Rejects with `invalid` unless it is clean already. */
+export function asPath(text: string): Path {
+  if (cleanPath(text) !== text) throw new GatewayError('invalid', { reason: `not a clean path: ${text}` })
+  return text as Path
+}
+
+/**
+ * Checks the name of something new, wherever it comes from: a field, a header, the result of a
+ * pattern. Rejects with `invalid` where it is empty, `.` or `..`, holds `/`, `\`, NUL or another
+ * control character, is not well-formed Unicode, or is longer than 255 bytes.
+ */
+export function checkName(name: string): string {
+  if (name === '' || name === '.' || name === '..' || name.includes('/') || name.includes('\\')) {
+    throw new RelativePathError()
+  }
+  if (controlCharacters.test(name)) {
+    throw new GatewayError('invalid', { reason: 'a name cannot hold control characters' })
+  }
+  if (!name.isWellFormed()) throw new GatewayError('invalid', { reason: 'a name must be valid Unicode' })
+  if (Buffer.byteLength(name) > 255) throw new GatewayError('invalid', { reason: 'the name is too long' })
+  return name
+}
+
+/** Whether a name that a backend reports can be shown and asked for again (product decision: others are left out). */
+export function isListableName(name: string): boolean {
+  return (
+    name !== '' &&
+    name !== '.' &&
+    name !== '..' &&
+    !name.includes('/') &&
+    !name.includes('\0') &&
+    !name.includes('\\') &&
+    !name.includes('\ufffd') &&
+    name.isWellFormed()
+  )
+}
+
+/** The child of `parent` with this one name. The name must be a single segment. */
+export function childOf(parent: Path, name: string): Path {
+  return (parent === '/' ? `/${name}` : `${parent}/${name}`) as Path
+}
+
+/** `below` (a path in its own right) put under `base`: `/a` and `/b/c` give `/a/b/c`. */
+export function under(base: Path, below: Path): Path {
+  if (base === '/') return below
+  return (below === '/' ? base : base + below) as Path
+}
+
+/** The path of `path` as seen from `base`, `/` for `base` itself; undefined where it lies outside. */
+export function within(base: Path, path: Path): Path | undefined {
+  if (base === '/') return path
+  if (path === base) return root
+  return path.startsWith(base) && path[base.length] === '/' ? (path.slice(base.length) as Path) : undefined
+}
+
+/** Whether `path` is `ancestor` or lies below it. */
+export function isWithin(ancestor: Path, path: Path): boolean {
+  return within(ancestor, path) !== undefined
+}
+
+/** The last segment; empty for the root. */
+export function nameOf(path: Path): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+/** The folder that holds it; the root holds itself. */
+export function parentOf(path: Path): Path {
+  const slash = path.lastIndexOf('/')
+  return (slash <= 0 ? '/' : path.slice(0, slash)) as Path
+}
+
+export function segmentsOf(path: Path): string[] {
+  return path === '/' ? [] : path.slice(1).split('/')
+}
+
+/** `path`, its parent, and so on up to and with the root. */
+export function* upwardFrom(path: Path): Generator<Path> {
+  for (let at = path; ; at = parentOf(at)) {
+    yield at
+    if (at === '/') return
+  }
+}

@@ -1,0 +1,181 @@
+/** The rows of the database as the core sees them: names and types of TypeScript, not of SQL. */
+import type { Lock } from '../locks.js'
+import type { Path } from '../path.js'
+import type { Property, PropertyChange } from '../properties.js'
+import type { FolderRule } from '../rules.js'
+
+export interface UserRow {
+  readonly id: number
+  readonly username: string
+  /** scrypt over the wire's static hash, with its parameters and salt. */
+  readonly passwordHash: string
+  /** Unix seconds of the last change of the password; 0 for never. Part of every token. */
+  readonly passwordTime: number
+  readonly basePath: Path
+  /** 0 general, 1 guest, 2 admin. */
+  readonly role: 0 | 1 | 2
+  readonly permission: number
+  readonly disabled: boolean
+  readonly ssoId: string
+  /** Base32; empty while two-step verification is off. */
+  readonly otpSecret: string
+}
+
+export interface KeyRow {
+  readonly id: number
+  readonly userId: number
+  readonly title: string
+  /** `ssh-ed25519` and so on. */
+  readonly type: string
+  /** The public key blob of RFC 4253 §6.6. */
+  readonly blob: Buffer
+  /** `SHA256:` and unpadded base64. */
+  readonly fingerprint: string
+  readonly added: Date
+  readonly lastUsed: Date
+}
+
+/** A storage as the admin configured it. */
+export interface StorageRow {
+  readonly id: number
+  readonly mountPath: Path
+  readonly order: number
+  readonly driver: string
+  /** Minutes. */
+  readonly cacheExpiration: number
+  readonly customCachePolicies: string
+  /** `work`, `disabled`, empty, or the text of what went wrong. */
+  readonly status: string
+  /** JSON text of the driver's own options. */
+  readonly addition: string
+  readonly remark: string
+  readonly modified: Date
+  readonly disabled: boolean
+  readonly disableIndex: boolean
+  readonly enableSign: boolean
+  readonly orderBy: '' | 'name' | 'size' | 'modified'
+  readonly orderDirection: '' | 'asc' | 'desc'
+  readonly extractFolder: '' | 'front' | 'back'
+  readonly webProxy: boolean
+  readonly webdavPolicy: '302_redirect' | 'use_proxy_url' | 'native_proxy'
+  readonly proxyRange: boolean
+  readonly downProxyUrl: string
+  readonly disableProxySign: boolean
+}
+
+export interface TaskRow {
+  readonly id: string
+  readonly kind: string
+  readonly name: string
+  readonly userId: number
+  readonly state: string
+  readonly status: string
+  readonly error: string
+  readonly totalBytes: number
+  readonly doneBytes: number
+  readonly started: Date | undefined
+  readonly ended: Date | undefined
+}
+
+/** Attributes that a backend could not keep. */
+export interface RememberedAttributes {
+  readonly modified?: Date | undefined
+  readonly mode?: number | undefined
+}
+
+type New<Row> = Omit<Row, 'id'>
+
+/** What the core asks of the database. Every write resolves when it is committed. */
+export interface Store {
+  readonly users: {
+    all(): Promise<UserRow[]>
+    insert(row: New<UserRow>): Promise<UserRow> // `exists` for a taken name
+    update(id: number, changes: Partial<New<UserRow>>): Promise<UserRow> // `not_found`, `exists`
+    delete(id: number): Promise<boolean>
+  }
+  readonly keys: {
+    all(): Promise<KeyRow[]>
+    insert(row: New<KeyRow>): Promise<KeyRow> // `exists` for a taken title of the same user
+    touch(id: number, lastUsed: Date): Promise<void>
+    delete(id: number): Promise<boolean>
+  }
+  readonly storages: {
+    all(): Promise<StorageRow[]>
+    insert(row: New<StorageRow>): Promise<StorageRow> // `exists` for a taken mount path
+    update(id: number, changes: Partial<New<StorageRow>>): Promise<StorageRow>
+    delete(id: number): Promise<boolean>
+  }
+  /** Stored values alone; what a key means is in settings.ts. */
+  readonly settings: {
+    all(): Promise<Map<string, string>>
+    set(values: ReadonlyMap<string, string>): Promise<void> // in one transaction
+    delete(key: string): Promise<boolean>
+  }
+  readonly rules: {
+    all(): Promise<FolderRule[]>
+    insert(row: New<FolderRule>): Promise<FolderRule>
+    update(id: number, changes: Partial<New<FolderRule>>): Promise<FolderRule>
+    delete(id: number): Promise<boolean>
+    /** Rules at or below `from` go along to `to`. */
+    move(from: Path, to: Path): Promise<void>
+  }
+  readonly revokedTokens: {
+    /** Those that have not expired yet. */
+    all(): Promise<Map<string, Date>>
+    insert(id: string, expires: Date): Promise<void>
+    sweep(now: Date): Promise<void>
+  }
+  readonly locks: {
+    all(): Promise<Lock[]>
+    /** Decided in one transaction: `conflict` sees every lock that still stands; what it returns refuses the grant. */
+    grant(lock: Lock, conflict: (standing: readonly Lock[]) => Lock | undefined): Promise<Lock | undefined>
+    refresh(token: string, expires: Date): Promise<boolean>
+    delete(token: string): Promise<boolean>
+    deleteWithin(path: Path): Promise<void>
+    sweep(now: Date): Promise<void>
+  }
+  /** Keyed by path of the whole tree. */
+  readonly properties: {
+    of(path: Path): Promise<Property[]>
+    /** Of all children of a folder that have any, by path. */
+    ofChildren(folder: Path): Promise<Map<Path, Property[]>>
+    change(path: Path, changes: readonly PropertyChange[]): Promise<void> // in one transaction
+    move(from: Path, to: Path): Promise<void>
+    copy(from: Path, to: Path, deep: boolean): Promise<void>
+    delete(path: Path): Promise<void> // with everything below
+  }
+  /** Modification times and modes of files whose backend keeps none. Follows moves like properties do. */
+  readonly attributes: {
+    of(path: Path): Promise<RememberedAttributes | undefined>
+    ofChildren(folder: Path): Promise<Map<Path, RememberedAttributes>>
+    set(path: Path, to: RememberedAttributes): Promise<void>
+    move(from: Path, to: Path): Promise<void>
+    copy(from: Path, to: Path): Promise<void>
+    delete(path: Path): Promise<void>
+  }
+  readonly tasks: {
+    all(): Promise<TaskRow[]>
+    put(row: TaskRow): Promise<void>
+    delete(id: string): Promise<boolean>
+  }
+  /** A driver's own state, by storage. */
+  readonly driverState: {
+    get(storageId: number, key: string): Promise<string | undefined>
+    set(storageId: number, key: string, value: string | undefined): Promise<void>
+    deleteAll(storageId: number): Promise<void>
+  }
+  /**
+   * Moves that the backend may have done and the rows have not followed yet: written before, deleted after, replayed
+   * at start.
+   */
+  readonly intents: {
+    all(): Promise<{ readonly id: number; readonly from: Path; readonly to: Path }[]>
+    insert(from: Path, to: Path): Promise<number>
+    /** Moves rules, properties and attributes and drops the intent, in one transaction. */
+    carryOut(id: number): Promise<void>
+    drop(id: number): Promise<void>
+  }
+  /** Called with the names of what another process changed; it is noticed within 250 ms. Returns an unsubscriber. */
+  onForeignChange(listener: () => void): () => void
+  close(): Promise<void>
+}
