@@ -1,6 +1,6 @@
 /** What a caller may bring along with an operation on the tree: conditions, lock tokens, attributes. */
 import type { Entry } from './driver.js'
-import type { GatewayError } from './errors.js'
+import { GatewayError } from './errors.js'
 import type { Path } from './path.js'
 
 export interface Ask {
@@ -52,6 +52,28 @@ export interface Changed {
 export interface Failure {
   readonly path: Path
   readonly error: GatewayError
+}
+
+/** Some members of a tree stayed as they were; everything that could be done was done. */
+export class TreeError extends GatewayError {
+  constructor(readonly failures: readonly [Failure, ...Failure[]]) {
+    const [first] = failures
+    super(first.error.code, {
+      reason: failures.length === 1 ? first.error.message : `${first.error.message} (and ${failures.length - 1} more)`,
+      cause: first.error,
+    })
+  }
+
+  override at(): this {
+    return this
+  }
+
+  /** The same failures, with paths as somebody else sees them. */
+  seenFrom(view: (path: Path) => Path): TreeError {
+    const [first, ...others] = this.failures
+    const seen = ({ path, error }: Failure): Failure => ({ path: view(path), error })
+    return new TreeError([seen(first), ...others.map(seen)])
+  }
 }
 
 /**

@@ -50,6 +50,11 @@ export interface WriteOptions extends CallOptions {
   readonly beforePublish?: (() => Promise<void>) | undefined
 }
 
+export interface OpenOptions extends WriteOptions {
+  /** A handle that writes is read from too. */
+  readonly readable?: boolean | undefined
+}
+
 /** Without a length: to the end. A length of 0 is zero bytes. */
 export interface ByteRange {
   readonly offset: number
@@ -106,7 +111,7 @@ export interface Driver {
    * A handle for access at any position. 'update' changes the file in place and never creates it;
    * 'replace' is a new or truncated file written aside, at any position, until `commit`.
    */
-  open?(path: Path, mode: OpenMode, options?: WriteOptions): Promise<OpenFile>
+  open?(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile>
   upload?(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload>
   setAttributes?(path: Path, to: Attributes, options?: CallOptions): Promise<void>
   readLink?(path: Path, options?: CallOptions): Promise<string>
@@ -195,7 +200,7 @@ export const defaultTraits: Traits = {
   caseSensitive: true,
   emptyFolders: true,
   timeStep: 1,
-  parallel: 64,
+  parallel: Number.POSITIVE_INFINITY,
 }
 
 /** One configurable value of a driver: the row of the admin form, the check, and the type at once. */

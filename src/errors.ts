@@ -89,7 +89,7 @@ export class GatewayError extends Error {
     this.retryAfter = options.retryAfter
   }
 
-  /** The same error as it looks from one level further out: what was asked, and of what. */
+  /** The same error as it looks from one level further out: what was asked, and of what. Special kinds stay what they are. */
   at(op: string, path: string): GatewayError {
     return new GatewayError(this.code, {
       op,

@@ -39,6 +39,10 @@ export class RelativePathError extends GatewayError {
   constructor() {
     super('invalid', { reason: 'using relative path is not allowed' })
   }
+
+  override at(): this {
+    return this
+  }
 }
 
 /**

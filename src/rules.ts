@@ -1,11 +1,15 @@
-/** A folder rule (the API calls it meta). Paths are of the whole tree. The nearest one wins completely. */
-import type { Path } from './path.js'
+/** Folder rules (the API calls them metas), mirrored in memory. Paths are of the whole tree. */
+import { GatewayError } from './errors.js'
+import { cleanPath, isWithin, upwardFrom, type Path } from './path.js'
+import { compilePattern, type Pattern } from './patterns.js'
+import type { Store } from './store/rows.js'
 
 export interface FolderRule {
   readonly id: number
   readonly path: Path
   readonly password: string
   readonly passwordSub: boolean
+  /** Everybody may make folders and upload here. */
   readonly write: boolean
   readonly writeSub: boolean
   /** Lines of regular expressions, tested against base names. */
@@ -20,4 +24,92 @@ export interface FolderRule {
   readonly readUsersSub: boolean
   readonly writeUsers: readonly number[]
   readonly writeUsersSub: boolean
+}
+
+/** A rule whose patterns are ready. */
+export interface Rule extends FolderRule {
+  /** Whether its `hide` lines match this base name. */
+  hides(name: string): boolean
+}
+
+/** Whether a part of the rule reaches `path`: its own folder always, those below only with the part's `…Sub`. */
+export function covers(rule: FolderRule, sub: boolean, path: Path): boolean {
+  return rule.path === path || (sub && isWithin(rule.path, path))
+}
+
+/** The patterns of a rule's `hide` text. Blank lines are none. Rejects with `invalid` for a faulty one. */
+export function hidePatterns(hide: string): readonly Pattern[] {
+  return hide
+    .split(/\r?\n/)
+    .filter((line) => line.trim() !== '')
+    .map(compilePattern)
+}
+
+export class Rules {
+  #byPath = new Map<Path, Rule>()
+
+  private constructor(readonly store: Store) {}
+
+  static async load(store: Store): Promise<Rules> {
+    const rules = new Rules(store)
+    await rules.reload()
+    return rules
+  }
+
+  async reload(): Promise<void> {
+    const rows = await this.store.rules.all()
+    this.#byPath = new Map(rows.map((row) => [row.path, ready(row)]))
+  }
+
+  /** By id. */
+  list(): readonly FolderRule[] {
+    return [...this.#byPath.values()].sort((one, other) => one.id - other.id)
+  }
+
+  /** The rule that decides for `path`: its own, else that of the nearest folder above it. */
+  nearest(path: Path): Rule | undefined {
+    if (this.#byPath.size === 0) return undefined
+    for (const folder of upwardFrom(path)) {
+      const rule = this.#byPath.get(folder)
+      if (rule) return rule
+    }
+    return undefined
+  }
+
+  /** Rules of folders below `path`, not its own. */
+  below(path: Path): readonly Rule[] {
+    if (this.#byPath.size === 0) return []
+    return [...this.#byPath.values()].filter((rule) => rule.path !== path && isWithin(path, rule.path))
+  }
+
+  /** Rejects with `exists` where the folder has a rule, with `invalid` for a faulty pattern. */
+  async create(rule: Omit<FolderRule, 'id'>): Promise<FolderRule> {
+    hidePatterns(rule.hide)
+    const row = await this.store.rules.insert({ ...rule, path: cleanPath(rule.path) })
+    await this.reload()
+    return row
+  }
+
+  async update(id: number, rule: Omit<FolderRule, 'id'>): Promise<FolderRule> {
+    hidePatterns(rule.hide)
+    const row = await this.store.rules.update(id, { ...rule, path: cleanPath(rule.path) })
+    await this.reload()
+    return row
+  }
+
+  async delete(id: number): Promise<void> {
+    if (!(await this.store.rules.delete(id))) throw new GatewayError('not_found', { reason: 'rule not found' })
+    await this.reload()
+  }
+}
+
+function ready(row: FolderRule): Rule {
+  let patterns: readonly Pattern[]
+  try {
+    patterns = hidePatterns(row.hide)
+  } catch {
+    // A stored pattern that no longer compiles hides everything rather than nothing.
+    patterns = [{ test: () => true }]
+  }
+  return { ...row, hides: (name) => patterns.some((pattern) => pattern.test(name)) }
 }

@@ -83,6 +83,15 @@ export interface RememberedAttributes {
   readonly mode?: number | undefined
 }
 
+/** Paths are of the whole tree. */
+export interface Intent {
+  readonly id: number
+  /** 'move': `from` becomes `to`. 'aside': what stood at `from` waits at `to` until something else took its place. */
+  readonly kind: 'move' | 'aside'
+  readonly from: Path
+  readonly to: Path
+}
+
 type New<Row> = Omit<Row, 'id'>
 
 /** What the core asks of the database. Every write resolves when it is committed. */
@@ -165,13 +174,12 @@ export interface Store {
     deleteAll(storageId: number): Promise<void>
   }
   /**
-   * Moves that the backend may have done and the rows have not followed yet: written before, deleted after, replayed
-   * at start.
+   * What a backend may have done and the rows have not followed yet: written before, deleted after, replayed at start.
    */
   readonly intents: {
-    all(): Promise<{ readonly id: number; readonly from: Path; readonly to: Path }[]>
-    insert(from: Path, to: Path): Promise<number>
-    /** Moves rules, properties and attributes and drops the intent, in one transaction. */
+    all(): Promise<Intent[]>
+    insert(intent: Omit<Intent, 'id'>): Promise<number>
+    /** Of kind 'move': moves rules, properties and attributes and drops the intent, in one transaction. */
     carryOut(id: number): Promise<void>
     drop(id: number): Promise<void>
   }

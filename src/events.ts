@@ -1,0 +1,28 @@
+/**
+ * The one seam through which the rest of the program hears that the tree changed: listing caches drop
+ * what they hold, an index follows. Listeners run before the change is answered to whoever asked for it.
+ */
+import type { Path } from './path.js'
+
+/** Paths are of the whole tree. */
+export type TreeEvent =
+  /** The content or the attributes of one file, or the file itself, are new. */
+  | { readonly kind: 'written'; readonly path: Path }
+  | { readonly kind: 'folder made'; readonly path: Path }
+  /** With everything below. */
+  | { readonly kind: 'removed'; readonly path: Path }
+  | { readonly kind: 'moved'; readonly from: Path; readonly path: Path }
+
+export class Events {
+  readonly #listeners = new Set<(event: TreeEvent) => void>()
+
+  /** Returns what ends the subscription. */
+  on(listener: (event: TreeEvent) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  emit(event: TreeEvent): void {
+    for (const listener of this.#listeners) listener(event)
+  }
+}

@@ -1,0 +1,48 @@
+/** The options of a driver, checked against its table of fields. */
+import type { Field, Fields, OptionsOf } from './driver.js'
+import { GatewayError } from './errors.js'
+
+/**
+ * Every field with its value or its default; keys that are no field are passed over. Numbers and booleans may come as text.
+ * Rejects with `invalid`, naming the field, where a required one is missing or a value does not fit.
+ */
+export function checkOptions<F extends Fields>(fields: F, given: Readonly<Record<string, unknown>>): OptionsOf<F> {
+  const options: Record<string, unknown> = {}
+  for (const [name, field] of Object.entries(fields)) {
+    const value = given[name] ?? field.default
+    if (field.required === true && (value === undefined || value === '')) {
+      throw new GatewayError('invalid', { reason: `the field ${name} is required` })
+    }
+    options[name] = checkValue(name, field, value)
+  }
+  return options as OptionsOf<F>
+}
+
+function checkValue(name: string, field: Field, value: unknown): string | number | boolean {
+  switch (field.type) {
+    case 'bool':
+      if (value === undefined || value === '') return false
+      if (typeof value === 'boolean') return value
+      if (value === 'true' || value === 'false') return value === 'true'
+      break
+    case 'number':
+    case 'float': {
+      if (value === undefined || value === '') return 0
+      const number = typeof value === 'string' ? Number(value) : value
+      if (typeof number === 'number' && Number.isFinite(number)) return number
+      break
+    }
+    case 'select':
+      if (value === undefined || value === '') return ''
+      if (typeof value === 'string' && field.options?.includes(value) !== false) return value
+      throw new GatewayError('invalid', {
+        reason: `the field ${name} must be one of ${field.options?.join(', ') ?? ''}`,
+      })
+    case 'string':
+    case 'text':
+      if (value === undefined) return ''
+      if (typeof value === 'string' || typeof value === 'number') return String(value)
+      break
+  }
+  throw new GatewayError('invalid', { reason: `the field ${name} must be a ${field.type}` })
+}

@@ -1,0 +1,234 @@
+/** Handles for backends that have none: what `open` means where a file can only be read or written as a stream. */
+import { open as openFile, rm, type FileHandle } from 'node:fs/promises'
+import { PassThrough, type Readable } from 'node:stream'
+import type { Attributes, Entry, OpenFile, Source, WriteOptions } from './driver.js'
+import { GatewayError } from './errors.js'
+import { readFrom, type Spool } from './spool.js'
+
+/**
+ * Reads by one stream and its position: a read there takes from it, one a little ahead skips, one elsewhere opens the
+ * stream again at its offset. Calls are served in turn.
+ */
+export class StreamReader implements OpenFile {
+  #stream: Readable | undefined
+  #chunks: AsyncIterator<Buffer> | undefined
+  #rest: Buffer = Buffer.alloc(0)
+  #position = 0
+  #turn: Promise<unknown> = Promise.resolve()
+  #closed = false
+
+  /** How far ahead it is cheaper to skip than to ask again. */
+  static readonly skip = 1024 * 1024
+
+  constructor(
+    readonly entry: Entry,
+    private readonly openAt: (offset: number) => Promise<Readable>,
+  ) {}
+
+  read(into: Buffer, position: number): Promise<number> {
+    const turn = this.#turn.then(() => this.#fill(into, position))
+    this.#turn = turn.catch(() => undefined)
+    return turn
+  }
+
+  async #fill(into: Buffer, position: number): Promise<number> {
+    if (this.#closed) throw new GatewayError('invalid', { reason: 'the handle is closed' })
+    if (into.length === 0 || position >= this.entry.size) return 0
+    if (!this.#stream || position < this.#position || position > this.#position + StreamReader.skip) {
+      this.#drop()
+      this.#stream = await this.openAt(position)
+      this.#chunks = this.#stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+      this.#position = position
+    }
+    while (this.#position < position) {
+      if (this.#rest.length === 0 && !(await this.#more())) return 0
+      this.#take(Math.min(this.#rest.length, position - this.#position))
+    }
+    let filled = 0
+    while (filled < into.length) {
+      if (this.#rest.length === 0 && !(await this.#more())) break
+      const bytes = this.#take(Math.min(this.#rest.length, into.length - filled))
+      bytes.copy(into, filled)
+      filled += bytes.length
+    }
+    return filled
+  }
+
+  #take(length: number): Buffer {
+    const bytes = this.#rest.subarray(0, length)
+    this.#rest = this.#rest.subarray(length)
+    this.#position += length
+    return bytes
+  }
+
+  async #more(): Promise<boolean> {
+    const next = await this.#chunks?.next()
+    if (!next || next.done === true) return false
+    this.#rest = next.value
+    return true
+  }
+
+  #drop(): void {
+    this.#stream?.destroy()
+    this.#stream = undefined
+    this.#chunks = undefined
+    this.#rest = Buffer.alloc(0)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#drop()
+  }
+}
+
+/** How far after the next byte a write may lie and still be held back until the gap is filled. */
+const window = 8 * 1024 * 1024
+
+/**
+ * A new file written through `write` as its bytes come in order. Bytes a little ahead wait; a write that jumps back, after
+ * bytes went out, is `unsupported`.
+ */
+export class StreamWriter implements OpenFile {
+  readonly #body = new PassThrough({ highWaterMark: 1024 * 1024 })
+  readonly #ahead = new Map<number, Buffer>()
+  readonly #done: Promise<Entry>
+  readonly #gate = gate()
+  #aheadBytes = 0
+  #position = 0
+  #finished = false
+
+  constructor(
+    readonly entry: Entry,
+    options: WriteOptions,
+    start: (source: Source, options: WriteOptions) => Promise<Entry>,
+  ) {
+    const source: Source = { rereadable: false, read: async () => this.#body }
+    this.#done = start(source, {
+      ...options,
+      beforePublish: () => this.#gate.opened.then(() => options.beforePublish?.()),
+    })
+    this.#done.catch((error: unknown) => this.#body.destroy(error instanceof Error ? error : undefined))
+  }
+
+  async read(): Promise<number> {
+    throw new GatewayError('unsupported', { reason: 'a new file of this storage can be read once it is complete' })
+  }
+
+  async write(from: readonly Buffer[], position: number): Promise<void> {
+    let at = position
+    for (const bytes of from) {
+      if (at < this.#position)
+        throw new GatewayError('unsupported', { reason: 'this storage writes files from front to back only' })
+      if (at === this.#position) await this.#put(bytes)
+      else this.#hold(bytes, at)
+      at += bytes.length
+    }
+    for (let next = this.#ahead.get(this.#position); next; next = this.#ahead.get(this.#position)) {
+      this.#ahead.delete(this.#position)
+      this.#aheadBytes -= next.length
+      await this.#put(next)
+    }
+  }
+
+  #hold(bytes: Buffer, at: number): void {
+    if (this.#aheadBytes + bytes.length > window) {
+      throw new GatewayError('unsupported', { reason: 'this storage writes files from front to back only' })
+    }
+    // The caller has its buffer back when this settles.
+    this.#ahead.set(at, Buffer.from(bytes))
+    this.#aheadBytes += bytes.length
+  }
+
+  async #put(bytes: Buffer): Promise<void> {
+    this.#position += bytes.length
+    const flowing = this.#body.write(Buffer.from(bytes))
+    if (!flowing) await Promise.race([new Promise((resolve) => this.#body.once('drain', resolve)), this.#done])
+  }
+
+  async truncate(size: number): Promise<void> {
+    if (size !== this.#position)
+      throw new GatewayError('unsupported', { reason: 'this storage writes files from front to back only' })
+  }
+
+  async commit(): Promise<Entry> {
+    if (this.#ahead.size > 0) throw new GatewayError('invalid', { reason: 'the file has a gap' })
+    this.#finished = true
+    this.#body.end()
+    this.#gate.open()
+    return this.#done
+  }
+
+  async close(): Promise<void> {
+    if (this.#finished) return
+    this.#finished = true
+    this.#body.destroy(new GatewayError('aborted'))
+    this.#gate.open()
+    await this.#done.catch(() => undefined)
+  }
+}
+
+function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open: () => void = () => undefined
+  const opened = new Promise<void>((resolve) => (open = resolve))
+  return { opened, open }
+}
+
+/** A file on the spool: the old bytes (or none) to read and change at any position, written back by `commit`. */
+export class SpooledFile implements OpenFile {
+  private constructor(
+    readonly entry: Entry,
+    private readonly handle: FileHandle,
+    private readonly file: string,
+    private readonly writeBack: (source: Source, attributes: Attributes) => Promise<Entry>,
+  ) {}
+
+  /** `content`: what the file holds to begin with; absent for an empty one. */
+  static async open(
+    spool: Spool,
+    entry: Entry,
+    content: Source | undefined,
+    writeBack: (source: Source, attributes: Attributes) => Promise<Entry>,
+    signal?: AbortSignal,
+  ): Promise<SpooledFile> {
+    const file = content ? (await spool.receive(content, signal)).file : spool.newFile()
+    return new SpooledFile(entry, await openFile(file, content ? 'r+' : 'wx+', 0o600), file, writeBack)
+  }
+
+  async read(into: Buffer, position: number): Promise<number> {
+    return (await this.handle.read(into, 0, into.length, position)).bytesRead
+  }
+
+  async write(from: readonly Buffer[], position: number): Promise<void> {
+    try {
+      let at = position
+      for (const bytes of from) {
+        for (let done = 0; done < bytes.length;) {
+          done += (await this.handle.write(bytes, done, bytes.length - done, at + done)).bytesWritten
+        }
+        at += bytes.length
+      }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+      throw new GatewayError('no_space', { reason: 'the spool disk is full', cause: error })
+    }
+  }
+
+  async truncate(size: number): Promise<void> {
+    await this.handle.truncate(size)
+  }
+
+  async commit(attributes: Attributes = {}): Promise<Entry> {
+    const { size } = await this.handle.stat()
+    const source: Source = {
+      size,
+      rereadable: true,
+      read: readFrom(this.file),
+    }
+    return this.writeBack(source, attributes)
+  }
+
+  async close(): Promise<void> {
+    await this.handle.close()
+    await rm(this.file, { force: true })
+  }
+}

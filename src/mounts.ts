@@ -1,0 +1,318 @@
+/** The table of storages: which one owns a path, the virtual folders between mounts, and their life. */
+import type { AnyDriverType, Driver, DriverEnv, Entry } from './driver.js'
+import { GatewayError, toGatewayError } from './errors.js'
+import type { Events } from './events.js'
+import { checkOptions } from './fields.js'
+import type { Log } from './log.js'
+import { asPath, cleanPath, isWithin, nameOf, parentOf, root, segmentsOf, within, type Path } from './path.js'
+import type { Spool } from './spool.js'
+import { Storage } from './storage.js'
+import type { StorageRow, Store } from './store/rows.js'
+
+export interface MountParts {
+  readonly store: Store
+  readonly events: Events
+  readonly spool: Spool
+  readonly log: Log
+  readonly driverTypes: readonly AnyDriverType[]
+  /** Names what this process stages. */
+  readonly instance: string
+  /** The view of a path of the tree for drivers that stand on others. */
+  readonly tree: (path: Path) => Driver
+}
+
+/** Where a path of the tree lives. */
+export interface Place {
+  readonly storage: Storage
+  /** As the storage sees it. */
+  readonly inner: Path
+}
+
+/** No mount covers the path. */
+export class NoStorageError extends GatewayError {
+  override at(): this {
+    return this
+  }
+
+  constructor(path: Path, nothingMounted: boolean) {
+    super('not_found', {
+      path,
+      reason: nothingMounted ? 'storage not found; please add a storage first' : 'storage not found',
+    })
+  }
+}
+
+interface Mount {
+  row: StorageRow
+  readonly visible: Path
+  storage: Storage | undefined
+  controller: AbortController
+  retry: NodeJS.Timeout | undefined
+  failures: number
+}
+
+/** Seconds until a storage that could not start is tried again, by the number of failures. */
+const retryAfter = [5, 15, 60, 300]
+
+/** How long start-up waits for storages; slower ones go on by themselves. */
+const startPatience = 1500
+
+export class Mounts {
+  readonly #mounts = new Map<number, Mount>()
+  /** Mounts by visible path; several take turns. */
+  #visible = new Map<Path, Mount[]>()
+  readonly #turns = new Map<Path, number>()
+
+  constructor(readonly parts: MountParts) {}
+
+  /** Starts every storage that is not disabled, all at once; a broken one keeps its row and says why. */
+  async start(): Promise<void> {
+    const rows = await this.parts.store.storages.all()
+    const starting = Promise.all(rows.map((row) => this.#begin(row)))
+    await Promise.race([starting, new Promise((resolve) => setTimeout(resolve, startPatience).unref())])
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#mounts.keys()].map((id) => this.remove(id)))
+  }
+
+  /** Adds or replaces a storage by its row. Rejects with what kept it from starting; its row stays mounted and says so. */
+  async apply(row: StorageRow): Promise<void> {
+    await this.remove(row.id)
+    const mount = await this.#begin(row)
+    if (!row.disabled && !mount.storage) {
+      throw new GatewayError('unavailable', { reason: mount.row.status })
+    }
+  }
+
+  async remove(id: number): Promise<void> {
+    const mount = this.#mounts.get(id)
+    if (!mount) return
+    this.#mounts.delete(id)
+    this.#arrange()
+    clearTimeout(mount.retry)
+    mount.controller.abort()
+    await mount.storage
+      ?.close()
+      .catch((error: unknown) => this.parts.log.warn({ err: error, storage: id }, 'a storage did not close well'))
+  }
+
+  /** Takes up what another process changed. */
+  async reload(): Promise<void> {
+    const rows = new Map((await this.parts.store.storages.all()).map((row) => [row.id, row]))
+    for (const id of this.#mounts.keys()) if (!rows.has(id)) await this.remove(id)
+    for (const row of rows.values()) {
+      const mount = this.#mounts.get(row.id)
+      if (!mount || !sameConfiguration(mount.row, row)) {
+        await this.apply(row).catch((error: unknown) =>
+          this.parts.log.warn({ err: error, storage: row.mountPath }, 'a storage did not start'),
+        )
+      }
+    }
+  }
+
+  /** By order, then mount path, with the status in force. */
+  rows(): readonly StorageRow[] {
+    return [...this.#mounts.values()]
+      .map((mount) => mount.row)
+      .sort((one, other) => one.order - other.order || (one.mountPath < other.mountPath ? -1 : 1))
+  }
+
+  async #begin(row: StorageRow): Promise<Mount> {
+    const mount: Mount = {
+      row,
+      visible: visiblePath(row.mountPath),
+      storage: undefined,
+      controller: new AbortController(),
+      retry: undefined,
+      failures: 0,
+    }
+    this.#mounts.set(row.id, mount)
+    this.#arrange()
+    if (row.disabled) await this.#status(mount, 'disabled')
+    else await this.#open(mount)
+    return mount
+  }
+
+  async #open(mount: Mount): Promise<void> {
+    const { row, controller } = mount
+    try {
+      const type = this.parts.driverTypes.find((each) => each.name === row.driver)
+      if (!type) throw new GatewayError('invalid', { reason: `no driver named: ${row.driver}` })
+      const options = checkOptions(type.fields, parsedAddition(row.addition))
+      const driver = await type.open(options as never, this.#env(mount))
+      if (controller.signal.aborted) {
+        await driver.close?.()
+        return
+      }
+      const { events, spool, store } = this.parts
+      mount.storage = new Storage({
+        row,
+        mount: mount.visible,
+        driver,
+        traits: type.traits,
+        events,
+        spool,
+        attributes: store.attributes,
+      })
+      mount.failures = 0
+      await this.#status(mount, 'work')
+    } catch (error) {
+      const failure = toGatewayError(error)
+      this.parts.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
+      await this.#status(
+        mount,
+        escapeMarkup(
+          failure.code === 'internal' && failure.cause instanceof Error ? failure.cause.message : failure.reason,
+        ),
+      )
+      this.#retryLater(mount)
+    }
+  }
+
+  #retryLater(mount: Mount): void {
+    if (mount.controller.signal.aborted) return
+    const seconds = retryAfter[Math.min(mount.failures++, retryAfter.length - 1)] ?? 300
+    mount.retry = setTimeout(() => void this.#open(mount), seconds * 1000).unref()
+  }
+
+  async #status(mount: Mount, status: string): Promise<void> {
+    if (mount.row.status === status) return
+    mount.row = { ...mount.row, status }
+    if (this.#mounts.get(mount.row.id) !== mount) return
+    await this.parts.store.storages.update(mount.row.id, { status }).catch((error: unknown) => {
+      this.parts.log.warn({ err: error, storage: mount.row.mountPath }, 'a status could not be stored')
+    })
+  }
+
+  #env(mount: Mount): DriverEnv {
+    const { store, log, instance, tree } = this.parts
+    const { id } = mount.row
+    return {
+      log: log.child({ storage: mount.row.mountPath }),
+      signal: mount.controller.signal,
+      instance,
+      save: async (options) => {
+        const addition = JSON.stringify({ ...parsedAddition(mount.row.addition), ...options })
+        mount.row = { ...mount.row, addition }
+        await store.storages.update(id, { addition })
+      },
+      state: {
+        get: (key) => store.driverState.get(id, key),
+        set: (key, value) => store.driverState.set(id, key, value),
+      },
+      uploads: async () => [],
+      tree,
+    }
+  }
+
+  #arrange(): void {
+    const visible = new Map<Path, Mount[]>()
+    for (const mount of this.#mounts.values()) {
+      if (mount.row.disabled) continue
+      visible.set(mount.visible, [...(visible.get(mount.visible) ?? []), mount])
+    }
+    this.#visible = visible
+  }
+
+  /**
+   * The storage that owns `path`. Rejects with NoStorageError where no mount covers it, with `unavailable` where the
+   * storage did not start.
+   */
+  find(path: Path): Place {
+    for (let at = path; ; at = parentOf(at)) {
+      const mounts = this.#visible.get(at)
+      if (mounts) {
+        const mount = this.#inTurn(at, mounts)
+        if (!mount.storage)
+          throw new GatewayError('unavailable', { reason: `storage status: ${mount.row.status}: storage not init` })
+        return { storage: mount.storage, inner: within(at, path) ?? root }
+      }
+      if (at === '/') throw new NoStorageError(path, this.#visible.size === 0)
+    }
+  }
+
+  /** Several mounts of one visible path are asked in turn; one that did not start is passed over. */
+  #inTurn(at: Path, mounts: readonly Mount[]): Mount {
+    const running = mounts.filter((mount) => mount.storage)
+    const choice = running.length > 0 ? running : mounts
+    const turn = (this.#turns.get(at) ?? -1) + 1
+    if (choice.length > 1) this.#turns.set(at, turn)
+    return choice[turn % choice.length] ?? (choice[0] as Mount)
+  }
+
+  /** The configuration of the storage that owns the path, whether it runs or not. */
+  rowOf(path: Path): StorageRow | undefined {
+    for (let at = path; ; at = parentOf(at)) {
+      const row = this.#visible.get(at)?.[0]?.row
+      if (row || at === '/') return row
+    }
+  }
+
+  /** Whether `path` is a mount point, or a folder that exists only because something is mounted below it. */
+  isVirtual(path: Path): boolean {
+    return this.#visible.has(path) || this.hasMountsBelow(path)
+  }
+
+  isMountPoint(path: Path): boolean {
+    return this.#visible.has(path)
+  }
+
+  hasMountsBelow(path: Path): boolean {
+    for (const mount of this.#visible.keys()) if (mount !== path && isWithin(path, mount)) return true
+    return false
+  }
+
+  /** The folders that mounts put into `folder`, by the storages' order, then mount path; each name once. */
+  foldersIn(folder: Path): readonly Entry[] {
+    const depth = segmentsOf(folder).length
+    const found = new Map<string, StorageRow>()
+    const mounts = [...this.#visible.values()]
+      .flat()
+      .sort((one, other) => one.row.order - other.row.order || (one.visible < other.visible ? -1 : 1))
+    for (const mount of mounts) {
+      if (mount.visible === folder || !isWithin(folder, mount.visible)) continue
+      const name = segmentsOf(mount.visible)[depth]
+      if (name !== undefined && !found.has(name)) found.set(name, mount.row)
+    }
+    return [...found].map(([name, row]) => virtualFolder(name, row.modified))
+  }
+
+  /** What a virtual folder looks like by itself; undefined where `path` is none. */
+  virtualEntry(path: Path): Entry | undefined {
+    if (path === '/') return virtualFolder('', this.#visible.get(root)?.[0]?.row.modified ?? new Date(0))
+    return this.foldersIn(parentOf(path)).find((entry) => entry.name === nameOf(path))
+  }
+}
+
+function virtualFolder(name: string, modified: Date): Entry {
+  return { name, kind: 'folder', size: 0, modified }
+}
+
+/** `/a.balance1` shows as `/a`. */
+function visiblePath(mountPath: Path): Path {
+  const at = mountPath.lastIndexOf('.balance')
+  return at > mountPath.lastIndexOf('/') + 1 ? asPath(mountPath.slice(0, at)) : cleanPath(mountPath)
+}
+
+function parsedAddition(addition: string): Record<string, unknown> {
+  if (addition.trim() === '') return {}
+  try {
+    const value: unknown = JSON.parse(addition)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  } catch {
+    // Told below like every other text that is no object.
+  }
+  throw new GatewayError('invalid', { reason: 'the addition of a storage must be the JSON text of an object' })
+}
+
+function sameConfiguration(one: StorageRow, other: StorageRow): boolean {
+  const { status: _oneStatus, ...first } = one
+  const { status: _otherStatus, ...second } = other
+  return JSON.stringify(first) === JSON.stringify(second)
+}
+
+/** A status is shown as HTML by existing clients. */
+function escapeMarkup(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
