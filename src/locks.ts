@@ -82,11 +82,11 @@ export class Locks {
     return this.list().filter((lock) => covers(lock, path))
   }
 
-  /** The first lock that keeps `principal`, who presents these tokens, from the change. */
-  blocking(touch: Touch, principal: Principal, tokens: readonly string[]): Lock | undefined {
+  /** The first lock that keeps `principal` (nobody: the program itself), who presents these tokens, from the change. */
+  blocking(touch: Touch, principal: Principal | undefined, tokens: readonly string[]): Lock | undefined {
     if (this.#byToken.size === 0) return undefined
     const standing = this.list()
-    const presented = (lock: Lock) => lock.userId === principal.userId && tokens.includes(lock.token)
+    const presented = (lock: Lock) => lock.userId === principal?.userId && tokens.includes(lock.token)
     const inTheWay = (locks: readonly Lock[]) => (locks.some(presented) ? undefined : locks[0])
     const blocked = inTheWay(standing.filter((lock) => covers(lock, touch.path)))
     if (blocked) return blocked
