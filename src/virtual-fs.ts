@@ -406,11 +406,14 @@ export class VirtualFs {
     })
   }
 
-  /** Those that cover the path, in the principal's own paths. */
-  locks(path: Path, ask: Ask = {}): Promise<readonly Lock[]> {
+  /** Those that cover the path, in the principal's own paths. `members`: also those on a direct member of this folder. */
+  locks(path: Path, ask: Ask & { readonly members?: boolean | undefined } = {}): Promise<readonly Lock[]> {
     return this.#told('list locks', path, async () => {
       const at = this.#admit('read', path, ask)
-      return this.#parts.locks.covering(at).map((lock) => this.#lockSeen(lock))
+      const { locks } = this.#parts
+      const onMembers =
+        ask.members === true ? locks.list().filter((lock) => lock.path !== at && parentOf(lock.path) === at) : []
+      return [...locks.covering(at), ...onMembers].map((lock) => this.#lockSeen(lock))
     })
   }
 
@@ -423,7 +426,7 @@ export class VirtualFs {
   }
 
   /** Dead properties of the members of a folder that have any, by name. */
-  propertiesOfMembers(path: Path, ask: Ask = {}): Promise<ReadonlyMap<string, readonly Property[]>> {
+  memberProperties(path: Path, ask: Ask = {}): Promise<ReadonlyMap<string, readonly Property[]>> {
     return this.#told('read properties', path, async () => {
       const at = this.#admit('list', path, ask)
       const found = await this.#parts.store.properties.ofChildren(at)
