@@ -91,15 +91,17 @@ export function drain(request: IncomingMessage, limits: DrainLimits = {}): Promi
     request.resume()
     return Promise.resolve()
   }
+  const { socket } = request
   return new Promise((resolve) => {
     let left = bytes
     const giveUp = (): void => {
-      request.destroy()
+      socket.destroy()
     }
     const timer = setTimeout(giveUp, milliseconds)
     const done = (): void => {
       clearTimeout(timer)
       request.off('data', onData).off('end', done).off('close', done)
+      socket.off('close', done)
       resolve()
     }
     const onData = (chunk: Buffer): void => {
@@ -108,6 +110,10 @@ export function drain(request: IncomingMessage, limits: DrainLimits = {}): Promi
     }
     request.on('error', () => undefined)
     request.on('data', onData).on('end', done).on('close', done)
+    // A request whose answer is out already does not hear of the end of its connection.
+    socket.on('close', done)
+    // From the first read on, Node leaves the rest of the body to us when the answer is out.
+    request.read(0)
     request.resume()
   })
 }
