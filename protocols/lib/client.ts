@@ -1,0 +1,148 @@
+/** Who is at the other end of an HTTP request, and how that client reaches us. */
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP, isIPv6 } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import { GatewayError } from '../../src/errors.js'
+
+export interface ClientOptions {
+  /** Proxies whose forwarding headers are believed; see `proxyList`. */
+  readonly trustedProxies: BlockList
+  /** Where clients reach this server: empty, a path (`/files`), or a full URL. */
+  readonly siteUrl: string
+}
+
+export interface Client {
+  /** IP address without port or zone; IPv4 in its own form also where the socket is IPv6. */
+  readonly address: string
+  /** The client speaks TLS, to us or to the proxy. */
+  readonly secure: boolean
+  /** `https://example.org:8443`: scheme and host as the client spells them. */
+  readonly origin: string
+  /** Origin and path of the site, without a trailing slash: what absolute links start with. */
+  readonly baseUrl: string
+}
+
+/** A table of addresses and networks (`10.0.0.0/8`, `fd00::/8`). Rejects with `invalid` on anything else. */
+export function proxyList(texts: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const text of texts) {
+    const [address = '', prefix, ...rest] = text.trim().split('/')
+    const version = isIP(address)
+    const bits = prefix === undefined ? undefined : /^\d{1,3}$/.test(prefix) ? Number(prefix) : NaN
+    if (version === 0 || rest.length > 0 || (bits !== undefined && !(bits <= (version === 4 ? 32 : 128)))) {
+      throw new GatewayError('invalid', { reason: `not an address or network: ${text}` })
+    }
+    const family = version === 4 ? 'ipv4' : 'ipv6'
+    if (bits === undefined) list.addAddress(address, family)
+    else list.addSubnet(address, bits, family)
+  }
+  return list
+}
+
+/**
+ * Forwarding headers count only where the peer of the socket is a trusted proxy; then the client is the rightmost
+ * address of the chain that is not one itself. `Forwarded` (RFC 7239) goes before `X-Forwarded-*`, that before `X-Real-IP`.
+ */
+export function clientOf(request: IncomingMessage, options: ClientOptions): Client {
+  const peer = plainAddress(request.socket.remoteAddress ?? '') ?? '0.0.0.0'
+  const told = isTrusted(peer, options.trustedProxies) ? forwarded(request) : undefined
+  const secure =
+    told?.proto === undefined ? (request.socket as Partial<TLSSocket>).encrypted === true : told.proto === 'https'
+  const host = told?.host ?? validHost(request.headers.host) ?? ownHost(request)
+  const { siteUrl } = options
+  const full = /^https?:\/\//i.test(siteUrl) ? new URL(siteUrl) : undefined
+  const origin = full?.origin ?? `${secure ? 'https' : 'http'}://${host}`
+  const path = full?.pathname ?? siteUrl
+  return {
+    address: told === undefined ? peer : clientAddress(peer, told.chain, options.trustedProxies),
+    secure,
+    origin,
+    baseUrl: origin + path.replace(/\/+$/, ''),
+  }
+}
+
+interface Forwarded {
+  /** As the headers tell it, the client first. */
+  readonly chain: readonly string[]
+  readonly proto: string | undefined
+  readonly host: string | undefined
+}
+
+function forwarded(request: IncomingMessage): Forwarded {
+  const elements = header(request, 'forwarded')
+  if (elements !== undefined) return forwardedElements(elements)
+  const chain = header(request, 'x-forwarded-for') ?? header(request, 'x-real-ip') ?? ''
+  return {
+    chain: chain.split(','),
+    proto: first(header(request, 'x-forwarded-proto'))?.toLowerCase(),
+    host: validHost(first(header(request, 'x-forwarded-host'))),
+  }
+}
+
+/** RFC 7239 §4: `for=192.0.2.60;proto=http;by=203.0.113.43, for="[2001:db8::1]:4711"`. */
+function forwardedElements(text: string): Forwarded {
+  const chain: string[] = []
+  let proto: string | undefined
+  let host: string | undefined
+  for (const element of text.split(',')) {
+    for (const pair of element.split(';')) {
+      const equals = pair.indexOf('=')
+      if (equals < 0) continue
+      const value = pair
+        .slice(equals + 1)
+        .trim()
+        .replace(/^"(.*)"$/, '$1')
+      const name = pair.slice(0, equals).trim().toLowerCase()
+      if (name === 'for') chain.push(value)
+      else if (name === 'proto') proto ??= value.toLowerCase()
+      else if (name === 'host') host ??= validHost(value)
+    }
+  }
+  return { chain, proto, host }
+}
+
+function clientAddress(peer: string, chain: readonly string[], proxies: BlockList): string {
+  let address = peer
+  for (const text of chain.toReversed()) {
+    if (!isTrusted(address, proxies)) break
+    const next = plainAddress(text)
+    if (next === undefined) break // `unknown`, an obfuscated name, or rubbish: nothing left of it is sure
+    address = next
+  }
+  return address
+}
+
+function isTrusted(address: string, proxies: BlockList): boolean {
+  return proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+}
+
+/** The address alone: without brackets, port and zone, IPv4-mapped IPv6 as IPv4. */
+function plainAddress(text: string): string | undefined {
+  const trimmed = text.trim()
+  const bare =
+    /^\[([^\]]*)\](?::\d*)?$/.exec(trimmed)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d*$/.exec(trimmed)?.[1] ?? trimmed
+  const address = bare.replace(/%.*$/, '').toLowerCase()
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1]
+  if (mapped !== undefined && isIP(mapped) === 4) return mapped
+  return isIP(address) === 0 ? undefined : address
+}
+
+/** A host with an optional port, as it may stand in a link; anything else is not believed. */
+function validHost(text: string | undefined): string | undefined {
+  return text !== undefined && /^([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(:\d{1,5})?$/i.test(text) ? text : undefined
+}
+
+function ownHost(request: IncomingMessage): string {
+  const { localAddress = 'localhost', localPort = 80 } = request.socket
+  const address = plainAddress(localAddress) ?? 'localhost'
+  return `${isIPv6(address) ? `[${address}]` : address}:${localPort}`
+}
+
+function header(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name]
+  return Array.isArray(value) ? value.join(',') : value
+}
+
+function first(list: string | undefined): string | undefined {
+  return list?.split(',', 1)[0]?.trim()
+}

@@ -1,0 +1,62 @@
+/** Conditional requests: RFC 9110 §13, and the texts of their headers. */
+import type { IncomingHttpHeaders } from 'node:http'
+
+/**
+ * The value of If-Match or If-None-Match: `*`, or the entity tags with their quotes and their `W/`. Undefined where the
+ * header is absent; an empty list, which no state matches, where it holds no tag.
+ */
+export function parseEntityTags(header: string | undefined): '*' | readonly string[] | undefined {
+  if (header === undefined) return undefined
+  if (header.trim() === '*') return '*'
+  return header.match(/(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g) ?? []
+}
+
+/** An HTTP date in any of the three forms of RFC 9110 §5.6.7; undefined for anything else, which is to be ignored. */
+export function parseHttpDate(text: string | undefined): Date | undefined {
+  if (text === undefined || !/^[A-Z][a-z]{2,8},? [\dA-Za-z :-]+$/.test(text)) return undefined
+  const isAsctime = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/.test(text)
+  if (!isAsctime && !text.endsWith(' GMT')) return undefined
+  const time = Date.parse(isAsctime ? `${text} GMT` : text)
+  return Number.isNaN(time) ? undefined : new Date(time)
+}
+
+/** What a GET or HEAD is compared with. */
+export interface Validators {
+  /** The strong entity tag, with its quotes. */
+  readonly etag: string
+  readonly modified: Date
+}
+
+/** How RFC 9110 §13.2.2 decides about GET and HEAD of something that exists: send it, 304, or 412. */
+export function judgeConditions(headers: IncomingHttpHeaders, state: Validators): 200 | 304 | 412 {
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
+  const { 'if-unmodified-since': ifUnmodified, 'if-modified-since': ifModified } = headers
+  if (ifMatch !== undefined) {
+    const tags = parseEntityTags(ifMatch) ?? []
+    if (tags !== '*' && !tags.includes(state.etag)) return 412
+  } else if (ifUnmodified !== undefined) {
+    const date = parseHttpDate(ifUnmodified)
+    if (date !== undefined && seconds(state.modified) > seconds(date)) return 412
+  }
+  if (ifNoneMatch !== undefined) {
+    const tags = parseEntityTags(ifNoneMatch) ?? []
+    if (tags === '*' || tags.some((tag) => tag.replace(/^W\//, '') === state.etag)) return 304 // weak comparison
+  } else if (ifModified !== undefined) {
+    const date = parseHttpDate(ifModified)
+    if (date !== undefined && seconds(state.modified) <= seconds(date)) return 304
+  }
+  return 200
+}
+
+/** Whether a Range counts beside this If-Range (RFC 9110 §13.1.5): the same strong tag, or exactly the same time. */
+export function rangeApplies(ifRange: string | undefined, state: Validators): boolean {
+  if (ifRange === undefined) return true
+  if (ifRange.includes('"')) return ifRange.trim() === state.etag
+  const date = parseHttpDate(ifRange)
+  return date !== undefined && seconds(state.modified) === seconds(date)
+}
+
+/** HTTP dates have no smaller step. */
+function seconds(date: Date): number {
+  return Math.floor(date.getTime() / 1000)
+}

@@ -1,0 +1,252 @@
+/** Sending one file over HTTP: RFC 9110 with ranges and conditions, for every door on the HTTP port. */
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { addAbortSignal, type Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { contentType } from 'mime-types'
+import { etagOf, type Ask } from '../../src/change.js'
+import type { Entry, OpenFile } from '../../src/driver.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
+import { nameOf, type Path } from '../../src/path.js'
+import type { VirtualFs } from '../../src/virtual-fs.js'
+import { judgeConditions, rangeApplies, type Validators } from './conditions.js'
+import { readWhole, sendPart } from './file-body.js'
+import { parseRange, type Part } from './ranges.js'
+
+export interface SendOptions {
+  readonly fs: VirtualFs
+  readonly path: Path
+  readonly ask?: Ask | undefined
+  /** Added to every answer. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Media type; absent: by the name's extension. */
+  readonly type?: string | undefined
+  /** 'attachment' (the default) tells browsers to save it under its name. */
+  readonly disposition?: 'attachment' | 'none' | undefined
+}
+
+/** Up to here a file goes out in one write together with its headers. */
+const smallFile = 64 * 1024
+
+/**
+ * Answers GET or HEAD with the file at `path`. Resolves when the answer is complete, also a 304, 412 or 416. Rejects with
+ * a GatewayError: while `response.headersSent` is false nothing was answered and the door does; after that the
+ * connection has been cut, because a short answer must not look whole, and there is only the log left to tell.
+ */
+export async function sendFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: SendOptions,
+): Promise<void> {
+  const gone = new AbortController()
+  const onClose = (): void => {
+    if (!response.writableFinished) gone.abort()
+  }
+  response.once('close', onClose)
+  const given = options.ask?.signal
+  const ask = { ...options.ask, signal: given === undefined ? gone.signal : AbortSignal.any([given, gone.signal]) }
+  try {
+    const found = request.method === 'HEAD' ? await statFile(options, ask) : await openFile(options, ask)
+    try {
+      const answer = answerTo(request, found.entry, options)
+      if (answer.body === undefined) response.writeHead(answer.status, answer.headers).end()
+      else await sendBody(response, answer, answer.body, found, options, ask)
+    } finally {
+      await found.file?.close()
+    }
+  } catch (error) {
+    if (response.headersSent) response.destroy()
+    if (gone.signal.aborted) throw new GatewayError('aborted', { reason: 'the client has gone', cause: error })
+    throw toGatewayError(error)
+  } finally {
+    response.off('close', onClose)
+  }
+}
+
+interface Found {
+  readonly entry: Entry
+  /** Absent: the storage has no handles, or nothing is to be read. */
+  readonly file?: OpenFile
+}
+
+async function openFile(options: SendOptions, ask: Ask): Promise<Found> {
+  try {
+    const file = await options.fs.open(options.path, 'read', ask)
+    return { entry: file.entry, file }
+  } catch (error) {
+    if (!isGatewayError(error, 'unsupported')) throw error
+    return statFile(options, ask)
+  }
+}
+
+async function statFile({ fs, path }: SendOptions, ask: Ask): Promise<Found> {
+  const entry = await fs.stat(path, ask)
+  if (entry.kind === 'folder') throw new GatewayError('is_dir', { op: 'read', path })
+  if (entry.kind === 'link') throw new GatewayError('not_found', { op: 'read', path })
+  return { entry }
+}
+
+interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | number>>
+  /** Absent: HEAD, 304, 412, 416, or an empty file. */
+  readonly body?: { readonly parts: readonly Part[]; readonly boundary?: Boundary }
+}
+
+function answerTo(request: IncomingMessage, entry: Entry, options: SendOptions): Answer {
+  const { size } = entry
+  // RFC 9110 §8.8.2.1: never later than now.
+  const validators = { etag: etagOf(entry), modified: new Date(Math.min(entry.modified.getTime(), Date.now())) }
+  const common = {
+    ...options.headers,
+    ETag: validators.etag,
+    'Last-Modified': validators.modified.toUTCString(),
+    'Accept-Ranges': 'bytes',
+  }
+  const verdict = judgeConditions(request.headers, validators)
+  if (verdict === 304) return { status: 304, headers: common }
+  if (verdict === 412) return { status: 412, headers: { ...common, 'Content-Length': 0 } }
+
+  const wanted = wantedParts(request, size, validators)
+  if (wanted === 'unsatisfiable') {
+    return { status: 416, headers: { ...common, 'Content-Range': `bytes */${size}`, 'Content-Length': 0 } }
+  }
+  const name = nameOf(options.path)
+  const type = options.type ?? mediaType(name)
+  const headers: Record<string, string | number> = {
+    ...common,
+    'Content-Type': type,
+    // What users stored never runs as a page of ours.
+    'X-Content-Type-Options': 'nosniff',
+    'Content-Security-Policy': "sandbox; default-src 'none'",
+  }
+  if (options.disposition !== 'none') headers['Content-Disposition'] = attachment(name)
+  if (wanted === 'whole') {
+    headers['Content-Length'] = size
+    if (request.method === 'HEAD' || size === 0) return { status: 200, headers }
+    return { status: 200, headers, body: { parts: [{ offset: 0, length: size }] } }
+  }
+  const [only] = wanted
+  if (wanted.length === 1 && only !== undefined) {
+    headers['Content-Range'] = contentRange(only, size)
+    headers['Content-Length'] = only.length
+    return { status: 206, headers, body: { parts: wanted } }
+  }
+  const boundary = new Boundary(type, size)
+  headers['Content-Type'] = boundary.type
+  headers['Content-Length'] = boundary.lengthOf(wanted)
+  return { status: 206, headers, body: { parts: wanted, boundary } }
+}
+
+function wantedParts(
+  request: IncomingMessage,
+  size: number,
+  validators: Validators,
+): readonly Part[] | 'whole' | 'unsatisfiable' {
+  const { range, 'if-range': ifRange } = request.headers
+  // RFC 9110 §14.2: Range is defined for GET alone.
+  if (range === undefined || request.method !== 'GET') return 'whole'
+  return rangeApplies(ifRange?.toString(), validators) ? parseRange(range, size) : 'whole'
+}
+
+async function sendBody(
+  response: ServerResponse,
+  { status, headers }: Answer,
+  { parts, boundary }: NonNullable<Answer['body']>,
+  { file }: Found,
+  options: SendOptions,
+  ask: Ask,
+): Promise<void> {
+  const [first] = parts
+  if (file !== undefined && parts.length === 1 && first !== undefined && first.length <= smallFile) {
+    const bytes = await readWhole(file, first)
+    response.writeHead(status, headers).end(bytes)
+    return
+  }
+  if (first === undefined) return
+  if (file === undefined) {
+    // What can be refused is refused before the head goes out.
+    const stream = await readPart(options, first, ask)
+    response.writeHead(status, headers)
+    await pipeline(streamParts(stream, parts, boundary, options, ask), response)
+    return
+  }
+  response.writeHead(status, headers)
+  for (const part of parts) {
+    if (boundary !== undefined) response.write(boundary.before(part))
+    await sendPart(file, part, response)
+  }
+  response.end(boundary?.end)
+}
+
+async function readPart({ fs, path }: SendOptions, part: Part, ask: Ask): Promise<Readable> {
+  const stream = await fs.read(path, part, ask)
+  return ask.signal === undefined ? stream : addAbortSignal(ask.signal, stream)
+}
+
+async function* streamParts(
+  opened: Readable,
+  parts: readonly Part[],
+  boundary: Boundary | undefined,
+  options: SendOptions,
+  ask: Ask,
+): AsyncGenerator<Buffer | string> {
+  for (const [index, part] of parts.entries()) {
+    const stream = index === 0 ? opened : await readPart(options, part, ask)
+    if (boundary !== undefined) yield boundary.before(part)
+    let sent = 0
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      sent += chunk.length
+      yield chunk
+    }
+    if (sent !== part.length) {
+      throw new GatewayError('aborted', { reason: 'the file changed its size while it was sent' })
+    }
+  }
+  if (boundary !== undefined) yield boundary.end
+}
+
+function mediaType(name: string): string {
+  const dot = name.lastIndexOf('.')
+  return (dot >= 0 && contentType(name.slice(dot + 1).toLowerCase())) || 'application/octet-stream'
+}
+
+function contentRange(part: Part, size: number): string {
+  return `bytes ${part.offset}-${part.offset + part.length - 1}/${size}`
+}
+
+/** The framing of multipart/byteranges (RFC 9110 §14.6). */
+class Boundary {
+  readonly type: string
+  readonly end: string
+  readonly #line: string
+  readonly #partType: string
+  readonly #size: number
+
+  constructor(partType: string, size: number) {
+    const text = randomBytes(18).toString('hex')
+    this.type = `multipart/byteranges; boundary=${text}`
+    this.end = `\r\n--${text}--\r\n`
+    this.#line = `\r\n--${text}\r\n`
+    this.#partType = partType
+    this.#size = size
+  }
+
+  before(part: Part): string {
+    return `${this.#line}Content-Type: ${this.#partType}\r\nContent-Range: ${contentRange(part, this.#size)}\r\n\r\n`
+  }
+
+  /** Of the whole body, in bytes. */
+  lengthOf(parts: readonly Part[]): number {
+    return parts.reduce((sum, part) => sum + this.before(part).length + part.length, this.end.length)
+  }
+}
+
+/** RFC 6266: a plain name for old clients, the true one percent-encoded in UTF-8. */
+function attachment(name: string): string {
+  const encoded = encodeURIComponent(name).replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+  return `attachment; filename="${encoded}"; filename*=utf-8''${encoded}`
+}

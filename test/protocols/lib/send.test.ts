@@ -1,0 +1,266 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, request as httpRequest } from 'node:http'
+import { connect, type AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { sendFile, type SendOptions } from '../../../protocols/lib/send.js'
+import { GatewayError, toGatewayError } from '../../../src/errors.js'
+import { asPath } from '../../../src/path.js'
+import { singleFile, singleFileFs, type SingleFile } from './single-file-fs.js'
+
+interface Served {
+  readonly port: number
+  readonly url: string
+  readonly errors: GatewayError[]
+  readonly sent: Promise<void>[]
+}
+
+async function serve(test: Test, file: SingleFile, options: Partial<SendOptions> = {}): Promise<Served> {
+  const errors: GatewayError[] = []
+  const sent: Promise<void>[] = []
+  const server = createServer((request, response) => {
+    const done = sendFile(request, response, { fs: singleFileFs(file), path: asPath('/file.bin'), ...options })
+    sent.push(
+      done.catch((error: unknown) => {
+        errors.push(toGatewayError(error))
+        if (!response.headersSent) response.writeHead(500).end()
+      }),
+    )
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  test.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return { port, url: `http://127.0.0.1:${port}/`, errors, sent }
+}
+
+/** All of a response, its body as bytes. */
+async function get(url: string, headers: Record<string, string> = {}, method = 'GET') {
+  const response = await fetch(url, { headers, method })
+  return { status: response.status, headers: response.headers, body: Buffer.from(await response.arrayBuffer()) }
+}
+
+for (const handles of [true, false]) {
+  void t.test(handles ? 'a file with a handle' : 'a file that can only be streamed', async (t) => {
+    const content = randomBytes(3_000_001)
+    const file = singleFile(content, { handles, revision: 'rev-1' })
+    const { url } = await serve(t, file)
+
+    await t.test('is sent whole, as a download that no browser renders', async (t) => {
+      const { status, headers, body } = await get(url)
+      t.equal(status, 200)
+      t.ok(body.equals(content))
+      t.equal(headers.get('content-length'), '3000001')
+      t.equal(headers.get('etag'), '"rev-1"')
+      t.equal(headers.get('last-modified'), 'Fri, 17 May 2024 16:05:36 GMT')
+      t.equal(headers.get('accept-ranges'), 'bytes')
+      t.equal(headers.get('content-type'), 'application/octet-stream')
+      t.equal(headers.get('x-content-type-options'), 'nosniff')
+      t.match(headers.get('content-security-policy'), /sandbox/)
+      t.equal(headers.get('content-disposition'), `attachment; filename="file.bin"; filename*=utf-8''file.bin`)
+    })
+
+    await t.test('answers HEAD with the same headers and no body', async (t) => {
+      const { status, headers, body } = await get(url, { range: 'bytes=0-1' }, 'HEAD')
+      t.equal(status, 200)
+      t.equal(headers.get('content-length'), '3000001')
+      t.equal(body.length, 0)
+    })
+
+    await t.test('gives one range', async (t) => {
+      for (const [range, from, to] of [
+        ['bytes=0-0', 0, 0],
+        ['bytes=10-1999999', 10, 1_999_999],
+        ['bytes=2999999-', 2_999_999, 3_000_000],
+        ['bytes=-5', 2_999_996, 3_000_000],
+        ['bytes=2999000-99999999999999999999', 2_999_000, 3_000_000],
+        ['bytes=9000000-, 5-6', 5, 6],
+      ] as const) {
+        const { status, headers, body } = await get(url, { range })
+        t.equal(status, 206, range)
+        t.equal(headers.get('content-range'), `bytes ${from}-${to}/3000001`)
+        t.ok(body.equals(content.subarray(from, to + 1)))
+      }
+    })
+
+    await t.test('gives several ranges between boundaries', async (t) => {
+      const { status, headers, body } = await get(url, { range: 'bytes=0-9, 1000000-1999999,-3' })
+      t.equal(status, 206)
+      const boundary = /^multipart\/byteranges; boundary=(\w+)$/.exec(headers.get('content-type') ?? '')?.[1]
+      const head = (range: string) =>
+        Buffer.from(
+          `\r\n--${boundary}\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes ${range}/3000001\r\n\r\n`,
+        )
+      const expected = Buffer.concat([
+        head('0-9'),
+        content.subarray(0, 10),
+        head('1000000-1999999'),
+        content.subarray(1_000_000, 2_000_000),
+        head('2999998-3000000'),
+        content.subarray(-3),
+        Buffer.from(`\r\n--${boundary}--\r\n`),
+      ])
+      t.ok(body.equals(expected))
+      t.equal(headers.get('content-length'), String(expected.length))
+    })
+
+    await t.test('ignores ranges that are malformed, absurd or of another unit', async (t) => {
+      for (const range of [
+        'bytes=',
+        'bytes=abc',
+        'bytes=5-2',
+        'bytes=-',
+        'bytes=0-1,x',
+        'lines=0-1',
+        'bytes 0-1',
+        'bytes=0-,0-',
+        'bytes=0-9,5-14,8-20,10-30',
+        `bytes=${Array.from({ length: 101 }, (_, i) => `${i * 2}-${i * 2}`).join()}`,
+      ]) {
+        const { status, body } = await get(url, { range })
+        t.equal(status, 200, range.slice(0, 40))
+        t.equal(body.length, content.length)
+      }
+    })
+
+    await t.test('answers 416 with the size to what lies outside', async (t) => {
+      for (const range of ['bytes=3000001-', 'bytes=-0', 'bytes=4000000-5000000,-0']) {
+        const { status, headers, body } = await get(url, { range })
+        t.equal(status, 416, range)
+        t.equal(headers.get('content-range'), 'bytes */3000001')
+        t.equal(body.length, 0)
+      }
+    })
+
+    await t.test('judges conditions in the order of RFC 9110 §13.2.2', async (t) => {
+      const time = 'Fri, 17 May 2024 16:05:36 GMT'
+      const earlier = 'Fri, 17 May 2024 16:05:35 GMT'
+      for (const [headers, status] of [
+        [{ 'if-match': '"rev-1"' }, 200],
+        [{ 'if-match': '*' }, 200],
+        [{ 'if-match': '"other", "rev-1"' }, 200],
+        [{ 'if-match': '"other"' }, 412],
+        [{ 'if-match': 'W/"rev-1"' }, 412],
+        [{ 'if-match': '"rev-1"', 'if-unmodified-since': earlier }, 200],
+        [{ 'if-unmodified-since': time }, 200],
+        [{ 'if-unmodified-since': earlier }, 412],
+        [{ 'if-unmodified-since': 'yesterday' }, 200],
+        [{ 'if-none-match': '"rev-1"' }, 304],
+        [{ 'if-none-match': 'W/"rev-1"' }, 304],
+        [{ 'if-none-match': '*' }, 304],
+        [{ 'if-none-match': '"other"', 'if-modified-since': time }, 200],
+        [{ 'if-modified-since': time }, 304],
+        [{ 'if-modified-since': 'Friday, 17-May-24 16:05:36 GMT' }, 304],
+        [{ 'if-modified-since': 'Fri May 17 16:05:36 2024' }, 304],
+        [{ 'if-modified-since': earlier }, 200],
+        [{ 'if-match': '"other"', 'if-none-match': '"rev-1"' }, 412],
+        [{ range: 'bytes=0-1', 'if-range': '"rev-1"' }, 206],
+        [{ range: 'bytes=0-1', 'if-range': time }, 206],
+        [{ range: 'bytes=0-1', 'if-range': '"other"' }, 200],
+        [{ range: 'bytes=0-1', 'if-range': 'W/"rev-1"' }, 200],
+        [{ range: 'bytes=0-1', 'if-range': earlier }, 200],
+        [{ range: 'bytes=0-1', 'if-none-match': '"rev-1"' }, 304],
+        [{ range: 'bytes=9999999-', 'if-match': '"other"' }, 412],
+      ] as const) {
+        const answer = await get(url, { ...headers })
+        t.equal(answer.status, status, JSON.stringify(headers))
+        t.equal(answer.headers.get('etag'), '"rev-1"')
+        if (status === 304 || status === 412) t.equal(answer.body.length, 0)
+      }
+    })
+
+    t.equal(file.open, 0, 'no handle stays open')
+    t.ok(
+      file.streams.every((stream) => stream.destroyed),
+      'no stream stays open',
+    )
+  })
+
+  void t.test(`a cut client ends the transfer at once (${handles ? 'handle' : 'stream'})`, async (t) => {
+    const file = singleFile(Buffer.alloc(64 * 1024 * 1024), { handles })
+    const { port, errors, sent } = await serve(t, file)
+    const socket = connect(port, '127.0.0.1')
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await once(socket, 'data')
+    socket.destroy()
+    await sent[0]
+    t.match(errors, [{ code: 'aborted' }])
+    t.equal(file.open, 0)
+    t.ok(file.streams.every((stream) => stream.destroyed))
+  })
+
+  void t.test(`a file that shrinks meanwhile cuts the connection (${handles ? 'handle' : 'stream'})`, async (t) => {
+    const file = singleFile(Buffer.alloc(5_000_000), { handles, readableBytes: 4_000_000 })
+    const { url, errors, sent } = await serve(t, file)
+    await t.rejects(get(url))
+    await Promise.all(sent)
+    t.match(errors, [{ code: 'aborted' }])
+    t.equal(file.open, 0)
+  })
+}
+
+void t.test('an empty file answers 200 to a range', async (t) => {
+  const { url } = await serve(t, singleFile(Buffer.alloc(0)))
+  const { status, headers, body } = await get(url, { range: 'bytes=0-1' })
+  t.equal(status, 200)
+  t.equal(headers.get('content-length'), '0')
+  t.equal(body.length, 0)
+})
+
+void t.test('a small file that cannot be read is an error the door can still tell', async (t) => {
+  const file = singleFile(Buffer.alloc(500), { readableBytes: 100 })
+  const { url, errors } = await serve(t, file)
+  const { status } = await get(url)
+  t.equal(status, 500)
+  t.match(errors, [{ code: 'aborted' }])
+  t.equal(file.open, 0)
+})
+
+void t.test('a refusal reaches the door before anything is sent', async (t) => {
+  const file = singleFile(Buffer.alloc(500), { refuse: new GatewayError('is_dir') })
+  const { url, errors } = await serve(t, file)
+  t.equal((await get(url)).status, 500)
+  t.equal((await get(url, {}, 'HEAD')).status, 500)
+  t.match(errors, [{ code: 'is_dir' }, { code: 'is_dir' }])
+})
+
+void t.test('the name decides type and attachment', async (t) => {
+  const file = singleFile(Buffer.from('x'))
+  const page = await serve(t, file, { path: asPath(`/Ünï "c' (1).HTML`), headers: { 'X-Own': 'yes' } })
+  const { headers } = await get(page.url)
+  t.equal(headers.get('content-type'), 'text/html; charset=utf-8')
+  const encoded = '%C3%9Cn%C3%AF%20%22c%27%20%281%29.HTML'
+  t.equal(headers.get('content-disposition'), `attachment; filename="${encoded}"; filename*=utf-8''${encoded}`)
+  t.equal(headers.get('x-own'), 'yes')
+
+  const bare = await serve(t, file, { path: asPath('/html'), disposition: 'none' })
+  const plain = await get(bare.url)
+  t.equal(plain.headers.get('content-type'), 'application/octet-stream')
+  t.equal(plain.headers.get('content-disposition'), null)
+  t.match(plain.headers.get('content-security-policy'), /sandbox/)
+})
+
+void t.test('a client that reads slowly holds no more than a few buffers', async (t) => {
+  const size = 256 * 1024 * 1024
+  const content = Buffer.alloc(size)
+  let reads = 0
+  const file = singleFile(content, {
+    beforeRead: async () => {
+      reads += 1
+    },
+  })
+  const { port } = await serve(t, file)
+  const response = await new Promise<import('node:http').IncomingMessage>((resolve) => {
+    httpRequest({ port, host: '127.0.0.1' }, resolve).end()
+  })
+  await delay(300)
+  t.ok(reads < 40, `${reads} reads of 512 KiB before the client took anything`)
+  let received = 0
+  for await (const chunk of response) received += (chunk as Buffer).length
+  t.equal(received, size)
+  t.equal(file.open, 0)
+})
