@@ -9,7 +9,10 @@ export interface UserRow {
   readonly username: string
   /** scrypt over the wire's static hash, with its parameters and salt. */
   readonly passwordHash: string
-  /** Unix seconds of the last change of the password; 0 for never. Part of every token. */
+  /**
+   * Unix seconds of what last ended this account's sessions: a new password, a new name, or being disabled; 0 for never.
+   * Part of every token, and never goes back.
+   */
   readonly passwordTime: number
   readonly basePath: Path
   /** 0 general, 1 guest, 2 admin. */
@@ -100,6 +103,10 @@ export interface Store {
     all(): Promise<UserRow[]>
     insert(row: New<UserRow>): Promise<UserRow> // `exists` for a taken name
     update(id: number, changes: Partial<New<UserRow>>): Promise<UserRow> // `not_found`, `exists`
+    /** An update decided from what is stored, in one transaction; what `decide` throws refuses it. */
+    change(id: number, decide: (stored: UserRow) => Partial<New<UserRow>>): Promise<UserRow>
+    /** Uses up the one-time code of this time step: false where that step, or a later one, was used before. */
+    useOtpStep(id: number, step: number): Promise<boolean>
     delete(id: number): Promise<boolean>
   }
   readonly keys: {
@@ -119,6 +126,11 @@ export interface Store {
     all(): Promise<Map<string, string>>
     set(values: ReadonlyMap<string, string>): Promise<void> // in one transaction
     delete(key: string): Promise<boolean>
+  }
+  /** What no API ever shows. */
+  readonly secrets: {
+    /** The secret of this name. `candidate` becomes it where there is none yet, for all processes alike. */
+    obtain(name: string, candidate: string): Promise<string>
   }
   readonly rules: {
     all(): Promise<FolderRule[]>
@@ -183,7 +195,10 @@ export interface Store {
     carryOut(id: number): Promise<void>
     drop(id: number): Promise<void>
   }
-  /** Called with the names of what another process changed; it is noticed within 250 ms. Returns an unsubscriber. */
-  onForeignChange(listener: () => void): () => void
+  /**
+   * `listener` is called after another process has changed anything, within 250 ms; again and again while it rejects.
+   * Returns an unsubscriber.
+   */
+  onForeignChange(listener: () => void | Promise<void>): () => void
   close(): Promise<void>
 }

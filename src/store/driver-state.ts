@@ -1,0 +1,31 @@
+import type { Database } from './database.js'
+
+interface StateColumns {
+  storage_id: number
+  key: string
+  value: string
+}
+
+export class DriverStateTable {
+  constructor(private readonly database: Database) {}
+
+  async get(storageId: number, key: string): Promise<string | undefined> {
+    const row = await this.database.run((query) =>
+      query<StateColumns>('driver_state').where({ storage_id: storageId, key }).first(),
+    )
+    return row?.value
+  }
+
+  /** `not_found` where there is no such storage. */
+  async set(storageId: number, key: string, value: string | undefined): Promise<void> {
+    await this.database.run(async (query) => {
+      const table = query<StateColumns>('driver_state')
+      if (value === undefined) await table.where({ storage_id: storageId, key }).delete()
+      else await table.insert({ storage_id: storageId, key, value }).onConflict(['storage_id', 'key']).merge()
+    })
+  }
+
+  async deleteAll(storageId: number): Promise<void> {
+    await this.database.run((query) => query<StateColumns>('driver_state').where({ storage_id: storageId }).delete())
+  }
+}

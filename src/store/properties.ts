@@ -1,0 +1,115 @@
+import type { Knex } from 'knex'
+import { parentOf, type Path } from '../path.js'
+import type { Property, PropertyChange } from '../properties.js'
+import type { Database } from './database.js'
+import { checkApart, renamed, subtree } from './ranges.js'
+
+interface PropertyColumns extends Property {
+  readonly path: Path
+  readonly parent: Path
+}
+
+const shown = ['namespace', 'name', 'value', 'language'] as const
+
+export class PropertiesTable {
+  constructor(private readonly database: Database) {}
+
+  async of(path: Path): Promise<Property[]> {
+    const rows = await this.database.run((query) =>
+      query<PropertyColumns>('properties')
+        .where({ path })
+        .orderBy(['namespace', 'name'])
+        .select(...shown),
+    )
+    return rows
+  }
+
+  async ofChildren(folder: Path): Promise<Map<Path, Property[]>> {
+    const rows = await this.database.run((query) =>
+      query<PropertyColumns>('properties')
+        .where({ parent: folder })
+        // The root is its own parent, and nobody's child.
+        .andWhereNot({ path: folder })
+        .orderBy(['path', 'namespace', 'name'])
+        .select('path', ...shown),
+    )
+    const children = new Map<Path, Property[]>()
+    for (const { path, ...property } of rows) {
+      const known = children.get(path)
+      if (known === undefined) children.set(path, [property])
+      else known.push(property)
+    }
+    return children
+  }
+
+  async change(path: Path, changes: readonly PropertyChange[]): Promise<void> {
+    await this.database.transaction(async (query) => {
+      for (const change of changes) {
+        if ('set' in change) {
+          const { namespace, name, value, language } = change.set
+          await query<PropertyColumns>('properties')
+            .insert({ path, parent: parentOf(path), namespace, name, value, language })
+            .onConflict(['path', 'namespace', 'name'])
+            .merge()
+        } else {
+          const { namespace, name } = change.remove
+          await query<PropertyColumns>('properties').where({ path, namespace, name }).delete()
+        }
+      }
+    })
+  }
+
+  async move(from: Path, to: Path): Promise<void> {
+    await this.database.transaction((query) => moveProperties(query, from, to))
+  }
+
+  async copy(from: Path, to: Path, deep: boolean): Promise<void> {
+    if (from === to) return
+    if (deep) checkApart(from, to)
+    await this.database.transaction(async (query) => {
+      await query('properties')
+        .where(deep ? subtree(to) : { path: to })
+        .delete()
+      await copyOwn(query, from, to)
+      if (deep) await copyBelow(query, from, to)
+    })
+  }
+
+  async delete(path: Path): Promise<void> {
+    await this.database.run((query) => query('properties').where(subtree(path)).delete())
+  }
+}
+
+/** Properties at or below `from` replace those at or below `to`. */
+export async function moveProperties(query: Knex, from: Path, to: Path): Promise<void> {
+  if (from === to) return
+  checkApart(from, to)
+  await query('properties').where(subtree(to)).delete()
+  await query('properties')
+    .where({ path: from })
+    .update({ path: to, parent: parentOf(to) })
+  await query('properties')
+    .where(subtree(from))
+    .update({ path: renamed(query, 'path', from, to), parent: renamed(query, 'parent', from, to) })
+}
+
+/** The target's path and parent, then what is shown. */
+function copyRows(query: Knex, path: Knex.Raw, parent: Knex.Raw, which: Knex.QueryCallback): Knex.QueryBuilder {
+  const target = query.raw('?? (??, ??, ??, ??, ??, ??)', ['properties', 'path', 'parent', ...shown])
+  return query(target).insert(
+    query('properties')
+      .where(which)
+      .select(path, parent, ...shown),
+  )
+}
+
+async function copyOwn(query: Knex, from: Path, to: Path): Promise<void> {
+  const text = (path: Path): Knex.Raw => query.raw('cast(? as text)', [path])
+  await copyRows(query, text(to), text(parentOf(to)), (rows) => void rows.where({ path: from }))
+}
+
+async function copyBelow(query: Knex, from: Path, to: Path): Promise<void> {
+  const path = renamed(query, 'path', from, to)
+  const parent = renamed(query, 'parent', from, to)
+  await copyRows(query, path, parent, (rows) => void rows.where(subtree(from)).andWhereNot({ path: from }))
+}

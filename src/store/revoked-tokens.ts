@@ -1,0 +1,31 @@
+import type { Database } from './database.js'
+
+interface RevokedColumns {
+  id: string
+  /** Text where the database has 64 bits and its driver does not. */
+  expires: number | string
+}
+
+export class RevokedTokensTable {
+  constructor(private readonly database: Database) {}
+
+  async all(): Promise<Map<string, Date>> {
+    const rows = await this.database.run((query) =>
+      query<RevokedColumns>('revoked_tokens').where('expires', '>', Date.now()).select('id', 'expires'),
+    )
+    return new Map(rows.map(({ id, expires }) => [id, new Date(Number(expires))]))
+  }
+
+  /** Twice is no error. */
+  async insert(id: string, expires: Date): Promise<void> {
+    await this.database.run((query) =>
+      query<RevokedColumns>('revoked_tokens').insert({ id, expires: expires.getTime() }).onConflict('id').ignore(),
+    )
+  }
+
+  async sweep(now: Date): Promise<void> {
+    await this.database.run((query) =>
+      query<RevokedColumns>('revoked_tokens').where('expires', '<=', now.getTime()).delete(),
+    )
+  }
+}

@@ -1,0 +1,48 @@
+import type { Knex } from 'knex'
+import { GatewayError } from '../errors.js'
+import { readRow, writeRow, type Columns, type Stored } from './columns.js'
+import type { Database } from './database.js'
+
+/** What tables whose rows have an id of their own share. */
+export class RowTable<Row extends { readonly id: number }> {
+  constructor(
+    protected readonly database: Database,
+    protected readonly table: string,
+    protected readonly columns: Columns<Row>,
+  ) {}
+
+  /** By id. */
+  async all(): Promise<Row[]> {
+    const stored = await this.database.run((query) => query<Stored>(this.table).select().orderBy('id'))
+    return stored.map((row) => readRow(this.columns, row))
+  }
+
+  async insert(row: Omit<Row, 'id'>): Promise<Row> {
+    const inserted: readonly Stored[] = await this.database.run((query) =>
+      query<Stored>(this.table)
+        .insert(writeRow(this.columns, row as Partial<Row>))
+        .returning('*'),
+    )
+    return readRow(this.columns, inserted[0] ?? {})
+  }
+
+  async update(id: number, changes: Partial<Omit<Row, 'id'>>): Promise<Row> {
+    return this.database.run((query) => this.updateWith(query, id, changes))
+  }
+
+  /** Whether there was one. */
+  async delete(id: number): Promise<boolean> {
+    return (await this.database.run((query) => query(this.table).where({ id }).delete())) > 0
+  }
+
+  protected async updateWith(query: Knex, id: number, changes: Partial<Omit<Row, 'id'>>): Promise<Row> {
+    const stored = writeRow(this.columns, changes as Partial<Row>)
+    const rows: readonly Stored[] =
+      Object.keys(stored).length === 0
+        ? await query<Stored>(this.table).where({ id }).select()
+        : await query<Stored>(this.table).where({ id }).update(stored).returning('*')
+    const [row] = rows
+    if (row === undefined) throw new GatewayError('not_found', { reason: 'record not found' })
+    return readRow(this.columns, row)
+  }
+}

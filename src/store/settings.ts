@@ -1,0 +1,27 @@
+import type { Database } from './database.js'
+
+interface SettingColumns {
+  key: string
+  value: string
+}
+
+export class SettingsTable {
+  constructor(private readonly database: Database) {}
+
+  async all(): Promise<Map<string, string>> {
+    const rows = await this.database.run((query) => query<SettingColumns>('settings').select('key', 'value'))
+    return new Map(rows.map(({ key, value }) => [key, value]))
+  }
+
+  async set(values: ReadonlyMap<string, string>): Promise<void> {
+    await this.database.transaction(async (query) => {
+      for (const [key, value] of values) {
+        await query<SettingColumns>('settings').insert({ key, value }).onConflict('key').merge()
+      }
+    })
+  }
+
+  async delete(key: string): Promise<boolean> {
+    return (await this.database.run((query) => query<SettingColumns>('settings').where({ key }).delete())) > 0
+  }
+}

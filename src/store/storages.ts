@@ -1,0 +1,34 @@
+import { integer, path, text, time, truth, type Columns } from './columns.js'
+import type { Database } from './database.js'
+import { RowTable } from './row-table.js'
+import type { StorageRow } from './rows.js'
+
+const columns: Columns<StorageRow> = {
+  id: integer('id'),
+  mountPath: path('mount_path'),
+  order: integer('order'),
+  driver: text('driver'),
+  cacheExpiration: integer('cache_expiration'),
+  customCachePolicies: text('custom_cache_policies'),
+  status: text('status'),
+  addition: text('addition'),
+  remark: text('remark'),
+  modified: time('modified'),
+  disabled: truth('disabled'),
+  disableIndex: truth('disable_index'),
+  enableSign: truth('enable_sign'),
+  orderBy: text<StorageRow['orderBy']>('order_by'),
+  orderDirection: text<StorageRow['orderDirection']>('order_direction'),
+  extractFolder: text<StorageRow['extractFolder']>('extract_folder'),
+  webProxy: truth('web_proxy'),
+  webdavPolicy: text<StorageRow['webdavPolicy']>('webdav_policy'),
+  proxyRange: truth('proxy_range'),
+  downProxyUrl: text('down_proxy_url'),
+  disableProxySign: truth('disable_proxy_sign'),
+}
+
+export class StoragesTable extends RowTable<StorageRow> {
+  constructor(database: Database) {
+    super(database, 'storages', columns)
+  }
+}

@@ -1,0 +1,128 @@
+/** The database: opening it, and one file per table. No SQL stands anywhere else. */
+import { chmod, open, stat } from 'node:fs/promises'
+import knex, { type Knex } from 'knex'
+import { GatewayError, isGatewayError } from '../errors.js'
+import { AttributesTable } from './attributes.js'
+import { Database } from './database.js'
+import { DriverStateTable } from './driver-state.js'
+import { toStoreError } from './errors.js'
+import { ForeignChanges } from './foreign-changes.js'
+import { IntentsTable } from './intents.js'
+import { KeysTable } from './keys.js'
+import { LocksTable } from './locks.js'
+import { migrate, type Migration } from './migrations.js'
+import { PropertiesTable } from './properties.js'
+import { RevokedTokensTable } from './revoked-tokens.js'
+import type { Store } from './rows.js'
+import { RulesTable } from './rules.js'
+import { SecretsTable } from './secrets.js'
+import { SettingsTable } from './settings.js'
+import { StoragesTable } from './storages.js'
+import { TasksTable } from './tasks.js'
+import { UsersTable } from './users.js'
+
+/**
+ * Opens the database file, makes it where it is missing (its folder must be there), and brings its schema up to date.
+ * Nobody but the owner can read it. Rejects with `unsupported` for a database of a newer program, with `unavailable`
+ * where the file cannot be used; the reason is a sentence for the admin.
+ */
+export async function openStore(file: string, steps?: readonly Migration[]): Promise<Store> {
+  await keepPrivate(file)
+  const connection = connect(file)
+  try {
+    await migrate(connection, steps)
+    const version = (): Promise<number> => dataVersion(connection)
+    return tables(connection, new ForeignChanges(version, await version()))
+  } catch (error) {
+    await connection.destroy()
+    throw isGatewayError(error) ? error : unusable(file, error)
+  }
+}
+
+/**
+ * Makes the file, or takes the rights of others away from it, before SQLite opens it: the `-wal` and `-shm` files beside it
+ * get the rights that it has. One that is there is not opened for this, because closing it would drop the locks that
+ * this process may hold on it already.
+ */
+async function keepPrivate(file: string): Promise<void> {
+  try {
+    const handle = await open(file, 'ax', 0o600)
+    await handle.close()
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw unusable(file, error)
+  }
+  for (const name of [file, `${file}-wal`, `${file}-shm`]) {
+    try {
+      if (((await stat(name)).mode & 0o077) !== 0) await chmod(name, 0o600)
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw unusable(file, error)
+    }
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
+}
+
+function connect(file: string): Knex {
+  return knex({
+    client: 'sqlite3',
+    connection: { filename: file },
+    useNullAsDefault: true,
+    pool: {
+      // One connection, never exchanged: `data_version` compares what one and the same connection has seen.
+      min: 1,
+      max: 1,
+      afterCreate: (sqlite: { exec(sql: string, done: (error: Error | null) => void): void }, done: () => void) => {
+        /*
+         * WAL: other processes read while we write. FULL: what was answered outlives a power cut. With NORMAL the last
+         * commits would be undone by one, and a revoked token or an old password would work again; the difference is one
+         * sync, 0.25 ms a commit on an SSD, and nothing that is written for every file goes through here.
+         */
+        sqlite.exec(
+          'PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;',
+          done,
+        )
+      },
+    },
+    log: { warn: () => undefined },
+  })
+}
+
+async function dataVersion(connection: Knex): Promise<number> {
+  const rows: readonly { data_version: number }[] = await connection.raw('PRAGMA data_version')
+  return rows[0]?.data_version ?? 0
+}
+
+function unusable(file: string, error: unknown): GatewayError {
+  const why = error instanceof Error ? error.message : String(error)
+  return new GatewayError('unavailable', { reason: `the database ${file} cannot be used: ${why}`, cause: error })
+}
+
+function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
+  const database = new Database(connection)
+  return {
+    users: new UsersTable(database),
+    keys: new KeysTable(database),
+    storages: new StoragesTable(database),
+    settings: new SettingsTable(database),
+    secrets: new SecretsTable(database),
+    rules: new RulesTable(database),
+    revokedTokens: new RevokedTokensTable(database),
+    locks: new LocksTable(database),
+    properties: new PropertiesTable(database),
+    attributes: new AttributesTable(database),
+    tasks: new TasksTable(database),
+    driverState: new DriverStateTable(database),
+    intents: new IntentsTable(database),
+    onForeignChange: (listener) => foreignChanges.listen(listener),
+    close: async () => {
+      await foreignChanges.close()
+      try {
+        await connection.destroy()
+      } catch (error) {
+        throw toStoreError(error)
+      }
+    },
+  }
+}
