@@ -2,10 +2,12 @@ import type { Path } from '../path.js'
 import { moveAttributes } from './attributes.js'
 import type { Database } from './database.js'
 import { moveProperties } from './properties.js'
+import type { Intent } from './rows.js'
 import { moveRules } from './rules.js'
 
 interface IntentColumns {
   id: number
+  kind: Intent['kind']
   from_path: Path
   to_path: Path
 }
@@ -13,14 +15,14 @@ interface IntentColumns {
 export class IntentsTable {
   constructor(private readonly database: Database) {}
 
-  async all(): Promise<{ readonly id: number; readonly from: Path; readonly to: Path }[]> {
+  async all(): Promise<Intent[]> {
     const rows = await this.database.run((query) => query<IntentColumns>('intents').select().orderBy('id'))
-    return rows.map((row) => ({ id: row.id, from: row.from_path, to: row.to_path }))
+    return rows.map((row) => ({ id: row.id, kind: row.kind, from: row.from_path, to: row.to_path }))
   }
 
-  async insert(from: Path, to: Path): Promise<number> {
+  async insert({ kind, from, to }: Omit<Intent, 'id'>): Promise<number> {
     const rows = await this.database.run((query) =>
-      query<IntentColumns>('intents').insert({ from_path: from, to_path: to }).returning('id'),
+      query<IntentColumns>('intents').insert({ kind, from_path: from, to_path: to }).returning('id'),
     )
     return Number(rows[0]?.id)
   }

@@ -397,11 +397,11 @@ void t.test('an intent carries rules, properties and attributes along, once', as
   await rules.insert(ruleRow({ path: from }))
   await properties.change(asPath('/from/f'), [{ set: property('p') }])
   await attributes.set(asPath('/from/f'), { mode: 1 })
-  const id = await intents.insert(from, to)
-  const dropped = await intents.insert(to, from)
+  const id = await intents.insert({ kind: 'move', from, to })
+  const dropped = await intents.insert({ kind: 'aside', from: to, to: from })
   t.same(await intents.all(), [
-    { id, from, to },
-    { id: dropped, from: to, to: from },
+    { id, kind: 'move', from, to },
+    { id: dropped, kind: 'aside', from: to, to: from },
   ])
   await intents.drop(dropped)
   await intents.carryOut(id)

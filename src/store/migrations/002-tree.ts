@@ -76,6 +76,7 @@ export async function createTree(query: Knex): Promise<void> {
 
   await query.schema.createTable('intents', (table) => {
     table.increments('id')
+    table.text('kind').notNullable()
     table.text('from_path').notNullable()
     table.text('to_path').notNullable()
   })
