@@ -1,0 +1,52 @@
+/** What is done through one door is seen by the next request through every other. */
+import { randomBytes } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { startGateway } from '../gateway.js'
+import { connectAll, type DoorClient } from './doors.js'
+
+void t.test('every change through one door is seen at once through each other one', async (t) => {
+  const running = await startGateway(t)
+  const doors = await connectAll(running, { username: 'admin', password: running.adminPassword })
+  t.teardown(() => Promise.all(doors.map((door) => door.close())))
+
+  for (const one of doors) {
+    for (const other of doors) {
+      if (one === other) continue
+      await t.test(`from ${one.door} to ${other.door}`, (t) => changesAreSeen(t, one, other))
+    }
+  }
+})
+
+async function changesAreSeen(t: Test, one: DoorClient, other: DoorClient): Promise<void> {
+  const folder = `/${one.door} to ${other.door} é世界 %41#`
+  const [first, second, third] = [randomBytes(100_000), randomBytes(70_000), Buffer.alloc(0)]
+
+  // A listing that is cached now must not hide what follows.
+  await other.names('/')
+  t.equal(await one.makeFolder(folder), 'done')
+  t.same(await other.names(folder), [])
+
+  t.equal(await one.put(`${folder}/a`, first), 'done')
+  t.same(await other.get(`${folder}/a`), first, 'what was written is read byte for byte')
+  t.same(await other.names(folder), ['a'])
+
+  t.equal(await one.put(`${folder}/a`, second), 'done')
+  t.same(await other.get(`${folder}/a`), second, 'what was overwritten is read byte for byte')
+
+  t.equal(await one.put(`${folder}/empty`, third), 'done')
+  t.same(await other.get(`${folder}/empty`), third)
+
+  t.equal(await one.rename(`${folder}/a`, `${folder}/b`), 'done')
+  t.equal(await other.get(`${folder}/a`), 'missing')
+  t.same(await other.get(`${folder}/b`), second)
+  t.same(await other.names(folder), ['b', 'empty'])
+
+  t.equal(await one.remove(`${folder}/b`), 'done')
+  t.equal(await other.get(`${folder}/b`), 'missing')
+  t.equal(await one.remove(`${folder}/empty`), 'done')
+  t.same(await other.names(folder), [])
+
+  t.equal(await one.remove(folder), 'done')
+  const names = await other.names('/')
+  t.notOk(Array.isArray(names) && names.includes(folder.slice(1)))
+}

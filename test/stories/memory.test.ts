@@ -1,0 +1,137 @@
+/** A large file through each door, both ways: the daemon's resident memory stays near that of idling. */
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { startDaemon, type Daemon } from '../gateway.js'
+
+const run = promisify(execFile)
+const mebibyte = 1024 * 1024
+const size = Number(process.env['TIDEGATE_LARGE_MIB'] ?? 2048) * mebibyte
+
+async function resident(daemon: Daemon): Promise<number> {
+  const status = await readFile(`/proc/${daemon.pid}/status`, 'utf8')
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) * 1024
+}
+
+/** The highest resident memory while `work` runs, above `idle`, in MiB. */
+async function risen(daemon: Daemon, idle: number, work: () => Promise<unknown>): Promise<number> {
+  let peak = 0
+  const timer = setInterval(() => void resident(daemon).then((now) => (peak = Math.max(peak, now))), 50)
+  try {
+    await work()
+  } finally {
+    clearInterval(timer)
+  }
+  return Math.round((peak - idle) / mebibyte)
+}
+
+async function digest(file: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(file, { highWaterMark: mebibyte }), hash)
+  return hash.digest('hex')
+}
+
+void t.test(
+  'memory stays flat for a large file',
+  { timeout: 900_000, skip: process.platform !== 'linux' && 'reads /proc' },
+  async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'tidegate-large-'))
+    t.teardown(() => rm(folder, { recursive: true, force: true }))
+    const file = join(folder, 'large')
+    const random = createReadStream('/dev/urandom', { end: size - 1, highWaterMark: mebibyte })
+    await pipeline(random, createWriteStream(file))
+    const expected = await digest(file)
+    const daemon = await startDaemon(t)
+    const credentials = Buffer.from(`admin:${daemon.adminPassword}`).toString('base64')
+    const signIn = await fetch(`${daemon.url}/api/auth/login`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ username: 'admin', password: daemon.adminPassword }),
+    })
+    const { data } = (await signIn.json()) as { data: { token: string } }
+    const key = join(folder, 'key')
+    await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key])
+    await fetch(`${daemon.url}/api/me/sshkey/add`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Authorization: data.token },
+      body: JSON.stringify({ title: 'test', key: await readFile(`${key}.pub`, 'utf8') }),
+    })
+    const idle = await resident(daemon)
+    t.comment(`idle: ${Math.round(idle / mebibyte)} MiB`)
+
+    const send = (url: string, headers: Record<string, string>) =>
+      new Promise<number>((resolve, reject) => {
+        const upload = request(url, { method: 'PUT', headers: { ...headers, 'Content-Length': size } }, (response) => {
+          response.resume().on('end', () => resolve(response.statusCode ?? 0))
+        })
+        pipeline(createReadStream(file, { highWaterMark: mebibyte }), upload).catch(reject)
+      })
+    const receive = async (url: string, headers: Record<string, string>) => {
+      const target = join(folder, 'back')
+      await new Promise<void>((resolve, reject) => {
+        request(url, { headers }, (response) => {
+          pipeline(response, createWriteStream(target)).then(resolve, reject)
+        }).end()
+      })
+      t.equal(await digest(target), expected, 'byte for byte')
+    }
+    const sftp = async (command: string) => {
+      const batch = join(folder, 'batch')
+      await writeFile(batch, `${command}\n`)
+      const options = [
+        '-q',
+        '-i',
+        key,
+        '-P',
+        String(daemon.sftpPort),
+        '-o',
+        'StrictHostKeyChecking=no',
+        '-o',
+        'UserKnownHostsFile=/dev/null',
+        '-b',
+        batch,
+      ]
+      await run('sftp', [...options, 'admin@127.0.0.1'])
+    }
+    const dav = daemon.davUrl.replace(/\/$/, '')
+    const basic = { Authorization: `Basic ${credentials}` }
+    const ways: readonly [string, () => Promise<unknown>][] = [
+      ['up by HTTP', () => send(`${daemon.url}/api/fs/put`, { Authorization: data.token, 'File-Path': '/large' })],
+      [
+        'down by HTTP',
+        async () => {
+          const got = await fetch(`${daemon.url}/api/fs/get`, {
+            method: 'POST',
+            headers: { 'Content-Type': 'application/json', Authorization: data.token },
+            body: '{"path":"/large"}',
+          })
+          await receive(((await got.json()) as { data: { raw_url: string } }).data.raw_url, {})
+        },
+      ],
+      ['up by WebDAV', () => send(`${dav}/large by webdav`.replaceAll(' ', '%20'), basic)],
+      ['down by WebDAV', () => receive(`${dav}/large%20by%20webdav`, basic)],
+      ['up by SFTP', () => sftp(`put ${file} /sftp`)],
+      [
+        'down by SFTP',
+        async () => {
+          const target = join(folder, 'back')
+          await sftp(`get /sftp ${target}`)
+          t.equal(await digest(target), expected, 'byte for byte')
+        },
+      ],
+    ]
+    for (const [title, work] of ways) {
+      const rise = await risen(daemon, idle, work)
+      t.ok(rise < 100, `${title}: ${rise} MiB above idle`)
+    }
+    t.equal((await stat(join(daemon.dataFolder, 'files', 'large'))).size, size)
+    await daemon.stop()
+  },
+)

@@ -1,0 +1,180 @@
+/** One table of stories, run over three doors: what one refuses, all refuse. */
+import t from 'tap'
+import { asPath, root } from '../../src/path.js'
+import { permissionBits, type Permission } from '../../src/principal.js'
+import { startGateway } from '../gateway.js'
+import { connectAll, type Answer, type DoorClient } from './doors.js'
+
+const doorBits: readonly Permission[] = ['webdavRead', 'webdavManage', 'sftpRead', 'sftpManage']
+const every: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove']
+
+interface Story {
+  readonly title: string
+  readonly holds: readonly Permission[]
+  readonly act: (door: DoorClient) => Promise<unknown>
+  readonly expect: Answer | readonly string[] | Readonly<Partial<Record<DoorClient['door'], Answer>>>
+}
+
+const without = (permission: Permission): readonly Permission[] => every.filter((each) => each !== permission)
+
+const stories: readonly Story[] = [
+  {
+    title: 'a user without the write bit cannot upload',
+    holds: without('write'),
+    act: (d) => d.put('/open/new', Buffer.from('x')),
+    expect: 'refused',
+  },
+  {
+    title: 'a user without the write bit cannot overwrite',
+    holds: without('write'),
+    act: (d) => d.put('/open/file', Buffer.from('x')),
+    expect: 'refused',
+  },
+  {
+    title: 'a user without the write bit cannot make a folder',
+    holds: without('write'),
+    act: (d) => d.makeFolder('/open/folder'),
+    expect: 'refused',
+  },
+  {
+    title: 'a user without the rename bit cannot rename',
+    holds: without('rename'),
+    act: (d) => d.rename('/open/file', '/open/other'),
+    expect: 'refused',
+  },
+  {
+    title: 'a user without the move bit cannot move to another folder',
+    holds: without('move'),
+    act: (d) => d.rename('/open/file', '/open/sub/file'),
+    expect: 'refused',
+  },
+  {
+    title: 'a user without the delete bit cannot remove',
+    holds: without('remove'),
+    act: (d) => d.remove('/open/file'),
+    expect: 'refused',
+  },
+  {
+    title: 'a folder that a rule lets everybody write takes uploads',
+    holds: [],
+    act: (d) => d.put(`/drop/${d.door}`, Buffer.from('x')),
+    expect: 'done',
+  },
+  { title: 'but no removal', holds: [], act: (d) => d.remove('/drop/kept'), expect: 'refused' },
+  { title: 'a hidden file is not listed', holds: every, act: (d) => d.names('/ruled'), expect: ['seen', 'sub'] },
+  {
+    title: 'a hidden file cannot be read',
+    holds: every,
+    act: (d) => d.get('/ruled/secret.txt'),
+    expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
+  },
+  {
+    title: 'nor can what lies below a hidden folder',
+    holds: every,
+    act: (d) => d.get('/ruled/secret folder/inside'),
+    expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
+  },
+  {
+    title: 'a hidden file cannot be overwritten',
+    holds: every,
+    act: (d) => d.put('/ruled/secret.txt', Buffer.from('x')),
+    expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
+  },
+  {
+    title: 'a hidden name cannot be made',
+    holds: every,
+    act: (d) => d.makeFolder('/ruled/secret new'),
+    expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
+  },
+  {
+    title: 'a hidden file cannot be removed',
+    holds: every,
+    act: (d) => d.remove('/ruled/secret.txt'),
+    expect: { http: 'refused', webdav: 'missing', sftp: 'missing' },
+  },
+  {
+    title: 'a user who sees hidden things reads them',
+    holds: ['seeHidden'],
+    act: (d) => d.get('/ruled/secret.txt'),
+    expect: 'done',
+  },
+  {
+    title: 'a folder with a password cannot be entered',
+    holds: every,
+    act: (d) => d.names('/locked'),
+    expect: 'refused',
+  },
+  { title: 'nor its files be read', holds: every, act: (d) => d.get('/locked/file'), expect: 'refused' },
+  { title: 'nor be written', holds: every, act: (d) => d.put('/locked/new', Buffer.from('x')), expect: 'refused' },
+  {
+    title: 'a user who needs no folder passwords enters',
+    holds: ['skipPasswords'],
+    act: (d) => d.names('/locked'),
+    expect: ['file'],
+  },
+]
+
+void t.test('each story ends the same way at all three doors', async (t) => {
+  const running = await startGateway(t)
+  const { gateway } = running
+  const [admin] = await connectAll(running, { username: 'admin', password: running.adminPassword })
+  if (!admin) throw new Error('no door')
+  for (const folder of ['/open', '/open/sub', '/drop', '/ruled', '/ruled/sub', '/ruled/secret folder', '/locked']) {
+    t.equal(await admin.makeFolder(folder), 'done')
+  }
+  for (const file of [
+    '/open/file',
+    '/drop/kept',
+    '/ruled/seen',
+    '/ruled/secret.txt',
+    '/ruled/secret folder/inside',
+    '/locked/file',
+  ]) {
+    t.equal(await admin.put(file, Buffer.from(file)), 'done')
+  }
+  const none = {
+    password: '',
+    passwordSub: false,
+    write: false,
+    writeSub: false,
+    hide: '',
+    hideSub: false,
+    readme: '',
+    readmeSub: false,
+    header: '',
+    headerSub: false,
+    readUsers: [],
+    readUsersSub: false,
+    writeUsers: [],
+    writeUsersSub: false,
+  }
+  await gateway.rules.create({ ...none, path: asPath('/drop'), write: true })
+  await gateway.rules.create({ ...none, path: asPath('/ruled'), hide: '^secret', hideSub: true })
+  await gateway.rules.create({ ...none, path: asPath('/locked'), password: 'open sesame', passwordSub: true })
+
+  for (const [number, story] of stories.entries()) {
+    await t.test(story.title, async (t) => {
+      const username = `user${number}`
+      const permission = [...doorBits, ...story.holds].reduce((sum, each) => sum | permissionBits[each], 0)
+      const user = {
+        username,
+        password: 'a good password',
+        basePath: root,
+        role: 0,
+        permission,
+        disabled: false,
+        ssoId: '',
+      } as const
+      await gateway.accounts.users.create(user)
+      for (const door of await connectAll(running, user)) {
+        const answer = await story.act(door)
+        const expected =
+          typeof story.expect === 'object' && door.door in story.expect
+            ? story.expect[door.door as keyof typeof story.expect]
+            : story.expect
+        t.same(Buffer.isBuffer(answer) ? 'done' : answer, expected, door.door)
+        await door.close()
+      }
+    })
+  }
+})
