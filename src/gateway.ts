@@ -4,6 +4,7 @@ import type { Links } from './links.js'
 import type { Log } from './log.js'
 import type { Principal } from './principal.js'
 import type { Settings } from './settings.js'
+import type { Spool } from './spool.js'
 import type { Tasks } from './tasks.js'
 import type { VirtualFs } from './virtual-fs.js'
 
@@ -15,6 +16,8 @@ export interface Gateway {
   readonly settings: Settings
   readonly links: Links
   readonly tasks: Tasks
+  /** Room for uploads that are received now and written later. */
+  readonly spool: Spool
   /** The only way into the tree. */
   as(principal: Principal): VirtualFs
 }

@@ -225,14 +225,7 @@ export class VirtualFs {
     change: Change & { readonly parents?: boolean | undefined } = {},
   ): Promise<Changed> {
     return this.#told('write', path, async () => {
-      const at = this.#admit('write', path, change)
-      this.#assertNotVirtual(at)
-      const { storage, inner } = this.#place(at)
-      const old = await this.#existing(at, change)
-      if (!old) checkName(nameOf(at))
-      if (old?.kind === 'folder') throw new GatewayError('is_dir')
-      if (old && change.createOnly === true) throw new GatewayError('exists')
-      await this.#assertFree([{ path: at, membership: !old }], at, old, change)
+      const { at, storage, inner, old } = await this.#writable(path, change)
       if (change.parents === true && !old) await this.#makeParents(at, change)
       const joined = joinSignals(change.signal, this.principal.signal)
       const published = this.#publication(at, change)
@@ -246,6 +239,25 @@ export class VirtualFs {
         joined.release()
       }
     })
+  }
+
+  /** Rejects as `write` would before it reads the body: for doors that receive it first and write it later. */
+  assertWritable(path: Path, change: Change = {}): Promise<void> {
+    return this.#told('write', path, async () => {
+      await this.#writable(path, change)
+    })
+  }
+
+  async #writable(path: Path, change: Change): Promise<Place & { at: Path; old: Entry | undefined }> {
+    const at = this.#admit('write', path, change)
+    this.#assertNotVirtual(at)
+    const place = this.#place(at)
+    const old = await this.#existing(at, change)
+    if (!old) checkName(nameOf(at))
+    if (old?.kind === 'folder') throw new GatewayError('is_dir')
+    if (old && change.createOnly === true) throw new GatewayError('exists')
+    await this.#assertFree([{ path: at, membership: !old }], at, old, change)
+    return { ...place, at, old }
   }
 
   /** `parents`: missing ones are made too, and a folder that is there already is no error. */

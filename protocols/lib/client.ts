@@ -50,15 +50,24 @@ export function clientOf(request: IncomingMessage, options: ClientOptions): Clie
     told?.proto === undefined ? (request.socket as Partial<TLSSocket>).encrypted === true : told.proto === 'https'
   const host = told?.host ?? validHost(request.headers.host) ?? ownHost(request)
   const { siteUrl } = options
-  const full = /^https?:\/\//i.test(siteUrl) ? new URL(siteUrl) : undefined
-  const origin = full?.origin ?? `${secure ? 'https' : 'http'}://${host}`
-  const path = full?.pathname ?? siteUrl
+  const origin = isFullUrl(siteUrl) ? new URL(siteUrl).origin : `${secure ? 'https' : 'http'}://${host}`
   return {
     address: told === undefined ? peer : clientAddress(peer, told.chain, options.trustedProxies),
     secure,
     origin,
-    baseUrl: origin + path.replace(/\/+$/, ''),
+    baseUrl: origin + sitePath(siteUrl),
   }
+}
+
+/** The path below which everything is served: empty, or with a leading and without a trailing slash. */
+export function sitePath(siteUrl: string): string {
+  const path = isFullUrl(siteUrl) ? new URL(siteUrl).pathname : siteUrl
+  const bare = path.replace(/^\/+|\/+$/g, '')
+  return bare === '' ? '' : `/${bare}`
+}
+
+function isFullUrl(text: string): boolean {
+  return /^https?:\/\//i.test(text)
 }
 
 interface Forwarded {

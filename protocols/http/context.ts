@@ -1,0 +1,40 @@
+/** What every part of this door shares, and the shape of a request in it. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type Router from '@koa/router'
+import type { RouterContext } from '@koa/router'
+import type { Gateway } from '../../src/gateway.js'
+import { clientOf, type Client, type ClientOptions } from '../lib/client.js'
+import { FileTypes } from './file-types.js'
+
+export class Door {
+  readonly fileTypes: FileTypes
+  readonly #clients: ClientOptions
+
+  constructor(
+    readonly gateway: Gateway,
+    clients: ClientOptions,
+  ) {
+    this.fileTypes = new FileTypes(gateway.settings)
+    this.#clients = clients
+  }
+
+  clientOf(request: IncomingMessage): Client {
+    return clientOf(request, this.#clients)
+  }
+}
+
+export interface State {
+  /** The text or form of the request's body, not yet checked. */
+  fields?: Readonly<Record<string, unknown>>
+}
+export type Context = RouterContext<State>
+export type Routes = Router<State>
+
+/** Aborts when the client has gone before it was answered. */
+export function signalOf(response: ServerResponse): AbortSignal {
+  const gone = new AbortController()
+  response.once('close', () => {
+    if (!response.writableFinished) gone.abort()
+  })
+  return gone.signal
+}

@@ -1,0 +1,73 @@
+/** The envelope around every answer of the API. The HTTP status is 200, whatever the code says. */
+import type { Middleware } from 'koa'
+import type { Settings } from '../../src/settings.js'
+import { drain } from '../lib/body.js'
+import type { Door, State } from './context.js'
+import { isUnforeseen, wireAnswer } from './errors.js'
+
+export interface Envelope {
+  readonly code: number
+  readonly message: string
+  readonly data: unknown
+}
+
+export function success(data: unknown = null, message = 'success'): Envelope {
+  return { code: 200, message, data }
+}
+
+/** Longer texts help nobody, and could hand a client its own oversize input back. */
+const messageLimit = 400
+
+/**
+ * Whatever a route throws becomes an envelope here and nowhere else. What is left of the body is read and dropped, so
+ * that a client which sends everything before it listens sees the answer.
+ */
+export function envelopes(door: Door): Middleware<State> {
+  const masks = new PrivacyMasks(door.gateway.settings)
+  return async (ctx, next) => {
+    try {
+      await next()
+    } catch (error) {
+      const { code, message, retryAfter } = wireAnswer(error)
+      if (isUnforeseen(error)) {
+        door.gateway.log.error({ error, method: ctx.method, url: ctx.path }, 'a request failed')
+      }
+      if (retryAfter !== undefined) ctx.set('Retry-After', String(Math.ceil(retryAfter)))
+      ctx.status = 200
+      const line = message.replace(/\s*\n\s*/g, ' ').slice(0, messageLimit)
+      ctx.body = { code, message: masks.apply(line), data: null } satisfies Envelope
+      void drain(ctx.req)
+    }
+  }
+}
+
+/** The setting `privacy_regs`: what a line of it matches in a message is replaced by as many asterisks. */
+class PrivacyMasks {
+  readonly #settings: Settings
+  #text = ''
+  #patterns: readonly RegExp[] = []
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+  }
+
+  apply(message: string): string {
+    const text = this.#settings.get('privacy_regs')
+    if (text !== this.#text) {
+      this.#text = text
+      this.#patterns = text.split('\n').flatMap(patternOf)
+    }
+    return this.#patterns.reduce((masked, pattern) => masked.replace(pattern, (hit) => '*'.repeat(hit.length)), message)
+  }
+}
+
+/** A line that is no regular expression masks nothing. */
+function patternOf(line: string): RegExp[] {
+  const source = line.trim().replace(/^\(\?i\)/, '')
+  if (source === '') return []
+  try {
+    return [new RegExp(source, source === line.trim() ? 'g' : 'gi')]
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,169 @@
+/** The fields of a request, wherever a client puts them: JSON, a form, or the query. */
+import { Busboy } from '@fastify/busboy'
+import { koaBody } from 'koa-body'
+import type { Middleware } from 'koa'
+import { pipeline } from 'node:stream/promises'
+import { z } from 'zod'
+import { toGatewayError } from '../../src/errors.js'
+import { bodySource } from '../lib/body.js'
+import type { Context, State } from './context.js'
+import { WireError } from './errors.js'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Bytes of a body that is read into memory. */
+export const bodyLimit = 1024 * 1024
+export const signInBodyLimit = 64 * 1024
+
+/**
+ * Reads the body of a request that carries fields, `limit` bytes at most. What starts like JSON is read as JSON whatever its
+ * type says, anything else as a form; GET and HEAD have their query.
+ */
+export function readFields(limit = bodyLimit): Middleware<State> {
+  const readText = koaBody({
+    json: false,
+    urlencoded: false,
+    multipart: false,
+    text: true,
+    textTypes: ['*/*'],
+    textLimit: limit,
+    patchNode: false,
+    onError: (error) => {
+      throw (error as { status?: unknown }).status === 413
+        ? tooLarge(limit)
+        : new WireError(400, 'the body is malformed')
+    },
+  })
+  return async (ctx, next) => {
+    if (ctx.method === 'GET' || ctx.method === 'HEAD') {
+      ctx.state.fields = ctx.query
+      await next()
+      return
+    }
+    if (ctx.is('multipart/form-data') === 'multipart/form-data') {
+      ctx.state.fields = { ...ctx.query, ...(await multipartFields(ctx.req, limit)) }
+      await next()
+      return
+    }
+    // Without a type the body is read, too.
+    ctx.req.headers['content-type'] ??= 'text/plain'
+    await readText(ctx, async () => {
+      const { body } = ctx.request as { body?: unknown }
+      ctx.state.fields = parseText(typeof body === 'string' ? body : '', ctx)
+      await next()
+    })
+  }
+}
+
+function tooLarge(limit: number): WireError {
+  return new WireError(400, `the body is larger than ${limit} bytes`)
+}
+
+function parseText(text: string, ctx: Pick<Context, 'is' | 'query'>): Fields {
+  const isJson = /^[ \t\r\n]*[[{]/.test(text)
+  if (!isJson && ctx.is('json') !== 'json') return { ...ctx.query, ...formOf(new URLSearchParams(text)) }
+  if (text.trim() === '') throw new WireError(400, 'EOF')
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new WireError(400, 'the body is not valid JSON')
+  }
+  if (value === null) return {}
+  if (typeof value !== 'object' || Array.isArray(value)) throw new WireError(400, 'the body must be a JSON object')
+  return value as Fields
+}
+
+function formOf(pairs: Iterable<[string, string]>): Fields {
+  const fields: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>
+  for (const [name, value] of pairs) {
+    const earlier = fields[name]
+    fields[name] = earlier === undefined ? value : [...(Array.isArray(earlier) ? earlier : [earlier]), value]
+  }
+  return fields
+}
+
+async function multipartFields(request: Context['req'], limit: number): Promise<Fields> {
+  const pairs: [string, string][] = []
+  let size = 0
+  try {
+    const form = new Busboy({
+      headers: request.headers as typeof request.headers & { 'content-type': string },
+      limits: { files: 0, fieldSize: limit, fields: 1000 },
+    })
+    form.on('field', (name, value) => {
+      pairs.push([name, value])
+    })
+    await pipeline(
+      await bodySource(request).read(),
+      async function* (chunks: AsyncIterable<Buffer>) {
+        for await (const chunk of chunks) {
+          size += chunk.length
+          if (size > limit) throw tooLarge(limit)
+          yield chunk
+        }
+      },
+      form,
+    )
+  } catch (error) {
+    if (error instanceof WireError) throw error
+    if (toGatewayError(error).code === 'aborted') throw error
+    throw new WireError(400, 'the form is malformed')
+  }
+  return formOf(pairs)
+}
+
+/** The fields as `schema` has them; what does not fit is code 400 with the field's name, never its value. */
+export function parseFields<S extends z.ZodType>(ctx: Context, schema: S): z.output<S> {
+  const result = schema.safeParse(ctx.state.fields ?? {})
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  throw new WireError(400, `${issue?.path.join('.').slice(0, 100) ?? ''}: ${issue?.message ?? 'invalid'}`)
+}
+
+// The pieces of schemas. null is absent; forms and queries bring every value as text.
+
+export const text = z
+  .string()
+  .nullish()
+  .transform((value) => value ?? '')
+
+export const requiredText = z.string().min(1, 'must not be empty')
+
+/** Absent or empty: `fallback`. */
+export function integer(fallback: number) {
+  return z
+    .union(
+      [
+        z.int('must be an integer'),
+        z
+          .string()
+          .regex(/^[+-]?\d{1,15}$/)
+          .transform(Number),
+        z.literal('').transform(() => fallback),
+      ],
+      {
+        error: 'must be an integer',
+      },
+    )
+    .nullish()
+    .transform((value) => value ?? fallback)
+}
+
+export const flag = z
+  .union(
+    [z.boolean(), z.enum(['true', '1']).transform(() => true), z.enum(['false', '0', '']).transform(() => false)],
+    {
+      error: 'must be true or false',
+    },
+  )
+  .nullish()
+  .transform((value) => value ?? false)
+
+/** A form brings a single one without brackets. */
+export const texts = z
+  .union([z.array(z.string()), z.string().transform((value) => [value])], { error: 'must be a list of texts' })
+  .nullish()
+  .transform((value) => value ?? [])
+
+export const paging = { page: integer(1), per_page: integer(0) }

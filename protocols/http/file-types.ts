@@ -1,0 +1,52 @@
+/** The numbers by which clients choose icon and preview of a file. */
+import type { Settings } from '../../src/settings.js'
+
+export const folderType = 1
+
+/** In the order in which a name is tested: an extension of two lists counts for the first. */
+const kinds = [
+  { setting: 'audio_types', type: 3 },
+  { setting: 'video_types', type: 2 },
+  { setting: 'image_types', type: 5 },
+  { setting: 'text_types', type: 4 },
+] as const
+
+/** Follows the settings: an admin may change the lists at any time. */
+export class FileTypes {
+  readonly #settings: Settings
+  #lists: readonly string[] = []
+  #byExtension = new Map<string, number>()
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+  }
+
+  /** Reads the settings once; the function may then be asked for many names. */
+  reader(): (name: string) => number {
+    const lists = kinds.map(({ setting }) => this.#settings.get(setting))
+    if (lists.some((list, index) => list !== this.#lists[index])) {
+      this.#lists = lists
+      this.#byExtension = new Map()
+      for (const [index, { type }] of [...kinds.entries()].reverse()) {
+        for (const extension of extensionsOf(lists[index] ?? '')) this.#byExtension.set(extension, type)
+      }
+    }
+    const byExtension = this.#byExtension
+    return (name) => byExtension.get(extensionOf(name)) ?? 0
+  }
+}
+
+/** Comma-separated, without dots. */
+export function extensionsOf(list: string): string[] {
+  return list
+    .toLowerCase()
+    .split(',')
+    .map((extension) => extension.trim())
+    .filter((extension) => extension !== '')
+}
+
+/** What follows the last dot, in lower case; empty without one. `.gitignore` is all extension. */
+export function extensionOf(name: string): string {
+  const dot = name.lastIndexOf('.')
+  return dot < 0 ? '' : name.slice(dot + 1).toLowerCase()
+}

@@ -1,0 +1,52 @@
+/** Signing in and out. */
+import { z } from 'zod'
+import type { Credentials } from '../../../src/accounts/accounts.js'
+import { isGatewayError } from '../../../src/errors.js'
+import { tokenOf } from '../authenticate.js'
+import type { Context, Door, Routes } from '../context.js'
+import { success } from '../envelope.js'
+import { WireError } from '../errors.js'
+import { parseFields, readFields, requiredText, signInBodyLimit, text } from '../fields.js'
+
+const signIn = z.object({
+  username: requiredText,
+  password: text,
+  // Clients send the six digits as a text or as a number.
+  otp_code: z
+    .union([z.string(), z.int().transform((code) => String(code).padStart(6, '0'))])
+    .nullish()
+    .transform((code) => code ?? ''),
+})
+
+export function authRoutes(routes: Routes, door: Door): void {
+  const { accounts } = door.gateway
+
+  async function token(ctx: Context, passwordOf: (password: string) => Credentials['password']) {
+    const { username, password, otp_code: code } = parseFields(ctx, signIn)
+    const { address } = door.clientOf(ctx.req)
+    try {
+      return await accounts.signIn({
+        username,
+        password: passwordOf(password),
+        code: code === '' ? undefined : code,
+        address,
+      })
+    } catch (error) {
+      // 401 means "your session has ended" to clients: on their sign-in page they would show nothing.
+      if (isGatewayError(error, 'unauthenticated', 'denied')) throw new WireError(400, error.reason)
+      throw error
+    }
+  }
+
+  routes.post('/api/auth/login', readFields(signInBodyLimit), async (ctx) => {
+    ctx.body = success({ token: await token(ctx, (plain) => ({ plain })) })
+  })
+  routes.post('/api/auth/login/hash', readFields(signInBodyLimit), async (ctx) => {
+    ctx.body = success({ token: await token(ctx, (hash) => ({ hash })) })
+  })
+  routes.get('/api/auth/logout', async (ctx) => {
+    const ended = tokenOf(ctx.req)
+    if (ended !== '') await accounts.signOut(ended)
+    ctx.body = success()
+  })
+}

@@ -1,0 +1,88 @@
+/** The user who asks, and the user's SSH keys. */
+import { z } from 'zod'
+import { GatewayError, isGatewayError } from '../../../src/errors.js'
+import type { KeyRow, UserRow } from '../../../src/store/rows.js'
+import { principalOf } from '../authenticate.js'
+import type { Context, Door, Routes } from '../context.js'
+import { success } from '../envelope.js'
+import { WireError } from '../errors.js'
+import { paging, parseFields, readFields, text } from '../fields.js'
+import { wireTime } from '../object.js'
+import { pageOf } from '../paging.js'
+
+const keyPage = z.object(paging)
+const newKey = z.object({ title: text, key: text })
+
+export function meRoutes(routes: Routes, door: Door): void {
+  const { accounts } = door.gateway
+
+  routes.get('/api/me', async (ctx) => {
+    const { userId } = await principalOf(door, ctx.req)
+    const user = accounts.users.get(userId)
+    if (user === undefined) throw new GatewayError('unauthenticated')
+    ctx.body = success({ ...userObject(user), otp: user.otpSecret !== '' })
+  })
+
+  async function ownerOfKeys(ctx: Context): Promise<number> {
+    const { role, userId } = await principalOf(door, ctx.req)
+    if (role === 'guest') throw new WireError(401, 'user invalid')
+    return userId
+  }
+
+  routes.get('/api/me/sshkey/list', readFields(), async (ctx) => {
+    const keys = accounts.keys.list(await ownerOfKeys(ctx))
+    ctx.body = success({ content: pageOf(keys, parseFields(ctx, keyPage)).map(keyObject), total: keys.length })
+  })
+
+  routes.post('/api/me/sshkey/add', readFields(), async (ctx) => {
+    const userId = await ownerOfKeys(ctx)
+    const { title, key } = parseFields(ctx, newKey)
+    if (title === '' || key === '') throw new WireError(400, 'request invalid')
+    try {
+      await accounts.keys.add(userId, title, key)
+    } catch (error) {
+      if (isGatewayError(error, 'invalid')) throw new WireError(400, 'provided key invalid')
+      if (isGatewayError(error, 'exists')) throw new WireError(500, 'key with the same title already exists')
+      throw error
+    }
+    ctx.body = success()
+  })
+
+  routes.post('/api/me/sshkey/delete', async (ctx) => {
+    const userId = await ownerOfKeys(ctx)
+    const { id } = ctx.query
+    if (typeof id !== 'string' || !/^\d{1,15}$/.test(id)) throw new WireError(400, 'id format invalid')
+    try {
+      await accounts.keys.delete(userId, Number(id))
+    } catch (error) {
+      if (isGatewayError(error, 'not_found')) throw new WireError(404, 'failed to get public key')
+      throw error
+    }
+    ctx.body = success()
+  })
+}
+
+/** The account without its secrets; clients expect the fields to be there. */
+function userObject(user: UserRow): object {
+  return {
+    id: user.id,
+    username: user.username,
+    password: '',
+    base_path: user.basePath,
+    role: user.role,
+    disabled: user.disabled,
+    permission: user.permission,
+    sso_id: user.ssoId,
+    allow_ldap: true,
+  }
+}
+
+function keyObject(key: KeyRow): object {
+  return {
+    id: key.id,
+    title: key.title,
+    fingerprint: key.fingerprint,
+    added_time: wireTime(key.added),
+    last_used_time: wireTime(key.lastUsed),
+  }
+}

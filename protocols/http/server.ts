@@ -1,0 +1,88 @@
+/**
+ * The HTTP door: the JSON API, links to files, and a page for whoever comes with a browser. Links are answered before koa:
+ * they are the ones asked for thousands of times a second (docs/decisions/0004).
+ */
+import Router from '@koa/router'
+import Koa from 'koa'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Gateway } from '../../src/gateway.js'
+import { sitePath, type ClientOptions } from '../lib/client.js'
+import type { RequestHandler } from '../lib/handler.js'
+import { Door, type Context, type State } from './context.js'
+import { answerCors } from './cors.js'
+import { answerDownload, isDownload } from './download.js'
+import { envelopes } from './envelope.js'
+import { WireError } from './errors.js'
+import { sendErrorPage, sendPage, welcomePage } from './pages.js'
+import { authRoutes } from './routes/auth.js'
+import { browseRoutes } from './routes/browse.js'
+import { changeRoutes } from './routes/change.js'
+import { meRoutes } from './routes/me.js'
+import { publicRoutes } from './routes/public.js'
+import { siteRoutes } from './routes/site.js'
+import { uploadRoutes } from './routes/upload.js'
+
+/** Answers every request but those of other doors. `clients` says where clients reach this server and which proxies are believed. */
+export function httpDoor(gateway: Gateway, clients: ClientOptions): RequestHandler {
+  const door = new Door(gateway, clients)
+  const api = apiHandler(door)
+  const site = sitePath(clients.siteUrl)
+  const { cors_origins: origins } = gateway.config
+  return (request, response) => {
+    if (answerCors(request, response, origins)) return
+    const url = belowSite(request.url ?? '/', site)
+    if (url === undefined) {
+      answerOutside(request, response, site)
+      return
+    }
+    request.url = url
+    if (isDownload(url)) void answerDownload(door, request, response)
+    else api(request, response)
+  }
+}
+
+/** The target below the path of the site; undefined for one beside it. A proxy may send the absolute form (RFC 9112 §3.2.2). */
+function belowSite(target: string, site: string): string | undefined {
+  const url = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
+  if (!url.startsWith(site)) return undefined
+  const below = url.slice(site.length)
+  if (below.startsWith('/')) return below
+  return below === '' || below.startsWith('?') ? `/${below}` : undefined
+}
+
+function answerOutside(request: IncomingMessage, response: ServerResponse, site: string): void {
+  if (request.url === '/') response.writeHead(302, { Location: `${site}/`, 'Content-Length': 0 }).end()
+  else sendErrorPage(response, 404, 'There is nothing here.')
+}
+
+function apiHandler(door: Door): RequestHandler {
+  const routes = new Router<State>({ strict: true, sensitive: true })
+  for (const add of [publicRoutes, authRoutes, meRoutes, browseRoutes, changeRoutes, uploadRoutes, siteRoutes]) {
+    add(routes, door)
+  }
+  const app = new Koa()
+  app.on('error', (error: unknown) => {
+    door.gateway.log.error({ error }, 'a request failed')
+  })
+  app.use(envelopes(door))
+  app.use(routes.routes())
+  app.use((ctx) => {
+    answerUnknown(door, ctx as unknown as Context)
+  })
+  const handle = app.callback()
+  return (request: IncomingMessage, response: ServerResponse) => void handle(request, response)
+}
+
+/** What no route answers: the API says so in its envelope, browsers get a page, other methods 405. */
+function answerUnknown(door: Door, ctx: Context): void {
+  const isPageMethod = ctx.method === 'GET' || ctx.method === 'POST'
+  if (isPageMethod && ctx.path.startsWith('/api/')) throw new WireError(404, 'no such endpoint')
+  ctx.respond = false
+  if (!isPageMethod) ctx.res.writeHead(405, { 'Content-Length': 0 }).end()
+  else if (ctx.path === '/') sendPage(ctx.res, 200, welcomePage(title(door), door.clientOf(ctx.req).baseUrl))
+  else sendErrorPage(ctx.res, 404, 'There is nothing here.')
+}
+
+function title(door: Door): string {
+  return door.gateway.settings.get('site_title') || 'Tidegate'
+}

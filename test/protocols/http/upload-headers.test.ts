@@ -1,0 +1,57 @@
+import type { IncomingMessage } from 'node:http'
+import t from 'tap'
+import { readUploadHeaders } from '../../../protocols/http/upload-headers.js'
+
+const read = (headers: Record<string, string>) => readUploadHeaders({ headers } as unknown as IncomingMessage)
+const at = (path: string) => ({ 'file-path': path })
+
+void t.test('File-Path is percent-encoded or raw UTF-8, and a plus is a plus', async (t) => {
+  t.equal(read(at('/a/%C3%A4%20b%2Bc+d')).path, '/a/ä b+c+d')
+  t.equal(read(at(Buffer.from('/世界/ä').toString('latin1'))).path, '/世界/ä')
+  t.equal(read(at('a//b/./c/')).path, '/a/b/c')
+  t.equal(read(at('%2Fa%2Fb')).path, '/a/b')
+})
+
+void t.test('File-Path that names no file is refused', async (t) => {
+  for (const path of ['', '/', '%2F', '.', '//']) t.throws(() => read(at(path)), { code: 'invalid' }, path)
+  t.throws(() => read({}), { code: 'invalid', reason: 'File-Path is missing' })
+  for (const path of ['/a%zz', '/a%', '/%ff', '/a%00b', '/a/b%0Ac']) {
+    t.throws(() => read(at(path)), { code: 'invalid' }, path)
+  }
+  for (const path of ['/a/../b', '..', '/%2e%2e/b', '/a/..%5c..%5cb']) {
+    t.throws(() => read(at(path)), { message: 'using relative path is not allowed' }, path)
+  }
+})
+
+void t.test('only the exact words count', async (t) => {
+  t.match(read(at('/a')), { createOnly: false, asTask: false })
+  t.match(read({ ...at('/a'), overwrite: 'false', 'as-task': 'true' }), { createOnly: true, asTask: true })
+  t.match(read({ ...at('/a'), overwrite: 'False', 'as-task': '1' }), { createOnly: false, asTask: false })
+})
+
+void t.test('Last-Modified is milliseconds, anything else is left alone', async (t) => {
+  const modified = (text: string) => read({ ...at('/a'), 'last-modified': text }).modified
+  t.same(modified('1715961936465'), new Date(1715961936465))
+  t.same(modified('-1000'), new Date(-1000))
+  for (const text of ['', 'Fri, 17 May 2024 16:05:36 GMT', '1.5', '9999999999999999', '99999999999999999999']) {
+    t.equal(modified(text), undefined, text)
+  }
+})
+
+void t.test('size and digests must be what they claim to be', async (t) => {
+  t.equal(read({ ...at('/a'), 'x-file-size': '12' }).size, 12)
+  for (const size of ['x', '-1', '1.5', '99999999999999999999']) {
+    t.throws(() => read({ ...at('/a'), 'x-file-size': size }), { code: 'invalid' }, size)
+  }
+  const md5 = 'D41D8CD98F00B204E9800998ECF8427E'
+  t.same(read({ ...at('/a'), 'x-file-md5': md5, 'x-file-sha1': '' }).hashes, { md5: md5.toLowerCase() })
+  t.throws(() => read({ ...at('/a'), 'x-file-md5': 'abc' }), { code: 'invalid' })
+  t.throws(() => read({ ...at('/a'), 'x-file-sha256': md5 }), { code: 'invalid' })
+})
+
+void t.test('a folder password comes in a header or a cookie', async (t) => {
+  t.equal(read({ ...at('/a'), password: Buffer.from('pä').toString('latin1') }).password, 'pä')
+  t.equal(read({ ...at('/a'), cookie: 'x=1; browser-password=p%20w; y=2' }).password, 'p w')
+  t.equal(read({ ...at('/a'), password: 'header', cookie: 'browser-password=cookie' }).password, 'header')
+  t.equal(read({ ...at('/a'), cookie: 'other-browser-password=x' }).password, undefined)
+})
