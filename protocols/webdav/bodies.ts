@@ -2,15 +2,7 @@
 import { GatewayError } from '../../src/errors.js'
 import type { LockRequest } from '../../src/locks.js'
 import type { Property, PropertyChange, PropertyName } from '../../src/properties.js'
-import {
-  davChild,
-  davNamespace,
-  elementsOf,
-  isElement,
-  serialize,
-  serializeContent,
-  type XmlElement,
-} from './xml.js'
+import { davChild, davNamespace, elementsOf, isElement, serialize, serializeContent, type XmlElement } from './xml.js'
 
 export type PropertyQuestion =
   | { readonly kind: 'allprop'; readonly include: readonly PropertyName[] }

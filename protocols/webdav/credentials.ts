@@ -42,7 +42,11 @@ export interface Caller {
 }
 
 /** Rejects with `unauthenticated`, `throttled` or `denied`. */
-export async function identify(accounts: Gateway['accounts'], header: string | undefined, address: string): Promise<Caller> {
+export async function identify(
+  accounts: Gateway['accounts'],
+  header: string | undefined,
+  address: string,
+): Promise<Caller> {
   if (header === undefined) return { principal: accounts.guest('webdav'), anonymous: true }
   const authorization = parseAuthorization(header)
   if (authorization.scheme === 'bearer') {

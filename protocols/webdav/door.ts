@@ -5,7 +5,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { toGatewayError } from '../../src/errors.js'
 import type { Gateway } from '../../src/gateway.js'
-import { cleanPath, root, type Path } from '../../src/path.js'
+import { LockedError } from '../../src/locks.js'
+import { root } from '../../src/path.js'
 import { drain } from '../lib/body.js'
 import { clientOf, type Client, type ClientOptions } from '../lib/client.js'
 import type { RequestHandler } from '../lib/handler.js'
@@ -188,12 +189,8 @@ class Door {
       answerText(response, status, refusal.message, headers)
       return
     }
-    const about = known?.path === undefined ? undefined : pathOrUndefined(known.path)
-    const shown = about ?? this.#admitted.get(request)?.target.path
     const detail =
-      refusal.condition === 'lock-token-submitted' && shown !== undefined
-        ? `<D:href>${hrefOf(this.#prefix, shown, false)}</D:href>`
-        : ''
+      known instanceof LockedError ? `<D:href>${hrefOf(this.#prefix, known.lock.path, false)}</D:href>` : ''
     const element = `<D:${refusal.condition}>${detail}</D:${refusal.condition}>`
     answerXml(response, status, `<D:error xmlns:D="DAV:">${element}</D:error>`, headers)
   }
@@ -204,12 +201,4 @@ function sitePath(siteUrl: string): string {
   const path = /^https?:\/\//i.test(siteUrl) ? new URL(siteUrl).pathname : siteUrl
   const trimmed = path.replace(/^\/+|\/+$/g, '')
   return trimmed === '' ? '' : `/${trimmed}`
-}
-
-function pathOrUndefined(text: string): Path | undefined {
-  try {
-    return cleanPath(text)
-  } catch {
-    return undefined
-  }
 }

@@ -33,11 +33,11 @@ export class Engine {
   readonly #server: webdav.WebDAVServer
 
   constructor(hooks: EngineHooks) {
-    this.#server = new webdav.WebDAVServer({
-      httpAuthentication: new Authentication(hooks),
-      rootFileSystem: new NoFiles(),
-      version: '2', // else it reads its package.json in the background
-    })
+    const options = new webdav.WebDAVServerOptions()
+    options.httpAuthentication = new Authentication(hooks)
+    options.rootFileSystem = new NoFiles()
+    options.version = '2' // else it reads its package.json in the background
+    this.#server = new webdav.WebDAVServer(options)
     const command: webdav.HTTPMethod = {
       // `chunked` even where a body is short: the other form allocates whatever Content-Length claims.
       chunked: (context, _body, done) => {
@@ -95,11 +95,24 @@ class NoFiles extends webdav.FileSystem {
     })
   }
 
+  /** Asked for every request, to know which methods to allow; all of them are. */
   override type(
     _context: webdav.RequestContext,
     _path: webdav.Path | string,
     callback: webdav.ReturnCallback<webdav.ResourceType>,
   ): void {
+    callback(webdav.Errors.ResourceNotFound)
+  }
+
+  _lockManager(_path: webdav.Path, _info: unknown, callback: webdav.ReturnCallback<webdav.ILockManager>): void {
+    callback(webdav.Errors.InvalidOperation)
+  }
+
+  _propertyManager(_path: webdav.Path, _info: unknown, callback: webdav.ReturnCallback<webdav.IPropertyManager>): void {
+    callback(webdav.Errors.InvalidOperation)
+  }
+
+  _type(_path: webdav.Path, _info: unknown, callback: webdav.ReturnCallback<webdav.ResourceType>): void {
     callback(webdav.Errors.ResourceNotFound)
   }
 }

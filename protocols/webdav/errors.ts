@@ -1,5 +1,5 @@
 /** What WebDAV answers to each error: one total table, and the refusals that only this door knows. */
-import { toGatewayError, type ErrorCode, type GatewayError } from '../../src/errors.js'
+import { toGatewayError, type ErrorCode } from '../../src/errors.js'
 
 /** A precondition or postcondition element in `DAV:` (RFC 4918 §16, RFC 4331 §6). */
 export type ConditionName =
@@ -72,9 +72,4 @@ export function toRefusal(error: unknown): Refusal {
     condition,
     headers: seconds === undefined ? {} : { 'retry-after': String(Math.ceil(seconds)) },
   })
-}
-
-/** The status of one member's failure, as it stands in a multistatus. */
-export function statusOf(error: GatewayError): number {
-  return answers[error.code].status
 }

@@ -28,8 +28,7 @@ export interface Exchange {
 /** Answers one request, or rejects with a GatewayError or a Refusal while nothing has been answered. */
 export type Command = (exchange: Exchange) => Promise<void>
 
-export const allowedMethods =
-  'OPTIONS, GET, HEAD, PUT, DELETE, MKCOL, COPY, MOVE, PROPFIND, PROPPATCH, LOCK, UNLOCK'
+export const allowedMethods = 'OPTIONS, GET, HEAD, PUT, DELETE, MKCOL, COPY, MOVE, PROPFIND, PROPPATCH, LOCK, UNLOCK'
 
 /** An answer without a body. */
 export function answer(response: ServerResponse, status: number, headers: Readonly<Record<string, string>> = {}): void {

@@ -3,7 +3,8 @@ import { STATUS_CODES, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { Failure } from '../../src/change.js'
 import { GatewayError } from '../../src/errors.js'
-import { answers, statusOf } from './errors.js'
+import { LockedError } from '../../src/locks.js'
+import { answers } from './errors.js'
 import { href, xmlType, type Exchange } from './exchange.js'
 import { wrap, type XmlName } from './xml.js'
 
@@ -32,10 +33,10 @@ export class Multistatus {
   /** Sends what was gathered. Resolves when more is welcome; rejects with `aborted` when the client is gone. */
   async flush(): Promise<void> {
     const response = this.#response
+    if (isGone(response)) throw new GatewayError('aborted')
     if (!response.headersSent) response.writeHead(207, { 'content-type': xmlType })
     const text = this.#pending
     this.#pending = ''
-    if (response.destroyed) throw new GatewayError('aborted')
     if (response.write(text)) return
     const ended = new AbortController()
     try {
@@ -46,7 +47,7 @@ export class Multistatus {
     } finally {
       ended.abort()
     }
-    if (response.destroyed) throw new GatewayError('aborted')
+    if (isGone(response)) throw new GatewayError('aborted')
   }
 
   end(): void {
@@ -60,6 +61,10 @@ export class Multistatus {
   }
 }
 
+function isGone(response: ServerResponse): boolean {
+  return response.destroyed
+}
+
 export function statusLine(status: number): string {
   return `<D:status>HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}</D:status>`
 }
@@ -68,14 +73,11 @@ export function statusLine(status: number): string {
 export function answerFailures(exchange: Exchange, failures: readonly Failure[]): void {
   const multistatus = new Multistatus(exchange.response)
   for (const { path, error } of failures) {
-    const { condition } = answers[error.code]
-    const lock = href(exchange, path, false)
-    const detail =
-      condition === undefined
-        ? ''
-        : `<D:error><D:${condition}>${condition === 'lock-token-submitted' ? `<D:href>${lock}</D:href>` : ''}</D:${condition}></D:error>`
+    const lock = error instanceof LockedError ? `<D:href>${href(exchange, error.lock.path, false)}</D:href>` : ''
+    const { status, condition } = answers[error.code]
+    const detail = condition === undefined ? '' : `<D:error><D:${condition}>${lock}</D:${condition}></D:error>`
     multistatus.add(
-      `<D:response><D:href>${href(exchange, path, false)}</D:href>${statusLine(statusOf(error))}${detail}</D:response>`,
+      `<D:response><D:href>${href(exchange, path, false)}</D:href>${statusLine(status)}${detail}</D:response>`,
     )
   }
   multistatus.end()

@@ -143,7 +143,7 @@ export function elementsOf(element: XmlElement): readonly XmlElement[] {
 
 /** The first child in `DAV:` with this name. */
 export function davChild(element: XmlElement, name: string): XmlElement | undefined {
-  return element.children.find((child) => isElement(child, davNamespace, name)) as XmlElement | undefined
+  return elementsOf(element).find((child) => isElement(child, davNamespace, name))
 }
 
 /** All text of an element, also of those within. */
@@ -218,12 +218,9 @@ export function escapeAttribute(text: string): string {
  */
 export function wrap({ namespace, name }: XmlName, content: string, language = ''): string {
   const tag = namespace === davNamespace ? `D:${name}` : namespace === '' ? name : `N:${name}`
-  const declaration =
-    namespace === davNamespace || namespace === '' ? '' : ` xmlns:N="${escapeAttribute(namespace)}"`
+  const declaration = namespace === davNamespace || namespace === '' ? '' : ` xmlns:N="${escapeAttribute(namespace)}"`
   const spoken = language === '' ? '' : ` xml:lang="${escapeAttribute(language)}"`
-  return content === ''
-    ? `<${tag}${declaration}${spoken}/>`
-    : `<${tag}${declaration}${spoken}>${content}</${tag}>`
+  return content === '' ? `<${tag}${declaration}${spoken}/>` : `<${tag}${declaration}${spoken}>${content}</${tag}>`
 }
 
 function malformed(why: string): GatewayError {

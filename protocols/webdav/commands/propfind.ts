@@ -42,7 +42,6 @@ export const propfind: Command = async (exchange) => {
 /** One answer in the making. */
 class Walk {
   readonly #exchange: Exchange
-  readonly #question: PropertyQuestion
   readonly #out: Multistatus
   readonly #surroundings: Surroundings
   readonly #render: (subject: Subject, dead: readonly Property[]) => string
@@ -50,7 +49,6 @@ class Walk {
 
   constructor(exchange: Exchange, question: PropertyQuestion) {
     this.#exchange = exchange
-    this.#question = question
     this.#out = new Multistatus(exchange.response)
     this.#surroundings = { prefix: exchange.prefix, now: Date.now() }
     this.#render = renderer(question, this.#surroundings, wantsLess(exchange))

@@ -29,7 +29,13 @@ export const proppatch: Command = async (exchange) => {
     for (const { name, verdict } of judged) if (verdict instanceof Date) failed.add(keyOf(name))
     const groups = split(names, failed)
     const { status } = toRefusal(refusal)
-    answer(exchange, propertyResponse(target, [{ status, names: groups.failed }, { status: 424, names: groups.others }]))
+    answer(
+      exchange,
+      propertyResponse(target, [
+        { status, names: groups.failed },
+        { status: 424, names: groups.others },
+      ]),
+    )
     return
   }
   const groups = split(names, failed)

@@ -20,7 +20,8 @@ export const get: Command = async (exchange) => {
     return
   }
   try {
-    await sendFile(request, response, { fs, path, ask })
+    // It watches the connection itself.
+    await sendFile(request, response, { fs, path, ask: { password: ask.password } })
   } catch (error) {
     if (response.headersSent || !isGatewayError(error, 'is_dir')) throw error
     // A folder has nothing to send; that it is there is all that HEAD asks.

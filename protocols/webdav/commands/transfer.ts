@@ -1,5 +1,5 @@
 /** COPY and MOVE (RFC 4918 §9.8, §9.9). */
-import { PartialFailure, type Changed } from '../../../src/change.js'
+import { TreeError, type Changed } from '../../../src/change.js'
 import { GatewayError, isGatewayError } from '../../../src/errors.js'
 import { isWithin } from '../../../src/path.js'
 import { Refusal } from '../errors.js'
@@ -21,10 +21,7 @@ export const move: Command = async (exchange) => {
   await transfer(exchange, (to, ask) => exchange.fs.move(exchange.path, to, ask))
 }
 
-type Step = (
-  to: Exchange['path'],
-  ask: Exchange['change'] & { readonly overwrite: boolean },
-) => Promise<Changed>
+type Step = (to: Exchange['path'], ask: Exchange['change'] & { readonly overwrite: boolean }) => Promise<Changed>
 
 async function transfer(exchange: Exchange, step: Step): Promise<void> {
   const { response, path, headers, change } = exchange
@@ -38,7 +35,7 @@ async function transfer(exchange: Exchange, step: Step): Promise<void> {
   try {
     changed = await step(to, { ...change, overwrite: headers.overwrite })
   } catch (error) {
-    if (error instanceof PartialFailure) {
+    if (error instanceof TreeError) {
       answerFailures(exchange, error.failures)
       return
     }

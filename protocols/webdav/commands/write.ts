@@ -1,5 +1,5 @@
 /** PUT, MKCOL and DELETE. */
-import { etagOf, PartialFailure } from '../../../src/change.js'
+import { etagOf, TreeError } from '../../../src/change.js'
 import { GatewayError } from '../../../src/errors.js'
 import { bodySource } from '../../lib/body.js'
 import { Refusal } from '../errors.js'
@@ -49,7 +49,7 @@ export const remove: Command = async (exchange) => {
   try {
     await fs.remove(path, change)
   } catch (error) {
-    if (!(error instanceof PartialFailure)) throw error
+    if (!(error instanceof TreeError)) throw error
     answerFailures(exchange, error.failures)
     return
   }
