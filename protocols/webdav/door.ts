@@ -172,7 +172,8 @@ class Door {
   /** Answers with the error, or ends the connection where the answer has begun. Logs what nobody foresaw, once. */
   #refuse(request: IncomingMessage, response: ServerResponse, error: unknown, anonymous = false): void {
     const known = error instanceof Refusal ? undefined : toGatewayError(error)
-    if (known?.code === 'internal') {
+    // The core has logged its own; a read that fails in the middle of an answer has passed it.
+    if (known?.code === 'internal' && (known !== error || response.headersSent)) {
       this.#gateway.log.error({ err: known.cause ?? known, method: request.method }, `webdav: ${known.message}`)
     }
     if (response.headersSent || response.destroyed) {

@@ -41,6 +41,7 @@ export class Engine {
     const command: webdav.HTTPMethod = {
       // `chunked` even where a body is short: the other form allocates whatever Content-Length claims.
       chunked: (context, _body, done) => {
+        clearDefaults(context.response)
         void hooks.run(context.request).then(done)
       },
     }
@@ -69,7 +70,6 @@ class Authentication implements webdav.HTTPAuthentication {
   }
 
   getUser(context: webdav.HTTPRequestContext, callback: (error: Error, user?: webdav.IUser) => void): void {
-    clearDefaults(context.response)
     void this.#hooks.authenticate(context.request).then((username) => {
       // The engine's type forgets that there may be no error.
       callback(null as unknown as Error, { uid: username, username })
@@ -79,7 +79,7 @@ class Authentication implements webdav.HTTPAuthentication {
 
 /** Headers that the engine puts on every answer, and its listener that prints errors to the console. */
 function clearDefaults(response: ServerResponse): void {
-  for (const name of ['DAV', 'MS-Author-Via', 'Server']) response.removeHeader(name)
+  for (const name of ['Allow', 'DAV', 'MS-Author-Via', 'Server']) response.removeHeader(name)
   for (const name of ['Origin', 'Credentials']) response.removeHeader(`Access-Control-Allow-${name}`)
   response.removeHeader('Access-Control-Expose-Headers')
   response.removeAllListeners('error').on('error', () => undefined) // its 'close' ends the exchange
