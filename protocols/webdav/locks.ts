@@ -1,0 +1,50 @@
+/** Locks as properties show them (RFC 4918 §15.8, §15.10). */
+import type { Lock } from '../../src/locks.js'
+import { isWithin, parentOf, type Path } from '../../src/path.js'
+import { hrefOf } from './location.js'
+import { escapeText } from './xml.js'
+
+const entryOf = (scope: string): string =>
+  `<D:lockentry><D:lockscope><D:${scope}/></D:lockscope><D:locktype><D:write/></D:locktype></D:lockentry>`
+
+export const supportedLock = `<D:supportedlock>${entryOf('exclusive')}${entryOf('shared')}</D:supportedlock>`
+
+/** `now` in milliseconds: the time that is left is told in whole seconds. */
+export function lockDiscovery(locks: readonly Lock[], prefix: string, now: number): string {
+  if (locks.length === 0) return '<D:lockdiscovery/>'
+  return `<D:lockdiscovery>${locks.map((lock) => activeLock(lock, prefix, now)).join('')}</D:lockdiscovery>`
+}
+
+function activeLock(lock: Lock, prefix: string, now: number): string {
+  const seconds = Math.max(0, Math.ceil((lock.expires.getTime() - now) / 1000))
+  return (
+    `<D:activelock><D:locktype><D:write/></D:locktype><D:lockscope><D:${lock.scope}/></D:lockscope>` +
+    `<D:depth>${lock.deep ? 'infinity' : '0'}</D:depth>${lock.owner}<D:timeout>Second-${seconds}</D:timeout>` +
+    `<D:locktoken><D:href>${escapeText(lock.token)}</D:href></D:locktoken>` +
+    `<D:lockroot><D:href>${hrefOf(prefix, lock.path, false)}</D:href></D:lockroot></D:activelock>`
+  )
+}
+
+/** The locks of a folder and of its members, ready to be asked for each of them. */
+export class LockTable {
+  readonly #byRoot = new Map<Path, Lock[]>()
+  readonly #deep: Lock[] = []
+
+  constructor(locks: readonly Lock[]) {
+    for (const lock of locks) {
+      if (lock.deep) this.#deep.push(lock)
+      const standing = this.#byRoot.get(lock.path)
+      if (standing) standing.push(lock)
+      else this.#byRoot.set(lock.path, [lock])
+    }
+  }
+
+  /** Those that cover `path`. */
+  covering(path: Path): readonly Lock[] {
+    if (this.#byRoot.size === 0) return []
+    const own = this.#byRoot.get(path) ?? []
+    if (this.#deep.length === 0 || path === '/') return own
+    const parent = parentOf(path)
+    return [...own, ...this.#deep.filter((lock) => isWithin(lock.path, parent))]
+  }
+}
