@@ -1,0 +1,64 @@
+/** Passwords: a slow hash over the wire's static one, so that both forms of sign-in can be checked. */
+import { createHash, randomBytes, randomInt, scrypt, timingSafeEqual } from 'node:crypto'
+
+/** Clients compute this themselves for the hashed form of sign-in: the text can never change. */
+const staticSuffix = '-https://github.com/alist-org/alist'
+
+/**
+ * scrypt's parameters for new hashes, one of the sets that OWASP holds equal: N as a power of two, r, p. 16 MiB and about
+ * 0.15 s of one core.
+ */
+const cost = { power: 14, blocks: 8, parallel: 5 }
+const saltBytes = 16
+const digestBytes = 32
+
+/** 64 lower-case hexadecimal characters. */
+export function staticHash(password: string): string {
+  return createHash('sha256')
+    .update(password + staticSuffix)
+    .digest('hex')
+}
+
+/** What is stored of a password: scheme, parameters, salt and digest, separated by `$`. */
+export async function hashPassword(hash: string): Promise<string> {
+  const salt = randomBytes(saltBytes)
+  return stored(salt, await derive(hash, salt, cost))
+}
+
+/** Whether `hash` is the static hash of the password that was stored; false for what was not made by `hashPassword`. */
+export async function isPassword(hash: string, storedPassword: string): Promise<boolean> {
+  const [scheme, power, blocks, parallel, salt, digest] = storedPassword.split('$')
+  if (scheme !== 'scrypt' || salt === undefined || digest === undefined) return false
+  const expected = Buffer.from(digest, 'base64url')
+  const parameters = { power: Number(power), blocks: Number(blocks), parallel: Number(parallel) }
+  const derived = await derive(hash, Buffer.from(salt, 'base64url'), parameters)
+  return expected.length === derived.length && timingSafeEqual(expected, derived)
+}
+
+/** A stored password that nothing fits: checking it takes as long as any other. */
+export function impossiblePassword(): string {
+  return stored(randomBytes(saltBytes), randomBytes(digestBytes))
+}
+
+/** Letters and digits that are not mistaken for each other, 31 of them: 20 make 99 bits. */
+const readable = 'abcdefghjkmnpqrstuvwxyz23456789'
+
+export function randomPassword(): string {
+  return Array.from({ length: 20 }, () => readable.charAt(randomInt(readable.length))).join('')
+}
+
+function stored(salt: Buffer, digest: Buffer): string {
+  const { power, blocks, parallel } = cost
+  return ['scrypt', power, blocks, parallel, salt.toString('base64url'), digest.toString('base64url')].join('$')
+}
+
+function derive(hash: string, salt: Buffer, { power, blocks, parallel }: typeof cost): Promise<Buffer> {
+  const N = 2 ** power
+  const options = { N, r: blocks, p: parallel, maxmem: 128 * N * blocks + 128 * blocks * parallel + 1024 * 1024 }
+  return new Promise((resolve, reject) => {
+    scrypt(hash, salt, digestBytes, options, (error, derived) => {
+      if (error === null) resolve(derived)
+      else reject(error)
+    })
+  })
+}

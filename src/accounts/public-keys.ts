@@ -1,0 +1,182 @@
+/** SSH public keys: blobs of RFC 4253 §6.6 and lines of authorized_keys files, parsed strictly. */
+import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { GatewayError } from '../errors.js'
+import { isOnEd25519 } from './ed25519-points.js'
+import { WireError, WireReader } from './ssh-wire.js'
+
+export const keyTypes = [
+  'ssh-ed25519',
+  'ecdsa-sha2-nistp256',
+  'ecdsa-sha2-nistp384',
+  'ecdsa-sha2-nistp521',
+  'ssh-rsa',
+  'sk-ssh-ed25519@openssh.com',
+  'sk-ecdsa-sha2-nistp256@openssh.com',
+] as const
+export type KeyType = (typeof keyTypes)[number]
+
+export interface PublicKey {
+  readonly type: KeyType
+  readonly blob: Buffer
+  readonly key: KeyObject
+  /** What a security key (`sk-` types) was made for, as `ssh:`. */
+  readonly application?: string | undefined
+}
+
+/** Bits of an RSA modulus. OpenSSH refuses larger ones too: they would keep the processor busy. */
+const rsaBits = { least: 2048, most: 16384 }
+
+const longestLine = 32 * 1024
+
+export const curves = {
+  nistp256: { jwk: 'P-256', bytes: 32, hash: 'sha256' },
+  nistp384: { jwk: 'P-384', bytes: 48, hash: 'sha384' },
+  nistp521: { jwk: 'P-521', bytes: 66, hash: 'sha512' },
+} as const
+export type CurveName = keyof typeof curves
+
+/** `SHA256:` and unpadded base64, as `ssh-keygen -l` prints it. */
+export function fingerprintOf(blob: Buffer): string {
+  return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`
+}
+
+/**
+ * The first key of `text`, lines of an authorized_keys file (sshd(8)): comment lines are skipped, leading options are passed
+ * over. Throws `invalid` with the reason for anything but a key that is accepted.
+ */
+export function parseKeyLine(text: string): PublicKey {
+  if (text.length > longestLine) throw refused('the text is too long')
+  const line = text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .find((line) => line !== '' && !line.startsWith('#'))
+  if (line === undefined) throw refused('there is no key in it')
+  if (line.startsWith('-----') || line.startsWith('PuTTY-')) {
+    throw refused('give the one line of the .pub file, not a key file')
+  }
+  const { type, base64 } = fieldsOf(line)
+  if (type === 'ssh-dss') throw refused('DSA keys are not accepted any more: make an ed25519 key')
+  if (type.includes('-cert-v')) throw refused('certificates are not accepted: give the public key itself')
+  if (!isKeyType(type)) throw refused('the key type is unknown')
+  const blob = Buffer.from(base64, 'base64')
+  if (base64 === '' || blob.toString('base64') !== base64) throw refused('the key is not valid base64')
+  const key = parseKeyBlob(blob)
+  if (key.type !== type) throw refused('the key is of another type than its line says')
+  return key
+}
+
+/** A public key as clients offer it. Throws `invalid` with the reason for anything but a key that is accepted. */
+export function parseKeyBlob(blob: Buffer): PublicKey {
+  try {
+    const reader = new WireReader(blob)
+    const type = reader.text()
+    if (!isKeyType(type)) throw refused('the key type is unknown')
+    const key = { type, blob, ...readKey(type, reader) }
+    reader.end()
+    return key
+  } catch (error) {
+    if (error instanceof WireError) throw refused(error.message)
+    throw error
+  }
+}
+
+function isKeyType(type: string): type is KeyType {
+  return (keyTypes as readonly string[]).includes(type)
+}
+
+function refused(why: string): GatewayError {
+  return new GatewayError('invalid', { reason: `provided key invalid: ${why}` })
+}
+
+/** Options come before the type, without blanks outside of quotes; in quotes, `\"` is a quote. */
+const optionsPattern = /^(?:"(?:\\"|[^"])*"|[^\s"])+(?=[ \t])/
+
+function fieldsOf(line: string): { readonly type: string; readonly base64: string } {
+  const [first = '', second = ''] = line.split(/[ \t]+/, 2)
+  if (looksLikeType(first)) return { type: first, base64: second }
+  const options = optionsPattern.exec(line)?.[0]
+  if (options === undefined) throw refused('it is not a line of an authorized_keys file')
+  if (/^(?:.*,)?cert-authority(?:,|$)/i.test(options.replaceAll(/"(?:\\"|[^"])*"/g, '""'))) {
+    throw refused('certificate authorities are not accepted')
+  }
+  const [type = '', base64 = ''] = line
+    .slice(options.length)
+    .trimStart()
+    .split(/[ \t]+/, 2)
+  return { type, base64 }
+}
+
+function looksLikeType(word: string): boolean {
+  return /^(?:sk-|webauthn-sk-)?(?:ssh|ecdsa)-[\w@.-]+$/.test(word)
+}
+
+type Parsed = Pick<PublicKey, 'key' | 'application'>
+
+function readKey(type: KeyType, reader: WireReader): Parsed {
+  switch (type) {
+    case 'ssh-ed25519':
+      return { key: readEd25519(reader) }
+    case 'sk-ssh-ed25519@openssh.com':
+      return { key: readEd25519(reader), application: readApplication(reader) }
+    case 'ecdsa-sha2-nistp256':
+      return { key: readEcdsa(reader, 'nistp256') }
+    case 'ecdsa-sha2-nistp384':
+      return { key: readEcdsa(reader, 'nistp384') }
+    case 'ecdsa-sha2-nistp521':
+      return { key: readEcdsa(reader, 'nistp521') }
+    case 'sk-ecdsa-sha2-nistp256@openssh.com':
+      return { key: readEcdsa(reader, 'nistp256'), application: readApplication(reader) }
+    case 'ssh-rsa':
+      return { key: readRsa(reader) }
+  }
+}
+
+/** RFC 8709 §4. */
+function readEd25519(reader: WireReader): KeyObject {
+  const point = reader.string()
+  if (point.length !== 32) throw refused('an ed25519 key has 32 bytes')
+  if (!isOnEd25519(point)) throw refused('the point is not on the curve')
+  return imported({ kty: 'OKP', crv: 'Ed25519', x: point.toString('base64url') })
+}
+
+/** RFC 5656 §3.1. */
+function readEcdsa(reader: WireReader, name: CurveName): KeyObject {
+  if (reader.text() !== name) throw refused('the curve is another than the type says')
+  const point = reader.string()
+  const { bytes, jwk } = curves[name]
+  if (point.length !== 1 + 2 * bytes || point[0] !== 4)
+    throw refused('the point is not an uncompressed one of the curve')
+  const x = point.subarray(1, 1 + bytes).toString('base64url')
+  const y = point.subarray(1 + bytes).toString('base64url')
+  return imported({ kty: 'EC', crv: jwk, x, y })
+}
+
+/** RFC 4253 §6.6. */
+function readRsa(reader: WireReader): KeyObject {
+  const exponent = reader.positive()
+  const modulus = reader.positive()
+  const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
+  if (bits < rsaBits.least) throw refused(`an RSA key needs ${rsaBits.least} bits, this one has ${bits}`)
+  if (bits > rsaBits.most) throw refused(`an RSA key of more than ${rsaBits.most} bits is not accepted`)
+  const odd = (number: Buffer): boolean => ((number.at(-1) ?? 0) & 1) === 1
+  if (exponent.length > 8 || (exponent.length === 1 && exponent[0] === 1) || !odd(exponent) || !odd(modulus)) {
+    throw refused('the RSA numbers are not those of a key')
+  }
+  return imported({ kty: 'RSA', e: exponent.toString('base64url'), n: modulus.toString('base64url') })
+}
+
+/** PROTOCOL.u2f of OpenSSH. */
+function readApplication(reader: WireReader): string {
+  const application = reader.text()
+  if (application === '') throw refused('a security key needs an application')
+  return application
+}
+
+/** Checks that a point is on its curve, too. */
+function imported(key: JsonWebKey): KeyObject {
+  try {
+    return createPublicKey({ key, format: 'jwk' })
+  } catch (cause) {
+    throw new GatewayError('invalid', { reason: 'provided key invalid: the point is not on the curve', cause })
+  }
+}

@@ -1,0 +1,201 @@
+import t from 'tap'
+import { SignInLimiter } from '../../src/accounts/limiter.js'
+import { networkOf } from '../../src/accounts/networks.js'
+import { hashPassword, impossiblePassword, isPassword, staticHash } from '../../src/accounts/passwords.js'
+import { newOtpSecret } from '../../src/accounts/otp.js'
+import { Turns } from '../../src/accounts/turns.js'
+import { adaPassword, credentials, fixture, newUser } from './accounts-fixture.js'
+
+const wrong = { code: 'unauthenticated', reason: 'Invalid username or password' }
+const throttled = {
+  code: 'throttled',
+  reason:
+    'Too many unsuccessful sign-in attempts have been made using an incorrect username or password, Try again later.',
+}
+const minute = 60_000
+
+void t.test('failures count by IPv4 address, and by the /64 of IPv6', async (t) => {
+  for (const [address, network] of [
+    ['192.0.2.7', '192.0.2.7'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['::FFFF:192.0.2.7', '192.0.2.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:0DB8:0001:0002::1', '2001:db8:1:2::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['2001:db8::2:3:4:5:6', '2001:db8:0:2::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['1:2:3:4:5:6:192.0.2.7', '1:2:3:4::/64'],
+    ['1::192.0.2.7', '1:0:0:0::/64'],
+    ['', ''],
+  ] as const) {
+    t.equal(networkOf(address), network, address)
+  }
+})
+
+void t.test('five failures lock an address for five minutes, for every account and door', async (t) => {
+  const { accounts, clock } = await fixture(t)
+  await accounts.users.create(newUser({ username: 'bob' }))
+  const address = '198.51.100.1'
+  await t.rejects(accounts.signIn(credentials({ address, username: 'nobody' })), wrong)
+  await t.rejects(accounts.byPassword(credentials({ address, plain: 'x' }), 'webdav'), wrong)
+  await accounts.signIn(credentials({ address }))
+  await t.rejects(accounts.byPassword(credentials({ address, plain: 'y' }), 'sftp'), wrong)
+  await t.rejects(accounts.signIn(credentials({ address, plain: 'z' })), wrong)
+  clock.time += minute
+  await t.rejects(accounts.signIn(credentials({ address, plain: 'w' })), wrong)
+  await t.rejects(accounts.signIn(credentials({ address })), { ...throttled, retryAfter: 300 }, 'a right one, too')
+  await t.rejects(accounts.byPassword(credentials({ address, username: 'bob' }), 'webdav'), throttled)
+  await accounts.signIn(credentials())
+  clock.time += 5 * minute - 1000
+  await t.rejects(accounts.signIn(credentials({ address })), throttled)
+  clock.time += 1000
+  await accounts.signIn(credentials({ address }))
+  await t.rejects(accounts.signIn(credentials({ address, plain: 'x' })), wrong, 'and counted from the start')
+})
+
+void t.test('many tries at once are counted like tries one by one', async (t) => {
+  const { accounts } = await fixture(t)
+  const address = '198.51.100.2'
+  const tries = Array.from({ length: 12 }, (_, n) => accounts.signIn(credentials({ address, plain: `guess ${n}` })))
+  const outcomes = await Promise.allSettled(tries)
+  const reasons = outcomes.map((outcome) =>
+    outcome.status === 'rejected' ? (outcome.reason as { code: string }).code : '',
+  )
+  t.same(reasons, [...Array<string>(5).fill('unauthenticated'), ...Array<string>(7).fill('throttled')])
+})
+
+void t.test('who signed in before a neighbour locked their address stays in, but nobody guesses at them', async (t) => {
+  const { accounts } = await fixture(t)
+  const address = '198.51.100.3'
+  await accounts.byPassword(credentials({ address }), 'webdav')
+  for (let n = 0; n < 5; n++) {
+    await t.rejects(accounts.signIn(credentials({ address, username: `nobody ${n}` })), wrong)
+  }
+  await accounts.byPassword(credentials({ address }), 'webdav')
+  await t.rejects(accounts.signIn(credentials({ address })), throttled)
+  for (let n = 0; n < 5; n++) {
+    await t.rejects(accounts.byPassword(credentials({ address, plain: `guess ${n}` }), 'webdav'), throttled)
+  }
+  await t.rejects(accounts.byPassword(credentials({ address }), 'webdav'), throttled, 'no more guesses are compared')
+})
+
+void t.test('a missing code is no failure, a wrong one is', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  await accounts.users.update(ada.id, { otpSecret: newOtpSecret() })
+  const address = '198.51.100.4'
+  const asked = { code: 'unauthenticated', reason: 'Invalid 2FA code' }
+  for (let n = 0; n < 7; n++) await t.rejects(accounts.signIn(credentials({ address })), asked)
+  for (let n = 0; n < 5; n++) await t.rejects(accounts.signIn(credentials({ address, code: 'x' })), asked)
+  await t.rejects(accounts.signIn(credentials({ address })), throttled)
+})
+
+void t.test('an account under attack from everywhere is slowed for strangers, never locked', async (t) => {
+  const clock = { time: 0 }
+  const limiter = new SignInLimiter(() => clock.time)
+  limiter.succeeded('home', 'ada')
+  for (let n = 0; n < 9; n++) limiter.failed(`bot ${n}`, 'ada')
+  t.equal(limiter.delay('stranger', 'ada'), 0)
+  const delays = []
+  for (let n = 0; n < 8; n++) {
+    limiter.failed(`more ${n}`, 'ada')
+    delays.push(limiter.delay('stranger', 'ada'))
+  }
+  t.same(delays, [200, 400, 800, 1600, 3200, 5000, 5000, 5000])
+  t.equal(limiter.delay('home', 'ada'), 0, 'not where it was signed in to lately')
+  t.equal(limiter.delay('stranger', 'bob'), 0)
+  limiter.refuseLocked('stranger', 'ada')
+  limiter.refuseGuesser('stranger', 'ada')
+  clock.time += 15 * minute
+  t.equal(limiter.delay('stranger', 'ada'), 0)
+})
+
+void t.test('addresses are served in turn, one at a time, and each has a short queue', async (t) => {
+  const turns = new Turns()
+  const served: string[] = []
+  let running = 0
+  const work = (name: string) => async (): Promise<void> => {
+    t.equal(++running, 1)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    served.push(name)
+    running--
+  }
+  const greedy = Array.from({ length: 20 }, (_, n) => turns.run('greedy', 0, work(`g${n}`)))
+  const modest = [turns.run('one', 0, work('one')), turns.run('two', 0, work('two'))]
+  const late = turns.run('late', 10, work('late'))
+  const outcomes = await Promise.allSettled(greedy)
+  await Promise.all([...modest, late])
+  t.same(served.slice(0, 4), ['g0', 'g1', 'one', 'two'])
+  t.ok(served.indexOf('late') < served.indexOf('g15'))
+  t.equal(outcomes.filter(({ status }) => status === 'rejected').length, 4)
+  t.match(outcomes.at(-1), { reason: { ...throttled, retryAfter: 1 } })
+  await t.rejects(
+    turns.run('greedy', 0, () => Promise.reject(new Error('broken'))),
+    { message: 'broken' },
+  )
+  await turns.run('greedy', 0, work('after'))
+  t.equal(served.at(-1), 'after')
+})
+
+void t.test('stored passwords hold their parameters, and what is none is no password', async (t) => {
+  const hash = staticHash('secret')
+  const stored = await hashPassword(hash)
+  t.match(stored, /^scrypt\$14\$8\$5\$[\w-]{22}\$[\w-]{43}$/)
+  t.not(stored, await hashPassword(hash))
+  t.equal(await isPassword(hash, stored), true)
+  t.equal(await isPassword(staticHash('Secret'), stored), false)
+  t.equal(await isPassword(hash, impossiblePassword()), false)
+  for (const none of ['', hash, 'scrypt$14$8$5', stored.slice(0, -4)]) t.equal(await isPassword(hash, none), false)
+  const { scryptSync } = await import('node:crypto')
+  const older = `scrypt$10$8$1$c2FsdA$${scryptSync(hash, 'salt', 32, { N: 1024, r: 8, p: 1 }).toString('base64url')}`
+  t.equal(await isPassword(hash, older), true, 'with the parameters that they were made with')
+})
+
+void t.test('an unknown name takes as long as a wrong password', async (t) => {
+  const { accounts } = await fixture(t)
+  const times = { known: [] as number[], unknown: [] as number[] }
+  for (let n = 0; n < 7; n++) {
+    for (const [kind, username] of [
+      ['known', 'ada'],
+      ['unknown', 'nobody'],
+    ] as const) {
+      const start = performance.now()
+      await t.rejects(accounts.signIn(credentials({ username, plain: `wrong ${n}` })), wrong)
+      times[kind].push(performance.now() - start)
+    }
+  }
+  const [known, unknown] = [Math.min(...times.known), Math.min(...times.unknown)]
+  t.ok(Math.abs(known - unknown) < known / 3, `${known.toFixed(1)} ms and ${unknown.toFixed(1)} ms`)
+})
+
+void t.test('verified Basic credentials cost microseconds for some minutes, until the account changes', async (t) => {
+  const { accounts, ada, clock } = await fixture(t)
+  const presented = credentials()
+  const start = performance.now()
+  await Promise.all(Array.from({ length: 32 }, () => accounts.byPassword(presented, 'webdav')))
+  const first = performance.now() - start
+  const again = performance.now()
+  for (let n = 0; n < 1000; n++) await accounts.byPassword(presented, 'webdav')
+  const each = (performance.now() - again) / 1000
+  t.ok(each < first / 50, `${first.toFixed(1)} ms for 32 at once, then ${each.toFixed(4)} ms each`)
+
+  const time = async (): Promise<number> => {
+    const start = performance.now()
+    await accounts.byPassword(presented, 'webdav')
+    return performance.now() - start
+  }
+  clock.time += 4 * minute
+  t.ok((await time()) < 20)
+  clock.time += 4 * minute
+  t.ok((await time()) < 20, 'in use')
+  clock.time += 6 * minute
+  t.ok((await time()) > 20, 'after minutes without use')
+  const { signal } = await accounts.byPassword(presented, 'webdav')
+  await accounts.users.update(ada.id, { password: 'new one' })
+  t.equal(signal.aborted, true)
+  await t.rejects(accounts.byPassword(presented, 'webdav'), wrong)
+  await accounts.users.update(ada.id, { password: adaPassword })
+  await accounts.byPassword(presented, 'webdav')
+  await accounts.users.update(ada.id, { disabled: true })
+  await t.rejects(accounts.byPassword(presented, 'webdav'), { code: 'denied' })
+})
