@@ -1,23 +1,203 @@
-import type { Accounts } from './accounts/accounts.js'
+/** Puts the parts together. Doors get this, and nothing of what is behind it. */
+import { randomBytes } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Accounts } from './accounts/accounts.js'
+import { bootstrapAccounts } from './accounts/bootstrap.js'
 import type { Config } from './config.js'
-import type { Links } from './links.js'
+import { settleAside } from './copy.js'
+import type { AnyDriverType } from './driver.js'
+import { isGatewayError } from './errors.js'
+import { Events } from './events.js'
+import { Links } from './links.js'
+import { Locks } from './locks.js'
 import type { Log } from './log.js'
+import { Mounts } from './mounts.js'
+import { root, type Path } from './path.js'
 import type { Principal } from './principal.js'
-import type { Settings } from './settings.js'
-import type { Spool } from './spool.js'
-import type { Tasks } from './tasks.js'
-import type { VirtualFs } from './virtual-fs.js'
+import { Reservations } from './reservations.js'
+import { Rules } from './rules.js'
+import { Settings } from './settings.js'
+import { Spool } from './spool.js'
+import type { Store } from './store/rows.js'
+import { openStore } from './store/store.js'
+import { Tasks } from './tasks.js'
+import { TreeView } from './tree-view.js'
+import { needsSignature, VirtualFs, type TreeParts } from './virtual-fs.js'
 
-/** What a door gets. */
-export interface Gateway {
+export interface GatewayOptions {
+  readonly config: Config
+  readonly log: Log
+  readonly drivers: readonly AnyDriverType[]
+  /** The first admin's password; absent: a random one. */
+  readonly adminPassword?: string | undefined
+}
+
+interface Parts extends TreeParts {
+  readonly settings: Settings
+  readonly accounts: Accounts
+  readonly links: Links
+  readonly tasks: Tasks
+  readonly spool: Spool
+}
+
+export class Gateway {
   readonly config: Config
   readonly log: Log
   readonly accounts: Accounts
   readonly settings: Settings
   readonly links: Links
   readonly tasks: Tasks
-  /** Room for uploads that are received now and written later. */
+  readonly mounts: Mounts
+  readonly rules: Rules
+  readonly locks: Locks
   readonly spool: Spool
+  readonly store: Store
+  /** Of the admin, where this was the first run and it was made up; it is told nowhere else. */
+  readonly firstPassword: string | undefined
+  readonly #tree: TreeParts
+  readonly #unsubscribe: () => void
+
+  private constructor(options: GatewayOptions, parts: Parts, firstPassword: string | undefined) {
+    this.config = options.config
+    this.log = options.log
+    this.accounts = parts.accounts
+    this.settings = parts.settings
+    this.links = parts.links
+    this.tasks = parts.tasks
+    this.mounts = parts.mounts
+    this.rules = parts.rules
+    this.locks = parts.locks
+    this.spool = parts.spool
+    this.store = parts.store
+    this.firstPassword = firstPassword
+    this.#tree = parts
+    this.#unsubscribe = parts.store.onForeignChange(async () => {
+      await Promise.all([parts.rules.reload(), parts.locks.reload(), parts.mounts.reload()])
+    })
+  }
+
+  /**
+   * Opens the data folder, making what is missing, and starts the storages; a broken one keeps nothing else from starting.
+   * Rejects with a GatewayError whose reason is a sentence for the admin.
+   */
+  static async open(options: GatewayOptions): Promise<Gateway> {
+    const { config, log } = options
+    await mkdir(config.data, { recursive: true, mode: 0o700 })
+    const store = await openStore(join(config.data, 'data.db'))
+    try {
+      const firstPassword = await firstRun(store, options)
+      const settings = await Settings.open(store)
+      const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours })
+      const rules = await Rules.load(store)
+      const locks = await Locks.load(store.locks)
+      const events = new Events()
+      const spool = await Spool.open(join(config.data, 'spool'))
+      const mounts: Mounts = new Mounts({
+        store,
+        events,
+        spool,
+        log,
+        driverTypes: options.drivers,
+        instance: `${process.pid}-${randomBytes(6).toString('hex')}`,
+        tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
+      })
+      const links = new Links({ settings, needsSignature: (path) => asksForSignature(path, mounts, rules) })
+      const tasks = await Tasks.load(store.tasks, settings, log)
+      await mounts.start()
+      await finishIntents(store, mounts, log)
+      await rules.reload()
+      const reservations = new Reservations()
+      const parts = { store, settings, accounts, rules, locks, events, spool, mounts, links, tasks, reservations, log }
+      return new Gateway(options, parts, firstPassword)
+    } catch (error) {
+      await store.close()
+      throw error
+    }
+  }
+
   /** The only way into the tree. */
-  as(principal: Principal): VirtualFs
+  as(principal: Principal): VirtualFs {
+    return new VirtualFs(this.#tree, principal)
+  }
+
+  /** Ends background work, storages and the database. Doors are closed by then. */
+  async close(): Promise<void> {
+    this.#unsubscribe()
+    await this.tasks.close()
+    await this.mounts.stop()
+    this.links.close()
+    await this.accounts.close()
+    this.settings.close()
+    await this.store.close()
+  }
+}
+
+/** Accounts, and a storage, for a data folder that has none. Resolves to the admin's password where it was made up. */
+async function firstRun(store: Store, { config, adminPassword }: GatewayOptions): Promise<string | undefined> {
+  const isFirst = (await store.users.all()).length === 0
+  const made = await bootstrapAccounts(store, adminPassword)
+  if (isFirst && (await store.storages.all()).length === 0) {
+    const folder = join(config.data, 'files')
+    await mkdir(folder, { recursive: true })
+    await store.storages.insert({
+      mountPath: root,
+      order: 0,
+      driver: 'Local',
+      cacheExpiration: 0,
+      customCachePolicies: '',
+      status: '',
+      addition: JSON.stringify({ root_folder_path: folder }),
+      remark: '',
+      modified: new Date(),
+      disabled: false,
+      disableIndex: false,
+      enableSign: false,
+      orderBy: 'name',
+      orderDirection: 'asc',
+      extractFolder: 'front',
+      webProxy: false,
+      webdavPolicy: 'native_proxy',
+      proxyRange: false,
+      downProxyUrl: '',
+      disableProxySign: false,
+    })
+  }
+  return made.adminPassword
+}
+
+function asksForSignature(path: Path, mounts: Mounts, rules: Rules): boolean {
+  const rule = rules.nearest(path)
+  return mounts.rowOf(path)?.enableSign === true || (rule !== undefined && needsSignature(rule, path))
+}
+
+/** What a killed process began: a move that the backend did is followed, what was set aside is put right. */
+async function finishIntents(store: Store, mounts: Mounts, log: Log): Promise<void> {
+  for (const intent of await store.intents.all()) {
+    try {
+      if (intent.kind === 'aside') {
+        const { storage, inner } = mounts.find(intent.from)
+        await settleAside(storage, inner, mounts.find(intent.to).inner)
+        await store.intents.drop(intent.id)
+      } else if ((await isThere(mounts, intent.to)) && !(await isThere(mounts, intent.from))) {
+        await store.intents.carryOut(intent.id)
+      } else {
+        await store.intents.drop(intent.id)
+      }
+    } catch (error) {
+      // Its storage does not answer; the next start tries again.
+      log.warn({ err: error, intent: intent.id }, 'a change that was cut off could not be finished yet')
+    }
+  }
+}
+
+async function isThere(mounts: Mounts, path: Path): Promise<boolean> {
+  try {
+    const { storage, inner } = mounts.find(path)
+    await storage.stat(inner, { link: true })
+    return true
+  } catch (error) {
+    if (isGatewayError(error, 'not_found')) return false
+    throw error
+  }
 }
