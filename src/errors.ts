@@ -79,7 +79,11 @@ export class GatewayError extends Error {
 
   constructor(code: ErrorCode, options: GatewayErrorOptions = {}) {
     const reason = options.reason ?? sentences[code]
+    // Most of these are answers, not accidents, and collecting a stack costs more than all the rest of one.
+    const { stackTraceLimit } = Error
+    if (code !== 'internal') Error.stackTraceLimit = 0
     super([options.op, options.path, reason].filter((part) => part !== undefined).join(': '))
+    Error.stackTraceLimit = stackTraceLimit
     if (options.cause !== undefined) this.cause = options.cause
     this.name = 'GatewayError'
     this.code = code

@@ -1,6 +1,6 @@
 import type { ByteRange } from '../../src/driver.js'
 
-const blockSize = 256 * 1024
+const blockSize = 64 * 1024
 
 /** The bytes of a file in blocks of one size; a missing block is all zeros. */
 export class Content {
