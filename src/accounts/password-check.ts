@@ -31,6 +31,7 @@ export class PasswordCheck {
   readonly #turns = new Turns()
   /** Checks under way, by what was presented: a client with eight connections asks for one. */
   readonly #running = new Map<string, Promise<UserRow>>()
+  readonly #seen = new WeakMap<Credentials, Presented>()
   /** Unknown names are checked against this, so that they take as long as any other. */
   readonly #impossible = impossiblePassword()
 
@@ -81,12 +82,19 @@ export class PasswordCheck {
     if (remember) this.#remembered.add(digest, user)
   }
 
-  #presented({ username, password, address }: Credentials): Presented {
+  #presented(credentials: Credentials): Presented {
+    const known = this.#seen.get(credentials)
+    if (known !== undefined) return known
+    const { username, password, address } = credentials
     // No account has such a long name; the tables shall not hold it.
     const name = username.length > 255 ? '' : username
-    const hash =
-      'plain' in password ? staticHash(password.plain) : /^[0-9a-f]{64}$/.test(password.hash) ? password.hash : ''
-    return { network: networkOf(address), name, hash, digest: this.#remembered.digest(name, hash) }
+    const hash = 'plain' in password ? staticHash(password.plain) : password.hash
+    // What is no static hash fits no account, and takes its time.
+    const checked = /^[0-9a-f]{64}$/.test(hash) ? hash : ''
+    const digest = this.#remembered.digest(name, checked)
+    const presented = { network: networkOf(address), name, hash: checked, digest }
+    this.#seen.set(credentials, presented)
+    return presented
   }
 
   async #compare({ network, name, hash }: Presented): Promise<UserRow> {

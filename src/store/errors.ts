@@ -13,7 +13,9 @@ export function toStoreError(error: unknown): GatewayError {
   if (code === '23505') return new GatewayError('exists', { cause })
   if (code === '23503') return new GatewayError('not_found', { cause })
   if (code === '53100' || code === 'SQLITE_FULL') return new GatewayError('no_space', { cause })
-  if (code === '40001' || code === '40P01' || code === 'SQLITE_BUSY' || code === 'SQLITE_LOCKED') {
+  // The query builder's own words for a queue that does not move.
+  const waited = error.name === 'KnexTimeoutError'
+  if (waited || code === '40001' || code === '40P01' || code === 'SQLITE_BUSY' || code === 'SQLITE_LOCKED') {
     return new GatewayError('busy', { reason: 'the database is busy', retryAfter: 1, cause })
   }
   // SQLite's driver tells the kind of constraint in its message alone.
