@@ -81,9 +81,10 @@ export class Accounts {
     return accounts
   }
 
-  /** Changes of other processes are no longer noticed. */
-  close(): void {
+  /** Changes of other processes are no longer noticed. Resolves when what was under way is stored. */
+  async close(): Promise<void> {
     for (const end of this.#cleanUp.splice(0)) end()
+    await this.#order.onIdle()
   }
 
   /**

@@ -51,7 +51,7 @@ export async function openAccounts(
   const settings = await Settings.open(store)
   const accounts = await Accounts.open({ store, settings, tokenHours: 48, now: () => clock.time })
   t.teardown(async () => {
-    accounts.close()
+    await accounts.close()
     await store.close()
   })
   return { store, settings, accounts }
