@@ -45,9 +45,9 @@ void t.test('a signature is for the path of the whole tree, where one is asked f
   const signed = objectsIn(door, fs, asPath('/docs'), { ...view, signed: true })
   t.equal(signed(entry).sign, 'signed:/home/ann/docs/a.txt')
   t.equal(signed({ ...entry, kind: 'folder' }).sign, '')
-  settings['sign_all'] = 'true'
+  settings.sign_all = 'true'
   t.equal(objectsIn(door, fs, asPath('/'), view)(entry).sign, 'signed:/home/ann/a.txt')
-  settings['sign_all'] = 'false'
+  settings.sign_all = 'false'
 })
 
 void t.test('the type follows the extension and the settings', async (t) => {
@@ -56,7 +56,7 @@ void t.test('the type follows the extension and the settings', async (t) => {
     return ['x.mp3', 'x.MKV', 'x.ogg', 'x.png', '.gitignore', 'x.', 'x', 'x.y.txt', 'txt'].map(typeOf)
   }
   t.same(types(), [3, 2, 3, 5, 4, 0, 0, 4, 0])
-  settings['text_types'] = 'y'
+  settings.text_types = 'y'
   t.same(types(), [3, 2, 3, 5, 0, 0, 0, 0, 0])
 })
 
