@@ -44,8 +44,8 @@ async function download(door: Door, request: IncomingMessage, response: ServerRe
   // Clients put the signature into the query as it is, some with a slash behind.
   const signature = query === '' ? undefined : new URLSearchParams(query).get('sign')?.replace(/\/$/, '')
   const fs = door.gateway.as(await links.open(path, signature))
-  const asked = { signal: signalOf(response) }
-  const direct = await fs.link(path, asked)
+  const ask = { signal: signalOf(response) }
+  const direct = await fs.link(path, ask)
   if (direct !== undefined) {
     const extension = extensionOf(nameOf(path))
     const listed = (key: string): boolean => extensionsOf(settings.get(key)).includes(extension)
@@ -58,7 +58,7 @@ async function download(door: Door, request: IncomingMessage, response: ServerRe
       if (!listed('text_types')) throw new WireError(403, 'proxy not allowed')
     }
   }
-  await sendFile(request, response, { fs, path })
+  await sendFile(request, response, { fs, path, ask })
 }
 
 /** The path that a link names, percent-escapes decoded and dots resolved, and its query. */

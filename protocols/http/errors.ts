@@ -15,8 +15,6 @@ export class WireError extends Error {
 }
 
 export const closedText = 'password is incorrect or you have no permission'
-const throttledText =
-  'Too many unsuccessful sign-in attempts have been made using an incorrect username or password, Try again later.'
 
 interface Rule {
   /** Of the envelope. */
@@ -38,7 +36,7 @@ const table: Readonly<Record<ErrorCode, Rule>> = {
   hidden: { code: 403, status: 403, text: closedText },
   password_required: { code: 403, status: 403, text: closedText },
   unauthenticated: { code: 401, status: 401 },
-  throttled: { code: 429, status: 429, text: throttledText },
+  throttled: { code: 429, status: 429 },
   invalid: { code: 400, status: 400 },
   precondition_failed: { code: 412, status: 412 },
   unsupported: { code: 500, status: 501, text: 'not support' },

@@ -16,6 +16,7 @@ import { parseRange, type Part } from './ranges.js'
 export interface SendOptions {
   readonly fs: VirtualFs
   readonly path: Path
+  /** A signal in it aborts when the client has gone; without one that is looked after here. */
   readonly ask?: Ask | undefined
   /** Added to every answer. */
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -25,7 +26,7 @@ export interface SendOptions {
   readonly disposition?: 'attachment' | 'none' | undefined
 }
 
-/** Up to here a file goes out in one write together with its headers. */
+/** Up to here a file is read at once, before its head goes out. */
 const smallFile = 64 * 1024
 
 /**
@@ -38,13 +39,9 @@ export async function sendFile(
   response: ServerResponse,
   options: SendOptions,
 ): Promise<void> {
-  const gone = new AbortController()
-  const onClose = (): void => {
-    if (!response.writableFinished) gone.abort()
-  }
-  response.once('close', onClose)
-  const given = options.ask?.signal
-  const ask = { ...options.ask, signal: given === undefined ? gone.signal : AbortSignal.any([given, gone.signal]) }
+  const own = options.ask?.signal === undefined ? signalOf(response) : undefined
+  const signal = own?.signal ?? options.ask?.signal
+  const ask = { ...options.ask, signal }
   try {
     const found = request.method === 'HEAD' ? await statFile(options, ask) : await openFile(options, ask)
     try {
@@ -56,11 +53,21 @@ export async function sendFile(
     }
   } catch (error) {
     if (response.headersSent) response.destroy()
-    if (gone.signal.aborted) throw new GatewayError('aborted', { reason: 'the client has gone', cause: error })
+    if (signal?.aborted === true) throw new GatewayError('aborted', { reason: 'the client has gone', cause: error })
     throw toGatewayError(error)
   } finally {
-    response.off('close', onClose)
+    own?.release()
   }
+}
+
+/** Aborts when the client has gone before it was answered. */
+function signalOf(response: ServerResponse): { signal: AbortSignal; release: () => void } {
+  const gone = new AbortController()
+  const onClose = (): void => {
+    if (!response.writableFinished) gone.abort()
+  }
+  response.once('close', onClose)
+  return { signal: gone.signal, release: () => response.off('close', onClose) }
 }
 
 interface Found {

@@ -1,6 +1,7 @@
 /** Signing in and out. */
 import { z } from 'zod'
 import type { Credentials } from '../../../src/accounts/accounts.js'
+import { CodeRequired } from '../../../src/accounts/errors.js'
 import { isGatewayError } from '../../../src/errors.js'
 import { tokenOf } from '../authenticate.js'
 import type { Context, Door, Routes } from '../context.js'
@@ -32,6 +33,7 @@ export function authRoutes(routes: Routes, door: Door): void {
         address,
       })
     } catch (error) {
+      if (error instanceof CodeRequired) throw new WireError(402, error.reason)
       // 401 means "your session has ended" to clients: on their sign-in page they would show nothing.
       if (isGatewayError(error, 'unauthenticated', 'denied')) throw new WireError(400, error.reason)
       throw error

@@ -1,0 +1,179 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import { serve } from './served.js'
+
+interface Listed {
+  readonly content: readonly Record<string, unknown>[]
+  readonly total: number
+}
+
+void t.test('list shows a folder', async (t) => {
+  const served = await serve(t)
+  t.strictSame(await served.post('/api/fs/list', { path: '/' }), {
+    code: 200,
+    message: 'success',
+    data: {
+      content: [],
+      total: 0,
+      readme: '',
+      header: '',
+      write: true,
+      write_content_bypass: false,
+      provider: 'Local',
+    },
+  })
+  await served.put('/docs/ä #?.txt', 'hello', { 'last-modified': '1715961936465' })
+  await served.post('/api/fs/mkdir', { path: '/docs/sub/deep' })
+  const { data } = await served.post('/api/fs/list', { path: 'docs//./', page: 1, per_page: 0 })
+  const { content, total } = data as Listed
+  t.equal(total, 2)
+  const file = content.find(({ name }) => name === 'ä #?.txt')
+  t.match(file, {
+    size: 5,
+    is_dir: false,
+    modified: '2024-05-17T16:05:36.465Z',
+    sign: /^[\w-]{43}=:0$/,
+    thumb: '',
+    type: 4,
+  })
+  t.match(
+    content.find(({ name }) => name === 'sub'),
+    { is_dir: true, size: 0, sign: '', type: 1 },
+  )
+
+  for (const [page, size, count] of [
+    [1, 1, 1],
+    [2, 1, 1],
+    [3, 1, 0],
+    [2, 0, 0],
+    [0, -1, 2],
+    ['2', '1', 1],
+  ] as const) {
+    const part = (await served.post('/api/fs/list', { path: '/docs', page, per_page: size })).data as Listed
+    t.equal(part.total, 2)
+    t.equal(part.content.length, count, `${page} ${size}`)
+  }
+  const query = await served.get('/api/fs/list?path=%2Fdocs&per_page=1')
+  t.equal((query.data as Listed).content.length, 1, 'the query of a GET')
+})
+
+void t.test('get shows one object', async (t) => {
+  const served = await serve(t)
+  t.match((await served.post('/api/fs/get', {})).data, {
+    name: 'root',
+    is_dir: true,
+    type: 1,
+    raw_url: '',
+    related: null,
+  })
+  await served.put('/films/a b.mp4', 'film')
+  await served.put('/films/a b.srt', 'text')
+  await served.put('/films/a b.de.srt', 'text')
+  await served.put('/films/other', 'text')
+  const { data } = await served.post('/api/fs/get', { path: '/films/a b.mp4' })
+  t.match(data, {
+    name: 'a b.mp4',
+    size: 4,
+    type: 2,
+    provider: 'Local',
+    readme: '',
+    header: '',
+    hashinfo: 'null',
+    hash_info: null,
+  })
+  const { raw_url: url, related, sign } = data as { raw_url: string; sign: string; related: { name: string }[] }
+  t.equal(url, `${served.url}/p/films/a%20b.mp4?sign=${sign}`)
+  t.same(related.map(({ name }) => name).sort(), ['a b.de.srt', 'a b.srt'])
+  t.equal(await served.content('/films/a b.mp4'), 'film')
+})
+
+void t.test('dirs shows folders alone', async (t) => {
+  const served = await serve(t)
+  await served.put('/a/file', 'x')
+  await served.post('/api/fs/mkdir', { path: '/a/sub' })
+  t.match((await served.post('/api/fs/dirs', { path: '/a' })).data, [{ name: 'sub', modified: /^20\d\d-/ }])
+  t.strictSame((await served.post('/api/fs/dirs', { path: '/a/sub' })).data, [])
+  const ann = await served.as('ann', [], '/a')
+  t.same(
+    ((await ann.post('/api/fs/dirs', {})).data as { name: string }[]).map(({ name }) => name),
+    ['sub'],
+  )
+  t.match(await ann.post('/api/fs/dirs', { force_root: true }), { code: 403, message: 'Permission denied' })
+  t.match((await served.post('/api/fs/dirs', { force_root: true })).data, [{ name: 'a' }])
+})
+
+void t.test('what is not there, is something else, or climbs', async (t) => {
+  const served = await serve(t)
+  await served.put('/file', 'x')
+  for (const call of ['list', 'get', 'dirs']) {
+    const missing = await served.post(`/api/fs/${call}`, { path: '/nothing/here' })
+    t.match(missing, { code: 500, message: /object not found$/, data: null })
+    t.match(await served.post(`/api/fs/${call}`, { path: '/../x' }), {
+      code: 403,
+      message: 'using relative path is not allowed',
+    })
+    t.match(await served.post(`/api/fs/${call}`, { path: '/a\0b' }), { code: 400 })
+    t.match(await served.post(`/api/fs/${call}`, { path: `/${'x'.repeat(10_000)}` }), {
+      code: 400,
+      message: /too long/,
+    })
+  }
+  t.match(await served.post('/api/fs/list', { path: '/file' }), { code: 500, message: /not a folder$/ })
+  t.match(await served.post('/api/fs/get', { path: '/file/below' }), { code: 500, message: /object not found$/ })
+})
+
+void t.test('who is kept out is told the text that asks for a folder password', async (t) => {
+  const closed = { code: 403, message: 'password is incorrect or you have no permission', data: null }
+  const served = await serve(t)
+  await served.put('/closed/file.txt', 'secret')
+  await served.put('/open/hidden.txt', 'secret')
+  await served.put('/open/seen.txt', 'seen')
+  await served.rule('/closed', { password: 'pässword', passwordSub: true })
+  await served.rule('/open', { hide: '^hidden', readme: '# read me', header: 'head' })
+  const ann = await served.as('ann', [])
+  for (const path of ['/closed', '/closed/file.txt']) {
+    for (const password of ['', 'wrong']) {
+      t.strictSame(await ann.post('/api/fs/get', { path: '/closed/file.txt', password }), closed)
+      t.strictSame(await ann.post('/api/fs/list', { path: '/closed', password }), closed)
+    }
+    t.match(await ann.post('/api/fs/get', { path, password: 'pässword' }), { code: 200 })
+  }
+  t.match(await ann.post('/api/fs/list', { path: '/closed' }, { cookie: 'browser-password=p%C3%A4ssword' }), {
+    code: 200,
+  })
+  t.strictSame(await ann.post('/api/fs/get', { path: '/open/hidden.txt' }), closed)
+  t.match(await ann.post('/api/fs/list', { path: '/open' }), {
+    data: { content: [{ name: 'seen.txt' }], total: 1, readme: '# read me', header: 'head', write: false },
+  })
+  t.match(await ann.post('/api/fs/list', { path: '/open', refresh: true }), {
+    code: 403,
+    message: 'Refresh without permission',
+  })
+})
+
+void t.test('a page of a large folder is quick', async (t) => {
+  const served = await serve(t)
+  const ann = await served.as('ann', [])
+  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))
+  const { Readable } = await import('node:stream')
+  const empty = { size: 0, rereadable: true, read: async () => Readable.from([]) }
+  const { asPath } = await import('../../../src/path.js')
+  await fs.mkdir(asPath('/many'))
+  for (let index = 0; index < 10_000; index += 1) await fs.write(asPath(`/many/file ${index}.txt`), empty)
+  const time = async (fields: object) => {
+    const times: number[] = []
+    for (let round = 0; round < 7; round += 1) {
+      await delay(1)
+      const start = performance.now()
+      const { data } = await ann.post('/api/fs/list', { path: '/many', ...fields })
+      times.push(performance.now() - start)
+      t.equal((data as Listed).total, 10_000)
+    }
+    return times.sort((a, b) => a - b)[3] ?? NaN
+  }
+  const all = await time({})
+  const page = await time({ page: 3, per_page: 100 })
+  t.comment(`10,000 entries: ${all.toFixed(1)} ms, a page of 100: ${page.toFixed(1)} ms`)
+  // Machines differ; these are bounds for a fault, not the aim.
+  t.ok(all < 1000 && page < 200)
+})

@@ -1,0 +1,53 @@
+import t from 'tap'
+import { isUnforeseen, wireAnswer, WireError } from '../../../protocols/http/errors.js'
+import { errorCodes, GatewayError } from '../../../src/errors.js'
+import { NoStorageError } from '../../../src/mounts.js'
+import { asPath, RelativePathError } from '../../../src/path.js'
+
+const told = (error: unknown) => {
+  const { code, message } = wireAnswer(error)
+  return `${code} ${message}`
+}
+
+void t.test('clients find the codes and texts that they parse', async (t) => {
+  const at = { op: 'list', path: '/secret/path' }
+  for (const [error, expected] of [
+    [new GatewayError('not_found', at), '500 object not found'],
+    [new GatewayError('not_dir', at), '500 not a folder'],
+    [new GatewayError('is_dir', at), '500 not a file'],
+    [new GatewayError('parent_missing', at), '500 failed to get parent dir: object not found'],
+    [new GatewayError('exists', at), '403 file exists'],
+    [new GatewayError('exists', { reason: 'file [a b] exists' }), '403 file [a b] exists'],
+    [new GatewayError('denied', at), '403 permission denied'],
+    [new GatewayError('denied', { reason: 'Refresh without permission' }), '403 Refresh without permission'],
+    [new GatewayError('hidden', at), '403 password is incorrect or you have no permission'],
+    [new GatewayError('password_required', at), '403 password is incorrect or you have no permission'],
+    [new GatewayError('unauthenticated', { reason: 'token is invalidated' }), '401 token is invalidated'],
+    [new GatewayError('locked', { reason: 'locked by ann' }), '423 locked by ann'],
+    [new GatewayError('unsupported', at), '500 not support'],
+    [new GatewayError('internal', { reason: '/etc/passwd' }), '500 internal error'],
+    [new Error('/etc/passwd'), '500 internal error'],
+    [new RelativePathError(), '403 using relative path is not allowed'],
+    [new NoStorageError(asPath('/x'), false), '500 failed get storage: storage not found; rawPath: /x'],
+    [new NoStorageError(asPath('/'), true), '500 failed get storage: storage not found; please add a storage first'],
+    [new WireError(402, 'Invalid 2FA code'), '402 Invalid 2FA code'],
+  ] as const) {
+    t.equal(told(error), expected)
+  }
+  t.match(wireAnswer(new GatewayError('throttled', { retryAfter: 7 })), { code: 429, retryAfter: 7 })
+})
+
+void t.test('every code has an answer, and a real status for links', async (t) => {
+  for (const code of errorCodes) {
+    const { code: wire, status, message } = wireAnswer(new GatewayError(code))
+    t.ok(wire >= 400 && wire < 600 && status >= 400 && status < 600 && message !== '', code)
+  }
+  t.equal(wireAnswer(new GatewayError('not_found')).status, 404)
+})
+
+void t.test('only what nobody foresaw is for the operator', async (t) => {
+  t.equal(isUnforeseen(new TypeError('x')), true)
+  t.equal(isUnforeseen(new GatewayError('internal')), true)
+  t.equal(isUnforeseen(new GatewayError('not_found')), false)
+  t.equal(isUnforeseen(new WireError(500, 'x')), false)
+})

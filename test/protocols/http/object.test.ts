@@ -1,0 +1,72 @@
+import t from 'tap'
+import { Door } from '../../../protocols/http/context.js'
+import { encodePath, objectsIn, wireTime } from '../../../protocols/http/object.js'
+import { proxyList } from '../../../protocols/lib/client.js'
+import type { Entry } from '../../../src/driver.js'
+import type { Gateway } from '../../../src/gateway.js'
+import { asPath } from '../../../src/path.js'
+import type { FolderView, VirtualFs } from '../../../src/virtual-fs.js'
+
+const settings: Record<string, string> = {
+  audio_types: 'mp3,OGG',
+  video_types: 'mp4, mkv,ogg',
+  image_types: 'png',
+  text_types: 'txt,gitignore,,',
+  sign_all: 'false',
+}
+const gateway = {
+  settings: { get: (key: string) => settings[key] ?? '', bool: (key: string) => settings[key] === 'true' },
+  links: { sign: (path: string) => `signed:${path}` },
+} as unknown as Gateway
+const door = new Door(gateway, { trustedProxies: proxyList([]), siteUrl: '' })
+const fs = { principal: { base: asPath('/home/ann') } } as unknown as VirtualFs
+const view = { signed: false } as FolderView
+const entry: Entry = { name: 'a.txt', kind: 'file', size: 5, modified: new Date('2024-05-17T16:05:36.465Z') }
+
+void t.test('an entry becomes an object of the API', async (t) => {
+  const object = objectsIn(door, fs, asPath('/docs'), view)
+  t.strictSame(object(entry), {
+    name: 'a.txt',
+    size: 5,
+    is_dir: false,
+    modified: '2024-05-17T16:05:36.465Z',
+    created: '2024-05-17T16:05:36.465Z',
+    sign: '',
+    thumb: '',
+    type: 4,
+    hashinfo: 'null',
+    hash_info: null,
+  })
+  t.match(object({ ...entry, hashes: { md5: 'ab' } }), { hashinfo: '{"md5":"ab"}', hash_info: { md5: 'ab' } })
+  t.match(object({ ...entry, name: 'a.mp3', kind: 'folder' }), { is_dir: true, type: 1, sign: '' })
+})
+
+void t.test('a signature is for the path of the whole tree, where one is asked for', async (t) => {
+  const signed = objectsIn(door, fs, asPath('/docs'), { ...view, signed: true })
+  t.equal(signed(entry).sign, 'signed:/home/ann/docs/a.txt')
+  t.equal(signed({ ...entry, kind: 'folder' }).sign, '')
+  settings.sign_all = 'true'
+  t.equal(objectsIn(door, fs, asPath('/'), view)(entry).sign, 'signed:/home/ann/a.txt')
+  settings.sign_all = 'false'
+})
+
+void t.test('the type follows the extension and the settings', async (t) => {
+  const types = () => {
+    const typeOf = door.fileTypes.reader()
+    return ['x.mp3', 'x.MKV', 'x.ogg', 'x.png', '.gitignore', 'x.', 'x', 'x.y.txt', 'txt'].map(typeOf)
+  }
+  t.same(types(), [3, 2, 3, 5, 4, 0, 0, 4, 0])
+  settings.text_types = 'y'
+  t.same(types(), [3, 2, 3, 5, 0, 0, 0, 0, 0])
+})
+
+void t.test('times that no year of four digits holds are the zero of the wire', async (t) => {
+  t.equal(wireTime(new Date(0)), '1970-01-01T00:00:00.000Z')
+  for (const date of [undefined, new Date(NaN), new Date(8.64e15), new Date(-8.64e15)]) {
+    t.equal(wireTime(date), '0001-01-01T00:00:00Z')
+  }
+})
+
+void t.test('each segment of a link is encoded', async (t) => {
+  t.equal(encodePath(asPath('/a b/ä#?%/x')), '/a%20b/%C3%A4%23%3F%25/x')
+})

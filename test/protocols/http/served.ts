@@ -1,0 +1,118 @@
+/** The HTTP door over a real core, its root a tree in memory. */
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { memoryType } from '../../../drivers/memory/index.js'
+import { httpDoor } from '../../../protocols/http/server.js'
+import { proxyList } from '../../../protocols/lib/client.js'
+import { configSchema } from '../../../src/config.js'
+import type { AnyDriverType } from '../../../src/driver.js'
+import { Gateway } from '../../../src/gateway.js'
+import { createLog } from '../../../src/log.js'
+import type { Path } from '../../../src/path.js'
+import { permissionBits, type Permission } from '../../../src/principal.js'
+import type { FolderRule } from '../../../src/rules.js'
+import { listen } from './listen.js'
+
+export const adminPassword = 'admin password'
+
+/** The first run mounts a driver of this name at the root. */
+const localInMemory: AnyDriverType = {
+  name: 'Local',
+  fields: { root_folder_path: { type: 'string', default: '' } },
+  open: () => memoryType.open({ size_limit: 0 }, undefined as never),
+}
+
+export interface Envelope {
+  readonly code: number
+  readonly message: string
+  readonly data: unknown
+}
+
+export class Served {
+  constructor(
+    readonly url: string,
+    readonly gateway: Gateway,
+    public token = '',
+  ) {}
+
+  async #answer(response: Response): Promise<Envelope> {
+    if (response.status !== 200) throw new Error(`real status ${response.status}`)
+    return (await response.json()) as Envelope
+  }
+
+  async post(path: string, body: unknown = {}, headers: Record<string, string> = {}): Promise<Envelope> {
+    const sent = { 'content-type': 'application/json', authorization: this.token, ...headers }
+    return this.#answer(await fetch(this.url + path, { method: 'POST', body: JSON.stringify(body), headers: sent }))
+  }
+
+  async get(path: string, headers: Record<string, string> = {}): Promise<Envelope> {
+    return this.#answer(await fetch(this.url + path, { headers: { authorization: this.token, ...headers } }))
+  }
+
+  async put(path: string, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Envelope> {
+    const sent = { authorization: this.token, 'file-path': encodeURIComponent(path), ...headers }
+    return this.#answer(await fetch(`${this.url}/api/fs/put`, { method: 'PUT', body, headers: sent }))
+  }
+
+  async names(path: string): Promise<string[]> {
+    const { data } = await this.post('/api/fs/list', { path })
+    return (data as { content: { name: string }[] }).content.map(({ name }) => name)
+  }
+
+  /** What a client finds behind the link to a file. */
+  async content(path: string): Promise<string> {
+    const { data, message } = await this.post('/api/fs/get', { path })
+    if (data === null) return message
+    return (await fetch((data as { raw_url: string }).raw_url)).text()
+  }
+
+  /** The same server for somebody else, signed in. */
+  async as(username: string, permissions: readonly Permission[], base = '/'): Promise<Served> {
+    await this.gateway.accounts.users.create({
+      username,
+      password: 'password',
+      basePath: base,
+      role: 0,
+      permission: permissions.reduce((sum, permission) => sum + permissionBits[permission], 0),
+      disabled: false,
+      ssoId: '',
+    })
+    const { data } = await this.post('/api/auth/login', { username, password: 'password' })
+    return new Served(this.url, this.gateway, (data as { token: string }).token)
+  }
+
+  async rule(path: string, rule: Partial<FolderRule>): Promise<void> {
+    await this.gateway.rules.create({
+      path: path as Path,
+      password: '',
+      passwordSub: false,
+      write: false,
+      writeSub: false,
+      hide: '',
+      hideSub: false,
+      readme: '',
+      readmeSub: false,
+      header: '',
+      headerSub: false,
+      readUsers: [],
+      readUsersSub: false,
+      writeUsers: [],
+      writeUsersSub: false,
+      ...rule,
+    })
+  }
+}
+
+/** Signed in as admin. */
+export async function serve(test: Test, siteUrl = ''): Promise<Served> {
+  const config = { ...configSchema.parse({ site_url: siteUrl }), data: join(test.testdir(), 'data') }
+  const log = createLog('silent')
+  const gateway = await Gateway.open({ config, log, drivers: [localInMemory], adminPassword })
+  test.teardown(() => gateway.close())
+  const door = httpDoor(gateway, { trustedProxies: proxyList([]), siteUrl })
+  const url = await listen(test, door)
+  const served = new Served(url + siteUrl, gateway)
+  const { data } = await served.post('/api/auth/login', { username: 'admin', password: adminPassword })
+  served.token = (data as { token: string }).token
+  return served
+}
