@@ -8,7 +8,7 @@ import type { Gateway } from '../../src/gateway.js'
 import { LockedError } from '../../src/locks.js'
 import { root } from '../../src/path.js'
 import { drain } from '../lib/body.js'
-import { clientOf, type Client, type ClientOptions } from '../lib/client.js'
+import { clientOf, sitePath, type Client, type ClientOptions } from '../lib/client.js'
 import type { RequestHandler } from '../lib/handler.js'
 import { copy, move } from './commands/transfer.js'
 import { lock, unlock } from './commands/lock.js'
@@ -19,7 +19,7 @@ import { mkcol, put, remove } from './commands/write.js'
 import { identify, type Caller } from './credentials.js'
 import { Engine } from './engine.js'
 import { Refusal, toRefusal } from './errors.js'
-import { allowedMethods, answerText, answerXml, hasBody, type Command, type Exchange } from './exchange.js'
+import { allowedMethods, answerText, answerXml, type Command, type Exchange } from './exchange.js'
 import { parseHeaders, type DavHeaders } from './headers.js'
 import { hrefOf, locatePath, normalHost, type Site, type Target } from './location.js'
 
@@ -85,13 +85,16 @@ class Door {
       this.#engine.execute(request, response)
     } catch (error) {
       this.#refuse(request, response, error)
+      void drain(request)
     }
   }
 
   /** Everything that can be malformed is looked at here, before the engine would. */
   #admit(request: IncomingMessage, response: ServerResponse): Admitted {
     const client = clientOf(request, this.#options)
-    const target = this.#target(request.url ?? '')
+    // RFC 9112 §3.2.2: a proxy may send the absolute form, of which the engine cannot take every one.
+    request.url = (request.url ?? '').replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
+    const target = this.#target(request.url)
     const method = request.method ?? ''
     const command = commands.get(method)
     if (command === undefined && method !== 'OPTIONS') {
@@ -103,11 +106,9 @@ class Door {
   }
 
   #target(url: string): Target {
-    // RFC 9112 §3.2.2: a proxy may send the absolute form.
-    const path = url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
-    if (path.includes('#')) throw new Refusal(400, 'a request target has no fragment')
-    if (path === '*') return { path: root, slash: true }
-    const target = locatePath(path.split('?', 1)[0] ?? '', this.#prefix)
+    if (url.includes('#')) throw new Refusal(400, 'a request target has no fragment')
+    if (url === '*') return { path: root, slash: true }
+    const target = locatePath(url.split('?', 1)[0] ?? '', this.#prefix)
     if (target === undefined) throw new Refusal(404, `WebDAV is at ${this.#prefix}/`)
     return target
   }
@@ -150,7 +151,7 @@ class Door {
     } catch (error) {
       this.#refuse(request, response, error, anonymous)
     }
-    if (!request.complete) await drain(request)
+    await drain(request)
   }
 
   #exchange({ request, response, target, headers }: Admitted, caller: Caller, signal: AbortSignal): Exchange {
@@ -184,8 +185,6 @@ class Door {
     // Whoever showed no credentials may hold some that open this.
     const status = refusal.status === 403 && anonymous && known !== undefined ? 401 : refusal.status
     const headers = { ...refusal.headers, ...(status === 401 ? challenge : {}) }
-    // The rest of a long body is not worth reading: the connection ends after the answer.
-    if (!request.complete && hasBody(request)) response.setHeader('connection', 'close')
     if (refusal.condition === undefined) {
       answerText(response, status, refusal.message, headers)
       return
@@ -195,11 +194,4 @@ class Door {
     const element = `<D:${refusal.condition}>${detail}</D:${refusal.condition}>`
     answerXml(response, status, `<D:error xmlns:D="DAV:">${element}</D:error>`, headers)
   }
-}
-
-/** `/files` of `/files/` and of `https://example.org/files`; empty for the root. */
-function sitePath(siteUrl: string): string {
-  const path = /^https?:\/\//i.test(siteUrl) ? new URL(siteUrl).pathname : siteUrl
-  const trimmed = path.replace(/^\/+|\/+$/g, '')
-  return trimmed === '' ? '' : `/${trimmed}`
 }

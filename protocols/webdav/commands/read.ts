@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { isGatewayError } from '../../../src/errors.js'
 import { sendFile } from '../../lib/send.js'
 import { Refusal } from '../errors.js'
-import { allowedMethods, answer, checkIf, type Command } from '../exchange.js'
+import { allowedMethods, answer, checkIf, type Command, type Exchange } from '../exchange.js'
 
 /** Answered without signing in: clients ask before they know that they have to (RFC 4918 §10.1). */
 export function answerOptions(response: ServerResponse): void {
@@ -11,23 +11,42 @@ export function answerOptions(response: ServerResponse): void {
 }
 
 export const get: Command = async (exchange) => {
-  const { request, response, fs, path, ask } = exchange
   await checkIf(exchange)
+  try {
+    await send(exchange)
+  } catch (error) {
+    if (exchange.response.headersSent || !isGatewayError(error, 'is_dir', 'not_found')) throw error
+    // A folder that only leads to mounts has no storage to say what it is.
+    const isFolder = error.code === 'is_dir' || (await isFolderThere(exchange))
+    if (!isFolder) throw error
+    answerFolder(exchange)
+  }
+}
+
+async function send({ request, response, fs, path, ask }: Exchange): Promise<void> {
   const link = await fs.link(path, ask)
   // Headers that the address wants cannot be put into a redirect.
   if (link && Object.keys(link.headers ?? {}).length === 0) {
     answer(response, 302, { location: link.url, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
     return
   }
+  // It watches the connection itself.
+  await sendFile(request, response, { fs, path, ask: { password: ask.password } })
+}
+
+async function isFolderThere({ fs, path, ask }: Exchange): Promise<boolean> {
   try {
-    // It watches the connection itself.
-    await sendFile(request, response, { fs, path, ask: { password: ask.password } })
+    return (await fs.stat(path, ask)).kind === 'folder'
   } catch (error) {
-    if (response.headersSent || !isGatewayError(error, 'is_dir')) throw error
-    // A folder has nothing to send; that it is there is all that HEAD asks.
-    if (request.method !== 'HEAD') throw new Refusal(405, 'a folder', { headers: { allow: folderMethods } })
-    answer(response, 200, { 'content-type': 'httpd/unix-directory' })
+    if (isGatewayError(error, 'not_found')) return false
+    throw error
   }
+}
+
+/** A folder has nothing to send; that it is there is all that HEAD asks. */
+function answerFolder({ request, response }: Exchange): void {
+  if (request.method !== 'HEAD') throw new Refusal(405, 'a folder', { headers: { allow: folderMethods } })
+  answer(response, 200, { 'content-type': 'httpd/unix-directory' })
 }
 
 const folderMethods = allowedMethods.replace('GET, HEAD, PUT, ', 'HEAD, ')

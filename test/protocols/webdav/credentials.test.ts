@@ -1,0 +1,46 @@
+import t from 'tap'
+import { errorCodes, GatewayError } from '../../../src/errors.js'
+import { parseAuthorization } from '../../../protocols/webdav/credentials.js'
+import { answers, toRefusal } from '../../../protocols/webdav/errors.js'
+
+const basic = (text: string, encoding: BufferEncoding = 'base64') => `Basic ${Buffer.from(text).toString(encoding)}`
+
+void t.test('a Basic password may hold colons, UTF-8, and any character of base64', async (t) => {
+  for (const password of ['a:b:c', 'pässwörd 世界', '>>>???~~~', '', ' lead and trail ', 'ÿþ']) {
+    const expected = { scheme: 'basic', username: 'müller', password }
+    t.same(parseAuthorization(basic(`müller:${password}`)), expected)
+    t.same(parseAuthorization(basic(`müller:${password}`, 'base64url')), expected)
+  }
+  t.same(parseAuthorization(`basic   ${Buffer.from('a:é', 'latin1').toString('base64')} `), {
+    scheme: 'basic',
+    username: 'a',
+    password: 'é',
+  })
+})
+
+void t.test('a Bearer token is passed on as it is', async (t) => {
+  t.same(parseAuthorization('Bearer abc.def-ghi_j'), { scheme: 'bearer', token: 'abc.def-ghi_j' })
+})
+
+void t.test('what cannot be read asks for credentials', async (t) => {
+  for (const header of ['', 'Basic', 'Basic !!', 'Digest x', basic('no colon'), 'Basic a b']) {
+    t.throws(() => parseAuthorization(header), { code: 'unauthenticated' }, header)
+  }
+})
+
+void t.test('every error has a status of its own kind', async (t) => {
+  for (const code of errorCodes) {
+    const refusal = toRefusal(new GatewayError(code))
+    t.equal(refusal.status, answers[code].status)
+    t.ok(refusal.status >= 400 && refusal.status < 600, code)
+  }
+})
+
+void t.test('an unforeseen error tells nothing of itself', async (t) => {
+  t.match(toRefusal(new TypeError('secret detail')), { status: 500, message: 'internal error' })
+})
+
+void t.test('who comes too often is told when to come again', async (t) => {
+  t.same(toRefusal(new GatewayError('throttled', { retryAfter: 12.3 })).headers, { 'retry-after': '13' })
+  t.same(toRefusal(new GatewayError('busy')).headers, { 'retry-after': '1' })
+})

@@ -1,0 +1,107 @@
+import t from 'tap'
+import { lockQuestion, propertyChanges, propertyQuestion } from '../../../protocols/webdav/bodies.js'
+import { escapeText, parseXml, serialize, serializeContent, wrap } from '../../../protocols/webdav/xml.js'
+
+const inDav = (text: string) => parseXml(text.replace(/^<D:\w+/, '$& xmlns:D="DAV:"'))
+
+void t.test('malformed XML is invalid', async (t) => {
+  const malformed = [
+    '',
+    ' ',
+    'text',
+    '<a>',
+    '<a></b>',
+    '<a/><b/>',
+    '<a>&foo;</a>',
+    '<a b=c/>',
+    '<a b="1" b="2"/>',
+    '<p:a/>',
+    '<p:a xmlns:p=""/>',
+    '<a>\u0000</a>',
+    '<?xml version="1.0" encoding="iso-8859-1"?><a/>',
+    '<a>'.repeat(100),
+  ]
+  for (const text of malformed) t.throws(() => parseXml(text), { code: 'invalid' }, JSON.stringify(text.slice(0, 30)))
+})
+
+void t.test('a document type is refused before anything of it is read', async (t) => {
+  t.throws(() => parseXml('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'), {
+    message: 'a document type is not accepted',
+    name: 'Refusal',
+  })
+})
+
+void t.test('content that is kept stands on its own and says the same', async (t) => {
+  const values = [
+    '<p xmlns="urn:p">plain &amp; &lt;simple&gt;</p>',
+    '<p xmlns="urn:p" xmlns:q="urn:q"><q:a b="1" q:c="&quot;2&quot;"/>and<r xmlns=""/></p>',
+    '<x:p xmlns:x="urn:x"><x:q><y:z xmlns:y="urn:y">é 世界</y:z></x:q></x:p>',
+    '<x:p xmlns:x="urn:x" xmlns:N="urn:inner"><N:a/></x:p>',
+    '<p><![CDATA[<raw> & text]]></p>',
+    '<p><q a="line&#10;tab&#9;"/>cr&#13;</p>',
+  ]
+  const meaning = (text: string): unknown =>
+    JSON.parse(JSON.stringify(parseXml(text), (key, value: unknown) => (key === 'prefix' ? undefined : value)))
+  for (const value of values) {
+    const element = parseXml(value)
+    t.same(meaning(serialize(element)), meaning(value), value)
+    const given = wrap(element, serializeContent(element))
+    t.same(meaning(`<D:prop xmlns:D="DAV:">${given}</D:prop>`), meaning(`<D:prop xmlns:D="DAV:">${value}</D:prop>`))
+  }
+})
+
+void t.test('characters that XML cannot hold are replaced in names', async (t) => {
+  t.equal(escapeText('a\u0001b\uffff&'), 'a\ufffdb\ufffd&amp;')
+  t.equal(escapeText(']]>'), ']]&gt;')
+})
+
+void t.test('PROPFIND asks for everything, for names, or for some', async (t) => {
+  t.same(propertyQuestion(undefined), { kind: 'allprop', include: [] })
+  t.same(propertyQuestion(inDav('<D:propfind><D:propname/></D:propfind>')), { kind: 'propname' })
+  t.same(propertyQuestion(inDav('<D:propfind><D:allprop/><D:include><D:a/></D:include></D:propfind>')), {
+    kind: 'allprop',
+    include: [{ namespace: 'DAV:', name: 'a' }],
+  })
+  t.same(propertyQuestion(inDav('<D:propfind><D:prop><D:a/><b xmlns="urn:b"/><c/></D:prop></D:propfind>')), {
+    kind: 'prop',
+    names: [
+      { namespace: 'DAV:', name: 'a' },
+      { namespace: 'urn:b', name: 'b' },
+      { namespace: '', name: 'c' },
+    ],
+  })
+  for (const text of [
+    '<D:propfind/>',
+    '<D:other><D:allprop/></D:other>',
+    '<D:propfind><D:prop/><D:allprop/></D:propfind>',
+    '<D:propfind><unknown/></D:propfind>',
+  ]) {
+    t.throws(() => propertyQuestion(inDav(text)), { code: 'invalid' }, text)
+  }
+})
+
+void t.test('PROPPATCH changes stay in the order of the document', async (t) => {
+  const body = inDav(
+    '<D:propertyupdate><D:set xml:lang="de"><D:prop><a xmlns="urn:a">1<b/></a></D:prop></D:set>' +
+      '<D:remove><D:prop><c xmlns="urn:c">ignored</c></D:prop></D:remove></D:propertyupdate>',
+  )
+  t.same(propertyChanges(body), [
+    { set: { namespace: 'urn:a', name: 'a', value: '1<b xmlns="urn:a"/>', language: 'de' } },
+    { remove: { namespace: 'urn:c', name: 'c' } },
+  ])
+  t.throws(() => propertyChanges(undefined), { code: 'invalid' })
+  t.throws(() => propertyChanges(inDav('<D:propertyupdate/>')), { code: 'invalid' })
+})
+
+void t.test('LOCK asks for a scope, and names its owner in its own words', async (t) => {
+  const body = (scope: string, owner = '') =>
+    inDav(`<D:lockinfo><D:lockscope>${scope}</D:lockscope><D:locktype><D:write/></D:locktype>${owner}</D:lockinfo>`)
+  t.same(lockQuestion(body('<D:shared/>')), { scope: 'shared', owner: '' })
+  t.same(lockQuestion(body('<D:exclusive/>', '<D:owner><D:href>mailto:a@b</D:href></D:owner>')), {
+    scope: 'exclusive',
+    owner: '<D:owner xmlns:D="DAV:"><D:href>mailto:a@b</D:href></D:owner>',
+  })
+  for (const scope of ['', '<D:exclusive/><D:shared/>', '<exclusive/>']) {
+    t.throws(() => lockQuestion(body(scope)), { code: 'invalid' }, scope)
+  }
+})
