@@ -1,0 +1,100 @@
+/** The SFTP server: listens, bounds how many connections there are, and lets them end in order. */
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import ssh2, { type ParsedKey } from 'ssh2'
+import { GatewayError } from '../../src/errors.js'
+import type { Gateway } from '../../src/gateway.js'
+import { SftpConnection } from './connection.js'
+
+export interface SftpLimits {
+  /** Connections at once. */
+  readonly connections: number
+  /** Among them, those that have not signed in yet. */
+  readonly strangers: number
+  /** Channels of one connection. */
+  readonly sessions: number
+  /** Open files and folders of one channel. */
+  readonly handles: number
+  /** Seconds a client has to sign in. */
+  readonly loginSeconds: number
+  /** Seconds without a request after which a connection ends; 0: never. */
+  readonly idleSeconds: number
+  /** Seconds between questions whether the client is still there; it is given up after three. */
+  readonly keepaliveSeconds: number
+}
+
+export const defaultLimits: SftpLimits = {
+  connections: 1024,
+  strangers: 128,
+  sessions: 10,
+  handles: 1024,
+  loginSeconds: 120,
+  idleSeconds: 24 * 3600,
+  keepaliveSeconds: 30,
+}
+
+export interface SftpDoorOptions {
+  readonly host: string
+  /** 0: any free one. */
+  readonly port: number
+  /** Private keys as PEM or in OpenSSH's format; one of each type. */
+  readonly hostKeys: readonly string[]
+  readonly limits?: Partial<SftpLimits>
+}
+
+export interface SftpDoor {
+  /** Resolves once connections are accepted, to `host:port`. */
+  start(): Promise<{ readonly address: string }>
+  /** Accepts nothing more, waits until no file is open, at the latest until `signal` aborts, and ends all connections. */
+  stop(signal: AbortSignal): Promise<void>
+}
+
+export function sftpDoor(gateway: Gateway, { host, port, hostKeys, limits: asked }: SftpDoorOptions): SftpDoor {
+  const keys = hostKeys.map(parseHostKey)
+  const limits = { ...defaultLimits, ...asked }
+  const connections = new Map<Socket, SftpConnection>()
+  // Without noDelay every small answer would wait for the client's next acknowledgement.
+  const server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
+    const strangers = [...connections.values()].filter((connection) => !connection.signedIn).length
+    if (connections.size >= limits.connections || strangers >= limits.strangers) {
+      gateway.log.warn({ door: 'sftp' }, 'too many SFTP connections at once')
+      socket.destroy()
+      return
+    }
+    connections.set(socket, new SftpConnection(gateway, socket, keys, limits))
+    socket.once('close', () => connections.delete(socket))
+  })
+  server.on('error', (error) => gateway.log.error({ door: 'sftp', err: error }, 'the SFTP server failed'))
+
+  return {
+    async start() {
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', reject)
+        server.listen(port, host, () => {
+          server.off('error', reject)
+          resolve()
+        })
+      })
+      const { address, family, port: bound } = server.address() as AddressInfo
+      return { address: family === 'IPv6' ? `[${address}]:${bound}` : `${address}:${bound}` }
+    },
+
+    async stop(signal) {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      const endAll = () => {
+        for (const connection of connections.values()) connection.end()
+      }
+      for (const connection of connections.values()) connection.drain()
+      if (signal.aborted) endAll()
+      else signal.addEventListener('abort', endAll, { once: true })
+      await closed
+      signal.removeEventListener('abort', endAll)
+    },
+  }
+}
+
+function parseHostKey(text: string): ParsedKey {
+  const parsed: unknown = ssh2.utils.parseKey(text)
+  const key = (Array.isArray(parsed) ? parsed[0] : parsed) as ParsedKey | Error
+  if (key instanceof Error) throw new GatewayError('invalid', { reason: `a host key cannot be used: ${key.message}` })
+  return key
+}

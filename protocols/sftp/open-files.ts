@@ -1,0 +1,231 @@
+/** The handles of one session, and what its open files mean for the names they stand under. */
+import { Readable } from 'node:stream'
+import { etagOf } from '../../src/change.js'
+import type { Entry, Source } from '../../src/driver.js'
+import { GatewayError, isGatewayError } from '../../src/errors.js'
+import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/path.js'
+import type { AskedAttributes } from './attributes.js'
+import type { FolderHandle } from './folder-handle.js'
+import { needsLookup, planOpen, type OpenPlan } from './open-plan.js'
+import { openFlag } from './protocol.js'
+import type { Tree } from './tree.js'
+import { WorkingFile } from './working-file.js'
+
+export interface FileHandle {
+  readonly kind: 'file'
+  readonly file: WorkingFile
+  readonly plan: OpenPlan
+}
+export type Handle = FileHandle | FolderHandle
+
+/** What OpenSSH's server would apply to the modes of new files and folders by default. */
+export const modeMask = 0o022
+
+const nothing: Source = { size: 0, rereadable: true, read: async () => Readable.from([]) }
+
+export class OpenFiles {
+  readonly #handles = new Map<number, Handle>()
+  /** Of each file, how many handles share it. */
+  readonly #files = new Map<WorkingFile, number>()
+  #next = 0
+  #opening = 0
+
+  constructor(
+    private readonly tree: Tree,
+    private readonly limit: number,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  get count(): number {
+    return this.#handles.size + this.#opening
+  }
+
+  /** Rejects with `busy` where the session holds as many handles as it may. */
+  async admit<T extends Handle>(open: () => Promise<T>): Promise<Buffer> {
+    if (this.count >= this.limit) {
+      throw new GatewayError('busy', { op: 'open', reason: `no more than ${this.limit} handles can be open at once` })
+    }
+    this.#opening++
+    try {
+      const handle = await open()
+      if (this.signal.aborted) {
+        await this.#discard(handle)
+        throw new GatewayError('aborted')
+      }
+      const key = this.#next++ % 0x1_0000_0000
+      this.#handles.set(key, handle)
+      const bytes = Buffer.alloc(4)
+      bytes.writeUInt32BE(key)
+      return bytes
+    } finally {
+      this.#opening--
+    }
+  }
+
+  find(key: Buffer): Handle {
+    const handle = key.length === 4 ? this.#handles.get(key.readUInt32BE(0)) : undefined
+    if (!handle) throw new GatewayError('invalid', { reason: 'no such handle' })
+    return handle
+  }
+
+  file(key: Buffer): FileHandle {
+    const handle = this.find(key)
+    if (handle.kind !== 'file') throw new GatewayError('is_dir', { reason: 'the handle is one of a folder' })
+    return handle
+  }
+
+  /** From now on the key is nobody's; the handle itself is closed by `close`. */
+  forget(key: Buffer): Handle {
+    const handle = this.find(key)
+    this.#handles.delete(key.readUInt32BE(0))
+    return handle
+  }
+
+  /** Resolves when what was written is stored, and rejects where it is not. */
+  async close(handle: Handle): Promise<void> {
+    try {
+      if (handle.kind === 'file' && handle.plan.write) await handle.file.publish()
+    } finally {
+      await this.#discard(handle)
+    }
+  }
+
+  /** The connection is gone: nothing more is published. */
+  async abandon(): Promise<void> {
+    const handles = [...this.#handles.values()]
+    this.#handles.clear()
+    await Promise.allSettled(handles.map((handle) => this.#discard(handle)))
+  }
+
+  async #discard(handle: Handle): Promise<void> {
+    if (handle.kind === 'folder') return handle.close()
+    const shared = (this.#files.get(handle.file) ?? 1) - 1
+    if (shared > 0) {
+      this.#files.set(handle.file, shared)
+    } else {
+      this.#files.delete(handle.file)
+      await handle.file.release()
+    }
+  }
+
+  /** OPEN by the flags of the draft. `asked`: attributes of a file that is made. */
+  async open(path: Path, flags: number, asked: AskedAttributes): Promise<FileHandle> {
+    const own = this.#ownOf(path)
+    const standing = own ? own.entry : needsLookup(flags) ? await this.#look(path) : undefined
+    const plan = planOpen(flags, standing !== undefined || !needsLookup(flags))
+    if (plan.action === 'refuse missing') throw new GatewayError('not_found', { op: 'open', path })
+    if (plan.action === 'refuse existing') throw new GatewayError('exists', { op: 'open', path })
+    if (own && !own.isUnlinked) {
+      const handle = this.#share({ kind: 'file', file: own, plan })
+      if ((flags & openFlag.truncate) !== 0) await own.truncate(0)
+      return handle
+    }
+    const mode = standing ? standing.mode : asked.mode === undefined ? undefined : asked.mode & 0o777 & ~modeMask
+    const file = await this.#start(path, plan, mode)
+    return this.#share({ kind: 'file', file, plan })
+  }
+
+  async #start(path: Path, plan: OpenPlan, mode: number | undefined): Promise<WorkingFile> {
+    const { tree } = this
+    const { signal } = this
+    const readable = plan.read
+    const empty = async () =>
+      (await tree.write(path, nothing, { createOnly: plan.action === 'create', mode, signal })).entry
+    // Opened to read alone, there will be no write that could publish it.
+    if (!plan.write && plan.action !== 'read') await empty()
+    if (!plan.write) return new WorkingFile(tree, path, await tree.open(path, 'read', { signal }), false, false)
+    if (plan.action === 'update') {
+      return new WorkingFile(tree, path, await tree.open(path, 'update', { signal }), false, true)
+    }
+    if (plan.action === 'replace') {
+      return new WorkingFile(tree, path, await tree.open(path, 'replace', { mode, readable, signal }), true, true)
+    }
+    const ifMatch = [etagOf(await empty())]
+    const dropEmpty = () =>
+      tree.remove(path, { what: 'file', ifMatch }).catch((error: unknown) => {
+        // Somebody else has written it or removed it meanwhile.
+        if (!isGatewayError(error, 'not_found', 'precondition_failed')) throw error
+      })
+    try {
+      return new WorkingFile(
+        tree,
+        path,
+        await tree.open(path, 'replace', { mode, readable, signal }),
+        true,
+        true,
+        dropEmpty,
+      )
+    } catch (error) {
+      await dropEmpty()
+      throw error
+    }
+  }
+
+  #share(handle: FileHandle): FileHandle {
+    this.#files.set(handle.file, (this.#files.get(handle.file) ?? 0) + 1)
+    return handle
+  }
+
+  async #look(path: Path): Promise<Entry | undefined> {
+    try {
+      return await this.tree.stat(path, { signal: this.signal })
+    } catch (error) {
+      if (isGatewayError(error, 'not_found')) return undefined
+      throw error
+    }
+  }
+
+  /** A file under this name that the session writes: another handle sees and changes the same bytes. */
+  #ownOf(path: Path): WorkingFile | undefined {
+    for (const file of this.#files.keys()) {
+      if (file.path === path && file.writes && !file.isUnlinked) return file
+    }
+    return undefined
+  }
+
+  /** A file under this name of which others do not see yet what was written. */
+  asideAt(path: Path): WorkingFile | undefined {
+    for (const file of this.#files.keys()) if (file.path === path && file.isAside) return file
+    return undefined
+  }
+
+  asideWithin(folder: Path): WorkingFile[] {
+    return [...this.#files.keys()].filter((file) => file.isAside && isWithin(folder, file.path))
+  }
+
+  /** Names in `folder` that the session has written, as it sees them. */
+  asideIn(folder: Path): Map<string, Entry> {
+    const inFolder = this.asideWithin(folder).filter((file) => parentOf(file.path) === folder)
+    return new Map(inFolder.map((file) => [nameOf(file.path), { ...file.entry, name: nameOf(file.path) }]))
+  }
+
+  async remove(path: Path): Promise<void> {
+    const own = this.asideAt(path)
+    try {
+      await this.tree.remove(path, { what: 'file', signal: this.signal })
+    } catch (error) {
+      // Nobody else has seen the name yet.
+      if (!own || !isGatewayError(error, 'not_found')) throw error
+    }
+    await own?.unlink()
+  }
+
+  /** What is written so far is published first, then moved; the handles go on under the new name. */
+  async move(from: Path, to: Path, overwrite: boolean): Promise<void> {
+    const replaced = from === to ? undefined : this.asideAt(to)
+    if (replaced && !overwrite) throw new GatewayError('exists', { op: 'rename', path: to })
+    await Promise.all(this.asideWithin(from).map((file) => file.publish()))
+    await this.tree.move(from, to, { overwrite, signal: this.signal })
+    await replaced?.unlink()
+    for (const file of this.#files.keys()) {
+      const below = file === replaced ? undefined : within(from, file.path)
+      if (below !== undefined) file.moved(below === '/' ? to : under(to, below))
+    }
+  }
+
+  /** A folder that only the session knows not to be empty stays. */
+  async removeFolder(path: Path): Promise<void> {
+    if (this.asideWithin(path).length > 0) throw new GatewayError('not_empty', { op: 'remove', path })
+    await this.tree.remove(path, { what: 'folder', signal: this.signal })
+  }
+}

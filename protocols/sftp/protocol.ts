@@ -1,0 +1,86 @@
+/** Numbers and names of SFTP version 3: draft-ietf-secsh-filexfer-02, and OpenSSH's PROTOCOL file for the extensions. */
+
+export const packetType = {
+  init: 1,
+  version: 2,
+  open: 3,
+  close: 4,
+  read: 5,
+  write: 6,
+  lstat: 7,
+  fstat: 8,
+  setstat: 9,
+  fsetstat: 10,
+  opendir: 11,
+  readdir: 12,
+  remove: 13,
+  mkdir: 14,
+  rmdir: 15,
+  realpath: 16,
+  stat: 17,
+  rename: 18,
+  readlink: 19,
+  symlink: 20,
+  status: 101,
+  handle: 102,
+  data: 103,
+  name: 104,
+  attrs: 105,
+  extended: 200,
+  extendedReply: 201,
+} as const
+
+/** draft §7. NO_CONNECTION and CONNECTION_LOST are for clients alone. */
+export const statusCode = {
+  ok: 0,
+  eof: 1,
+  noSuchFile: 2,
+  permissionDenied: 3,
+  failure: 4,
+  badMessage: 5,
+  unsupported: 8,
+} as const
+export type StatusCode = (typeof statusCode)[keyof typeof statusCode]
+
+/** draft §6.3 */
+export const openFlag = {
+  read: 0x01,
+  write: 0x02,
+  append: 0x04,
+  create: 0x08,
+  truncate: 0x10,
+  exclusive: 0x20,
+} as const
+
+/** draft §5 */
+export const attributeFlag = {
+  size: 0x01,
+  owner: 0x02,
+  permissions: 0x04,
+  times: 0x08,
+  extended: 0x80000000,
+} as const
+
+export const protocolVersion = 3
+
+/** What VERSION announces: names and revisions of the extensions that are answered. */
+export const extensions: readonly (readonly [name: string, revision: string])[] = [
+  ['posix-rename@openssh.com', '1'],
+  ['statvfs@openssh.com', '2'],
+  ['fstatvfs@openssh.com', '2'],
+  ['hardlink@openssh.com', '1'],
+  ['fsync@openssh.com', '1'],
+  ['lsetstat@openssh.com', '1'],
+  ['limits@openssh.com', '1'],
+  ['expand-path@openssh.com', '1'],
+  ['copy-data', '1'],
+  ['users-groups-by-id@openssh.com', '1'],
+]
+
+/** In bytes; what `limits@openssh.com` tells. OpenSSH's server has the same figures. */
+export const limits = {
+  /** Of a packet without its length field. */
+  packet: 256 * 1024,
+  /** Of the data of one READ or WRITE. */
+  data: 255 * 1024,
+} as const

@@ -1,0 +1,171 @@
+/** One SFTP session on one SSH channel: requests in, answers out, bounded in memory whatever the client does. */
+import type { Socket } from 'node:net'
+import type { ServerChannel } from 'ssh2'
+import { toGatewayError } from '../../src/errors.js'
+import type { Log } from '../../src/log.js'
+import { messageOf, statusOf } from './errors.js'
+import { extendedRequests } from './extended-requests.js'
+import type { Owner } from './folder-handle.js'
+import { OpenFiles } from './open-files.js'
+import { Output } from './output.js'
+import { BrokenStream, FieldReader, MalformedPacket, PacketBuilder, PacketParser, statusPacket } from './packets.js'
+import type { Packet } from './packets.js'
+import { PathOrder } from './path-order.js'
+import { extensions, limits, packetType, protocolVersion, statusCode } from './protocol.js'
+import { requests, type Desk } from './requests.js'
+import type { Tree } from './tree.js'
+
+/** Requests of a session that are worked on at once, their answers included until they are sent. */
+const requestLimit = 256
+/** Bytes of READs and WRITEs among them. */
+const byteLimit = 4 * 1024 * 1024
+
+export interface SessionOptions {
+  readonly tree: Tree
+  readonly owner: Owner
+  readonly log: Log
+  readonly handleLimit: number
+  /** Called whenever the session has become idle: no request is worked on, no handle is open. */
+  readonly onIdle: () => void
+}
+
+export class SftpSession {
+  readonly #parser = new PacketParser()
+  readonly #output: Output
+  readonly #desk: Desk
+  readonly #gone = new AbortController()
+  #started = false
+  #working = 0
+  #bytes = 0
+  #ended = false
+  #closed = false
+  /** When the client last asked for something. */
+  #lastRequest = Date.now()
+
+  constructor(
+    private readonly channel: ServerChannel,
+    socket: Socket,
+    private readonly options: SessionOptions,
+  ) {
+    const { tree, owner, handleLimit } = options
+    const { signal } = this.#gone
+    this.#output = new Output(channel, socket)
+    const files = new OpenFiles(tree, handleLimit, signal)
+    this.#desk = { tree, files, owner, signal, handleLimit, order: new PathOrder() }
+    channel.on('data', (chunk: Buffer) => {
+      this.#parser.push(chunk)
+      this.#advance()
+    })
+    channel.on('end', () => {
+      this.#ended = true
+      this.#advance()
+    })
+    channel.on('error', (error: Error) => this.abort(error))
+    channel.on('close', () => this.abort())
+  }
+
+  /** Nothing is worked on and no handle is open. */
+  get idle(): boolean {
+    return this.#working === 0 && this.#desk.files.count === 0
+  }
+
+  get lastRequest(): number {
+    return this.#working > 0 ? Date.now() : this.#lastRequest
+  }
+
+  /** The channel is gone, or has to go: whatever is written and not closed is dropped. */
+  abort(reason?: Error): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#output.end()
+    this.#gone.abort(reason)
+    void this.#desk.files.abandon().then(() => this.options.onIdle())
+  }
+
+  #advance(): void {
+    if (this.#closed) return
+    try {
+      while (this.#working < requestLimit && this.#bytes < byteLimit) {
+        const packet = this.#parser.next()
+        if (!packet) {
+          if (this.#ended) this.#finish()
+          else this.channel.resume()
+          return
+        }
+        this.#take(packet)
+      }
+      this.channel.pause()
+    } catch (error) {
+      if (!(error instanceof BrokenStream)) throw error
+      this.options.log.warn({ err: error }, 'an SFTP client sent what is no SFTP')
+      this.#leave(1)
+    }
+  }
+
+  /** OpenSSH's client waits for the exit status and the end of the channel. */
+  #finish(): void {
+    if (this.#working === 0) this.#leave(0)
+  }
+
+  #leave(status: number): void {
+    this.channel.exit(status)
+    this.channel.end()
+    this.abort()
+  }
+
+  #take(packet: Packet): void {
+    if (!this.#started) {
+      if (packet.type !== packetType.init || packet.fields.length < 4) {
+        throw new BrokenStream('a session starts with INIT')
+      }
+      this.#started = true
+      this.#output.send(versionPacket(), () => undefined)
+      return
+    }
+    if (packet.fields.length < 4) throw new BrokenStream('a request without an id')
+    const fields = new FieldReader(packet.fields)
+    const id = fields.uint32()
+    const cost = costOf(packet)
+    this.#working++
+    this.#bytes += cost
+    const done = () => {
+      this.#working--
+      this.#bytes -= cost
+      this.#lastRequest = Date.now()
+      this.#advance()
+      if (this.idle) this.options.onIdle()
+    }
+    this.#answer(packet, id, fields).then(
+      (answer) => this.#output.send(answer, done),
+      (error: unknown) => this.#output.send(this.#refusal(id, error), done),
+    )
+  }
+
+  async #answer(packet: Packet, id: number, fields: FieldReader): Promise<Buffer> {
+    const name = packet.type === packetType.extended ? fields.text() : undefined
+    const request = name === undefined ? requests[packet.type] : extendedRequests.get(name)
+    if (!request)
+      return statusPacket(id, statusCode.unsupported, `${name ?? `request ${packet.type}`} is not supported`)
+    return request(this.#desk, id, fields, packet.data)
+  }
+
+  #refusal(id: number, error: unknown): Buffer {
+    if (error instanceof MalformedPacket) return statusPacket(id, statusCode.badMessage, error.message)
+    const told = toGatewayError(error)
+    if (told.code === 'internal') this.options.log.error({ err: told.cause ?? told }, 'an SFTP request failed')
+    return statusPacket(id, statusOf[told.code], messageOf(told))
+  }
+}
+
+/** Bytes that are held for a request until its answer is sent. */
+function costOf(packet: Packet): number {
+  if (packet.type === packetType.write) return packet.data.reduce((sum, piece) => sum + piece.length, 0)
+  if (packet.type !== packetType.read || packet.fields.length < 4) return packet.fields.length
+  return Math.min(packet.fields.readUInt32BE(packet.fields.length - 4), limits.data)
+}
+
+function versionPacket(): Buffer {
+  const packet = new PacketBuilder(packetType.version).uint32(protocolVersion)
+  for (const [name, revision] of extensions) packet.string(name).string(revision)
+  return packet.finish()
+}
