@@ -1,5 +1,8 @@
 /** What is fixed when the process starts. Settings that an admin changes at run time are in settings.ts. */
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { z } from 'zod'
+import { GatewayError } from './errors.js'
 
 const address = z.string().regex(/^(\[[0-9a-f:.]+\]|[^:\s]+):\d{1,5}$/i, 'must be HOST:PORT')
 
@@ -31,4 +34,60 @@ export type ConfigFile = z.infer<typeof configSchema>
 export interface Config extends ConfigFile {
   /** Absolute path of the data folder. */
   readonly data: string
+}
+
+/** What the command line and the environment say beside the file. */
+export interface ConfigSources {
+  readonly flags: { readonly data?: string; readonly config?: string; readonly http?: string; readonly sftp?: string }
+  readonly environment: Readonly<Record<string, string | undefined>>
+}
+
+/**
+ * A flag beats the environment, which beats the file, which beats the default. Rejects with `invalid`, in one sentence, where
+ * the file cannot be read or a value does not fit.
+ */
+export async function loadConfig({ flags, environment }: ConfigSources): Promise<Config> {
+  const path = flags.config ?? environment['TIDEGATE_CONFIG']
+  const file = path === undefined ? {} : await readConfigFile(path)
+  const given = {
+    ...file,
+    ...defined({ http: environment['TIDEGATE_HTTP'], sftp: environment['TIDEGATE_SFTP'] }),
+    ...defined({ http: flags.http, sftp: flags.sftp }),
+  }
+  const parsed = configSchema.safeParse(given)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    const where = issue?.path.join('.')
+    throw new GatewayError('invalid', {
+      reason: `bad configuration: ${where ? `${where}: ` : ''}${issue?.message ?? ''}`,
+    })
+  }
+  return { ...parsed.data, data: resolve(flags.data ?? environment['TIDEGATE_DATA'] ?? 'data') }
+}
+
+async function readConfigFile(path: string): Promise<Record<string, unknown>> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'it does not exist' : (error as Error).message
+    throw new GatewayError('invalid', { reason: `the configuration file ${path} cannot be read: ${why}` })
+  }
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      // Editors find the schema by this key.
+      const { $schema: _schema, ...rest } = value as Record<string, unknown>
+      return rest
+    }
+  } catch (error) {
+    throw new GatewayError('invalid', {
+      reason: `the configuration file ${path} is not JSON: ${(error as Error).message}`,
+    })
+  }
+  throw new GatewayError('invalid', { reason: `the configuration file ${path} must hold an object` })
+}
+
+function defined(values: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).filter((each): each is [string, string] => each[1] !== undefined))
 }

@@ -1,0 +1,62 @@
+#!/usr/bin/env node
+/** The process: configuration, the daemon, signals. Nothing imports it. */
+import { Command } from 'commander'
+import { loadConfig } from './config.js'
+import { startDaemon } from './daemon.js'
+import { GatewayError } from './errors.js'
+import { createLog } from './log.js'
+import { version } from './version.js'
+
+interface Flags {
+  readonly data?: string
+  readonly config?: string
+  readonly http?: string
+  readonly sftp?: string
+}
+
+async function serve(flags: Flags): Promise<void> {
+  const config = await loadConfig({ flags, environment: process.env })
+  const log = createLog(config.log_level)
+  const adminPassword = process.env['TIDEGATE_ADMIN_PASSWORD'] || undefined
+  const daemon = await startDaemon(config, log, adminPassword)
+  const { firstPassword } = daemon.gateway
+  if (firstPassword !== undefined) {
+    console.log(`first run: sign in as admin with the password ${firstPassword} (it is shown only this once)`)
+  }
+  console.log(`tidegate ${version} ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)
+  let stopping = false
+  const stop = (signal: NodeJS.Signals) => {
+    if (stopping) process.exit(1) // whoever asks twice does not want to wait
+    stopping = true
+    log.info({ signal }, 'stopping')
+    daemon.stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.fatal({ err: error }, 'the daemon did not stop well')
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', stop).on('SIGINT', stop)
+}
+
+const program = new Command('tidegate')
+  .description('One tree of storages, served over HTTP, WebDAV and SFTP')
+  .version(version)
+program
+  .command('serve', { isDefault: true })
+  .description('run the daemon')
+  .option('--data <dir>', 'data folder (TIDEGATE_DATA)')
+  .option('--config <file>', 'configuration file (TIDEGATE_CONFIG)')
+  .option('--http <host:port>', 'address of the HTTP API and WebDAV (TIDEGATE_HTTP)')
+  .option('--sftp <host:port>', 'address of the SFTP server, or "off" (TIDEGATE_SFTP)')
+  .action(serve)
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  console.error(
+    `tidegate: ${error instanceof GatewayError ? error.reason : error instanceof Error ? error.message : String(error)}`,
+  )
+  process.exit(error instanceof GatewayError && error.code === 'invalid' ? 2 : 1)
+}

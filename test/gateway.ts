@@ -1,0 +1,128 @@
+/** Running gateways for tests: one inside the test's own process, and the real daemon as a child that can be killed. */
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import { configSchema, type ConfigFile } from '../src/config.js'
+import { startDaemon as start } from '../src/daemon.js'
+import type { Gateway } from '../src/gateway.js'
+import { createLog } from '../src/log.js'
+
+export interface Addresses {
+  /** `http://127.0.0.1:PORT` */
+  readonly url: string
+  /** With a trailing slash. */
+  readonly davUrl: string
+  readonly sftpPort: number
+}
+
+export interface RunningGateway extends Addresses {
+  readonly gateway: Gateway
+  readonly adminPassword: string
+  readonly dataFolder: string
+  stop(): Promise<void>
+}
+
+export interface RunOptions {
+  readonly dataFolder?: string
+  readonly adminPassword?: string
+  readonly config?: Partial<ConfigFile>
+  /** Mount this driver at `/` instead of a local folder. */
+  readonly driver?: { readonly name: string; readonly addition?: object }
+}
+
+const password = 'a password for tests'
+
+async function temporaryFolder(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-test-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
+  return folder
+}
+
+function addresses(http: string, sftp: string): Addresses {
+  const url = `http://${http}`
+  return { url, davUrl: `${url}/dav/`, sftpPort: Number(sftp.slice(sftp.lastIndexOf(':') + 1)) }
+}
+
+/** All doors on free ports of this process; stopped at the test's end. */
+export async function startGateway(t: Test, options: RunOptions = {}): Promise<RunningGateway> {
+  const dataFolder = options.dataFolder ?? (await temporaryFolder(t))
+  const adminPassword = options.adminPassword ?? password
+  const file = configSchema.parse({ http: '127.0.0.1:0', sftp: '127.0.0.1:0', drain_seconds: 1, ...options.config })
+  const daemon = await start({ ...file, data: dataFolder }, createLog('fatal'), adminPassword)
+  let stopped: Promise<void> | undefined
+  const stop = () => (stopped ??= daemon.stop())
+  t.teardown(stop)
+  const { gateway } = daemon
+  if (options.driver) {
+    const [row] = await gateway.store.storages.all()
+    if (!row) throw new Error('no storage was made at the first run')
+    const addition = JSON.stringify(options.driver.addition ?? {})
+    await gateway.mounts.apply(await gateway.store.storages.update(row.id, { driver: options.driver.name, addition }))
+  }
+  return { ...addresses(daemon.http, daemon.sftp ?? ''), gateway, adminPassword, dataFolder, stop }
+}
+
+export interface Daemon extends Addresses {
+  readonly pid: number
+  readonly adminPassword: string
+  readonly dataFolder: string
+  readonly exited: boolean
+  /** SIGKILL. */
+  kill(): Promise<void>
+  /** SIGTERM; resolves to the exit status. */
+  stop(): Promise<number | null>
+}
+
+const main = fileURLToPath(new URL('../src/main.js', import.meta.url))
+
+/** The built program as a process of its own; killed at the test's end. */
+export async function startDaemon(
+  t: Test,
+  options: Pick<RunOptions, 'dataFolder' | 'adminPassword'> = {},
+): Promise<Daemon> {
+  const dataFolder = options.dataFolder ?? (await temporaryFolder(t))
+  const adminPassword = options.adminPassword ?? password
+  const words = [main, 'serve', '--data', dataFolder, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0']
+  const child = spawn(process.execPath, words, {
+    env: { ...process.env, TIDEGATE_ADMIN_PASSWORD: adminPassword },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let complaints = ''
+  child.stderr.on('data', (chunk: Buffer) => (complaints = (complaints + chunk.toString()).slice(-10_000)))
+  let exited = false
+  const exit = new Promise<number | null>((resolve) =>
+    child.once('exit', (status) => {
+      exited = true
+      resolve(status)
+    }),
+  )
+  const end = (signal: 'SIGKILL' | 'SIGTERM') => {
+    if (!exited) child.kill(signal)
+    return exit
+  }
+  t.teardown(() => end('SIGKILL'))
+  const ready = await new Promise<string>((resolve, reject) => {
+    createInterface(child.stdout).on('line', (line) => {
+      if (line.includes('ready')) resolve(line)
+    })
+    void exit.then((status) => reject(new Error(`the daemon ended with ${status}: ${complaints}`)))
+  })
+  const [http = '', sftp = ''] = ready.match(/127\.0\.0\.1:\d+/g) ?? []
+  return {
+    ...addresses(http, sftp),
+    pid: child.pid ?? 0,
+    adminPassword,
+    dataFolder,
+    get exited() {
+      return exited
+    },
+    kill: async () => {
+      await end('SIGKILL')
+    },
+    stop: () => end('SIGTERM'),
+  }
+}
