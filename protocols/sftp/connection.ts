@@ -1,6 +1,6 @@
 /** One SSH connection: sign-in, then SFTP sessions, and a clear refusal of everything else. */
 import type { Socket } from 'node:net'
-import { Server, type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
+import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
 import { toGatewayError } from '../../src/errors.js'
 import type { Gateway } from '../../src/gateway.js'
 import type { Log } from '../../src/log.js'
@@ -33,9 +33,9 @@ export class SftpConnection {
   ) {
     this.#address = plainAddress(socket.remoteAddress ?? '')
     this.#log = gateway.log.child({ door: 'sftp', address: this.#address })
-    const server = new Server(
+    const server = new ssh2.Server(
       {
-        hostKeys: [...hostKeys],
+        hostKeys: hostKeys.map((key) => ({ key })),
         algorithms,
         ident: 'Tidegate',
         banner: gateway.settings.get('announcement'),

@@ -31,6 +31,11 @@ export class Output {
     this.#schedule()
   }
 
+  /** The client does not read as fast as answers come. */
+  get isBlocked(): boolean {
+    return this.#blocked
+  }
+
   /** Nothing is sent any more. */
   end(): void {
     this.#ended = true
@@ -52,7 +57,7 @@ export class Output {
     this.#queue = []
     this.socket.cork()
     let next = 0
-    while (next < queue.length && !this.#blocked) {
+    while (next < queue.length && !this.isBlocked) {
       const from = next
       let size = 0
       do size += queue[next++]?.bytes.length ?? 0

@@ -150,17 +150,20 @@ export class PacketBuilder {
   }
 
   uint8(value: number): this {
-    this.#bytes.writeUInt8(value, this.#grow(1))
+    const at = this.#grow(1)
+    this.#bytes.writeUInt8(value, at)
     return this
   }
 
   uint32(value: number): this {
-    this.#bytes.writeUInt32BE(value, this.#grow(4))
+    const at = this.#grow(4)
+    this.#bytes.writeUInt32BE(value, at)
     return this
   }
 
   uint64(value: number): this {
-    this.#bytes.writeBigUInt64BE(BigInt(value), this.#grow(8))
+    const at = this.#grow(8)
+    this.#bytes.writeBigUInt64BE(BigInt(value), at)
     return this
   }
 

@@ -96,8 +96,8 @@ export class SftpSession {
       }
       this.channel.pause()
     } catch (error) {
-      if (!(error instanceof BrokenStream)) throw error
-      this.options.log.warn({ err: error }, 'an SFTP client sent what is no SFTP')
+      if (error instanceof BrokenStream) this.options.log.warn({ err: error }, 'a client sent what is no SFTP')
+      else this.options.log.error({ err: error }, 'an SFTP session failed')
       this.#leave(1)
     }
   }

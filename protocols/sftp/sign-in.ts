@@ -44,7 +44,7 @@ export async function signIn(parts: SignInParts, context: AuthContext, address: 
 async function byKey({ accounts }: SignInParts, context: PublicKeyAuthContext): Promise<SignInResult> {
   if (algorithmOf(context) === undefined) throw refused()
   const key = accounts.findKey(context.username, context.key.data)
-  if (!key || key.type !== context.key.algo) throw refused()
+  if (key?.type !== context.key.algo) throw refused()
   if (!context.signature) return 'offered'
   if (!isProved(context)) throw refused()
   return admit(await accounts.byKey(key, 'sftp'))

@@ -6,7 +6,7 @@
  * writes, or before it is renamed. Handles that are still open then go on with the published file.
  */
 import type { Attributes, Entry, OpenFile } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError, toGatewayError } from '../../src/errors.js'
 import type { Path } from '../../src/path.js'
 import type { Tree } from './tree.js'
 
@@ -37,7 +37,7 @@ export class WorkingFile {
   /** Bytes or attributes that are aside until `commit`. */
   #changed = false
   /** A write was lost: what is aside must not be published. */
-  #failure: unknown
+  #failure: GatewayError | undefined
   /** It lost its name: what is written goes nowhere. */
   #unlinked = false
   readonly #queue: (Write | Step)[] = []
@@ -198,7 +198,7 @@ export class WorkingFile {
     try {
       await work
     } catch (error) {
-      if (this.#file?.commit) this.#failure ??= error
+      if (this.#file?.commit) this.#failure ??= toGatewayError(error)
       throw error
     }
   }
