@@ -1,0 +1,95 @@
+import t from 'tap'
+import { serve } from './served.js'
+
+void t.test('a link gives the file to whoever holds it', async (t) => {
+  const served = await serve(t)
+  const content = 'x'.repeat(100_000)
+  await served.put('/a b/ä #?.txt', content)
+  const { data } = await served.post('/api/fs/get', { path: '/a b/ä #?.txt' })
+  const { sign, raw_url: rawUrl } = data as { sign: string; raw_url: string }
+  const path = '/a%20b/%C3%A4%20%23%3F.txt'
+
+  for (const url of [
+    rawUrl,
+    `${served.url}/d${path}?sign=${sign}`,
+    `${served.url}/p${path}?sign=${encodeURIComponent(sign)}&openlist_ts=1`,
+    `${served.url}/d${path}?sign=${sign}/`,
+    `${served.url}/d/x/%2e%2e${path}?sign=${sign}`,
+  ]) {
+    const response = await fetch(url)
+    t.equal(response.status, 200, url)
+    t.equal(await response.text(), content)
+    t.equal(response.headers.get('content-type'), 'text/plain; charset=utf-8')
+    t.match(response.headers.get('content-disposition'), /^attachment; filename=/)
+    t.equal(response.headers.get('x-content-type-options'), 'nosniff')
+  }
+
+  const url = `${served.url}/d${path}?sign=${sign}`
+  const head = await fetch(url, { method: 'HEAD' })
+  t.equal(head.headers.get('content-length'), '100000')
+  const range = await fetch(url, { headers: { range: 'bytes=10-19' } })
+  t.equal(range.status, 206)
+  t.equal(await range.text(), 'x'.repeat(10))
+  t.equal((await fetch(url, { headers: { range: 'bytes=100000-' } })).status, 416)
+  const etag = head.headers.get('etag') ?? ''
+  t.equal((await fetch(url, { headers: { 'if-none-match': etag } })).status, 304)
+  t.equal((await fetch(url, { headers: { 'if-match': '"other"' } })).status, 412)
+  await served.put('/a b/ä #?.txt', content)
+  t.not((await fetch(url, { method: 'HEAD' })).headers.get('etag'), etag, 'a second write of one size shows')
+  t.equal((await fetch(url, { method: 'POST' })).status, 405)
+})
+
+void t.test('a link that does not hold is a page with the reason', async (t) => {
+  const served = await serve(t)
+  await served.put('/a/file.txt', 'x')
+  await served.put('/a/other.txt', 'x')
+  const { data } = await served.post('/api/fs/get', { path: '/a/file.txt' })
+  const { sign } = data as { sign: string }
+  const signed = (path: string) => served.gateway.links.sign(path as never)
+  for (const [link, status, message] of [
+    ['/d/a/file.txt', 401, 'expire missing'],
+    ['/d/a/file.txt?sign=', 401, 'expire missing'],
+    ['/d/a/file.txt?sign=rubbish', 401, 'expire invalid'],
+    ['/d/a/file.txt?sign=rubbish:0', 401, 'sign invalid'],
+    ['/d/a/file.txt?sign=rubbish:5', 401, 'sign expired'],
+    [`/d/a/other.txt?sign=${sign}`, 401, 'sign invalid'],
+    [`/d/a/file.txt/..%2fother.txt?sign=${sign}`, 401, 'sign invalid'],
+    [`/d/a/none?sign=${signed('/a/none')}`, 404, 'object not found'],
+    [`/d/a?sign=${signed('/a')}`, 400, 'not a file'],
+    ['/d/%zz', 400, 'percent-escape'],
+    ['/d/a%00b?sign=x:0', 400, 'NUL'],
+  ] as const) {
+    const response = await fetch(served.url + link)
+    t.equal(response.status, status, link)
+    t.equal(response.headers.get('content-type'), 'text/html; charset=utf-8')
+    t.match(await response.text(), message)
+    t.equal((await fetch(served.url + link, { method: 'HEAD' })).status, status)
+  }
+})
+
+void t.test('without sign_all only what is ruled needs a signature', async (t) => {
+  const served = await serve(t)
+  await served.gateway.settings.set(new Map([['sign_all', 'false']]))
+  await served.put('/open/file', 'x')
+  await served.put('/closed/file', 'x')
+  await served.rule('/closed', { password: 'secret', passwordSub: true })
+  t.equal((await fetch(`${served.url}/d/open/file`)).status, 200)
+  t.equal((await fetch(`${served.url}/d/closed/file`)).status, 401)
+  const { data } = await served.post('/api/fs/get', { path: '/open/file' })
+  t.match(data, { sign: '', raw_url: `${served.url}/p/open/file` })
+  const closed = (await served.post('/api/fs/get', { path: '/closed/file' })).data as { sign: string; raw_url: string }
+  t.not(closed.sign, '')
+  t.equal((await fetch(closed.raw_url)).status, 200)
+})
+
+void t.test('links of a user with a base folder are links of the whole tree', async (t) => {
+  const served = await serve(t)
+  await served.put('/home/ann/file.txt', 'mine')
+  const ann = await served.as('ann', [], '/home/ann')
+  const { data } = await ann.post('/api/fs/get', { path: '/file.txt' })
+  const { sign, raw_url: url } = data as { sign: string; raw_url: string }
+  t.equal(url, `${served.url}/p/home/ann/file.txt?sign=${sign}`)
+  t.equal(await ann.content('/file.txt'), 'mine')
+  const { content } = (await ann.post('/api/fs/list', {})).data as { content: { sign: string }[] }
+  t.equal(content[0]?.sign, sign)
+})

@@ -1,0 +1,168 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { connect } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import { serve, type Envelope, type Served } from './served.js'
+
+const done = { code: 200, message: 'success', data: null }
+
+async function form(served: Served, path: string, body: FormData, headers: Record<string, string> = {}) {
+  const sent = { authorization: served.token, 'file-path': encodeURIComponent(path), ...headers }
+  const response = await fetch(`${served.url}/api/fs/form`, { method: 'PUT', body, headers: sent })
+  return (await response.json()) as Envelope
+}
+
+function withFile(content: string | Buffer): FormData {
+  const body = new FormData()
+  body.append('file', new Blob([content]), 'ignored name.bin')
+  return body
+}
+
+void t.test('put stores the body of the request', async (t) => {
+  const served = await serve(t)
+  t.strictSame(await served.put('/new/folder/ä b+c.txt', 'hello', { 'last-modified': '1715961936465' }), done)
+  t.equal(await served.content('/new/folder/ä b+c.txt'), 'hello')
+  t.match((await served.post('/api/fs/get', { path: '/new/folder/ä b+c.txt' })).data, {
+    modified: '2024-05-17T16:05:36.465Z',
+  })
+  t.strictSame(await served.put('/new/empty', ''), done)
+  t.equal(await served.content('/new/empty'), '')
+  t.strictSame(await served.put('/new/empty', 'no longer'), done, 'replaces')
+  t.equal(await served.content('/new/empty'), 'no longer')
+  const raw = { 'file-path': Buffer.from('/世界').toString('latin1') }
+  t.strictSame(await served.put('', 'x', raw), done)
+  t.equal(await served.content('/世界'), 'x')
+})
+
+void t.test('put refuses', async (t) => {
+  const served = await serve(t)
+  await served.put('/a/file', 'old')
+
+  await t.test('to overwrite when told not to', async (t) => {
+    t.match(await served.put('/a/file', 'new', { overwrite: 'false' }), { code: 403, message: 'file exists' })
+    t.strictSame(await served.put('/a/file2', 'new', { overwrite: 'false' }), done)
+  })
+  await t.test('paths that name no new file', async (t) => {
+    for (const path of ['', '/']) t.match(await served.put(path, 'x'), { code: 400 }, path)
+    for (const path of ['/../x', '/a/../x', '/a/..', '..\\x']) {
+      t.match(await served.put(path, 'x'), { code: 403, message: 'using relative path is not allowed' }, path)
+    }
+    for (const path of ['/a/x\0', '/a/x\n']) t.match(await served.put(path, 'x'), { code: 400 }, JSON.stringify(path))
+    t.match(await served.put('', 'x', { 'file-path': '/a/%zz' }), { code: 400 })
+    t.match(await served.put('/a', 'x'), { code: 500 }, 'a folder')
+    t.match(await served.put('/a/file/below', 'x'), { code: 500 })
+    t.match(await served.put(`/a/${'x'.repeat(300)}`, 'x'), { code: 400 })
+  })
+  await t.test('content that is not what was announced, and keeps the old', async (t) => {
+    const digest = (name: string) => createHash(name).update('new').digest('hex')
+    for (const name of ['md5', 'sha1', 'sha256']) {
+      const wrong = { [`x-file-${name}`]: digest(name).replace(/./, (first) => (first === '0' ? '1' : '0')) }
+      t.match(await served.put('/a/file', 'new', wrong), { code: 400, message: new RegExp(name) })
+      t.match(await form(served, '/a/file', withFile('new'), wrong), { code: 400, message: new RegExp(name) })
+      t.match(await served.put('/a/none', 'new', wrong), { code: 400 })
+    }
+    t.match(await served.put('/a/file', 'new', { 'x-file-md5': 'short' }), { code: 400 })
+    t.match(await served.put('/a/file', 'new', { 'x-file-size': 'many' }), { code: 400 })
+    t.equal(await served.content('/a/file'), 'old')
+    t.same(await served.names('/a'), ['file', 'file2'])
+    const right = { 'x-file-md5': digest('md5').toUpperCase(), 'x-file-sha256': digest('sha256') }
+    t.strictSame(await served.put('/a/file', 'new', right), done)
+    t.equal(await served.content('/a/file'), 'new')
+  })
+  await t.test('who may not write, though the body is large', async (t) => {
+    const ann = await served.as('ann', ['rename', 'move', 'copy', 'remove'])
+    const large = randomBytes(20_000_000)
+    t.match(await ann.put('/a/large', large), { code: 403, message: 'permission denied' })
+    t.match(await form(ann, '/a/large', withFile(large)), { code: 403, message: 'permission denied' })
+    const nobody = { authorization: '' }
+    t.match(await served.put('/a/large', large, nobody), { code: 401 })
+    await served.rule('/a/closed', { password: 'secret', passwordSub: true })
+    const bob = await served.as('bob', ['write'])
+    t.match(await bob.put('/a/closed/x', 'x'), { code: 403, message: /password is incorrect/ })
+    t.match(await bob.put('/a/closed/x', 'x', { password: 'secret' }), { code: 200 })
+  })
+  await t.test('system files where a setting says so', async (t) => {
+    t.strictSame(await served.put('/a/.DS_Store', 'x'), done)
+    await served.gateway.settings.set(new Map([['ignore_system_files', 'true']]))
+    for (const name of ['.DS_Store', 'Thumbs.db', '._x']) {
+      t.match(await served.put(`/a/${name}`, 'x'), { code: 403, message: 'system file upload ignored' })
+    }
+  })
+})
+
+void t.test('an upload that is cut off leaves the old file and nothing else', async (t) => {
+  const served = await serve(t)
+  await served.put('/a/file', 'old')
+  const { port } = new URL(served.url)
+  const boundary = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
+  for (const [call, type, content] of [
+    ['put', 'text/plain', 'half'],
+    ['form', 'multipart/form-data; boundary=b', `${boundary}half`],
+  ] as const) {
+    for (const path of ['/a/file', '/a/new']) {
+      const socket = connect(Number(port), '127.0.0.1')
+      socket.on('error', () => undefined)
+      const head = `PUT /api/fs/${call} HTTP/1.1\r\nHost: x\r\nAuthorization: ${served.token}\r\nFile-Path: ${path}\r\n`
+      socket.write(`${head}Content-Type: ${type}\r\nContent-Length: 100000\r\n\r\n${content}`)
+      await delay(100)
+      socket.destroy()
+    }
+  }
+  await delay(100)
+  t.same(await served.names('/a'), ['file'])
+  t.equal(await served.content('/a/file'), 'old')
+})
+
+void t.test('form stores one part of the request', async (t) => {
+  const served = await serve(t)
+  const content = randomBytes(2_000_000)
+  t.strictSame(await form(served, '/new/name.bin', withFile(content)), done)
+  const { data } = await served.post('/api/fs/get', { path: '/new/name.bin' })
+  const stored = await fetch((data as { raw_url: string }).raw_url)
+  t.ok(Buffer.from(await stored.arrayBuffer()).equals(content))
+  t.match(await form(served, '/new/x', new FormData()), { code: 500, message: 'http: no such file' })
+  t.match(await form(served, '/new/name.bin', withFile('x'), { overwrite: 'false' }), {
+    code: 403,
+    message: 'file exists',
+  })
+  const plain = await fetch(`${served.url}/api/fs/form`, {
+    method: 'PUT',
+    body: 'x',
+    headers: { authorization: served.token, 'file-path': '/x', 'content-type': 'text/plain' },
+  })
+  t.match(await plain.json(), { code: 400, message: 'the form is malformed' })
+  t.same(await served.names('/'), ['new'])
+})
+
+void t.test('As-Task answers once everything is received', async (t) => {
+  const served = await serve(t)
+  await served.put('/a/taken', 'old')
+  const answer = await served.put('/a/b/file', 'content', { 'as-task': 'true' })
+  t.match(answer, {
+    code: 200,
+    data: {
+      task: {
+        id: /^[\w-]+$/,
+        name: 'upload file to [/](/a/b)',
+        creator: 'admin',
+        creator_role: 2,
+        state: 0,
+        progress: 0,
+        total_bytes: 7,
+        error: '',
+        start_time: null,
+        end_time: null,
+      },
+    },
+  })
+  for (let round = 0; round < 50 && (await served.content('/a/b/file')) !== 'content'; round += 1) await delay(20)
+  t.equal(await served.content('/a/b/file'), 'content')
+  const as = { 'as-task': 'true' }
+  t.match(await served.put('/a/taken', 'x', { ...as, overwrite: 'false' }), { code: 403, message: 'file exists' })
+  t.match(await served.put('/a/taken', 'x', { ...as, 'x-file-md5': '0'.repeat(32) }), { code: 400 })
+  const ann = await served.as('ann', [])
+  t.match(await ann.put('/a/new', 'x', as), { code: 403, message: 'permission denied' })
+  t.match((await form(served, '/a/form', withFile('form'), as)).data, { task: { name: 'upload form to [/](/a)' } })
+  await served.gateway.tasks.close()
+  t.equal(await served.content('/a/taken'), 'old')
+})
