@@ -53,17 +53,14 @@ export async function identify(
     return { principal: await accounts.byToken(authorization.token, 'webdav'), anonymous: false }
   }
   const { username, password } = authorization
-  const guest = enabledGuest(accounts)
   // Whoever sends nothing is the guest too, so its password guards nothing and can say something else.
-  if (guest?.username === username) return { principal: guest, anonymous: true, folderPassword: password }
+  const user = accounts.users.byName(username)
+  if (user?.role === guestRole && !user.disabled) {
+    return { principal: accounts.guest('webdav'), anonymous: true, folderPassword: password }
+  }
   const principal = await accounts.byPassword({ username, password: { plain: password }, address }, 'webdav')
   return { principal, anonymous: false }
 }
 
-function enabledGuest(accounts: Gateway['accounts']): Principal | undefined {
-  try {
-    return accounts.guest('webdav')
-  } catch {
-    return undefined
-  }
-}
+/** As accounts are stored. */
+const guestRole = 1

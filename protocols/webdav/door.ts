@@ -65,24 +65,21 @@ class Door {
   readonly #gateway: Gateway
   readonly #options: ClientOptions
   readonly #prefix: string
-  readonly #engine: Engine
-  /** The engine carries the request through; here is what belongs to it. */
-  readonly #admitted = new WeakMap<IncomingMessage, Admitted>()
+  readonly #engine: Engine<Admitted>
 
   constructor(gateway: Gateway, options: ClientOptions) {
     this.#gateway = gateway
     this.#options = options
     this.#prefix = `${sitePath(options.siteUrl)}/dav`
     this.#engine = new Engine({
-      authenticate: (request) => this.#authenticate(request),
-      run: (request) => this.#run(request),
+      authenticate: (admitted) => this.#authenticate(admitted),
+      run: (admitted) => this.#run(admitted),
     })
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
     try {
-      this.#admitted.set(request, this.#admit(request, response))
-      this.#engine.execute(request, response)
+      this.#engine.execute(request.method ?? '', this.#admit(request, response))
     } catch (error) {
       this.#refuse(request, response, error)
       void drain(request)
@@ -92,9 +89,7 @@ class Door {
   /** Everything that can be malformed is looked at here, before the engine would. */
   #admit(request: IncomingMessage, response: ServerResponse): Admitted {
     const client = clientOf(request, this.#options)
-    // RFC 9112 §3.2.2: a proxy may send the absolute form, of which the engine cannot take every one.
-    request.url = (request.url ?? '').replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
-    const target = this.#target(request.url)
+    const target = this.#target(request.url ?? '')
     const method = request.method ?? ''
     const command = commands.get(method)
     if (command === undefined && method !== 'OPTIONS') {
@@ -105,7 +100,9 @@ class Door {
     return { request, response, command, target, headers, client }
   }
 
-  #target(url: string): Target {
+  #target(requestTarget: string): Target {
+    // RFC 9112 §3.2.2: a proxy may send the absolute form.
+    const url = requestTarget.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
     if (url.includes('#')) throw new Refusal(400, 'a request target has no fragment')
     if (url === '*') return { path: root, slash: true }
     const target = locatePath(url.split('?', 1)[0] ?? '', this.#prefix)
@@ -121,11 +118,10 @@ class Door {
     return { prefix: this.#prefix, hosts: new Set(hosts) }
   }
 
-  async #authenticate(request: IncomingMessage): Promise<string> {
-    const admitted = this.#admitted.get(request)
-    if (admitted?.command === undefined) return ''
+  async #authenticate(admitted: Admitted): Promise<string> {
+    if (admitted.command === undefined) return ''
     try {
-      const { authorization } = request.headers
+      const { authorization } = admitted.request.headers
       admitted.caller = await identify(this.#gateway.accounts, authorization, admitted.client.address)
       return admitted.caller.principal.username
     } catch (error) {
@@ -134,10 +130,8 @@ class Door {
     }
   }
 
-  async #run(request: IncomingMessage): Promise<void> {
-    const admitted = this.#admitted.get(request)
-    if (admitted === undefined) return
-    const { response, command, caller } = admitted
+  async #run(admitted: Admitted): Promise<void> {
+    const { request, response, command, caller } = admitted
     const anonymous = caller !== undefined && 'anonymous' in caller && caller.anonymous
     const gone = new AbortController()
     const onClose = (): void => {
