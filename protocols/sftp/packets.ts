@@ -53,7 +53,11 @@ export class PacketParser {
     const rest = start.readUInt32BE(4) + 12
     if (rest > length - 8) return { type, fields: Buffer.concat([start, this.#take(length - 8)]), data: [] }
     const fields = Buffer.concat([start, this.#take(rest)])
-    const data = this.#takePieces(length - 8 - rest)
+    const left = length - 8 - rest
+    const announced = Math.min(left, fields.readUInt32BE(fields.length - 4))
+    const data = this.#takePieces(announced)
+    // Some clients send their whole buffer whatever they announce; what lies beyond it is nobody's data.
+    this.#takePieces(left - announced)
     return { type, fields, data }
   }
 

@@ -67,7 +67,7 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
     const offset = fields.uint64()
     const length = fields.uint32()
     if (data.reduce((sum, piece) => sum + piece.length, 0) !== length) {
-      throw new MalformedPacket('a WRITE announces other data than it holds')
+      throw new MalformedPacket('a WRITE announces more data than it holds')
     }
     if (!plan.write) throw new GatewayError('invalid', { op: 'write', reason: 'the handle was not opened to write' })
     if (!plan.append && offset > Number.MAX_SAFE_INTEGER - length) {
