@@ -29,6 +29,8 @@ export interface ListAsk extends Ask {
   readonly offset?: number | undefined
   readonly limit?: number | undefined
   readonly foldersOnly?: boolean | undefined
+  /** Only names that begin like this. */
+  readonly startsWith?: string | undefined
 }
 
 export interface Listing {
@@ -106,7 +108,7 @@ export class VirtualFs {
       const at = this.#admit('list', path, ask)
       if (ask.refresh === true) this.#judge('refresh', at, ask)
       const { entries, settled } = await this.#members(at, ask)
-      const shown = this.#visible(at, entries, ask.foldersOnly === true)
+      const shown = this.#visible(at, entries, ask)
       const offset = ask.offset ?? 0
       const part =
         ask.limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (ask.limit ?? shown.length))
@@ -128,10 +130,10 @@ export class VirtualFs {
         for await (const page of place.storage.pages(place.inner, ask)) {
           if (mounted.size > 0) for (const entry of page) mounted.delete(entry.name)
           this.#assertAuthority()
-          yield this.#visible(at, page, false)
+          yield this.#visible(at, page)
         }
       }
-      if (mounted.size > 0) yield this.#visible(at, [...mounted.values()], false)
+      if (mounted.size > 0) yield this.#visible(at, [...mounted.values()])
     } catch (error) {
       throw this.#seen(error).at('list', path)
     }
@@ -677,14 +679,19 @@ export class VirtualFs {
   }
 
   /** What of a folder the principal may know of. */
-  #visible(at: Path, entries: readonly Entry[], foldersOnly: boolean): readonly Entry[] {
+  #visible(
+    at: Path,
+    entries: readonly Entry[],
+    ask: Pick<ListAsk, 'foldersOnly' | 'startsWith'> = {},
+  ): readonly Entry[] {
+    const { foldersOnly = false, startsWith = '' } = ask
     const { rules } = this.#parts
     const rule = rules.nearest(at)
     const hides =
       rule !== undefined && rule.hide !== '' && covers(rule, rule.hideSub, at) && !holds(this.principal, 'seeHidden')
     const ruled = new Set(rules.below(at).map((below) => below.path))
     const seen = (entry: Entry): boolean => {
-      if (foldersOnly && entry.kind !== 'folder') return false
+      if ((foldersOnly && entry.kind !== 'folder') || !entry.name.startsWith(startsWith)) return false
       if (entry.name.startsWith(reservedPrefix)) return false
       if (hides && isHidden(this.principal, childOf(at, entry.name), rule)) return false
       return ruled.size === 0 || !this.#shutOut(childOf(at, entry.name), ruled)

@@ -17,8 +17,8 @@ const listFields = z.object({ path: text, password: text, refresh: flag, ...pagi
 const getFields = z.object({ path: text, password: text })
 const dirsFields = z.object({ path: text, password: text, force_root: flag })
 
-/** More siblings than this are not searched for subtitles and lyrics. */
-const relatedLimit = 1000
+/** Subtitles and lyrics of one film are few; a folder full of like names is not shown twice. */
+const relatedLimit = 100
 
 export function browseRoutes(routes: Routes, door: Door): void {
   routes.all('/api/fs/list', readFields(), async (ctx) => {
@@ -81,8 +81,8 @@ export function browseRoutes(routes: Routes, door: Door): void {
     const stem = name.replace(/(?<=.)\.[^.]*$/s, '')
     const parent = parentOf(path)
     try {
-      const { entries, folder } = await fs.list(parent, { ...ask, limit: relatedLimit })
-      const akin = entries.filter((entry) => entry.name !== name && entry.name.startsWith(stem))
+      const { entries, folder } = await fs.list(parent, { ...ask, startsWith: stem, limit: relatedLimit })
+      const akin = entries.filter((entry) => entry.name !== name)
       return akin.length === 0 ? null : akin.map(objectsIn(door, fs, parent, folder))
     } catch (error) {
       // Who may see the object need not be able to list its folder.
