@@ -28,17 +28,20 @@ function litmus(folder: string, url: string, password: string): Promise<Run | un
   })
 }
 
-void t.test('litmus passes without a failure, a warning or a skipped test', { timeout: 120_000 }, async (t) => {
-  const running = await startGateway(t)
-  const run = await litmus(t.testdir(), running.davUrl, running.adminPassword)
-  if (run === undefined) {
-    t.pass('litmus is not installed', { skip: true })
-    return
-  }
-  t.equal(run.code, 0)
-  t.notMatch(run.output, /FAIL|WARNING|SKIPPED/)
-  for (const suite of suites) {
-    const summary = new RegExp(`summary for \`${suite}': of (\\d+) tests run: \\1 passed, 0 failed`)
-    t.match(run.output, summary)
-  }
-})
+for (const driver of ['Local', 'Memory']) {
+  const title = `litmus passes on ${driver} without a failure, a warning or a skipped test`
+  void t.test(title, { timeout: 120_000 }, async (t) => {
+    const running = await startGateway(t, driver === 'Local' ? {} : { driver: { name: driver } })
+    const run = await litmus(t.testdir(), running.davUrl, running.adminPassword)
+    if (run === undefined) {
+      t.pass('litmus is not installed', { skip: true })
+      return
+    }
+    t.equal(run.code, 0)
+    t.notMatch(run.output, /FAIL|WARNING|SKIPPED/)
+    for (const suite of suites) {
+      const summary = new RegExp(`summary for \`${suite}': of (\\d+) tests run: \\1 passed, 0 failed`)
+      t.match(run.output, summary)
+    }
+  })
+}
