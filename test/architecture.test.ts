@@ -1,0 +1,77 @@
+/** Who may import whom, as docs/architecture.md says: read from the import lines of every source file. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+
+interface Import {
+  readonly from: string
+  readonly to: string
+}
+
+const importLine =
+  /(?:^|\n)\s*(?:import|export)\s[^'"]*?from\s+'(\.[^']+)'|\bimport\(\s*'(\.[^']+)'\s*\)|(?:^|\n)import\s+'(\.[^']+)'/g
+
+function importsOf(folder: string): Import[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .flatMap((name) => {
+      const from = join(folder, name)
+      return [...readFileSync(from, 'utf8').matchAll(importLine)].map((match) => ({
+        from,
+        to: join(dirname(from), match[1] ?? match[2] ?? match[3] ?? '').replace(/\.js$/, '.ts'),
+      }))
+    })
+}
+
+/** `drivers/s3/s3.ts` belongs to `drivers/s3`; a file beside the folders stands for itself. */
+function partOf(file: string): string {
+  return file.split('/').slice(0, 2).join('/')
+}
+
+const contract = ['src/driver.ts', 'src/errors.ts', 'src/path.ts']
+/** The process and the command line see both sides. */
+const seesAll = (file: string): boolean => file === 'src/main.ts' || file.startsWith('src/cli/')
+
+/** Why this arrow points the wrong way; undefined for one that is allowed. */
+function fault({ from, to }: Import): string | undefined {
+  if (seesAll(from)) return undefined
+  if (seesAll(to)) return 'nothing imports the process or the command line'
+  if (from.startsWith('drivers/')) {
+    if (from === 'drivers/index.ts' || partOf(from) === partOf(to)) return undefined
+    if (contract.includes(to) || to.startsWith('drivers/lib/')) return undefined
+    return 'a driver imports src/driver.ts, src/errors.ts, src/path.ts and drivers/lib/ alone'
+  }
+  if (from.startsWith('protocols/')) {
+    if (partOf(from) === partOf(to) || to.startsWith('protocols/lib/')) return undefined
+    if (to.startsWith('protocols/')) return 'a protocol does not import another protocol'
+    if (to.startsWith('drivers/')) return 'a protocol does not import a driver'
+    // Rows are plain types that the core hands out; the database behind them is not for doors.
+    if (to.startsWith('src/store/') && to !== 'src/store/rows.ts') return 'a protocol does not import the database'
+    if (['src/storage.ts', 'src/mounts.ts'].includes(to)) return 'a protocol does not import a storage'
+    return undefined
+  }
+  return to.startsWith('src/') || to === 'package.json' ? undefined : 'the core imports neither protocols nor drivers'
+}
+
+void t.test('every import points the way docs/architecture.md says', async (t) => {
+  const imports = ['src', 'protocols', 'drivers'].flatMap(importsOf)
+  t.ok(imports.length > 100, 'the imports were found')
+  for (const arrow of imports) {
+    const reason = fault(arrow)
+    if (reason !== undefined) t.fail(`${arrow.from} → ${arrow.to}: ${reason}`)
+  }
+})
+
+void t.test('an arrow that points the wrong way is told', async (t) => {
+  const wrong = [
+    ['drivers/s3/s3.ts', 'src/storage.ts'],
+    ['drivers/s3/s3.ts', 'drivers/local/local.ts'],
+    ['protocols/http/server.ts', 'drivers/index.ts'],
+    ['protocols/http/server.ts', 'protocols/webdav/door.ts'],
+    ['protocols/sftp/index.ts', 'src/store/store.ts'],
+    ['src/gateway.ts', 'drivers/index.ts'],
+    ['src/virtual-fs.ts', 'protocols/http/errors.ts'],
+    ['src/gateway.ts', 'src/main.ts'],
+  ] as const
+  for (const [from, to] of wrong) t.ok(fault({ from, to }), `${from} → ${to}`)
+})

@@ -1,0 +1,75 @@
+/** Programs of others that tests run, each with the Debian package that brings it. */
+import { accessSync, constants } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+
+export interface Program {
+  readonly name: string
+  readonly package: string
+}
+
+export const programs: readonly Program[] = [
+  { name: 'curl', package: 'curl' },
+  { name: 'rclone', package: 'rclone' },
+  { name: 'litmus', package: 'litmus' },
+  { name: 'sftp', package: 'openssh-client' },
+  { name: 'ssh-keygen', package: 'openssh-client' },
+  { name: 'sshd', package: 'openssh-server' },
+]
+
+/** Absolute path of a program, looked for in PATH and where Debian keeps servers; undefined where it is not installed. */
+export function findProgram(name: string): string | undefined {
+  const folders = [...(process.env.PATH ?? '').split(':'), '/usr/local/sbin', '/usr/sbin', '/sbin']
+  return folders
+    .filter((folder) => folder !== '')
+    .map((folder) => join(folder, name))
+    .find((file) => {
+      try {
+        accessSync(file, constants.X_OK)
+        return true
+      } catch {
+        return false
+      }
+    })
+}
+
+/**
+ * For a test's `skip` option: false where every program is there, else the reason. Under CI=true always false: there a
+ * missing program has to fail.
+ */
+export function lacks(...names: readonly string[]): string | false {
+  if (process.env.CI === 'true') return false
+  const missing = names.filter((name) => findProgram(name) === undefined)
+  return missing.length === 0 ? false : `not installed: ${missing.join(', ')}`
+}
+
+/**
+ * Installs what is missing where that is possible (root on a system with apt-get), and says what is missing where it
+ * is not. Returns the programs that are still missing.
+ */
+export function setUpPrograms(say: (line: string) => void): readonly Program[] {
+  const missing = programs.filter((program) => findProgram(program.name) === undefined)
+  if (missing.length === 0) return []
+  const packages = [...new Set(missing.map((program) => program.package))]
+  const apt = findProgram('apt-get')
+  if (apt === undefined || process.getuid?.() !== 0) {
+    say(`Missing programs: ${missing.map((program) => program.name).join(', ')}. Tests that run them are skipped.`)
+    say(`On Debian and Ubuntu: sudo apt-get install ${packages.join(' ')}`)
+    return missing
+  }
+  say(`Installing ${packages.join(' ')} for the tests.`)
+  const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  const install = (): boolean =>
+    spawnSync(apt, ['install', '--yes', '--no-install-recommends', ...packages], {
+      env: environment,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    }).status === 0
+  // Package lists may be absent (a fresh container) or old: fetch them only where the first try fails.
+  if (!install()) {
+    spawnSync(apt, ['update'], { env: environment, stdio: ['ignore', 'ignore', 'inherit'] })
+    install()
+  }
+  const still = missing.filter((program) => findProgram(program.name) === undefined)
+  if (still.length > 0) say(`Could not install: ${still.map((program) => program.name).join(', ')}.`)
+  return still
+}

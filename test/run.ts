@@ -1,0 +1,117 @@
+/**
+ * Runs the compiled tests: `node dist/test/run.js [--jobs N] [PATTERN…]`. A pattern is a part of a test file's path,
+ * such as `test/src/path.test.ts` or `webdav`. Every file is a process of its own. The last line is
+ * `N passed, N failed, N skipped`; the status is 1 where anything failed.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { setUpPrograms } from './programs.js'
+import { parseResults, type FileResults } from './results.js'
+
+/** How long one test file may take. tap's own limit comes first, because it can say which test was running. */
+const fileSeconds = 600
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+const running = new Set<ChildProcess>()
+
+function testFiles(patterns: readonly string[]): string[] {
+  // The sources are listed, not dist/: what was compiled from a deleted test may still lie there.
+  return readdirSync('test', { recursive: true, encoding: 'utf8' })
+    .map((name) => join('test', name))
+    .filter((file) => file.endsWith('.test.ts'))
+    .filter((file) => patterns.length === 0 || patterns.some((pattern) => file.includes(pattern.replace(/^\.\//, ''))))
+    .sort()
+}
+
+/** Runs one file to its end. Whatever goes wrong is told as a failure of that file. */
+async function runFile(file: string): Promise<FileResults & { readonly output: string }> {
+  const program = join('dist', file.replace(/\.ts$/, '.js'))
+  const child = spawn(process.execPath, ['--enable-source-maps', program], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, TAP_TIMEOUT: String(fileSeconds - 30) },
+  })
+  running.add(child)
+  let output = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output = (output + text).slice(-65_536)
+  })
+  let timedOut = false
+  const timer = setTimeout(() => {
+    timedOut = true
+    child.kill('SIGKILL')
+  }, fileSeconds * 1000)
+
+  const parsed = new Promise<FileResults>((resolve) => {
+    const parser = parseResults(resolve)
+    child.stdout.on('data', (chunk: Buffer) => parser.write(chunk)).on('end', () => parser.end())
+  })
+  const ended = new Promise<string | undefined>((resolve) => {
+    child.on('error', (error) => {
+      resolve(error.message)
+    })
+    child.on('close', (status, signal) => {
+      if (timedOut) resolve(`did not end within ${fileSeconds} s: something is left open, or hangs`)
+      else if (signal !== null) resolve(`ended by ${signal}`)
+      else resolve(status === 0 ? undefined : `ended with status ${String(status)}`)
+    })
+  })
+  const [results, problem] = await Promise.all([parsed, ended])
+  clearTimeout(timer)
+  running.delete(child)
+  // tap ends with status 1 for each failure that is counted already.
+  if (problem !== undefined && results.failed === 0) {
+    results.failed++
+    results.failures.push({ name: problem, details: [] })
+  }
+  return { ...results, output }
+}
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { jobs: { type: 'string', default: '2' } },
+  })
+  const total = { passed: 0, failed: 0, skipped: 0 }
+  const missing = setUpPrograms(say)
+  if (process.env.CI === 'true') {
+    for (const program of missing) say(`not ok  ${program.name} is not installed (package ${program.package})`)
+    total.failed += missing.length
+  }
+
+  const files = testFiles(positionals)
+  if (files.length === 0) {
+    say(`not ok  no test file has ${positionals.join(' or ')} in its path`)
+    total.failed++
+  }
+  const waiting = [...files]
+  const worker = async (): Promise<void> => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const start = performance.now()
+      const results = await runFile(file)
+      total.passed += results.passed
+      total.failed += results.failed
+      total.skipped += results.skipped
+      const seconds = ((performance.now() - start) / 1000).toFixed(1)
+      const skipped = results.skipped > 0 ? `, ${results.skipped} skipped` : ''
+      say(`${results.failed === 0 ? 'ok    ' : 'not ok'}  ${file}  ${results.passed} passed${skipped}, ${seconds} s`)
+      for (const failure of results.failures) {
+        say(`  failed: ${failure.name}`)
+        for (const line of failure.details) say(`    ${line}`)
+      }
+      if (results.failed > 0 && results.output !== '') say(`  stderr:\n${results.output.replaceAll(/^/gm, '    ')}`)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs) || 1) }, worker))
+  say(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
+  return total.failed === 0 ? 0 : 1
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    for (const child of running) child.kill('SIGKILL')
+    process.exit(1)
+  })
+}
+process.exitCode = await main()
