@@ -1,4 +1,5 @@
 /** The gateway with its doors: what the process runs, and what tests run inside theirs. */
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { driverTypes } from '../drivers/index.js'
 import { httpDoor } from '../protocols/http/server.js'
@@ -26,6 +27,10 @@ export interface Daemon {
  * where one of them cannot; nothing is left open then.
  */
 export async function startDaemon(config: Config, log: Log, adminPassword?: string): Promise<Daemon> {
+  await mkdir(config.data, { recursive: true, mode: 0o700 })
+  // Making an RSA key takes a while at the first run: it goes on while the rest starts.
+  const hostKeys = config.sftp === 'off' ? undefined : loadHostKeys(join(config.data, 'ssh'))
+  hostKeys?.catch(() => undefined)
   const gateway = await Gateway.open({ config, log, drivers: driverTypes, adminPassword })
   const started: { stop(cut: AbortSignal): Promise<void> }[] = []
   const stop = async (): Promise<void> => {
@@ -48,9 +53,8 @@ export async function startDaemon(config: Config, log: Log, adminPassword?: stri
     const http = await listener.start()
     started.push(listener)
     let sftp: string | undefined
-    if (config.sftp !== 'off') {
-      const hostKeys = await loadHostKeys(join(config.data, 'ssh'))
-      const door = sftpDoor(gateway, { ...splitAddress(config.sftp), hostKeys })
+    if (hostKeys) {
+      const door = sftpDoor(gateway, { ...splitAddress(config.sftp), hostKeys: await hostKeys })
       sftp = (await door.start()).address
       started.push(door)
     }

@@ -1,7 +1,7 @@
 /** Running gateways for tests: one inside the test's own process, and the real daemon as a child that can be killed. */
 import { spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -9,6 +9,7 @@ import type { Test } from 'tap'
 import { configSchema, type ConfigFile } from '../src/config.js'
 import { startDaemon as start } from '../src/daemon.js'
 import type { Gateway } from '../src/gateway.js'
+import { loadHostKeys } from '../src/host-keys.js'
 import { createLog } from '../src/log.js'
 
 export interface Addresses {
@@ -36,9 +37,13 @@ export interface RunOptions {
 
 const password = 'a password for tests'
 
+/** An empty data folder, but for host keys: making new ones for every test would take longer than most tests. */
 async function temporaryFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-test-'))
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
+  const keys = join(tmpdir(), `tidegate-test-host-keys-${userInfo().uid}`)
+  await loadHostKeys(keys)
+  await cp(keys, join(folder, 'ssh'), { recursive: true })
   return folder
 }
 
