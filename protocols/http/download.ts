@@ -29,7 +29,7 @@ export async function answerDownload(door: Door, request: IncomingMessage, respo
   } catch (error) {
     const { gateway } = door
     const known = toGatewayError(error)
-    if (isUnforeseen(error)) gateway.log.error({ error, method: request.method }, 'a download failed')
+    if (isUnforeseen(error)) gateway.log.error({ err: error, method: request.method }, 'a download failed')
     else if (response.headersSent) gateway.log.debug({ code: known.code }, 'a download was cut short')
     if (response.headersSent || response.destroyed) return
     const { status, message, retryAfter } = wireAnswer(error)

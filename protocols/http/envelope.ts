@@ -30,7 +30,7 @@ export function envelopes(door: Door): Middleware<State> {
     } catch (error) {
       const { code, message, retryAfter } = wireAnswer(error)
       if (isUnforeseen(error)) {
-        door.gateway.log.error({ error, method: ctx.method, url: ctx.path }, 'a request failed')
+        door.gateway.log.error({ err: error, method: ctx.method, url: ctx.path }, 'a request failed')
       }
       if (retryAfter !== undefined) ctx.set('Retry-After', String(Math.ceil(retryAfter)))
       ctx.status = 200

@@ -79,6 +79,10 @@ export function wireAnswer(thrown: unknown): WireAnswer {
   const error = toGatewayError(thrown)
   const { retryAfter } = error
   if (error instanceof RelativePathError) return { code: 403, status: 403, message: error.reason }
+  // A mount point is refused to everybody: that is no matter of rights, on which clients ask for a password.
+  if (error.code === 'denied' && error.reason.endsWith('root folder is not allowed')) {
+    return { code: 500, status: 500, message: error.reason }
+  }
   const { code, status, text } = table[error.code]
   const message = text === undefined ? error.reason : typeof text === 'string' ? text : text(error)
   return { code, status, message, retryAfter }

@@ -61,8 +61,9 @@ function apiHandler(door: Door): RequestHandler {
     add(routes, door)
   }
   const app = new Koa()
-  app.on('error', (error: unknown) => {
-    door.gateway.log.error({ error }, 'a request failed')
+  // What routes throw is told elsewhere; here are broken connections, whose errors carry the bytes of the request along.
+  app.on('error', (error: NodeJS.ErrnoException) => {
+    door.gateway.log.debug({ code: error.code }, 'a connection failed')
   })
   app.use(envelopes(door))
   app.use(routes.routes())

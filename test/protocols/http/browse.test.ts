@@ -1,5 +1,7 @@
+import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
+import { asPath } from '../../../src/path.js'
 import { serve } from './served.js'
 
 interface Listed {
@@ -155,9 +157,7 @@ void t.test('a page of a large folder is quick', async (t) => {
   const served = await serve(t)
   const ann = await served.as('ann', [])
   const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))
-  const { Readable } = await import('node:stream')
   const empty = { size: 0, rereadable: true, read: async () => Readable.from([]) }
-  const { asPath } = await import('../../../src/path.js')
   await fs.mkdir(asPath('/many'))
   for (let index = 0; index < 10_000; index += 1) await fs.write(asPath(`/many/file ${index}.txt`), empty)
   const time = async (fields: object) => {

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { asPath } from '../../../src/path.js'
 import { serve } from './served.js'
 
 const done = { code: 200, message: 'success', data: null }
@@ -157,7 +158,6 @@ void t.test('remove takes members of a folder away', async (t) => {
 void t.test('a locked file is locked for this door too', async (t) => {
   const served = await serve(t)
   await served.put('/a/file', '1')
-  const { asPath } = await import('../../../src/path.js')
   const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))
   await fs.lock(asPath('/a/file'), { scope: 'exclusive', deep: false, owner: '', seconds: 60 })
   const locked = { code: 423, message: 'locked by admin', data: null }
@@ -165,4 +165,25 @@ void t.test('a locked file is locked for this door too', async (t) => {
   t.strictSame(await served.post('/api/fs/remove', { dir: '/a', names: ['file'] }), locked)
   t.strictSame(await served.post('/api/fs/rename', { path: '/a/file', name: 'other' }), locked)
   t.equal(await served.content('/a/file'), '1')
+})
+
+void t.test('a mount point is neither moved, renamed nor removed', async (t) => {
+  const served = await serve(t)
+  const { store, mounts } = served.gateway
+  const [mounted] = await store.storages.all()
+  if (mounted === undefined) throw new Error('nothing is mounted')
+  const row = { ...mounted, id: mounted.id + 1, mountPath: asPath('/folder/mounted') }
+  await mounts.apply(await store.storages.insert(row))
+  await served.put('/folder/mounted/file', 'x')
+  await served.post('/api/fs/mkdir', { path: '/other' })
+  for (const [call, body] of [
+    ['remove', { dir: '/folder', names: ['mounted'] }],
+    ['move', { src_dir: '/folder', dst_dir: '/other', names: ['mounted'] }],
+    ['rename', { path: '/folder/mounted', name: 'new' }],
+  ] as const) {
+    t.match(await served.post(`/api/fs/${call}`, body), { code: 500, message: /root folder is not allowed$/ }, call)
+  }
+  t.strictSame(await served.post('/api/fs/copy', { src_dir: '/folder', dst_dir: '/other', names: ['mounted'] }), done)
+  t.equal(await served.content('/other/mounted/file'), 'x')
+  t.equal(await served.content('/folder/mounted/file'), 'x')
 })
