@@ -1,10 +1,10 @@
 /** COPY and MOVE (RFC 4918 §9.8, §9.9). */
-import { TreeError, type Changed } from '../../../src/change.js'
+import type { Changed } from '../../../src/change.js'
 import { GatewayError, isGatewayError } from '../../../src/errors.js'
 import { isWithin } from '../../../src/path.js'
 import { Refusal } from '../errors.js'
 import { answer, expectDepth, letWait, type Command, type Exchange } from '../exchange.js'
-import { answerFailures } from '../multistatus.js'
+import { answerFailures, memberFailures } from '../multistatus.js'
 
 export const copy: Command = async (exchange) => {
   const depth = expectDepth(exchange, [0, 'infinity'], 'infinity')
@@ -36,8 +36,9 @@ async function transfer(exchange: Exchange, step: Step): Promise<void> {
   try {
     changed = await step(to, { ...change, overwrite: headers.overwrite })
   } catch (error) {
-    if (error instanceof TreeError) {
-      answerFailures(exchange, error.failures)
+    const failures = memberFailures(error, path) ?? memberFailures(error, to)
+    if (failures !== undefined) {
+      answerFailures(exchange, failures)
       return
     }
     if (isGatewayError(error, 'exists')) throw new Refusal(412, error.message) // Overwrite: F

@@ -1,10 +1,10 @@
 /** PUT, MKCOL and DELETE. */
-import { etagOf, TreeError } from '../../../src/change.js'
+import { etagOf } from '../../../src/change.js'
 import { GatewayError } from '../../../src/errors.js'
 import { bodySource } from '../../lib/body.js'
 import { Refusal } from '../errors.js'
 import { allowedMethods, answer, expectDepth, hasBody, letWait, type Command, type Exchange } from '../exchange.js'
-import { answerFailures } from '../multistatus.js'
+import { answerFailures, memberFailures } from '../multistatus.js'
 
 /** Answers once the bytes are stored. */
 export const put: Command = async (exchange) => {
@@ -51,8 +51,9 @@ export const remove: Command = async (exchange) => {
   try {
     await fs.remove(path, change)
   } catch (error) {
-    if (!(error instanceof TreeError)) throw error
-    answerFailures(exchange, error.failures)
+    const failures = memberFailures(error, path)
+    if (failures === undefined) throw error
+    answerFailures(exchange, failures)
     return
   }
   answer(response, 204)
