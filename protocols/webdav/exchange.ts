@@ -89,6 +89,14 @@ export function hasBody(request: IncomingMessage): boolean {
   return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
 }
 
+/**
+ * From here on the client waits for us, however long it takes: the limit for connections on which nothing moves does not
+ * count until the answer is out. That the client has gone is noticed all the same.
+ */
+export function letWait(request: IncomingMessage): void {
+  request.setTimeout(0)
+}
+
 /** The If header of a request that changes nothing (changes bring it to the core themselves). */
 export async function checkIf(exchange: Exchange): Promise<void> {
   const { conditions } = exchange.headers

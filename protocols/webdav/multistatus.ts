@@ -1,9 +1,10 @@
 /** 207 Multi-Status (RFC 4918 §13): written in pieces, no faster than the client takes them. */
 import { STATUS_CODES, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
-import type { Failure } from '../../src/change.js'
+import { TreeError, type Failure } from '../../src/change.js'
 import { GatewayError } from '../../src/errors.js'
 import { LockedError } from '../../src/locks.js'
+import { isWithin, type Path } from '../../src/path.js'
 import { answers } from './errors.js'
 import { href, xmlType, type Exchange } from './exchange.js'
 import { wrap, type XmlName } from './xml.js'
@@ -67,6 +68,16 @@ function isGone(response: ServerResponse): boolean {
 
 export function statusLine(status: number): string {
   return `<D:status>HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}</D:status>`
+}
+
+/**
+ * What an error tells of members of `tree` rather than of the request as a whole; undefined where it does not. A lock on a
+ * member is told of that member (RFC 4918 §9.6.1).
+ */
+export function memberFailures(error: unknown, tree: Path): readonly Failure[] | undefined {
+  if (error instanceof TreeError) return error.failures
+  const isMember = error instanceof LockedError && error.lock.path !== tree && isWithin(tree, error.lock.path)
+  return isMember ? [{ path: error.lock.path, error }] : undefined
 }
 
 /** Answers with what went wrong with some members of a tree. What is not told went well. */

@@ -1,10 +1,10 @@
 /** COPY and MOVE (RFC 4918 §9.8, §9.9). */
-import { TreeError, type Changed } from '../../../src/change.js'
+import type { Changed } from '../../../src/change.js'
 import { GatewayError, isGatewayError } from '../../../src/errors.js'
 import { isWithin } from '../../../src/path.js'
 import { Refusal } from '../errors.js'
-import { answer, expectDepth, type Command, type Exchange } from '../exchange.js'
-import { answerFailures } from '../multistatus.js'
+import { answer, expectDepth, letWait, type Command, type Exchange } from '../exchange.js'
+import { answerFailures, memberFailures } from '../multistatus.js'
 
 export const copy: Command = async (exchange) => {
   const depth = expectDepth(exchange, [0, 'infinity'], 'infinity')
@@ -24,19 +24,21 @@ export const move: Command = async (exchange) => {
 type Step = (to: Exchange['path'], ask: Exchange['change'] & { readonly overwrite: boolean }) => Promise<Changed>
 
 async function transfer(exchange: Exchange, step: Step): Promise<void> {
-  const { response, path, headers, change } = exchange
+  const { request, response, path, headers, change } = exchange
   const to = headers.destination
   if (to === undefined) throw new GatewayError('invalid', { reason: 'the Destination header is missing' })
   // A folder into itself would never end; over a folder above it, the target's removal would take the source along.
   if (isWithin(path, to) || isWithin(to, path)) {
     throw new Refusal(403, 'source and destination are the same, or one holds the other')
   }
+  letWait(request)
   let changed: Changed
   try {
     changed = await step(to, { ...change, overwrite: headers.overwrite })
   } catch (error) {
-    if (error instanceof TreeError) {
-      answerFailures(exchange, error.failures)
+    const failures = memberFailures(error, path) ?? memberFailures(error, to)
+    if (failures !== undefined) {
+      answerFailures(exchange, failures)
       return
     }
     if (isGatewayError(error, 'exists')) throw new Refusal(412, error.message) // Overwrite: F

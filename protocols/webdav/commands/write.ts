@@ -1,10 +1,10 @@
 /** PUT, MKCOL and DELETE. */
-import { etagOf, TreeError } from '../../../src/change.js'
+import { etagOf } from '../../../src/change.js'
 import { GatewayError } from '../../../src/errors.js'
 import { bodySource } from '../../lib/body.js'
 import { Refusal } from '../errors.js'
-import { allowedMethods, answer, expectDepth, hasBody, type Command, type Exchange } from '../exchange.js'
-import { answerFailures } from '../multistatus.js'
+import { allowedMethods, answer, expectDepth, hasBody, letWait, type Command, type Exchange } from '../exchange.js'
+import { answerFailures, memberFailures } from '../multistatus.js'
 
 /** Answers once the bytes are stored. */
 export const put: Command = async (exchange) => {
@@ -14,6 +14,7 @@ export const put: Command = async (exchange) => {
   if (request.headers['content-range'] !== undefined) throw new Refusal(400, 'PUT of a part is not supported')
   const modified = modifiedOf(exchange)
   const size = sizeOf(exchange)
+  request.once('end', () => letWait(request)) // a slow storage may still be at work then
   const { entry, created } = await fs.write(path, bodySource(request, { size, modified }), { ...change, modified })
   answer(response, created ? 201 : 204, {
     etag: etagOf(entry),
@@ -44,13 +45,15 @@ export const mkcol: Command = async ({ request, response, fs, path, change }) =>
 }
 
 export const remove: Command = async (exchange) => {
-  const { response, fs, path, change } = exchange
+  const { request, response, fs, path, change } = exchange
   expectDepth(exchange, ['infinity'], 'infinity') // RFC 4918 §9.6.1
+  letWait(request)
   try {
     await fs.remove(path, change)
   } catch (error) {
-    if (!(error instanceof TreeError)) throw error
-    answerFailures(exchange, error.failures)
+    const failures = memberFailures(error, path)
+    if (failures === undefined) throw error
+    answerFailures(exchange, failures)
     return
   }
   answer(response, 204)

@@ -224,6 +224,22 @@ for (const driver of ['Local', 'Memory']) {
       t.equal((await send('PUT', '/locked', {}, 'y')).status, 204)
     })
 
+    await t.test('a lock on a member keeps its tree, and is told of that member', async (t) => {
+      await send('MKCOL', '/tree')
+      await send('PUT', '/tree/locked', {}, 'x')
+      const token = tokenOf(await send('LOCK', '/tree/locked', {}, lockinfo('exclusive')))
+      for (const [method, headers] of [
+        ['DELETE', {}],
+        ['MOVE', { destination: `${base}/moved` }],
+      ] as const) {
+        const { status, body } = await send(method, '/tree', headers)
+        t.equal(status, 207, method)
+        t.same(texts(body, 'status'), ['HTTP/1.1 423 Locked'])
+        t.equal(texts(body, 'href')[0], `${base}/tree/locked`)
+      }
+      t.equal((await send('DELETE', '/tree', { if: `<${base}/tree/locked> (${token})` })).status, 204)
+    })
+
     await t.test('shared locks stand beside each other; a deep one covers the members', async (t) => {
       await send('MKCOL', '/shared')
       await send('PUT', '/shared/file', {}, 'x')
