@@ -4,6 +4,8 @@ import type { Writable } from 'node:stream'
 
 /** Small answers are joined up to this size; larger ones go out as they are. */
 const gatherLimit = 32 * 1024
+/** From this size on nothing is gained by waiting for more: the client can work on these meanwhile. */
+const flushSize = 128 * 1024
 /** Bytes waiting in the connection's socket above which nothing more is handed over: ssh2 itself never waits. */
 const socketLimit = 4 * 1024 * 1024
 
@@ -15,6 +17,7 @@ interface Answer {
 
 export class Output {
   #queue: Answer[] = []
+  #queued = 0
   #scheduled = false
   #blocked = false
   #ended = false
@@ -28,7 +31,9 @@ export class Output {
   send(bytes: Buffer, sent: () => void): void {
     if (this.#ended) return
     this.#queue.push({ bytes, sent })
-    this.#schedule()
+    this.#queued += bytes.length
+    if (this.#queued >= flushSize) this.#flush()
+    else this.#schedule()
   }
 
   /** The client does not read as fast as answers come. */
@@ -55,6 +60,7 @@ export class Output {
     if (this.#ended || this.#blocked || this.#queue.length === 0) return
     const queue = this.#queue
     this.#queue = []
+    this.#queued = 0
     this.socket.cork()
     let next = 0
     while (next < queue.length && !this.isBlocked) {
@@ -65,7 +71,10 @@ export class Output {
       this.#write(queue.slice(from, next), size)
     }
     this.socket.uncork()
-    if (next < queue.length) this.#queue = [...queue.slice(next), ...this.#queue]
+    for (const answer of queue.slice(next)) {
+      this.#queue.push(answer)
+      this.#queued += answer.bytes.length
+    }
   }
 
   #write(answers: readonly Answer[], size: number): void {
