@@ -47,11 +47,11 @@ export interface ConfigSources {
  * the file cannot be read or a value does not fit.
  */
 export async function loadConfig({ flags, environment }: ConfigSources): Promise<Config> {
-  const path = flags.config ?? environment['TIDEGATE_CONFIG']
+  const path = flags.config ?? environment.TIDEGATE_CONFIG
   const file = path === undefined ? {} : await readConfigFile(path)
   const given = {
     ...file,
-    ...defined({ http: environment['TIDEGATE_HTTP'], sftp: environment['TIDEGATE_SFTP'] }),
+    ...defined({ http: environment.TIDEGATE_HTTP, sftp: environment.TIDEGATE_SFTP }),
     ...defined({ http: flags.http, sftp: flags.sftp }),
   }
   const parsed = configSchema.safeParse(given)
@@ -62,7 +62,7 @@ export async function loadConfig({ flags, environment }: ConfigSources): Promise
       reason: `bad configuration: ${where ? `${where}: ` : ''}${issue?.message ?? ''}`,
     })
   }
-  return { ...parsed.data, data: resolve(flags.data ?? environment['TIDEGATE_DATA'] ?? 'data') }
+  return { ...parsed.data, data: resolve(flags.data ?? environment.TIDEGATE_DATA ?? 'data') }
 }
 
 async function readConfigFile(path: string): Promise<Record<string, unknown>> {

@@ -232,3 +232,66 @@ export class SpooledFile implements OpenFile {
     await rm(this.file, { force: true })
   }
 }
+
+/** What happens around the calls of a handle. */
+export interface FileHooks {
+  /** Ahead of each call but `close`; what it throws is the call's answer. */
+  readonly before?: () => void
+  /** Ahead of each change in place. */
+  readonly changing?: () => void
+  readonly committed?: () => void | Promise<void>
+  /** After `close` and after `commit`, whatever became of them. */
+  readonly ended?: () => void
+}
+
+/** A handle that does what `file` does, and has the methods that it has. */
+export function hooked(file: OpenFile, { before, changing, committed, ended }: FileHooks): OpenFile {
+  const over: { -readonly [Key in keyof OpenFile]: OpenFile[Key] } = {
+    entry: file.entry,
+    read: async (into, position) => {
+      before?.()
+      return file.read(into, position)
+    },
+    close: async () => {
+      try {
+        await file.close()
+      } finally {
+        ended?.()
+      }
+    },
+  }
+  if (file.write) {
+    over.write = async (from, position) => {
+      before?.()
+      changing?.()
+      await file.write?.(from, position)
+    }
+  }
+  if (file.truncate) {
+    over.truncate = async (size) => {
+      before?.()
+      changing?.()
+      await file.truncate?.(size)
+    }
+  }
+  if (file.sync) {
+    over.sync = async () => {
+      before?.()
+      await file.sync?.()
+    }
+  }
+  const { entry } = file
+  if (file.commit) {
+    over.commit = async (attributes) => {
+      before?.()
+      try {
+        const stored = (await file.commit?.(attributes)) ?? entry
+        await committed?.()
+        return stored
+      } finally {
+        ended?.()
+      }
+    }
+  }
+  return over
+}

@@ -17,7 +17,7 @@ interface Flags {
 async function serve(flags: Flags): Promise<void> {
   const config = await loadConfig({ flags, environment: process.env })
   const log = createLog(config.log_level)
-  const adminPassword = process.env['TIDEGATE_ADMIN_PASSWORD'] || undefined
+  const adminPassword = process.env.TIDEGATE_ADMIN_PASSWORD || undefined
   const daemon = await startDaemon(config, log, adminPassword)
   const { firstPassword } = daemon.gateway
   if (firstPassword !== undefined) {

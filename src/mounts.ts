@@ -238,7 +238,9 @@ export class Mounts {
     const choice = running.length > 0 ? running : mounts
     const turn = (this.#turns.get(at) ?? -1) + 1
     if (choice.length > 1) this.#turns.set(at, turn)
-    return choice[turn % choice.length] ?? (choice[0] as Mount)
+    const mount = choice[turn % choice.length]
+    if (!mount) throw new NoStorageError(at, false)
+    return mount
   }
 
   /** The configuration of the storage that owns the path, whether it runs or not. */

@@ -36,7 +36,7 @@ function compileGuarded(pattern: string): Pattern {
   const match = new Script('new RegExp(pattern).test(text)')
   return {
     test(text) {
-      context['text'] = text
+      context.text = text
       try {
         return match.runInContext(context, { timeout: limit }) === true
       } catch {

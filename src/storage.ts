@@ -23,7 +23,7 @@ import {
 } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import type { Events } from './events.js'
-import { SpooledFile, StreamReader, StreamWriter } from './handles.js'
+import { hooked, SpooledFile, StreamReader, StreamWriter } from './handles.js'
 import { ListingCache } from './listing-cache.js'
 import { childOf, nameOf, parentOf, root, under, within, type Path } from './path.js'
 import { sorted } from './sorting.js'
@@ -283,41 +283,20 @@ export class Storage {
   /** The driver's own handle; what it changes is told to the events. */
   #watched(path: Path, mode: OpenMode, own: OpenFile): OpenFile {
     if (mode === 'read') return own
-    const changed = () => this.#changed(path)
     let dirty = false
-    const watched: OpenFile = {
-      entry: own.entry,
-      read: (into, position) => own.read(into, position),
-      close: async () => {
-        await own.close()
-        if (dirty) changed()
+    return hooked(own, {
+      changing: () => {
+        dirty ||= mode === 'update'
       },
-    }
-    const { write, truncate, sync, commit } = own
-    return Object.assign(
-      watched,
-      write && {
-        write: (from: readonly Buffer[], position: number) => {
-          dirty ||= mode === 'update'
-          return write.call(own, from, position)
-        },
+      committed: async () => {
+        dirty = true
+        await this.#forgetAttributes(path)
       },
-      truncate && {
-        truncate: (size: number) => {
-          dirty ||= mode === 'update'
-          return truncate.call(own, size)
-        },
+      ended: () => {
+        if (dirty) this.#changed(path)
+        dirty = false
       },
-      sync && { sync: () => sync.call(own) },
-      commit && {
-        commit: async (attributes?: Attributes) => {
-          const entry = await commit.call(own, attributes)
-          await this.#forgetAttributes(path)
-          changed()
-          return entry
-        },
-      },
-    )
+    })
   }
 
   async #readByStream(path: Path, options: CallOptions): Promise<OpenFile> {
@@ -402,9 +381,9 @@ export class Storage {
   /** Everything at and below `path` in one step, where the driver has one; false where it has none. */
   async removeTree(path: Path, options: CallOptions = {}): Promise<boolean> {
     this.#mustWrite()
-    const { removeTree } = this.#driver
-    if (!removeTree) return false
-    const done = await this.#changing([path], () => succeeds(() => removeTree.call(this.#driver, path, options)))
+    const driver = this.#driver
+    if (!driver.removeTree) return false
+    const done = await this.#changing([path], () => succeeds(() => driver.removeTree?.(path, options)))
     if (!done) return false
     this.#events.emit({ kind: 'removed', path: this.treePath(path) })
     await this.#forgetAttributes(path)
@@ -414,9 +393,9 @@ export class Storage {
   /** In one step, where the driver has one; false where it has none. */
   async move(from: Path, to: Path, options: CallOptions = {}): Promise<boolean> {
     this.#mustWrite()
-    const { move } = this.#driver
-    if (!move) return false
-    const call = () => this.#call(() => move.call(this.#driver, from, to, options))
+    const driver = this.#driver
+    if (!driver.move) return false
+    const call = () => this.#call(async () => driver.move?.(from, to, options))
     const done = await this.#changing([from, to], () => succeeds(call))
     if (done) this.#events.emit({ kind: 'moved', from: this.treePath(from), path: this.treePath(to) })
     return done
@@ -425,9 +404,9 @@ export class Storage {
   /** One file, by the backend itself; false where it cannot. */
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<boolean> {
     this.#mustWrite()
-    const { copy } = this.#driver
-    if (!copy) return false
-    const call = () => this.#call(() => copy.call(this.#driver, from, to, options))
+    const driver = this.#driver
+    if (!driver.copy) return false
+    const call = () => this.#call(async () => driver.copy?.(from, to, options))
     if (!(await this.#changing([to], () => succeeds(call)))) return false
     if (this.#remembers) await this.#attributes.copy(this.treePath(from), this.treePath(to))
     this.#changed(to)
@@ -447,10 +426,9 @@ export class Storage {
   /** What the backend cannot keep is kept in the store. */
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
     this.#mustWrite()
-    const { setAttributes } = this.#driver
-    const kept =
-      !this.#remembers && setAttributes && (await succeeds(() => setAttributes.call(this.#driver, path, to, options)))
-    if (kept !== true) {
+    const driver = this.#driver
+    const kept = !this.#remembers && (await succeeds(() => driver.setAttributes?.(path, to, options)))
+    if (!kept) {
       await this.stat(path, options)
       await this.#attributes.set(this.treePath(path), to)
     }
@@ -523,7 +501,7 @@ async function unlessUnsupported<T>(call: (() => Promise<T>) | undefined): Promi
 }
 
 /** Whether the driver did it; false where it refuses before doing anything. */
-async function succeeds(call: () => Promise<unknown>): Promise<boolean> {
+async function succeeds(call: () => Promise<unknown> | undefined): Promise<boolean> {
   try {
     await call()
     return true

@@ -10,6 +10,7 @@ import { asideOf, copyTree, moveTree, removeAll, reservedPrefix, settleAside, ty
 import type { Attributes, ByteRange, Entry, Link, OpenFile, OpenMode, Source, Usage } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
+import { hooked } from './handles.js'
 import { LockedError, type Lock, type LockRequest, type Locks, type Touch } from './locks.js'
 import type { Log } from './log.js'
 import { NoStorageError, type Mounts, type Place } from './mounts.js'
@@ -545,49 +546,8 @@ export class VirtualFs {
   }
 
   /** Each use of a handle asks whether its principal still has authority. */
-  #guarded(file: OpenFile, afterCommit: () => void = () => undefined): OpenFile {
-    const check = () => this.#assertAuthority()
-    const { write, truncate, sync, commit } = file
-    const guarded: OpenFile = {
-      entry: file.entry,
-      read: async (into, position) => {
-        check()
-        return file.read(into, position)
-      },
-      close: async () => {
-        try {
-          await file.close()
-        } finally {
-          afterCommit()
-        }
-      },
-    }
-    return Object.assign(
-      guarded,
-      write && {
-        write: async (from: readonly Buffer[], position: number) => {
-          check()
-          await write.call(file, from, position)
-        },
-      },
-      truncate && {
-        truncate: async (size: number) => {
-          check()
-          await truncate.call(file, size)
-        },
-      },
-      sync && { sync: () => sync.call(file) },
-      commit && {
-        commit: async (attributes?: Attributes) => {
-          check()
-          try {
-            return await commit.call(file, attributes)
-          } finally {
-            afterCommit()
-          }
-        },
-      },
-    )
+  #guarded(file: OpenFile, ended?: () => void): OpenFile {
+    return hooked(file, { before: () => this.#assertAuthority(), ...(ended && { ended }) })
   }
 
   // Places
@@ -771,7 +731,7 @@ export class VirtualFs {
     const isFolder = entry.kind === 'folder' && entry.isLink !== true
     if (source === target) return { entry, created: false }
     const old = await this.#existing(target, ask)
-    if (old && ask.overwrite !== true && ask.merge !== true) {
+    if (old && !ask.overwrite && ask.merge !== true) {
       throw new GatewayError('exists', { reason: `file [${nameOf(target)}] exists` })
     }
     if (!old) checkName(nameOf(target))

@@ -53,7 +53,7 @@ export async function connectHttp({ url }: Where, who: Who): Promise<DoorClient>
   const told = ({ code, message }: Envelope): Answer => {
     if (code === 200) return 'done'
     if (message.endsWith('object not found')) return 'missing'
-    if (code === 403 && /exists$/.test(message)) return 'exists'
+    if (code === 403 && message.endsWith('exists')) return 'exists'
     if (code === 403 || code === 401) return 'refused'
     return code === 423 ? 'locked' : 'failed'
   }

@@ -8,7 +8,7 @@ import t from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
 import { connectAll, connectHttp } from './doors.js'
 
-const rounds = Number(process.env['TIDEGATE_FUZZ_ROUNDS'] ?? 150)
+const rounds = Number(process.env.TIDEGATE_FUZZ_ROUNDS ?? 150)
 
 interface Reply {
   readonly status: number

@@ -9,7 +9,7 @@ import t from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
 import { connectHttp, type Where } from './doors.js'
 
-const rounds = Number(process.env['TIDEGATE_KILL_ROUNDS'] ?? 10)
+const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 10)
 const size = 8 * 1024 * 1024
 
 type Upload = (daemon: Daemon, path: string, body: Buffer, sent: (bytes: number) => void) => Promise<void>

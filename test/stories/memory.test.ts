@@ -13,7 +13,7 @@ import { startDaemon, type Daemon } from '../gateway.js'
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
-const size = Number(process.env['TIDEGATE_LARGE_MIB'] ?? 2048) * mebibyte
+const size = Number(process.env.TIDEGATE_LARGE_MIB ?? 2048) * mebibyte
 
 async function resident(daemon: Daemon): Promise<number> {
   const status = await readFile(`/proc/${daemon.pid}/status`, 'utf8')
