@@ -38,7 +38,7 @@ const commands: ReadonlyMap<string, Command> = new Map([
 ])
 
 /** Methods of HTTP itself: known, but not for what is here (RFC 9110 §9.1 tells 405 and 501 apart). */
-const knownMethods = ['POST', 'PATCH', 'TRACE', 'CONNECT']
+const knownMethods = ['POST', 'PATCH', 'TRACE']
 
 const challenge = { 'www-authenticate': 'Basic realm="Tidegate", charset="UTF-8"' }
 
@@ -157,7 +157,6 @@ class Door {
       slash: target.slash,
       headers,
       prefix: this.#prefix,
-      signal,
       fs: this.#gateway.as(caller.principal),
       ask,
       change: { ...ask, ...headers.conditions, lockTokens: headers.lockTokens },

@@ -16,10 +16,8 @@ export interface Exchange {
   readonly headers: DavHeaders
   /** What every href starts with. */
   readonly prefix: string
-  /** Aborts when the client is gone before the answer is complete. */
-  readonly signal: AbortSignal
   readonly fs: VirtualFs
-  /** What goes along with every read. */
+  /** What goes along with every read; its signal aborts when the client is gone before the answer is complete. */
   readonly ask: Ask
   /** What goes along with every change. */
   readonly change: Change

@@ -1,0 +1,100 @@
+/** The door over a tree that misbehaves, or answers what no storage at hand does. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import type { Entry, Link } from '../../../src/driver.js'
+import type { Gateway } from '../../../src/gateway.js'
+import type { VirtualFs } from '../../../src/virtual-fs.js'
+import { proxyList } from '../../../protocols/lib/client.js'
+import { webdavDoor } from '../../../protocols/webdav/door.js'
+
+const folder: Entry = { name: '', kind: 'folder', size: 0, modified: new Date(0) }
+
+/** A door over these few methods of the tree. Resolves to its address and to what it logs. */
+async function serve(t: Test, tree: Partial<VirtualFs>): Promise<{ url: string; logged: object[] }> {
+  const logged: object[] = []
+  const gateway = {
+    log: { error: (details: object) => logged.push(details) },
+    accounts: { guest: () => ({ username: 'guest' }) },
+    as: () => ({
+      stat: () => Promise.resolve(folder),
+      locks: () => Promise.resolve([]),
+      properties: () => Promise.resolve([]),
+      memberProperties: () => Promise.resolve(new Map()),
+      link: () => Promise.resolve(undefined),
+      ...tree,
+    }),
+  } as unknown as Gateway
+  const server = createServer(webdavDoor(gateway, { trustedProxies: proxyList([]), siteUrl: '' }))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/dav/`, logged }
+}
+
+function page(count: number): readonly Entry[] {
+  return Array.from({ length: count }, (_, index) => ({ ...folder, kind: 'file', name: `file ${index}` }))
+}
+
+void t.test('PROPFIND of infinite depth over a large tree asks the client to walk', async (t) => {
+  const { url } = await serve(t, {
+    async *pages() {
+      for (let at = 0; at < 11; at++) yield page(1000)
+    },
+  })
+  const refused = await fetch(url, { method: 'PROPFIND' })
+  t.equal(refused.status, 403)
+  t.match(await refused.text(), /propfind-finite-depth/)
+  const told = await fetch(url, { method: 'PROPFIND', headers: { depth: '1' } })
+  t.equal(told.status, 207)
+  t.equal((await told.text()).match(/<D:response>/g)?.length, 11_001)
+})
+
+void t.test('an unforeseen error is answered with 500, told as little as possible, and logged once', async (t) => {
+  const { url, logged } = await serve(t, { stat: () => Promise.reject(new TypeError('secret')) })
+  const answer = await fetch(url, { method: 'PROPFIND' })
+  t.equal(answer.status, 500)
+  t.notMatch(await answer.text(), /secret/)
+  t.equal(logged.length, 1)
+})
+
+void t.test('a listing that fails in the middle never looks whole', async (t) => {
+  const { url, logged } = await serve(t, {
+    async *pages() {
+      yield page(1000)
+      throw new TypeError('the disk is gone')
+    },
+  })
+  await t.rejects(fetch(url, { method: 'PROPFIND', headers: { depth: '1' } }).then((answer) => answer.text()))
+  t.equal(logged.length, 1)
+})
+
+void t.test('a slow client is not sent more than it takes', async (t) => {
+  let pages = 0
+  const { url } = await serve(t, {
+    async *pages() {
+      for (; pages < 200; pages++) yield page(1000)
+    },
+  })
+  const answer = await fetch(url, { method: 'PROPFIND', headers: { depth: '1' } })
+  const reader = answer.body?.getReader()
+  await reader?.read()
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  t.ok(pages < 100, `${pages} pages were asked for`)
+  await reader?.cancel()
+})
+
+void t.test('a direct address is a redirect, unless it wants headers', async (t) => {
+  const address = 'https://store.example/object?signature=1'
+  const links: (Link | undefined)[] = [{ url: address }, { url: address, headers: { authorization: 'x' } }]
+  const { url } = await serve(t, {
+    link: () => Promise.resolve(links.shift()),
+    open: () => Promise.reject(new TypeError('it was read')),
+  })
+  const redirected = await fetch(`${url}file`, { redirect: 'manual' })
+  t.equal(redirected.status, 302)
+  t.equal(redirected.headers.get('location'), address)
+  t.equal((await fetch(`${url}file`, { redirect: 'manual' })).status, 500)
+})
