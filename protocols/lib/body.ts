@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { addAbortSignal, Readable } from 'node:stream'
 import type { Hashes, Source } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
+import { declineBody, inviteBody } from './continue.js'
 
 export interface BodyFacts {
   /** Bytes, for a body without Content-Length; beside one it is ignored. */
@@ -29,6 +30,7 @@ export function bodySource(request: IncomingMessage, facts: BodyFacts = {}): Sou
         throw new GatewayError('internal', { reason: 'a request body can be read once, from the start' })
       }
       taken = true
+      inviteBody(request)
       const body = bodyStream(request)
       return options?.signal === undefined ? body : addAbortSignal(options.signal, body)
     },
@@ -92,6 +94,7 @@ export function drain(request: IncomingMessage, limits: DrainLimits = {}): Promi
     return Promise.resolve()
   }
   const { socket } = request
+  if (declineBody(request)) return Promise.resolve()
   return new Promise((resolve) => {
     let left = bytes
     const giveUp = (): void => {

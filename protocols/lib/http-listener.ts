@@ -1,6 +1,7 @@
 /** The HTTP port that several doors share: routing by prefix, limits against slow and faulty clients, and a graceful end. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { deferContinue } from './continue.js'
 import type { RequestHandler } from './handler.js'
 
 export interface HttpListenerOptions {
@@ -36,8 +37,9 @@ export class HttpListener {
     )
     this.#server.timeout = options.stallTimeout ?? 120_000
     this.#server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-      // The handler's first read of the body would be too late for a client that waits.
-      response.writeContinue()
+      // An upload is invited once it was not refused; other bodies are small.
+      if (request.method === 'PUT') deferContinue(request, response)
+      else response.writeContinue()
       this.#handle(request, response)
     })
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {

@@ -1,0 +1,109 @@
+import { request, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { bodySource, drain } from '../../../protocols/lib/body.js'
+import { HttpListener } from '../../../protocols/lib/http-listener.js'
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void
+
+async function listen(t: Test, handlers: Record<string, Handler>) {
+  const listener = new HttpListener({ host: '127.0.0.1', port: 0, handlers: new Map(Object.entries(handlers)) })
+  const address = await listener.start()
+  t.teardown(() => listener.stop(AbortSignal.abort()))
+  return { listener, port: Number(address.split(':')[1]), url: `http://${address}` }
+}
+
+function rawReply(port: number, text: string): Promise<string> {
+  return new Promise((resolve) => {
+    let reply = ''
+    const socket = connect(port, '127.0.0.1', () => socket.write(text))
+    socket.on('data', (chunk) => (reply += chunk.toString('latin1')))
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve(reply))
+  })
+}
+
+const says =
+  (text: string): Handler =>
+  (_request, response) =>
+    response.end(text)
+
+void t.test('the handler of the longest prefix that fits answers', async (t) => {
+  const { url } = await listen(t, { '': says('rest'), '/dav': says('dav') })
+  const reply = async (path: string) => (await fetch(url + path)).text()
+  t.equal(await reply('/dav'), 'dav')
+  t.equal(await reply('/dav/a?b'), 'dav')
+  t.equal(await reply('/david'), 'rest')
+  t.equal(await reply('/'), 'rest')
+})
+
+void t.test('a request that is no HTTP is answered with 400, and others go on', async (t) => {
+  const { port, url } = await listen(t, { '': says('fine') })
+  t.match(await rawReply(port, 'nonsense\r\n\r\n'), /^HTTP\/1\.1 400 /)
+  t.match(await rawReply(port, `GET / HTTP/1.1\r\nHost: x\r\nX: ${'a'.repeat(40_000)}\r\n\r\n`), /^HTTP\/1\.1 431 /)
+  t.equal(await (await fetch(url)).text(), 'fine')
+})
+
+void t.test('stop() lets a request finish and refuses new connections', async (t) => {
+  const { listener, url } = await listen(t, {
+    '': (_request, response) => {
+      void wait(300).then(() => response.end('late'))
+    },
+  })
+  const late = fetch(url).then((response) => response.text())
+  await wait(100)
+  const stopped = listener.stop(new AbortController().signal)
+  await t.rejects(fetch(url))
+  t.equal(await late, 'late')
+  await stopped
+})
+
+void t.test('stop() cuts what is still running when its time is over', async (t) => {
+  const { listener, url } = await listen(t, { '': (_request, response) => void response.write('begun') })
+  const cut = (async () => (await fetch(url)).text())()
+  cut.catch(() => undefined)
+  await wait(100)
+  await listener.stop(AbortSignal.timeout(100))
+  await t.rejects(cut)
+})
+
+/** Resolves to the final status and whether the body was asked for. */
+function upload(url: string): Promise<{ status: number; invited: boolean }> {
+  return new Promise((resolve, reject) => {
+    let invited = false
+    const sent = request(url, { method: 'PUT', headers: { Expect: '100-continue', 'Content-Length': 4 } })
+    sent.on('continue', () => {
+      invited = true
+      sent.end('body')
+    })
+    sent.on('response', (response) => {
+      response.resume()
+      sent.destroy()
+      resolve({ status: response.statusCode ?? 0, invited })
+    })
+    sent.on('error', reject)
+    sent.flushHeaders()
+  })
+}
+
+void t.test('a client that waits is asked for the body of an upload only when it is read', async (t) => {
+  const { url } = await listen(t, {
+    '': (request, response) => {
+      if (request.url === '/refused') {
+        response.writeHead(403).end()
+        void drain(request)
+        return
+      }
+      void bodySource(request)
+        .read()
+        .then(async (body) => {
+          let text = ''
+          for await (const chunk of body as AsyncIterable<Buffer>) text += chunk.toString()
+          response.writeHead(text === 'body' ? 201 : 400).end()
+        })
+    },
+  })
+  t.same(await upload(`${url}/taken`), { status: 201, invited: true })
+  t.same(await upload(`${url}/refused`), { status: 403, invited: false })
+})
