@@ -1,4 +1,6 @@
 /** Every driver there is: one line each. Nothing happens on import. */
 import type { AnyDriverType } from '../src/driver.js'
+import { localType } from './local/index.js'
+import { memoryType } from './memory/index.js'
 
-export const driverTypes: readonly AnyDriverType[] = []
+export const driverTypes: readonly AnyDriverType[] = [localType, memoryType]
