@@ -1,5 +1,11 @@
+<<<<<<< HEAD
 /** Nodes of folders and files. A reader keeps what it opened, whatever becomes of the file meanwhile. */
 import { Readable } from 'node:stream'
+=======
+/** A tree of maps. Every change of it happens in one turn of the event loop: nobody sees half of one. */
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+>>>>>>> drivers
 import type {
   Attributes,
   ByteRange,
@@ -13,6 +19,7 @@ import type {
   Usage,
   WriteOptions,
 } from '../../src/driver.js'
+<<<<<<< HEAD
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
 import { isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../src/path.js'
 import { Content } from './content.js'
@@ -75,10 +82,87 @@ export class MemoryDriver implements Driver {
     const stop = () => stream.destroy(new GatewayError('aborted'))
     signal.addEventListener('abort', stop, { once: true })
     return stream.once('close', () => signal.removeEventListener('abort', stop))
+=======
+import { GatewayError, toGatewayError } from '../../src/errors.js'
+import { isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../src/path.js'
+import { Content } from './content.js'
+
+interface MemoryFile {
+  readonly kind: 'file'
+  content: Content
+  modified: Date
+  mode: number
+  version: number
+}
+interface MemoryFolder {
+  readonly kind: 'folder'
+  readonly children: Map<string, MemoryNode>
+  modified: Date
+  mode: number
+  version: number
+}
+type MemoryNode = MemoryFile | MemoryFolder
+
+const pageSize = 1000
+const chunkSize = 256 * 1024
+
+export class MemoryDriver implements Driver {
+  readonly #root: MemoryFolder
+  #versions = 0
+  /** Bytes of all files, also of those that have no name yet. */
+  #used = 0
+
+  /** `sizeLimit`: bytes; 0 for none. */
+  constructor(private readonly sizeLimit: number) {
+    this.#root = this.#newFolder()
+  }
+
+  async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
+    assertGoing(signal)
+    return entryOf(nameOf(path), this.#existing(path))
+  }
+
+  async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+    assertGoing(signal)
+    const folder = this.#existing(path)
+    if (folder.kind !== 'folder') throw new GatewayError('not_dir')
+    let page: Entry[] = []
+    for (const [name, node] of [...folder.children]) {
+      if (page.length === pageSize) {
+        yield page
+        assertGoing(signal)
+        page = []
+      }
+      page.push(entryOf(name, node))
+    }
+    if (page.length > 0) yield page
+  }
+
+  async read(path: Path, range: ByteRange = { offset: 0 }, { signal }: CallOptions = {}): Promise<Readable> {
+    assertGoing(signal)
+    const { content } = this.#file(path)
+    let position = range.offset
+    const end = Math.min(content.size, range.offset + (range.length ?? content.size))
+    return new Readable({
+      signal,
+      highWaterMark: chunkSize,
+      read() {
+        if (position >= end) {
+          this.push(null)
+          return
+        }
+        const chunk = Buffer.allocUnsafe(Math.min(chunkSize, end - position))
+        const bytes = content.read(chunk, position)
+        position += bytes
+        this.push(bytes === 0 ? null : chunk.subarray(0, bytes))
+      },
+    })
+>>>>>>> drivers
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     assertGoing(options.signal)
+<<<<<<< HEAD
     this.#placeForFile(path, options)
     const content = new Content()
     const stop = () => stream?.destroy(new GatewayError('aborted'))
@@ -153,25 +237,117 @@ export class MemoryDriver implements Driver {
   async move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     assertGoing(options.signal)
     const node = this.#node(from)
+=======
+    this.#assertReplaceable(path, options)
+    const content = new Content()
+    try {
+      await this.#receive(source, content, options.signal)
+      return await this.#publish(path, content, options)
+    } catch (error) {
+      this.#used -= content.size
+      throw options.signal?.aborted ? new GatewayError('aborted', { cause: error }) : fromStream(error)
+    }
+  }
+
+  async #receive(source: Source, content: Content, signal: AbortSignal | undefined): Promise<void> {
+    const body = await source.read(undefined, { signal })
+    const announced = source.size
+    const take = async (chunks: AsyncIterable<Buffer | string>) => {
+      for await (const data of chunks) {
+        const chunk = Buffer.from(data)
+        if (announced !== undefined && content.size + chunk.length > announced) {
+          throw new GatewayError('invalid', { reason: `the body is longer than the announced ${announced} bytes` })
+        }
+        this.#reserve(chunk.length)
+        content.write(chunk, content.size)
+      }
+    }
+    await pipeline(body, take, { signal })
+    if (announced !== undefined && content.size < announced) {
+      throw new GatewayError('invalid', { reason: `the body ended after ${content.size} of ${announced} bytes` })
+    }
+  }
+
+  async #publish(path: Path, content: Content, options: WriteOptions): Promise<Entry> {
+    await options.beforePublish?.()
+    assertGoing(options.signal)
+    const old = this.#assertReplaceable(path, options)
+    const { modified = new Date(), mode = old?.mode ?? 0o644 } = options
+    const file: MemoryFile = { kind: 'file', content, modified, mode, version: ++this.#versions }
+    this.#put(path, file)
+    if (old) this.#used -= old.content.size
+    return entryOf(nameOf(path), file)
+  }
+
+  async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    assertGoing(signal)
+    if (this.#find(path)) throw new GatewayError('exists')
+    this.#put(path, this.#newFolder())
+  }
+
+  async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    assertGoing(signal)
+    const node = this.#existing(path)
+    if (node.kind === 'folder' && node.children.size > 0) throw new GatewayError('not_empty')
+    this.#take(path)
+    this.#used -= bytesOf(node)
+  }
+
+  async removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    assertGoing(signal)
+    const node = this.#existing(path)
+    this.#take(path)
+    this.#used -= bytesOf(node)
+  }
+
+  async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
+    assertGoing(signal)
+    const node = this.#existing(from)
+>>>>>>> drivers
     if (from === to) return
     if (isWithin(from, to)) throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
     const old = this.#find(to)
     if (old?.kind === 'folder') throw new GatewayError('is_dir')
+<<<<<<< HEAD
     if (old && node.kind === 'folder') throw new GatewayError('not_dir')
     this.#folderFor(to)
     this.#take(from)
     this.#add(to, node)
     if (old) this.#used -= sizeOf(old)
+=======
+    if (old && node.kind === 'folder') throw new GatewayError('exists')
+    this.#parent(to)
+    this.#take(from)
+    this.#put(to, node)
+    if (old) this.#used -= bytesOf(old)
+>>>>>>> drivers
   }
 
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     assertGoing(options.signal)
     const { content, modified, mode } = this.#file(from)
+<<<<<<< HEAD
     await this.#publish(to, content.copy(), { modified, mode, ...defined(options) }, options)
+=======
+    this.#assertReplaceable(to, options)
+    this.#reserve(content.size)
+    const copy = content.clone()
+    try {
+      await this.#publish(to, copy, {
+        ...options,
+        modified: options.modified ?? modified,
+        mode: options.mode ?? mode,
+      })
+    } catch (error) {
+      this.#used -= copy.size
+      throw toGatewayError(error)
+    }
+>>>>>>> drivers
   }
 
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
     assertGoing(options.signal)
+<<<<<<< HEAD
     if (mode === 'read') {
       const node = this.#file(path)
       const content = node.content.copy()
@@ -252,17 +428,116 @@ export class MemoryDriver implements Driver {
   }
 
   #node(path: Path): Node {
+=======
+    if (mode === 'replace') return this.#openAside(path, options)
+    const file = this.#file(path)
+    const entry = entryOf(nameOf(path), file)
+    const reading = { entry, read: async (into: Buffer, position: number) => file.content.read(into, position) }
+    const close = async () => undefined
+    if (mode === 'read') return { ...reading, close }
+    return { ...reading, close, ...this.#changing(file) }
+  }
+
+  /** Writing at any position; the file is another one after each. */
+  #changing(file: MemoryFile): Required<Pick<OpenFile, 'write' | 'truncate' | 'sync'>> {
+    const changed = () => {
+      file.version = ++this.#versions
+      file.modified = new Date()
+    }
+    return {
+      write: async (from, position) => {
+        const bytes = from.reduce((sum, buffer) => sum + buffer.length, 0)
+        this.#reserve(Math.max(0, position + bytes - file.content.size))
+        let at = position
+        for (const buffer of from) {
+          file.content.write(buffer, at)
+          at += buffer.length
+        }
+        changed()
+      },
+      truncate: async (size) => {
+        this.#reserve(size - file.content.size)
+        file.content.truncate(size)
+        changed()
+      },
+      sync: async () => undefined,
+    }
+  }
+
+  #openAside(path: Path, options: OpenOptions): OpenFile {
+    this.#assertReplaceable(path, options)
+    const file = this.#newFile()
+    let published = false
+    return {
+      entry: entryOf(nameOf(path), file),
+      read: async (into, position) => file.content.read(into, position),
+      ...this.#changing(file),
+      commit: async ({ modified = options.modified, mode = options.mode }: Attributes = {}) => {
+        if (!published) await options.beforePublish?.()
+        const old = published ? undefined : this.#assertReplaceable(path, options)
+        if (modified) file.modified = modified
+        file.mode = mode ?? old?.mode ?? file.mode
+        file.version = ++this.#versions
+        if (!published) this.#put(path, file)
+        if (old) this.#used -= old.content.size
+        published = true
+        return entryOf(nameOf(path), file)
+      },
+      close: async () => {
+        if (published) return
+        this.#used -= file.content.size
+        file.content = new Content()
+      },
+    }
+  }
+
+  async setAttributes(path: Path, to: Attributes, { signal }: CallOptions = {}): Promise<void> {
+    assertGoing(signal)
+    const node = this.#existing(path)
+    if (to.modified) node.modified = to.modified
+    if (to.mode !== undefined) node.mode = to.mode
+    node.version = ++this.#versions
+  }
+
+  async revision(path: Path, { signal }: CallOptions = {}): Promise<string> {
+    assertGoing(signal)
+    const node = this.#existing(path)
+    if (node.kind !== 'folder') throw new GatewayError('not_dir')
+    return String(node.version)
+  }
+
+  async usage(): Promise<Usage> {
+    const total = this.sizeLimit > 0 ? this.sizeLimit : Number.MAX_SAFE_INTEGER
+    return { total, used: this.#used, free: total - this.#used }
+  }
+
+  // The tree
+
+  #find(path: Path): MemoryNode | undefined {
+    let node: MemoryNode | undefined = this.#root
+    for (const name of segmentsOf(path)) node = node?.kind === 'folder' ? node.children.get(name) : undefined
+    return node
+  }
+
+  #existing(path: Path): MemoryNode {
+>>>>>>> drivers
     const node = this.#find(path)
     if (!node) throw new GatewayError('not_found')
     return node
   }
 
+<<<<<<< HEAD
   #file(path: Path): FileNode {
     const node = this.#node(path)
+=======
+  #file(path: Path): MemoryFile {
+    const node = this.#existing(path)
+>>>>>>> drivers
     if (node.kind === 'folder') throw new GatewayError('is_dir')
     return node
   }
 
+<<<<<<< HEAD
   #folder(path: Path): FolderNode {
     const node = this.#node(path)
     if (node.kind === 'file') throw new GatewayError('not_dir')
@@ -289,10 +564,24 @@ export class MemoryDriver implements Driver {
     const folder = this.#folderFor(path)
     folder.members.set(nameOf(path), node)
     folder.modified = new Date()
+=======
+  #parent(path: Path): MemoryFolder {
+    const parent = this.#find(parentOf(path))
+    if (!parent) throw new GatewayError('parent_missing')
+    if (parent.kind !== 'folder') throw new GatewayError('not_dir')
+    return parent
+  }
+
+  #put(path: Path, node: MemoryNode): void {
+    const parent = this.#parent(path)
+    parent.children.set(nameOf(path), node)
+    this.#touch(parent)
+>>>>>>> drivers
   }
 
   #take(path: Path): void {
     if (path === '/') throw new GatewayError('denied', { reason: 'the root of a storage stays' })
+<<<<<<< HEAD
     const folder = this.#folderFor(path)
     folder.members.delete(nameOf(path))
     folder.modified = new Date()
@@ -333,4 +622,59 @@ function wrongSize(announced: number): GatewayError {
 
 function assertGoing(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) throw new GatewayError('aborted')
+=======
+    const parent = this.#parent(path)
+    parent.children.delete(nameOf(path))
+    this.#touch(parent)
+  }
+
+  #touch(folder: MemoryFolder): void {
+    folder.modified = new Date()
+    folder.version = ++this.#versions
+  }
+
+  #assertReplaceable(path: Path, options: WriteOptions): MemoryFile | undefined {
+    const old = this.#find(path)
+    if (old?.kind === 'folder') throw new GatewayError('is_dir')
+    if (old && options.createOnly === true) throw new GatewayError('exists')
+    this.#parent(path)
+    return old
+  }
+
+  #reserve(bytes: number): void {
+    if (this.sizeLimit > 0 && this.#used + bytes > this.sizeLimit) throw new GatewayError('no_space')
+    this.#used += bytes
+  }
+
+  #newFolder(): MemoryFolder {
+    return { kind: 'folder', children: new Map(), modified: new Date(), mode: 0o755, version: ++this.#versions }
+  }
+
+  #newFile(): MemoryFile {
+    return { kind: 'file', content: new Content(), modified: new Date(), mode: 0o644, version: ++this.#versions }
+  }
+}
+
+function entryOf(name: string, node: MemoryNode): Entry {
+  const { kind, modified, mode, version } = node
+  return { name, kind, size: kind === 'file' ? node.content.size : 0, modified, mode, revision: String(version) }
+}
+
+function bytesOf(node: MemoryNode): number {
+  if (node.kind === 'file') return node.content.size
+  let sum = 0
+  for (const child of node.children.values()) sum += bytesOf(child)
+  return sum
+}
+
+function assertGoing(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new GatewayError('aborted')
+}
+
+/** A body that ends without its end is one that its sender gave up. */
+function fromStream(error: unknown): GatewayError {
+  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
+  if (code === 'ERR_STREAM_PREMATURE_CLOSE') return new GatewayError('aborted', { cause: error })
+  return toGatewayError(error)
+>>>>>>> drivers
 }

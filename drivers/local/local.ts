@@ -1,0 +1,530 @@
+/** The driver of local folders: what each method of the contract means on a disk. */
+import { constants, copyFile, fsync, type BigIntStats } from 'node:fs'
+import { mkdir, realpath, stat, statfs } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { addAbortSignal, type Readable } from 'node:stream'
+import { promisify } from 'node:util'
+import type {
+  Attributes,
+  ByteRange,
+  CallOptions,
+  Driver,
+  DriverEnv,
+  Entry,
+  OpenFile,
+  OpenMode,
+  OpenOptions,
+  Source,
+  Usage,
+  WriteOptions,
+} from '../../src/driver.js'
+import { GatewayError, isGatewayError } from '../../src/errors.js'
+import { isWithin, nameOf, type Path } from '../../src/path.js'
+import { patientCalls, type Calls } from './calls.js'
+import { sizeOfTree } from './directory-size.js'
+import { entryOf, revisionOf, secondsOf } from './entry.js'
+import { systemCode, translated } from './errors.js'
+import { FileStream, streamOf } from './file-stream.js'
+import { ReadHandle, StagedHandle, UpdateHandle } from './handles.js'
+import type { LocalOptions } from './index.js'
+import { stagingNameOf } from './instance.js'
+import { listFolder } from './listing.js'
+import { immediateBytes, receive } from './receive.js'
+import { RecycleBin, removeTree } from './removal.js'
+import { isReserved, placeOnly, RefusedLink, RootFolder, type Folder, type Place } from './root-folder.js'
+import { copyBytes, Staging, type Staged } from './staging.js'
+
+const { O_RDONLY, O_RDWR, O_NOFOLLOW, O_NONBLOCK, COPYFILE_FICLONE_FORCE } = constants
+const syncFile = promisify(fsync)
+const clone = promisify(copyFile)
+
+/** Rejects with `invalid` where an option cannot be used. */
+export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<Driver> {
+  const wanted = resolve(options.root_folder_path)
+  const real = await realpath(wanted).catch((error: unknown) => {
+    throw new GatewayError('invalid', { reason: `root folder ${wanted} not exists`, cause: error })
+  })
+  if (!(await stat(real)).isDirectory())
+    throw new GatewayError('invalid', { reason: `root folder ${wanted} is a file` })
+  if (!/^[0-7]{3,4}$/.test(options.mkdir_perm)) {
+    throw new GatewayError('invalid', { reason: 'mkdir_perm must be three or four octal digits' })
+  }
+  const folderMode = parseInt(options.mkdir_perm, 8)
+  const root = new RootFolder(real)
+  const staging = new Staging(root, stagingNameOf(env.instance), env.log)
+  await staging.sweep()
+  let bin: RecycleBin | undefined
+  if (!['', 'delete permanently'].includes(options.recycle_bin_path)) {
+    const host = resolve(options.recycle_bin_path)
+    await mkdir(host, { recursive: true, mode: folderMode })
+    bin = new RecycleBin(root, await realpath(host))
+  }
+  return new Local({ root, staging, bin, folderMode, options, env })
+}
+
+interface LocalParts {
+  readonly root: RootFolder
+  readonly staging: Staging
+  readonly bin: RecycleBin | undefined
+  readonly folderMode: number
+  readonly options: LocalOptions
+  readonly env: DriverEnv
+}
+
+class Local implements Driver {
+  /** Devices whose files share no blocks. */
+  readonly #cannotClone = new Set<bigint>()
+
+  constructor(private readonly parts: LocalParts) {}
+
+  // Reading
+
+  stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
+    return this.#run(options.signal, () =>
+      this.#at(path, { follow: false }, async (place) => {
+        const stats = existing(place)
+        return options.link === true ? entryOf(nameOf(path), stats) : this.#entry(path, nameOf(path), stats)
+      }),
+    )
+  }
+
+  /** What a listing shows: a link as its target, or as a link where it is refused. */
+  async #entry(path: Path, name: string, stats: BigIntStats): Promise<Entry> {
+    const { root, options } = this.parts
+    let entry = entryOf(name, stats)
+    if (stats.isSymbolicLink()) {
+      try {
+        entry = await this.#at(path, { follow: true }, async (target) => entryOf(name, existing(target), true))
+      } catch (error) {
+        if (!isGatewayError(error, 'denied', 'not_found', 'not_dir')) throw error
+      }
+    }
+    if (!options.directory_size || entry.kind !== 'folder' || entry.isLink === true) return entry
+    return { ...entry, size: await sizeOfTree(root, path, this.parts.env.signal) }
+  }
+
+  async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+    assertGoing(signal)
+    const { root, options, env } = this.parts
+    try {
+      yield* listFolder(root, path, {
+        showHidden: options.show_hidden,
+        log: env.log,
+        signal,
+        foldersToo: options.directory_size,
+        entry: (child, name, stats) => this.#entry(child, name, stats),
+      })
+    } catch (error) {
+      throw translated(error)
+    }
+  }
+
+  read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
+    return this.#run(signal, async () => {
+      const { fd, calls, stats } = await this.#openFile(path, O_RDONLY)
+      const close = () => calls.close(fd)
+      try {
+        const size = Number(stats.size)
+        const offset = Math.min(range?.offset ?? 0, size)
+        const length = Math.min(range?.length ?? size, size - offset)
+        if (!calls.immediate || length > immediateBytes) {
+          const stream = new FileStream(fd, close, offset, length)
+          return signal ? addAbortSignal(signal, stream) : stream
+        }
+        const bytes = Buffer.allocUnsafe(length)
+        let filled = 0
+        for (let last = -1; filled < length && last !== 0; filled += last) {
+          last = await calls.read(fd, bytes, filled, length - filled, offset + filled)
+        }
+        await close()
+        return streamOf(bytes.subarray(0, filled))
+      } catch (error) {
+        await close()
+        throw error
+      }
+    })
+  }
+
+  open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
+    return this.#run(options.signal, async () => {
+      if (mode === 'replace') return this.#openStaged(path, options)
+      const { fd, calls, stats } = await this.#openFile(path, mode === 'read' ? O_RDONLY : O_RDWR)
+      const Handle = mode === 'read' ? ReadHandle : UpdateHandle
+      return new Handle(entryOf(nameOf(path), stats), fd, calls, () => calls.close(fd))
+    })
+  }
+
+  /** Opens a file and nothing else: a device or a pipe could do anything, or wait for ever. */
+  async #openFile(path: Path, flags: number): Promise<{ fd: number; calls: Calls; stats: BigIntStats }> {
+    return this.#at(path, { follow: true }, async ({ stats: found, calls, at }) => {
+      assertFile(found)
+      const fd = await calls.open(at, flags | O_NOFOLLOW | O_NONBLOCK)
+      try {
+        const stats = await calls.fstat(fd)
+        assertFile(stats)
+        return { fd, calls, stats }
+      } catch (error) {
+        await calls.close(fd)
+        throw error
+      }
+    })
+  }
+
+  revision(path: Path, { signal }: CallOptions = {}): Promise<string> {
+    return this.#run(signal, async () => {
+      const folder = await this.parts.root.folder(path)
+      try {
+        const stats = await folder.calls.lstat(folder.at('.'))
+        if (!stats) throw new GatewayError('not_found')
+        return revisionOf(stats)
+      } finally {
+        folder.close()
+      }
+    })
+  }
+
+  usage({ signal }: CallOptions = {}): Promise<Usage> {
+    return this.#run(signal, async () => {
+      const { bsize, blocks, bfree, bavail } = await statfs(this.parts.root.real)
+      return { total: blocks * bsize, used: (blocks - bfree) * bsize, free: bavail * bsize }
+    })
+  }
+
+  // Writing
+
+  write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
+    return this.#run(options.signal, async () => {
+      const { staged, old } = await this.#stage(path, options)
+      try {
+        await receive(source, staged.fd, staged.calls, patientCalls, options.signal)
+        return await this.#publish(path, staged, old, options)
+      } finally {
+        await staged.release()
+      }
+    })
+  }
+
+  copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
+    return this.#run(options.signal, async () => {
+      const { fd, calls, stats } = await this.#openFile(from, O_RDONLY)
+      try {
+        const { staged, old } = await this.#stage(to, options)
+        try {
+          await this.#copyBytes(fd, stats, staged, options.signal)
+          const kept = { modified: entryOf('', stats).modified, mode: Number(stats.mode) & 0o777 }
+          await this.#publish(to, staged, old, {
+            ...options,
+            modified: options.modified ?? kept.modified,
+            mode: options.mode ?? kept.mode,
+          })
+        } finally {
+          await staged.release()
+        }
+      } finally {
+        await calls.close(fd)
+      }
+    })
+  }
+
+  /** Shares the blocks where the file system can, which takes no time; byte by byte elsewhere. */
+  async #copyBytes(fd: number, stats: BigIntStats, staged: Staged, signal?: AbortSignal): Promise<void> {
+    const { dev } = await staged.calls.fstat(staged.fd)
+    if (process.platform === 'linux' && dev === stats.dev && !this.#cannotClone.has(dev)) {
+      try {
+        await clone(`/proc/self/fd/${fd}`, `/proc/self/fd/${staged.fd}`, COPYFILE_FICLONE_FORCE)
+        return
+      } catch {
+        // Not tried again; of any true trouble the bytes will tell.
+        this.#cannotClone.add(dev)
+      }
+    }
+    await copyBytes(fd, staged.fd, signal)
+  }
+
+  async #openStaged(path: Path, options: OpenOptions): Promise<OpenFile> {
+    const { staged, old } = await this.#stage(path, options)
+    let published = false
+    const publish = async (attributes: Attributes = {}) => {
+      const { modified = options.modified, mode = options.mode } = attributes
+      if (!published) {
+        const entry = await this.#publish(path, staged, old, { ...options, modified, mode })
+        published = true
+        return entry
+      }
+      // It has its name: what was written since is in place already.
+      await applyTo(staged, modified, mode)
+      return entryOf(nameOf(path), await staged.calls.fstat(staged.fd))
+    }
+    const entry = entryOf(nameOf(path), await staged.calls.fstat(staged.fd))
+    return new StagedHandle(entry, staged.fd, staged.calls, () => staged.release(), publish)
+  }
+
+  /** A new file for what is to stand at `path`, and what stands there now. */
+  #stage(path: Path, options: WriteOptions): Promise<{ staged: Staged; old: BigIntStats | undefined }> {
+    return this.#at(path, { follow: true, create: true }, async (place) => {
+      assertReplaceable(place, options.createOnly === true)
+      return { staged: await this.parts.staging.create(place), old: place.stats }
+    })
+  }
+
+  /** All bytes are there: attributes, the medium if asked for, the caller's last word, then the name. */
+  async #publish(path: Path, staged: Staged, old: BigIntStats | undefined, options: WriteOptions): Promise<Entry> {
+    const { fd, calls } = staged
+    if (old) await keepOwner(staged, old)
+    await applyTo(staged, options.modified, options.mode ?? (old && Number(old.mode) & 0o7777))
+    if (this.parts.options.sync) await syncFile(fd)
+    await options.beforePublish?.()
+    assertGoing(options.signal)
+    return this.#at(path, { follow: true, create: true }, async (place) => {
+      const createOnly = options.createOnly === true
+      assertReplaceable(place, createOnly)
+      const published = await staged.publish(place, createOnly, options.signal)
+      await this.#syncFolder(place.folder)
+      return entryOf(nameOf(path), published, place.linked)
+    })
+  }
+
+  mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    return this.#run(signal, () =>
+      this.#at(path, { follow: false, create: true }, async ({ stats, calls, at, folder }) => {
+        if (stats) throw new GatewayError('exists')
+        await calls.mkdir(at, this.parts.folderMode)
+        await this.#syncFolder(folder)
+      }),
+    )
+  }
+
+  remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    return this.#run(signal, () =>
+      this.#at(path, { follow: false }, async (place) => {
+        const stats = existing(place)
+        assertNotRoot(place)
+        if (stats.isDirectory()) await place.calls.rmdir(place.at)
+        else if (!(await this.#recycled(place, path))) await place.calls.unlink(place.at)
+        await this.#syncFolder(place.folder)
+      }),
+    )
+  }
+
+  removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    return this.#run(signal, () =>
+      this.#at(path, { follow: false }, async (place) => {
+        const stats = existing(place)
+        assertNotRoot(place)
+        if (!(await this.#recycled(place, path))) {
+          if (stats.isDirectory()) {
+            await removeTree(this.parts.root, place.host, signal)
+            await place.calls.rmdir(place.at)
+          } else {
+            await place.calls.unlink(place.at)
+          }
+        }
+        await this.#syncFolder(place.folder)
+      }),
+    )
+  }
+
+  async #recycled(place: Place, path: Path): Promise<boolean> {
+    const { bin } = this.parts
+    if (!bin || bin.holds(place.host)) return false
+    await bin.take(place, path)
+    return true
+  }
+
+  move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
+    return this.#run(signal, async () => {
+      if (from !== to && isWithin(from, to)) {
+        throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
+      }
+      await this.#at(from, { follow: false }, async (source) => {
+        const moving = existing(source)
+        assertNotRoot(source)
+        await this.#at(to, { follow: false, create: true }, async (target) => {
+          if (source.host === target.host) return
+          await this.#assertMovable(moving, to, target)
+          await this.#rename(source, moving, target)
+          await this.#syncFolder(target.folder)
+          await this.#syncFolder(source.folder)
+        })
+      })
+    })
+  }
+
+  async #assertMovable(moving: BigIntStats, to: Path, target: Place): Promise<void> {
+    assertNotRoot(target)
+    if (target.stats && !isSame(moving, target.stats)) {
+      const { kind } = await this.#entry(to, target.name, target.stats)
+      if (kind === 'folder') throw new GatewayError('is_dir')
+      if (moving.isDirectory()) throw new GatewayError('exists')
+    }
+    const folder = await target.folder.calls.lstat(target.folder.at('.'))
+    if (folder?.dev !== moving.dev) throw new GatewayError('unsupported', { reason: 'another file system' })
+  }
+
+  async #rename(source: Place, moving: BigIntStats, target: Place): Promise<void> {
+    // rename(2) leaves both of two names of one file, unless they are one name in two spellings.
+    const twins = target.stats && isSame(moving, target.stats) && moving.nlink > 1n && !moving.isDirectory()
+    if (twins && !isRespelled(source, target)) await source.calls.unlink(source.at)
+    else await source.calls.rename(source.at, target.at)
+  }
+
+  setAttributes(path: Path, to: Attributes, { signal }: CallOptions = {}): Promise<void> {
+    return this.#run(signal, () =>
+      this.#at(path, { follow: true }, async (place) => {
+        existing(place)
+        const { calls } = place
+        const linux = process.platform === 'linux'
+        // The handle is on the file itself, whatever becomes of its name, and needs no right to read it.
+        const fd = await calls.open(place.at, linux ? placeOnly | O_NOFOLLOW : O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        try {
+          const at = linux ? `/proc/self/fd/${fd}` : place.at
+          if (to.mode !== undefined) await calls.chmod(at, to.mode & 0o7777)
+          if (to.modified !== undefined) {
+            const { atimeNs } = await calls.fstat(fd)
+            await calls.utimes(at, Number(atimeNs) / 1e9, secondsOf(to.modified))
+          }
+        } finally {
+          await calls.close(fd)
+        }
+      }),
+    )
+  }
+
+  // Links
+
+  readLink(path: Path, { signal }: CallOptions = {}): Promise<string> {
+    return this.#run(signal, () =>
+      this.#at(path, { follow: false }, async (place) => {
+        if (!existing(place).isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a link' })
+        const target = await place.calls.readlink(place.at)
+        await this.parts.root.assertInside(place.folder, target)
+        if (!target.startsWith('/')) return target
+        const inside = this.parts.root.pathOf(target)
+        if (inside === undefined) throw new RefusedLink(true)
+        return inside
+      }),
+    )
+  }
+
+  symlink(path: Path, target: string, { signal }: CallOptions = {}): Promise<void> {
+    return this.#run(signal, () =>
+      this.#at(path, { follow: false, create: true }, async ({ stats, folder, calls, at }) => {
+        if (stats) throw new GatewayError('exists')
+        if (target === '' || target.includes('\0')) throw new GatewayError('invalid', { reason: 'not a link target' })
+        const { root } = this.parts
+        // An absolute target is one of this storage: the host's own paths are none of the caller's business.
+        const text = target.startsWith('/') ? root.hostOf(target as Path) : target
+        await root.assertInside(folder, text)
+        await calls.symlink(text, at)
+        await this.#syncFolder(folder)
+      }),
+    )
+  }
+
+  hardLink(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
+    return this.#run(signal, () =>
+      this.#at(from, { follow: true }, async (source) => {
+        assertFile(source.stats)
+        await this.#at(to, { follow: false, create: true }, async (target) => {
+          if (target.stats) throw new GatewayError('exists')
+          await source.calls.link(source.at, target.at)
+          await this.#syncFolder(target.folder)
+        })
+      }),
+    )
+  }
+
+  close(): Promise<void> {
+    return this.#run(undefined, () => this.parts.staging.close())
+  }
+
+  // What the methods share
+
+  async #run<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    assertGoing(signal)
+    try {
+      return await work()
+    } catch (error) {
+      throw translated(error)
+    }
+  }
+
+  async #at<T>(
+    path: Path,
+    options: { readonly follow: boolean; readonly create?: boolean },
+    work: (place: Place) => Promise<T>,
+  ): Promise<T> {
+    const place = await this.parts.root.locate(path, options)
+    try {
+      return await work(place)
+    } catch (error) {
+      // The folder was removed after it was opened.
+      if (options.create === true && systemCode(error) === 'ENOENT') {
+        throw new GatewayError('parent_missing', { cause: error })
+      }
+      throw error
+    } finally {
+      place.folder.close()
+    }
+  }
+
+  /** A name is on the medium only when its folder is. */
+  async #syncFolder(folder: Folder): Promise<void> {
+    if (!this.parts.options.sync || process.platform === 'win32') return
+    const fd = await patientCalls.open(folder.self, O_RDONLY)
+    try {
+      await syncFile(fd)
+    } finally {
+      await patientCalls.close(fd)
+    }
+  }
+}
+
+function assertGoing(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new GatewayError('aborted')
+}
+
+function existing({ stats, name }: Place): BigIntStats {
+  if (!stats || isReserved(name)) throw new GatewayError('not_found')
+  return stats
+}
+
+function assertFile(stats: BigIntStats | undefined): void {
+  if (!stats) throw new GatewayError('not_found')
+  if (stats.isDirectory()) throw new GatewayError('is_dir')
+  if (!stats.isFile()) throw new GatewayError('denied', { reason: 'not a regular file' })
+}
+
+function assertNotRoot({ name }: Place): void {
+  if (name === '.') throw new GatewayError('denied', { reason: 'the root of a storage stays' })
+}
+
+function assertReplaceable({ stats }: Place, createOnly: boolean): void {
+  if (stats?.isDirectory() === true) throw new GatewayError('is_dir')
+  if (stats && createOnly) throw new GatewayError('exists')
+}
+
+function isSame(one: BigIntStats, other: BigIntStats): boolean {
+  return one.dev === other.dev && one.ino === other.ino
+}
+
+function isRespelled(one: Place, other: Place): boolean {
+  const plain = (name: string) => name.normalize('NFC').toLowerCase()
+  return one.folder.host === other.folder.host && plain(one.name) === plain(other.name)
+}
+
+async function applyTo({ fd, calls }: Staged, modified: Date | undefined, mode: number | undefined): Promise<void> {
+  if (mode !== undefined) await calls.fchmod(fd, mode & 0o7777)
+  if (modified !== undefined) await calls.futimes(fd, Date.now() / 1000, secondsOf(modified))
+}
+
+/** A daemon that runs as root must not take over the files that it replaces. */
+async function keepOwner({ fd, calls }: Staged, old: BigIntStats): Promise<void> {
+  const { uid, gid } = await calls.fstat(fd)
+  if (uid === old.uid && gid === old.gid) return
+  try {
+    await calls.fchown(fd, Number(old.uid), Number(old.gid))
+  } catch (error) {
+    if (systemCode(error) !== 'EPERM') throw error
+  }
+}

@@ -1,0 +1,279 @@
+/**
+ * Files that are written aside until they are whole: in `<root>/.tidegate-staging/<instance>/`, from where a rename gives
+ * them their name. Where the target folder is on another file system a rename cannot, so there they are written
+ * beside their target, under a reserved name that a record in the staging folder tells of.
+ */
+import { randomBytes } from 'node:crypto'
+import { constants, type BigIntStats } from 'node:fs'
+import { lstat, readdir, readFile, rmdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { DriverLog } from '../../src/driver.js'
+import { GatewayError } from '../../src/errors.js'
+import { nameOf, parentOf, type Path } from '../../src/path.js'
+import { patientCalls, writeAll, type Calls } from './calls.js'
+import { systemCode } from './errors.js'
+import { isDead } from './instance.js'
+import { isReserved, reservedName, type Folder, type Place, type RootFolder } from './root-folder.js'
+
+const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW, O_WRONLY } = constants
+const creating = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
+const recordSuffix = '.sibling'
+
+/** A file without a name yet. Whoever made it either publishes or discards it. */
+export interface Staged {
+  readonly fd: number
+  readonly calls: Calls
+  /** What to call it by. */
+  readonly at: string
+  /** Takes the name of `place`, over a file there; with `createOnly` only if the name is free. Resolves to its status then. */
+  publish(place: Place, createOnly: boolean, signal?: AbortSignal): Promise<BigIntStats>
+  /** Closes it, and removes it unless it was published. */
+  release(): Promise<void>
+}
+
+export class Staging {
+  readonly #folderHost: string
+  readonly #prefix = randomBytes(4).toString('hex')
+  #count = 0
+  #opening: Promise<{ folder: Folder; device: bigint }> | undefined
+
+  constructor(
+    private readonly root: RootFolder,
+    name: string,
+    private readonly log: DriverLog,
+  ) {
+    this.#folderHost = join(root.real, reservedName, name)
+  }
+
+  /** A new, empty file that can take a name in `target`. */
+  async create(target: Place): Promise<Staged> {
+    const { folder, device } = await this.#opened()
+    const { dev } = await statusOf(target.folder)
+    if (dev === device) return this.#inFolder(folder)
+    return this.#besides(target)
+  }
+
+  async #inFolder(folder: Folder): Promise<Staged> {
+    const at = folder.at(this.#newName())
+    try {
+      return new StagedFile(this, at, await folder.calls.open(at, creating, 0o666), folder.calls)
+    } catch (error) {
+      if (systemCode(error) !== 'ENOENT') throw error
+      // Somebody removed the folder: it is made again, once.
+      this.#opening = undefined
+      folder.close()
+      const again = (await this.#opened()).folder
+      const name = again.at(this.#newName())
+      return new StagedFile(this, name, await again.calls.open(name, creating, 0o666), again.calls)
+    }
+  }
+
+  /** In the very folder where it is to stand. The record is there before the file is. */
+  async #besides({ folder, calls }: Place): Promise<Staged> {
+    const name = `${reservedName}-${randomBytes(8).toString('hex')}`
+    const { folder: staging } = await this.#opened()
+    const record = staging.at(this.#newName() + recordSuffix)
+    // The folder stays open for as long as the file has no name: it may be moved meanwhile.
+    const held = await this.root.openExactly(folder.host)
+    if (!held) throw new GatewayError('busy', { reason: 'the folder keeps changing' })
+    try {
+      const path = this.root.pathOf(`${folder.host}/${name}`) ?? ''
+      const fd = await staging.calls.open(record, creating, 0o600)
+      await writeAll(staging.calls, fd, [Buffer.from(path)], 0)
+      await staging.calls.close(fd)
+      return new StagedFile(this, held.at(name), await calls.open(held.at(name), creating, 0o666), calls, async () => {
+        held.close()
+        await staging.calls.unlink(record)
+      })
+    } catch (error) {
+      held.close()
+      await unlinkIfThere(staging.calls, record)
+      throw error
+    }
+  }
+
+  /** For what was written to the wrong file system: a copy beside `place`. */
+  async copyBeside(fd: number, calls: Calls, place: Place, signal?: AbortSignal): Promise<Staged> {
+    const copy = await this.#besides(place)
+    try {
+      await copyBytes(fd, copy.fd, signal)
+      const { mode, mtimeNs, atimeNs } = await calls.fstat(fd)
+      await copy.calls.fchmod(copy.fd, Number(mode) & 0o7777)
+      await copy.calls.futimes(copy.fd, Number(atimeNs) / 1e9, Number(mtimeNs) / 1e9)
+      return copy
+    } catch (error) {
+      await copy.release()
+      throw error
+    }
+  }
+
+  #newName(): string {
+    return `${this.#prefix}-${(this.#count++).toString(36)}`
+  }
+
+  #opened(): Promise<{ folder: Folder; device: bigint }> {
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined
+      throw error
+    })
+    return this.#opening
+  }
+
+  async #open(): Promise<{ folder: Folder; device: bigint }> {
+    for (const host of [join(this.root.real, reservedName), this.#folderHost]) {
+      try {
+        await this.root.calls(host).mkdir(host, 0o700)
+      } catch (error) {
+        if (systemCode(error) !== 'EEXIST') throw error
+      }
+    }
+    const folder = await this.root.openExactly(this.#folderHost)
+    if (!folder) throw new GatewayError('denied', { reason: `${reservedName} is not a folder of this storage` })
+    return { folder, device: (await statusOf(folder)).dev }
+  }
+
+  /** Removes what dead instances left. Rejects with nothing: what cannot be swept is told to the log. */
+  async sweep(): Promise<void> {
+    const staging = join(this.root.real, reservedName)
+    for (const name of await readdir(staging).catch(() => [])) {
+      try {
+        await this.#sweepIfDead(join(staging, name), name)
+      } catch (error) {
+        this.log.warn({ err: error }, 'what an earlier run staged could not be removed')
+      }
+    }
+    await rmdir(staging).catch(() => undefined)
+  }
+
+  async #sweepIfDead(host: string, name: string): Promise<void> {
+    const folder = await this.root.openExactly(host)
+    if (!folder) return
+    try {
+      const files = await readdir(folder.self)
+      const times = await Promise.all(['.', ...files].map(async (file) => (await lstat(folder.at(file))).mtimeMs))
+      if (!isDead(name, new Date(Math.max(...times)))) return
+      for (const file of files) {
+        if (file.endsWith(recordSuffix)) await this.#sweepSibling(await readFile(folder.at(file), 'utf8'))
+        await patientCalls.unlink(folder.at(file))
+      }
+    } finally {
+      folder.close()
+    }
+    await patientCalls.rmdir(host)
+  }
+
+  async #sweepSibling(path: string): Promise<void> {
+    const name = nameOf(path as Path)
+    if (!isReserved(name)) return
+    const folder = await this.root.openExactly(this.root.hostOf(parentOf(path as Path)))
+    if (!folder) return
+    try {
+      await unlinkIfThere(patientCalls, folder.at(name))
+    } finally {
+      folder.close()
+    }
+  }
+
+  /** Removes the folder, as far as nothing is staged any more. */
+  async close(): Promise<void> {
+    const opened = await this.#opening?.catch(() => undefined)
+    this.#opening = undefined
+    if (!opened) return
+    opened.folder.close()
+    for (const host of [this.#folderHost, join(this.root.real, reservedName)]) {
+      // Another mount of this root may still stage there.
+      await rmdir(host).catch(() => undefined)
+    }
+  }
+}
+
+class StagedFile implements Staged {
+  #published = false
+  #released = false
+
+  constructor(
+    private readonly staging: Staging,
+    readonly at: string,
+    readonly fd: number,
+    readonly calls: Calls,
+    private readonly settled?: () => Promise<void>,
+  ) {}
+
+  async publish(place: Place, createOnly: boolean, signal?: AbortSignal): Promise<BigIntStats> {
+    try {
+      await this.#take(place, createOnly)
+      return await this.calls.fstat(this.fd)
+    } catch (error) {
+      if (systemCode(error) !== 'EXDEV') throw error
+    }
+    // One device may be mounted twice, and a folder may have been moved to another one since.
+    const copy = await this.staging.copyBeside(this.fd, this.calls, place, signal)
+    try {
+      return await copy.publish(place, createOnly, signal)
+    } finally {
+      await copy.release()
+    }
+  }
+
+  async #take(place: Place, createOnly: boolean): Promise<void> {
+    if (createOnly) {
+      await takeFreeName(this.at, place)
+      await unlinkIfThere(this.calls, this.at)
+    } else {
+      await place.calls.rename(this.at, place.at)
+    }
+    this.#published = true
+  }
+
+  async release(): Promise<void> {
+    if (this.#released) return
+    this.#released = true
+    try {
+      if (!this.#published) await unlinkIfThere(this.calls, this.at)
+    } finally {
+      await this.calls.close(this.fd)
+      await this.settled?.()
+    }
+  }
+}
+
+/** A rename would take the name from whoever got it first; a second name for the same file cannot. */
+async function takeFreeName(at: string, place: Place): Promise<void> {
+  try {
+    await place.calls.link(at, place.at)
+  } catch (error) {
+    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemCode(error) ?? '')) throw error
+    // File systems without hard links: an empty file takes the name, and at once the whole one takes its place.
+    const fd = await place.calls.open(place.at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+    await place.calls.close(fd)
+    await place.calls.rename(at, place.at)
+  }
+}
+
+async function unlinkIfThere(calls: Calls, at: string): Promise<void> {
+  try {
+    await calls.unlink(at)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error
+  }
+}
+
+async function statusOf(folder: Folder): Promise<BigIntStats> {
+  const stats = await folder.calls.lstat(folder.at('.'))
+  if (!stats) throw new GatewayError('parent_missing')
+  return stats
+}
+
+const copyChunk = 1024 * 1024
+
+/** All bytes of one open file into another one, which is empty. */
+export async function copyBytes(from: number, to: number, signal?: AbortSignal): Promise<void> {
+  const buffer = Buffer.allocUnsafeSlow(copyChunk)
+  for (let position = 0; ;) {
+    if (signal?.aborted) throw new GatewayError('aborted')
+    const bytes = await patientCalls.read(from, buffer, 0, copyChunk, position)
+    if (bytes === 0) return
+    await writeAll(patientCalls, to, [buffer.subarray(0, bytes)], position)
+    position += bytes
+  }
+}
