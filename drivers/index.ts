@@ -1,12 +1,6 @@
 /** Every driver there is: one line each. Nothing happens on import. */
 import type { AnyDriverType } from '../src/driver.js'
-<<<<<<< HEAD
-import { memoryType } from './memory/index.js'
-
-export const driverTypes: readonly AnyDriverType[] = [memoryType]
-=======
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
 
 export const driverTypes: readonly AnyDriverType[] = [localType, memoryType]
->>>>>>> drivers
