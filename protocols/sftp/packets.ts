@@ -3,10 +3,14 @@ import { isUtf8 } from 'node:buffer'
 import { limits, packetType } from './protocol.js'
 
 /** The bytes are no packet of this protocol: the request is answered with BAD_MESSAGE. */
-export class MalformedPacket extends Error {}
+export class MalformedPacket extends Error {
+  override readonly name = 'MalformedPacket'
+}
 
 /** The stream itself cannot be cut any more: the channel has to end. */
-export class BrokenStream extends Error {}
+export class BrokenStream extends Error {
+  override readonly name = 'BrokenStream'
+}
 
 export interface Packet {
   readonly type: number

@@ -1,0 +1,327 @@
+/** The door as packets see it, by the sections of the draft. */
+import t from 'tap'
+import type { Client } from 'ssh2'
+import { openChannel, startDoor, type Running } from './door-fixture.js'
+import {
+  flags,
+  links,
+  names,
+  noAttributes,
+  PacketClient,
+  status,
+  string,
+  types,
+  uint32,
+  uint64,
+} from './packet-client.js'
+
+let running: Running
+let ssh: Client
+t.before(async () => {
+  running = await startDoor(t, { sessions: 100 })
+  ssh = await running.connect()
+})
+
+async function session(client = ssh): Promise<PacketClient> {
+  const packets = new PacketClient(await openChannel(client))
+  await packets.start()
+  return packets
+}
+
+const { read, write, append, create, truncate, exclusive } = flags
+
+void t.test('VERSION is 3 and lists the extensions', async (t) => {
+  const client = new PacketClient(await openChannel(ssh))
+  const version = await client.start()
+  t.equal(version.readUInt32BE(0), 3)
+  for (const name of ['posix-rename@openssh.com', 'fsync@openssh.com', 'copy-data']) {
+    t.ok(version.includes(name), name)
+  }
+  client.channel.end()
+})
+
+void t.test('the end of the client is answered with exit status 0 and a closed channel', async (t) => {
+  const client = await session()
+  const exit = new Promise((resolve) => client.channel.once('exit', resolve))
+  client.channel.end()
+  t.equal(await exit, 0)
+  await client.closed
+})
+
+void t.test('requests that came before the end are still answered', async (t) => {
+  const client = await session()
+  const handle = await client.mustOpen('/last words', write | create | truncate)
+  const written = client.write(handle, 0, 'done')
+  const closed = client.close(handle)
+  client.channel.end()
+  t.same([await written, await closed], [status.ok, status.ok])
+  await client.closed
+  t.equal(await (await session()).get('/last words'), 'done')
+})
+
+void t.test('a new file takes its name at CLOSE, and its writer sees it before', async (t) => {
+  const [writer, other] = [await session(), await session()]
+  const handle = await writer.mustOpen('/new', write | create | truncate)
+  t.equal(await writer.write(handle, 0, 'hello'), status.ok)
+  t.match(await writer.stat('/new'), { size: 5 })
+  t.match(await writer.stat('/new', types.lstat), { size: 5 })
+  t.match(await writer.fstat(handle), { size: 5 })
+  t.ok((await writer.list('/')).has('new'))
+  t.equal(await other.stat('/new'), status.noSuchFile)
+  t.equal(await writer.close(handle), status.ok)
+  t.match(await other.stat('/new'), { size: 5 })
+  t.equal(await other.get('/new'), 'hello')
+})
+
+void t.test('an overwritten file stays whole until CLOSE, and when the connection drops', async (t) => {
+  const client = await session()
+  await client.put('/old', 'the old bytes')
+  const connection = await running.connect()
+  const writer = await session(connection)
+  const handle = await writer.mustOpen('/old', write | create | truncate)
+  t.equal(await writer.write(handle, 0, 'half'), status.ok)
+  t.equal(await client.get('/old'), 'the old bytes')
+  connection.end()
+  await writer.closed
+  t.equal(await client.get('/old'), 'the old bytes')
+})
+
+void t.test('CREAT with EXCL takes the name at once and gives it back when the connection drops', async (t) => {
+  const client = await session()
+  const connection = await running.connect()
+  const writer = await session(connection)
+  const handle = await writer.mustOpen('/claimed', write | create | exclusive)
+  t.equal(await client.open('/claimed', write | create | exclusive), status.failure)
+  t.match(await client.stat('/claimed'), { size: 0 })
+  await writer.write(handle, 0, 'half')
+  connection.end()
+  for (let tries = 0; tries < 50 && (await client.stat('/claimed')) !== status.noSuchFile; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.equal(await client.stat('/claimed'), status.noSuchFile)
+  const again = await client.mustOpen('/claimed', write | create | exclusive)
+  await client.write(again, 0, 'mine')
+  t.equal(await client.close(again), status.ok)
+  t.equal(await client.get('/claimed'), 'mine')
+})
+
+void t.test('a file opened without TRUNC keeps its bytes', async (t) => {
+  const client = await session()
+  await client.put('/kept', '0123456789')
+  const handle = await client.mustOpen('/kept', read | write | create)
+  t.equal(await client.write(handle, 3, 'abc'), status.ok)
+  t.same(await client.read(handle, 2, 5), Buffer.from('2abc6'))
+  t.equal(await client.close(handle), status.ok)
+  t.equal(await client.get('/kept'), '012abc6789')
+})
+
+void t.test('APPEND writes at the end, wherever the client says', async (t) => {
+  const client = await session()
+  await client.put('/log', 'one ')
+  const handle = await client.mustOpen('/log', write | append)
+  const both = [client.write(handle, 0, 'two '), client.write(handle, 0, 'three')]
+  t.same(await Promise.all(both), [status.ok, status.ok])
+  t.equal(await client.close(handle), status.ok)
+  t.equal(await client.get('/log'), 'one two three')
+})
+
+void t.test('writes may come in any order and leave gaps of zeros', async (t) => {
+  const client = await session()
+  const handle = await client.mustOpen('/sparse', read | write | create | truncate)
+  await Promise.all([client.write(handle, 8, 'end'), client.write(handle, 0, 'go')])
+  t.equal(await client.close(handle), status.ok)
+  t.equal(await client.get('/sparse'), 'go\0\0\0\0\0\0end')
+})
+
+void t.test('pipelined writes and reads of one handle keep their order', async (t) => {
+  const client = await session()
+  const handle = await client.mustOpen('/order', read | write | create | truncate)
+  const answers = []
+  for (let round = 0; round < 50; round++) {
+    void client.write(handle, 0, String(round).padStart(2, '0'))
+    answers.push(client.read(handle, 0, 2))
+  }
+  const seen = (await Promise.all(answers)).map((bytes) => bytes.toString())
+  t.same(
+    seen,
+    seen.map((_, round) => String(round).padStart(2, '0')),
+  )
+  await client.close(handle)
+})
+
+void t.test('pipelined requests about one name keep their order', async (t) => {
+  const client = await session()
+  const all = [
+    client.status(names.mkdir, string('/line'), noAttributes),
+    client.status(names.mkdir, string('/line/below'), noAttributes),
+    client.status(names.rename, string('/line/below'), string('/line/renamed')),
+    client.status(names.rmdir, string('/line/renamed')),
+    client.status(names.rmdir, string('/line')),
+  ]
+  t.same(
+    await Promise.all(all),
+    all.map(() => status.ok),
+  )
+})
+
+void t.test('READ gives the full length, then what is left, then the end', async (t) => {
+  const client = await session()
+  await client.put('/bytes', Buffer.alloc(300_000, 'b'))
+  const handle = await client.mustOpen('/bytes', read)
+  t.equal(((await client.read(handle, 0, 200_000)) as Buffer).length, 200_000)
+  t.equal(((await client.read(handle, 0, 1_000_000)) as Buffer).length, 255 * 1024)
+  t.equal(((await client.read(handle, 299_990, 100)) as Buffer).length, 10)
+  t.equal(await client.read(handle, 300_000, 100), status.eof)
+  t.equal(await client.read(handle, 2n ** 63n, 100), status.eof)
+  t.same(await client.read(handle, 0, 0), Buffer.alloc(0))
+  t.equal(await client.write(handle, 0, 'x'), status.failure)
+  await client.close(handle)
+})
+
+void t.test('REMOVE of a file that is being written leaves nothing', async (t) => {
+  const client = await session()
+  const handle = await client.mustOpen('/gone', write | create | truncate)
+  await client.write(handle, 0, 'x')
+  t.equal(await client.status(names.remove, string('/gone')), status.ok)
+  t.equal(await client.stat('/gone'), status.noSuchFile)
+  t.equal(await client.write(handle, 1, 'y'), status.ok)
+  t.equal(await client.close(handle), status.ok)
+  t.equal(await client.stat('/gone'), status.noSuchFile)
+})
+
+void t.test('RENAME of a file that is being written publishes it first, and the handle goes on', async (t) => {
+  const client = await session()
+  const handle = await client.mustOpen('/a.part', write | create | truncate)
+  await client.write(handle, 0, 'first ')
+  t.equal(await client.status(names.rename, string('/a.part'), string('/a.whole')), status.ok)
+  t.equal(await client.get('/a.whole'), 'first ')
+  t.equal(await client.write(handle, 6, 'second'), status.ok)
+  t.equal(await client.close(handle), status.ok)
+  t.equal(await client.get('/a.whole'), 'first second')
+  t.equal(await client.stat('/a.part'), status.noSuchFile)
+})
+
+void t.test('RENAME never replaces; posix-rename does, in the ways of rename(2)', async (t) => {
+  const client = await session()
+  const posix = async (from: string, to: string) =>
+    (await client.extended('posix-rename@openssh.com', string(from), string(to))).body.readUInt32BE(0)
+  await client.put('/r1', 'one')
+  await client.put('/r2', 'two')
+  t.equal(await client.status(names.rename, string('/r1'), string('/r2')), status.failure)
+  t.equal(await client.get('/r2'), 'two')
+  t.equal(await posix('/r1', '/r2'), status.ok)
+  t.equal(await client.get('/r2'), 'one')
+  for (const folder of ['/full', '/full/in', '/empty']) await client.status(names.mkdir, string(folder), noAttributes)
+  t.equal(await posix('/r2', '/empty'), status.failure, 'a file over a folder')
+  t.equal(await posix('/empty', '/full'), status.failure, 'a folder over one that is not empty')
+  t.equal(await posix('/empty', '/r2'), status.noSuchFile, 'a folder over a file: ENOTDIR')
+  t.equal(await posix('/full', '/empty'), status.ok, 'a folder over an empty one')
+  t.ok((await client.list('/empty')).has('in'))
+})
+
+void t.test('SETSTAT cuts, dates and never fails over what nobody keeps', async (t) => {
+  const client = await session()
+  await client.put('/set', '0123456789')
+  const setstat = (...attributes: readonly Buffer[]) => client.status(types.setstat, string('/set'), ...attributes)
+  t.equal(await setstat(uint32(1), uint64(4)), status.ok)
+  t.equal(await client.get('/set'), '0123')
+  t.equal(await setstat(uint32(8), uint32(1), uint32(1_600_000_000)), status.ok)
+  t.match(await client.stat('/set'), { modified: 1_600_000_000 })
+  t.equal(await setstat(uint32(2), uint32(1), uint32(1)), status.ok)
+  t.equal(await client.status(types.setstat, string('/nothing'), uint32(2), uint32(1), uint32(1)), status.noSuchFile)
+  const handle = await client.mustOpen('/set', write | create | truncate)
+  await client.write(handle, 0, 'dated')
+  t.equal(await client.status(types.fsetstat, string(handle), uint32(8), uint32(1), uint32(1_500_000_000)), status.ok)
+  await client.close(handle)
+  t.match(await client.stat('/set'), { size: 5, modified: 1_500_000_000 })
+})
+
+void t.test('a listing has dots, long names, and every name once', async (t) => {
+  const client = await session()
+  await client.status(names.mkdir, string('/many'), noAttributes)
+  for (let file = 0; file < 700; file++) await client.put(`/many/${file}`, '')
+  const list = await client.list('/many')
+  t.equal(list.size, 702)
+  t.match(list.get('.'), /^drwxr-xr-x /)
+  t.match(list.get('..'), /^drwxr-xr-x /)
+  t.match(list.get('7'), /^-rw-r--r-- +1 ada +ada +0 \w{3} [ \d]\d \d\d:\d\d 7$/)
+})
+
+void t.test('causes have the statuses of the draft', async (t) => {
+  const client = await session()
+  await client.put('/file', 'x')
+  const handle = await client.mustOpen('/file', read)
+  const path = (text: string) => string(text)
+  t.equal(await client.open('/no such', read), status.noSuchFile)
+  t.equal(await client.open('/no such', write), status.noSuchFile)
+  t.equal(await client.open('/no/such/parent', write | create), status.noSuchFile)
+  t.equal(await client.open('/', read), status.failure)
+  t.equal(await client.status(names.mkdir, path('/file'), noAttributes), status.failure)
+  t.equal(await client.status(names.rmdir, path('/file')), status.noSuchFile)
+  t.equal(await client.status(names.remove, path('/no such')), status.noSuchFile)
+  t.equal(await client.openFolder('/file'), status.noSuchFile)
+  t.equal(await client.close(Buffer.from('nobody')), status.failure)
+  t.equal(await client.close(handle), status.ok)
+  t.equal(await client.close(handle), status.failure)
+  t.equal(await client.status(names.mkdir, path('/bad\u0001name'), noAttributes), status.failure)
+  t.equal(await client.status(names.stat, path('/a\0b')), status.failure)
+  t.equal(await client.status(77), status.unsupported)
+  t.equal((await client.extended('no-such@example.org')).body.readUInt32BE(0), status.unsupported)
+  t.equal(await client.status(names.stat, uint32(1000)), status.badMessage)
+  t.equal(await client.status(names.stat, string(Buffer.from([0xff, 0xfe]))), status.badMessage)
+  t.equal((await client.ask(links.symlink, string('/x'), string('/y'))).body.readUInt32BE(0), status.unsupported)
+})
+
+void t.test('REALPATH resolves by name and stays below the root', async (t) => {
+  const client = await session()
+  const real = async (text: string) => {
+    const { type, body } = await client.ask(names.realpath, string(text))
+    return type === 104 ? body.subarray(8, 8 + body.readUInt32BE(4)).toString() : body.readUInt32BE(0)
+  }
+  t.equal(await real('.'), '/')
+  t.equal(await real(''), '/')
+  t.equal(await real('../../etc/./x/..'), '/etc')
+  t.equal(await real('/a\\b'), '/a\\b')
+  const expanded = await client.extended('expand-path@openssh.com', string('~/x'))
+  t.equal(expanded.body.subarray(8, 10).toString(), '/x')
+})
+
+void t.test('copy-data copies between handles, and limits tells the limits', async (t) => {
+  const client = await session()
+  await client.put('/source', Buffer.alloc(2_500_000, 'c'))
+  const from = await client.mustOpen('/source', read)
+  const to = await client.mustOpen('/target', write | create | truncate)
+  const answer = await client.extended('copy-data', string(from), uint64(10), uint64(0), string(to), uint64(0))
+  t.equal(answer.body.readUInt32BE(0), status.ok)
+  await client.close(to)
+  t.match(await client.stat('/target'), { size: 2_499_990 })
+  const limits = (await client.extended('limits@openssh.com')).body
+  t.equal(Number(limits.readBigUInt64BE(8)), 255 * 1024)
+  const groups = await client.extended('users-groups-by-id@openssh.com', string(uint32(12345)), string(Buffer.alloc(0)))
+  t.equal(groups.type, 201)
+})
+
+void t.test('two handles of one session on a new file see the same bytes', async (t) => {
+  const client = await session()
+  const first = await client.mustOpen('/both', read | write | create | truncate)
+  await client.write(first, 0, 'one')
+  const second = await client.mustOpen('/both', read)
+  t.same(await client.read(second, 0, 10), Buffer.from('one'))
+  t.equal(await client.close(first), status.ok)
+  t.same(await client.read(second, 0, 10), Buffer.from('one'))
+  t.equal(await client.close(second), status.ok)
+  t.equal(await client.get('/both'), 'one')
+})
+
+void t.test('garbage ends its own channel and nothing else', async (t) => {
+  const client = await session()
+  for (const garbage of [uint32(0), uint32(0xffffffff), Buffer.from('GET / HTTP/1.1\r\n\r\n'), string('')]) {
+    const broken = await session()
+    broken.channel.write(garbage)
+    await broken.closed
+  }
+  const early = new PacketClient(await openChannel(ssh))
+  early.channel.write(Buffer.concat([uint32(9), Buffer.from([names.stat]), uint32(1), uint32(0)]))
+  await early.closed
+  t.type(await client.stat('/'), 'object')
+})
