@@ -34,6 +34,8 @@ export class SftpSession {
   readonly #output: Output
   readonly #desk: Desk
   readonly #gone = new AbortController()
+  /** When the last read of each handle will have been answered. */
+  readonly #readTurns = new Map<string, Promise<void>>()
   #started = false
   #working = 0
   #bytes = 0
@@ -135,10 +137,21 @@ export class SftpSession {
       this.#advance()
       if (this.idle) this.options.onIdle()
     }
-    this.#answer(packet, id, fields).then(
-      (answer) => this.#output.send(answer, done),
-      (error: unknown) => this.#output.send(this.#refusal(id, error), done),
-    )
+    const answer = this.#answer(packet, id, fields).catch((error: unknown) => this.#refusal(id, error))
+    if (packet.type === packetType.read) this.#inTurn(handleOf(packet), answer, done)
+    else void answer.then((bytes) => this.#output.send(bytes, done))
+  }
+
+  /**
+   * Reads of one handle are done at once and answered in the order they came: the draft leaves that open, but OpenSSH's client
+   * cuts a file off where answers came in another order.
+   */
+  #inTurn(handle: string, answer: Promise<Buffer>, done: () => void): void {
+    const turn = Promise.all([answer, this.#readTurns.get(handle)]).then(([bytes]) => {
+      this.#output.send(bytes, done)
+      if (this.#readTurns.get(handle) === turn) this.#readTurns.delete(handle)
+    })
+    this.#readTurns.set(handle, turn)
   }
 
   async #answer(packet: Packet, id: number, fields: FieldReader): Promise<Buffer> {
@@ -162,6 +175,11 @@ function costOf(packet: Packet): number {
   if (packet.type === packetType.write) return packet.data.reduce((sum, piece) => sum + piece.length, 0)
   if (packet.type !== packetType.read || packet.fields.length < 4) return packet.fields.length
   return Math.min(packet.fields.readUInt32BE(packet.fields.length - 4), limits.data)
+}
+
+/** The handle of a READ, as a key: what follows the id. */
+function handleOf(packet: Packet): string {
+  return packet.fields.toString('latin1', 4, Math.max(4, packet.fields.length - 12))
 }
 
 function versionPacket(): Buffer {
