@@ -1,8 +1,9 @@
 /** The fields of a request, wherever a client puts them: JSON, a form, or the query. */
 import { Busboy } from '@fastify/busboy'
-import { koaBody } from 'koa-body'
+import type Koa from 'koa'
 import type { Middleware } from 'koa'
 import { pipeline } from 'node:stream/promises'
+import getRawBody from 'raw-body'
 import { z } from 'zod'
 import { toGatewayError } from '../../src/errors.js'
 import { bodySource } from '../lib/body.js'
@@ -20,20 +21,6 @@ export const signInBodyLimit = 64 * 1024
  * type says, anything else as a form; GET and HEAD have their query.
  */
 export function readFields(limit = bodyLimit): Middleware<State> {
-  const readText = koaBody({
-    json: false,
-    urlencoded: false,
-    multipart: false,
-    text: true,
-    textTypes: ['*/*'],
-    textLimit: limit,
-    patchNode: false,
-    onError: (error) => {
-      throw (error as { status?: unknown }).status === 413
-        ? tooLarge(limit)
-        : new WireError(400, 'the body is malformed')
-    },
-  })
   return async (ctx, next) => {
     if (ctx.method === 'GET' || ctx.method === 'HEAD') {
       ctx.state.fields = ctx.query
@@ -45,13 +32,16 @@ export function readFields(limit = bodyLimit): Middleware<State> {
       await next()
       return
     }
-    // Without a type the body is read, too.
-    ctx.req.headers['content-type'] ??= 'text/plain'
-    await readText(ctx, async () => {
-      const { body } = ctx.request as { body?: unknown }
-      ctx.state.fields = parseText(typeof body === 'string' ? body : '', ctx)
-      await next()
-    })
+    ctx.state.fields = parseText(await readText(ctx, limit), ctx)
+    await next()
+  }
+}
+
+async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, limit: number): Promise<string> {
+  try {
+    return await getRawBody(req, { limit, length: request.length ?? null, encoding: 'utf8' })
+  } catch (error) {
+    throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : new WireError(400, 'the body is malformed')
   }
 }
 
