@@ -77,8 +77,7 @@ async function readConfigFile(path: string): Promise<Record<string, unknown>> {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
       // Editors find the schema by this key.
-      const { $schema: _schema, ...rest } = value as Record<string, unknown>
-      return rest
+      return Object.fromEntries(Object.entries(value).filter(([key]) => key !== '$schema'))
     }
   } catch (error) {
     throw new GatewayError('invalid', {
@@ -90,4 +89,10 @@ async function readConfigFile(path: string): Promise<Record<string, unknown>> {
 
 function defined(values: Readonly<Record<string, string | undefined>>): Record<string, string> {
   return Object.fromEntries(Object.entries(values).filter((each): each is [string, string] => each[1] !== undefined))
+}
+
+/** `HOST:PORT`, an IPv6 address in brackets, as its parts. */
+export function splitAddress(address: string): { host: string; port: number } {
+  const colon = address.lastIndexOf(':')
+  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) }
 }

@@ -7,7 +7,8 @@ import { proxyList, sitePath } from '../protocols/lib/client.js'
 import { HttpListener } from '../protocols/lib/http-listener.js'
 import { sftpDoor } from '../protocols/sftp/door.js'
 import { webdavDoor } from '../protocols/webdav/door.js'
-import type { Config } from './config.js'
+import { splitAddress, type Config } from './config.js'
+import { GatewayError } from './errors.js'
 import { Gateway } from './gateway.js'
 import { loadHostKeys } from './host-keys.js'
 import type { Log } from './log.js'
@@ -23,8 +24,8 @@ export interface Daemon {
 }
 
 /**
- * Opens the data folder and every door; resolves once all of them accept. Rejects with a GatewayError or the system's error
- * where one of them cannot; nothing is left open then.
+ * Opens the data folder and every door; resolves once all of them accept. Rejects with a GatewayError, its reason
+ * a sentence for the admin, where one of them cannot; nothing is left open then.
  */
 export async function startDaemon(config: Config, log: Log, adminPassword?: string): Promise<Daemon> {
   await mkdir(config.data, { recursive: true, mode: 0o700 })
@@ -50,12 +51,12 @@ export async function startDaemon(config: Config, log: Log, adminPassword?: stri
         [`${site}/dav`, webdavDoor(gateway, clients)],
       ]),
     })
-    const http = await listener.start()
+    const http = await listening(config.http, listener.start())
     started.push(listener)
     let sftp: string | undefined
     if (hostKeys) {
       const door = sftpDoor(gateway, { ...splitAddress(config.sftp), hostKeys: await hostKeys })
-      sftp = (await door.start()).address
+      sftp = (await listening(config.sftp, door.start())).address
       started.push(door)
     }
     return { gateway, http, sftp, stop }
@@ -65,7 +66,20 @@ export async function startDaemon(config: Config, log: Log, adminPassword?: stri
   }
 }
 
-function splitAddress(address: string): { host: string; port: number } {
-  const colon = address.lastIndexOf(':')
-  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) }
+const listenFaults: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the port is taken by another program',
+  EACCES: 'ports below 1024 need a privilege that this process does not have',
+  EADDRNOTAVAIL: 'no network interface of this machine has that address',
+  ENOTFOUND: 'that host name is unknown',
+  ERR_SOCKET_BAD_PORT: 'a port is a number up to 65535',
+}
+
+async function listening<T>(address: string, start: Promise<T>): Promise<T> {
+  try {
+    return await start
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException
+    const why = listenFaults[code] ?? message
+    throw new GatewayError('unavailable', { reason: `cannot listen on ${address}: ${why}`, cause: error })
+  }
 }

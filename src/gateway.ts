@@ -19,6 +19,7 @@ import { Reservations } from './reservations.js'
 import { Rules } from './rules.js'
 import { Settings } from './settings.js'
 import { Spool } from './spool.js'
+import { newStorage } from './store/new-storage.js'
 import type { Store } from './store/rows.js'
 import { openStore } from './store/store.js'
 import { Tasks } from './tasks.js'
@@ -140,28 +141,8 @@ async function firstRun(store: Store, { config, adminPassword }: GatewayOptions)
   if (isFirst && (await store.storages.all()).length === 0) {
     const folder = join(config.data, 'files')
     await mkdir(folder, { recursive: true })
-    await store.storages.insert({
-      mountPath: root,
-      order: 0,
-      driver: 'Local',
-      cacheExpiration: 0,
-      customCachePolicies: '',
-      status: '',
-      addition: JSON.stringify({ root_folder_path: folder }),
-      remark: '',
-      modified: new Date(),
-      disabled: false,
-      disableIndex: false,
-      enableSign: false,
-      orderBy: 'name',
-      orderDirection: 'asc',
-      extractFolder: 'front',
-      webProxy: false,
-      webdavPolicy: 'native_proxy',
-      proxyRange: false,
-      downProxyUrl: '',
-      disableProxySign: false,
-    })
+    const addition = JSON.stringify({ root_folder_path: folder })
+    await store.storages.insert(newStorage({ mountPath: root, driver: 'Local', addition }))
   }
   return made.adminPassword
 }

@@ -1,10 +1,12 @@
 #!/usr/bin/env node
 /** The process: configuration, the daemon, signals. Nothing imports it. */
 import { Command } from 'commander'
+import { addDataCommands } from './cli/commands.js'
 import { loadConfig } from './config.js'
 import { startDaemon } from './daemon.js'
 import { GatewayError } from './errors.js'
-import { createLog } from './log.js'
+import { createLog, type Log } from './log.js'
+import { ServiceManager } from './service-manager.js'
 import { version } from './version.js'
 
 interface Flags {
@@ -17,6 +19,7 @@ interface Flags {
 async function serve(flags: Flags): Promise<void> {
   const config = await loadConfig({ flags, environment: process.env })
   const log = createLog(config.log_level)
+  surviveTheUnforeseen(log)
   const adminPassword = process.env.TIDEGATE_ADMIN_PASSWORD || undefined
   const daemon = await startDaemon(config, log, adminPassword)
   const { firstPassword } = daemon.gateway
@@ -24,13 +27,21 @@ async function serve(flags: Flags): Promise<void> {
     console.log(`first run: sign in as admin with the password ${firstPassword} (it is shown only this once)`)
   }
   console.log(`tidegate ${version} ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)
+  const manager = new ServiceManager({
+    environment: process.env,
+    log,
+    alive: () => daemon.gateway.store.settings.all(),
+  })
   let stopping = false
   const stop = (signal: NodeJS.Signals) => {
     if (stopping) process.exit(1) // whoever asks twice does not want to wait
     stopping = true
     log.info({ signal }, 'stopping')
-    daemon.stop().then(
-      () => process.exit(0),
+    Promise.all([manager.stopping(), daemon.stop()]).then(
+      () => {
+        manager.close()
+        process.exit(0)
+      },
       (error: unknown) => {
         log.fatal({ err: error }, 'the daemon did not stop well')
         process.exit(1)
@@ -38,9 +49,28 @@ async function serve(flags: Flags): Promise<void> {
     )
   }
   process.on('SIGTERM', stop).on('SIGINT', stop)
+  await manager.ready()
+}
+
+/**
+ * A rejection that nobody waits for belongs to one request: it is logged, and the daemon lives. After an uncaught exception
+ * nobody knows what was left half done in memory: the process ends and is started again (docs/decisions/0002).
+ */
+function surviveTheUnforeseen(log: Log): void {
+  process.on('unhandledRejection', (error) => {
+    log.error({ err: error }, 'a rejection was not handled')
+  })
+  process.on('uncaughtException', (error) => {
+    log.fatal({ err: error }, 'an exception was not caught')
+    process.exit(1)
+  })
+  // Whoever read the ready line may have gone.
+  process.stdout.on('error', () => undefined)
 }
 
 const program = new Command('tidegate')
+  // A wrong word counts as a bad configuration; help and the version are no failure.
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
   .description('One tree of storages, served over HTTP, WebDAV and SFTP')
   .version(version)
 program
@@ -51,6 +81,7 @@ program
   .option('--http <host:port>', 'address of the HTTP API and WebDAV (TIDEGATE_HTTP)')
   .option('--sftp <host:port>', 'address of the SFTP server, or "off" (TIDEGATE_SFTP)')
   .action(serve)
+addDataCommands(program)
 
 try {
   await program.parseAsync()

@@ -1,0 +1,63 @@
+/** The data folder as the command line sees it: the same database as the daemon's, which notices every change at once. */
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Option, type Command } from 'commander'
+import { Accounts } from '../accounts/accounts.js'
+import { loadConfig, type Config } from '../config.js'
+import { GatewayError } from '../errors.js'
+import { Settings } from '../settings.js'
+import type { Store } from '../store/rows.js'
+import { openStore } from '../store/store.js'
+
+export interface CommonFlags {
+  readonly data?: string
+  readonly config?: string
+  readonly json?: boolean
+}
+
+export interface DataFolder {
+  readonly config: Config
+  readonly store: Store
+  readonly settings: Settings
+  readonly accounts: Accounts
+}
+
+/** The options that every command on the data folder takes. */
+export function withCommonOptions(command: Command): Command {
+  return command
+    .option('--data <dir>', 'data folder (TIDEGATE_DATA)')
+    .option('--config <file>', 'configuration file (TIDEGATE_CONFIG)')
+    .addOption(new Option('--json', 'print JSON for programs'))
+}
+
+/** The database file, where there is one. `not_found` else: only the daemon's first run makes it. */
+export async function databaseOf(config: Config): Promise<string> {
+  const file = join(config.data, 'data.db')
+  try {
+    await access(file)
+    return file
+  } catch (error) {
+    throw new GatewayError('not_found', {
+      reason: `there is no database in ${config.data}: name the data folder with --data, or run "tidegate serve" once`,
+      cause: error,
+    })
+  }
+}
+
+/** Opens the data folder for as long as `work` takes. */
+export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFolder) => Promise<T>): Promise<T> {
+  const config = await loadConfig({ flags, environment: process.env })
+  const store = await openStore(await databaseOf(config))
+  try {
+    const settings = await Settings.open(store)
+    const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours })
+    try {
+      return await work({ config, store, settings, accounts })
+    } finally {
+      await accounts.close()
+      settings.close()
+    }
+  } finally {
+    await store.close()
+  }
+}

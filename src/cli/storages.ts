@@ -1,0 +1,97 @@
+/** `tidegate storage …` */
+import type { Command } from 'commander'
+import { driverTypes } from '../../drivers/index.js'
+import type { AnyDriverType } from '../driver.js'
+import { GatewayError } from '../errors.js'
+import { checkOptions } from '../fields.js'
+import { cleanPath } from '../path.js'
+import { newStorage } from '../store/new-storage.js'
+import type { StorageRow } from '../store/rows.js'
+import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
+import { formatTable, print } from './output.js'
+
+interface AddFlags extends CommonFlags {
+  readonly option: readonly string[]
+  readonly remark: string
+}
+
+export function addStorageCommands(program: Command): void {
+  const storage = program.command('storage').description('storages: add, list, rm')
+
+  withCommonOptions(storage.command('add <mount-path> <driver>'))
+    .description('mount a storage; a running daemon starts it at once')
+    .option(
+      '-o, --option <name=value>',
+      'an option of the driver; may be given several times',
+      (option: string, others: readonly string[]) => [...others, option],
+      [],
+    )
+    .option('--remark <text>', 'a note for people', '')
+    .addHelpText('after', `\nDrivers and their options (* required):\n${driverTypes.map(helpFor).join('\n')}`)
+    .action(async (mountPath: string, driver: string, flags: AddFlags) => {
+      const type = driverTypes.find((each) => each.name === driver)
+      if (type === undefined) {
+        const known = driverTypes.map((each) => each.name).join(', ')
+        throw new GatewayError('invalid', { reason: `there is no driver ${driver}; there are: ${known}` })
+      }
+      const addition = checkOptions(type.fields, parseOptions(type, flags.option))
+      await inDataFolder(flags, async ({ store }) => {
+        const fresh = newStorage({ mountPath: cleanPath(mountPath), driver, addition: JSON.stringify(addition) })
+        const row = await store.storages.insert({ ...fresh, remark: flags.remark })
+        print(flags, describe(row), `${row.mountPath} is added`)
+      })
+    })
+
+  withCommonOptions(storage.command('list'))
+    .description('list storages, with what the daemon last said of each')
+    .action((flags: CommonFlags) =>
+      inDataFolder(flags, async ({ store }) => {
+        const storages = (await store.storages.all()).map(describe)
+        const rows = storages.map((each) => [each.id, each.mount_path, each.driver, each.status || 'not started yet'])
+        print(flags, storages, formatTable(['id', 'mount path', 'driver', 'status'], rows))
+      }),
+    )
+
+  withCommonOptions(storage.command('rm <storage>'))
+    .description('take a storage, by its id or mount path, out of the tree; what it stores stays')
+    .action((which: string, flags: CommonFlags) =>
+      inDataFolder(flags, async ({ store }) => {
+        const row = (await store.storages.all()).find((each) => String(each.id) === which || each.mountPath === which)
+        if (row === undefined) throw new GatewayError('not_found', { reason: `there is no storage ${which}` })
+        await store.storages.delete(row.id)
+        print(flags, describe(row), `${row.mountPath} is removed from the tree`)
+      }),
+    )
+}
+
+function parseOptions(type: AnyDriverType, options: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    options.map((option) => {
+      const equals = option.indexOf('=')
+      const name = option.slice(0, Math.max(equals, 0))
+      if (!Object.hasOwn(type.fields, name)) {
+        throw new GatewayError('invalid', {
+          reason: `${type.name} has no option "${name || option}"; write name=value, with one of: ${Object.keys(type.fields).join(', ')}`,
+        })
+      }
+      return [name, option.slice(equals + 1)]
+    }),
+  )
+}
+
+function helpFor(type: AnyDriverType): string {
+  const fields = Object.entries(type.fields).map(([name, field]) => (field.required === true ? `${name}*` : name))
+  return `  ${type.name}: ${fields.join(', ') || '(no options)'}`
+}
+
+/** Without the driver's options: they may hold secrets. */
+function describe(row: StorageRow) {
+  return {
+    id: row.id,
+    mount_path: row.mountPath,
+    driver: row.driver,
+    status: row.status,
+    disabled: row.disabled,
+    remark: row.remark,
+  }
+}

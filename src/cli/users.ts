@@ -1,0 +1,114 @@
+/** `tidegate user …` */
+import type { Command } from 'commander'
+import type { Accounts } from '../accounts/accounts.js'
+import { GatewayError } from '../errors.js'
+import { allPermissions } from '../principal.js'
+import type { UserRow } from '../store/rows.js'
+import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
+import { formatTable, print } from './output.js'
+import { obtainPassword, withPasswordOptions, type PasswordFlags } from './password.js'
+import { namesOf, parsePermissions, permissionNames } from './permissions.js'
+
+const roles = ['general', 'guest', 'admin'] as const
+
+interface AddFlags extends CommonFlags, PasswordFlags {
+  readonly basePath: string
+  readonly permissions: string
+}
+
+export function addUserCommands(program: Command): void {
+  const user = program.command('user').description('users: add, list, passwd, disable, enable, rm')
+
+  withPasswordOptions(withCommonOptions(user.command('add <username>')))
+    .description('add a user')
+    .option('--base-path <path>', 'folder of the tree that the user sees as /', '/')
+    .option('--permissions <list>', 'names separated by commas, "all", "none", or a number', 'webdav-read,sftp-read')
+    .addHelpText('after', `\nPermissions: ${permissionNames.join(', ')}.`)
+    .action(async (username: string, flags: AddFlags) => {
+      const permission = parsePermissions(flags.permissions)
+      await inDataFolder(flags, async ({ accounts }) => {
+        const { password, made } = await obtainPassword(flags)
+        const { basePath } = flags
+        const row = await accounts.users.create({
+          username,
+          password,
+          basePath,
+          role: 0,
+          permission,
+          disabled: false,
+          ssoId: '',
+        })
+        const told = made ? `${username} is added, with the password ${password}` : `${username} is added`
+        print(flags, { ...describe(row), ...(made ? { password } : {}) }, told)
+      })
+    })
+
+  withCommonOptions(user.command('list'))
+    .description('list users')
+    .action((flags: CommonFlags) =>
+      inDataFolder(flags, async ({ accounts }) => {
+        const users = accounts.users.list().map(describe)
+        const rows = users.map(({ id, username, role, base_path, permissions, disabled }) => {
+          const rights = permissions.length === permissionNames.length ? 'all' : permissions.join(',') || 'none'
+          return [id, username, role, base_path, disabled, rights]
+        })
+        print(flags, users, formatTable(['id', 'username', 'role', 'base path', 'disabled', 'permissions'], rows))
+      }),
+    )
+
+  withPasswordOptions(withCommonOptions(user.command('passwd <username>')))
+    .description("set a user's password; sessions of the user end")
+    .action((username: string, flags: CommonFlags & PasswordFlags) =>
+      inDataFolder(flags, async ({ accounts }) => {
+        const { id } = findUser(accounts, username)
+        const { password, made } = await obtainPassword(flags)
+        const row = await accounts.users.update(id, { password })
+        const told = made ? `${username} has the password ${password}` : `${username} has a new password`
+        print(flags, { ...describe(row), ...(made ? { password } : {}) }, told)
+      }),
+    )
+
+  for (const [name, disabled, told] of [
+    ['disable', true, 'is disabled; running sessions end'],
+    ['enable', false, 'is enabled'],
+  ] as const) {
+    withCommonOptions(user.command(`${name} <username>`))
+      .description(disabled ? 'disable a user and end what the user is doing' : 'enable a user')
+      .action((username: string, flags: CommonFlags) =>
+        inDataFolder(flags, async ({ accounts }) => {
+          const row = await accounts.users.update(findUser(accounts, username).id, { disabled })
+          print(flags, describe(row), `${username} ${told}`)
+        }),
+      )
+  }
+
+  withCommonOptions(user.command('rm <username>'))
+    .description('remove a user with all keys')
+    .action((username: string, flags: CommonFlags) =>
+      inDataFolder(flags, async ({ accounts }) => {
+        const row = findUser(accounts, username)
+        await accounts.users.delete(row.id)
+        print(flags, describe(row), `${username} is removed`)
+      }),
+    )
+}
+
+/** `not_found`, by name. */
+export function findUser(accounts: Accounts, username: string): UserRow {
+  const user = accounts.users.byName(username)
+  if (user === undefined) throw new GatewayError('not_found', { reason: `there is no user ${username}` })
+  return user
+}
+
+function describe(user: UserRow) {
+  return {
+    id: user.id,
+    username: user.username,
+    role: roles[user.role],
+    base_path: user.basePath,
+    permission: user.role === 2 ? allPermissions : user.permission,
+    permissions: namesOf(user.role === 2 ? allPermissions : user.permission),
+    disabled: user.disabled,
+    two_step: user.otpSecret !== '',
+  }
+}

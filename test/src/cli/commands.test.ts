@@ -1,0 +1,204 @@
+/** The command line as people and programs use it: the built program, beside a running daemon. */
+import { spawn } from 'node:child_process'
+import { createServer } from 'node:net'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import ssh2 from 'ssh2'
+import t, { type Test } from 'tap'
+import { startGateway } from '../../gateway.js'
+import { connectHttp } from '../../stories/doors.js'
+
+const main = fileURLToPath(new URL('../../../src/main.js', import.meta.url))
+const publicKey = ssh2.utils.generateKeyPairSync('ed25519', { comment: 'someone@somewhere' }).public
+
+interface Outcome {
+  readonly status: number | null
+  readonly out: string
+  readonly err: string
+}
+
+async function tidegate(
+  words: readonly string[],
+  { input = '', environment = {} }: { input?: string; environment?: Record<string, string> } = {},
+): Promise<Outcome> {
+  const child = spawn(process.execPath, [main, ...words], { env: { ...process.env, ...environment } })
+  let [out, err] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(input)
+  const [status] = (await once(child, 'close')) as [number | null]
+  return { status, out, err }
+}
+
+async function folder(t: Test): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), 'tidegate-cli-'))
+  t.teardown(() => rm(made, { recursive: true, force: true }))
+  return made
+}
+
+async function canSignIn(url: string, username: string, password: string): Promise<boolean> {
+  try {
+    await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username, password })
+    return true
+  } catch {
+    return false
+  }
+}
+
+void t.test('users, beside a running daemon', async (t) => {
+  const { url, dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+
+  const added = await tidegate(['user', 'add', 'anna', ...data, '--json', '--password-stdin'], { input: 'tide\n' })
+  t.equal(added.status, 0, added.err)
+  t.match(JSON.parse(added.out), {
+    username: 'anna',
+    role: 'general',
+    base_path: '/',
+    permissions: ['webdav-read', 'sftp-read'],
+    disabled: false,
+  })
+  await wait(600)
+  t.ok(await canSignIn(url, 'anna', 'tide'), 'the daemon knows the new user')
+
+  const again = await tidegate(['user', 'add', 'anna', ...data], { environment: { TIDEGATE_PASSWORD: 'x' } })
+  t.equal(again.status, 1)
+  t.equal(again.err, 'tidegate: a user of this name exists already\n')
+
+  const changed = await tidegate(['user', 'passwd', 'anna', ...data], { environment: { TIDEGATE_PASSWORD: 'ebb' } })
+  t.equal(changed.status, 0, changed.err)
+  await wait(600)
+  t.notOk(await canSignIn(url, 'anna', 'tide'))
+  t.ok(await canSignIn(url, 'anna', 'ebb'))
+
+  const door = await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username: 'anna', password: 'ebb' })
+  t.same(await door.names('/'), [])
+  t.equal((await tidegate(['user', 'disable', 'anna', ...data])).status, 0)
+  await wait(600)
+  t.equal(await door.names('/'), 'refused', 'the session of a disabled user has ended')
+  t.equal((await tidegate(['user', 'enable', 'anna', ...data])).status, 0)
+
+  const random = await tidegate(['user', 'add', 'ben', ...data, '--random', '--permissions', 'all', '--json'])
+  t.match(JSON.parse(random.out), { username: 'ben', permission: 65535, password: /^[a-z0-9]{20}$/ })
+
+  const table = await tidegate(['user', 'list', ...data])
+  t.match(table.out, /^ID {2}USERNAME {2}ROLE/)
+  t.match(table.out, /admin +admin +\/ +no +all\n/)
+  t.equal((await tidegate(['user', 'rm', 'ben', ...data])).status, 0)
+  const missing = await tidegate(['user', 'rm', 'ben', ...data])
+  t.equal(missing.err, 'tidegate: there is no user ben\n')
+  t.equal(missing.status, 1)
+})
+
+void t.test('a user needs a password and known permissions', async (t) => {
+  const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const silent = await tidegate(['user', 'add', 'carl', ...data])
+  t.equal(silent.status, 2)
+  t.equal(silent.err, 'tidegate: no password: give --password-stdin, --random, or TIDEGATE_PASSWORD\n')
+  const strange = await tidegate(['user', 'add', 'carl', ...data, '--random', '--permissions', 'fly'])
+  t.equal(strange.status, 2)
+  t.match(strange.err, /unknown permission "fly"; there are: see-hidden, /)
+})
+
+void t.test('keys, by file and by standard input', async (t) => {
+  const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const file = join(await folder(t), 'key.pub')
+  await writeFile(file, `# mine\n\n${publicKey}\n`)
+  const added = await tidegate(['key', 'add', 'admin', file, ...data, '--json'])
+  t.equal(added.status, 0, added.err)
+  const { fingerprint } = JSON.parse(added.out) as { fingerprint: string }
+  t.match(fingerprint, /^SHA256:/)
+  const twice = await tidegate(['key', 'add', 'admin', '-', ...data], { input: publicKey })
+  t.equal(twice.err, 'tidegate: key with the same title already exists\n')
+  const listed = await tidegate(['key', 'list', 'admin', ...data, '--json'])
+  t.match(JSON.parse(listed.out), [{ title: 'someone@somewhere', type: 'ssh-ed25519', fingerprint }])
+  const bad = await tidegate(['key', 'add', 'admin', '-', ...data], { input: 'ssh-dss AAAA\n' })
+  t.equal(bad.status, 2, 'what is no key is refused')
+  t.equal((await tidegate(['key', 'rm', 'admin', fingerprint, ...data])).status, 0)
+  t.equal((await tidegate(['key', 'list', ...data, '--json'])).out, '[]\n')
+})
+
+void t.test('storages come and go while the daemon runs', async (t) => {
+  const { url, dataFolder, adminPassword } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const door = await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username: 'admin', password: adminPassword })
+  const added = await tidegate(['storage', 'add', '/second', 'Memory', ...data, '--remark', 'for a test'])
+  t.equal(added.status, 0, added.err)
+  await wait(600)
+  t.same(await door.names('/'), ['second'])
+  t.match((await tidegate(['storage', 'list', ...data])).out, /\/second +Memory +work/)
+  t.equal((await tidegate(['storage', 'rm', '/second', ...data])).status, 0)
+  await wait(600)
+  t.same(await door.names('/'), [])
+  const unknown = await tidegate(['storage', 'add', '/third', 'Floppy', ...data])
+  t.match(unknown, { status: 2, err: /^tidegate: there is no driver Floppy; there are: / })
+  const option = await tidegate(['storage', 'add', '/third', 'Memory', ...data, '-o', 'speed=1'])
+  t.match(option, { status: 2, err: /^tidegate: Memory has no option "speed"/ })
+})
+
+void t.test('the admin comes back in', async (t) => {
+  const { url, dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const set = await tidegate(['admin', 'password', ...data, '--password-stdin'], { input: 'a new one\n' })
+  t.equal(set.status, 0, set.err)
+  await wait(600)
+  t.ok(await canSignIn(url, 'admin', 'a new one'))
+  const token = async () => (await tidegate(['admin', 'token', ...data])).out.trim()
+  const first = await token()
+  const ask = () => fetch(`${url}/api/me`, { headers: { Authorization: first } }).then((answer) => answer.json())
+  t.match(await ask(), { code: 200, data: { username: 'admin' } })
+  await tidegate(['admin', 'token', '--reset', ...data])
+  t.not(await token(), first)
+  await wait(600)
+  t.match(await ask(), { code: 401 }, 'the old token is dead')
+})
+
+void t.test('check', async (t) => {
+  const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  t.teardown(() => taken.close())
+  const { port } = taken.address() as { port: number }
+  const free = { TIDEGATE_HTTP: '127.0.0.1:0', TIDEGATE_SFTP: '127.0.0.1:0' }
+  const good = await tidegate(['check', '--data', dataFolder], { environment: free })
+  t.equal(good.status, 0, good.out)
+  t.match(good.out, /ok +storage \/ +Memory opens/)
+  const environment = { ...free, TIDEGATE_HTTP: `127.0.0.1:${port}` }
+  const bad = await tidegate(['check', '--data', dataFolder, '--json'], { environment })
+  t.equal(bad.status, 1)
+  t.match(JSON.parse(bad.out), [
+    { what: 'configuration', ok: true },
+    { what: 'database', ok: true },
+    { what: 'storage /', ok: true },
+    { what: 'http', ok: false, detail: /is taken by another program/ },
+    { what: 'sftp', ok: true },
+  ])
+})
+
+void t.test('a folder without a database is told, and nothing is made in it', async (t) => {
+  const data = await folder(t)
+  const listed = await tidegate(['user', 'list', '--data', data])
+  t.equal(listed.status, 1)
+  t.match(
+    listed.err,
+    /^tidegate: there is no database in .*: name the data folder with --data, or run "tidegate serve"/,
+  )
+  await t.rejects(stat(join(data, 'data.db')), { code: 'ENOENT' })
+})
+
+void t.test('help tells every command, and a wrong word is status 2', async (t) => {
+  const { out } = await tidegate(['--help'])
+  for (const command of ['serve', 'user', 'key', 'storage', 'admin', 'check'])
+    t.match(out, new RegExp(`^  ${command}`, 'm'))
+  t.match(await tidegate(['user', 'fly']), { status: 2, err: /unknown command 'fly'/ })
+  t.match(await tidegate(['serve', '--speed', '1']), { status: 2, err: /unknown option '--speed'/ })
+  const { version } = JSON.parse(await readFile('package.json', 'utf8')) as { version: string }
+  t.equal((await tidegate(['--version'])).out, `v${version}\n`)
+})
