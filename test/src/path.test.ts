@@ -38,7 +38,7 @@ void t.test("a user's text becomes a clean path", async (t) => {
 
 void t.test('a text that climbs, holds a NUL or is too long is no path', async (t) => {
   for (const text of ['..', '/..', '/a/..', '/a/../b', '\\..\\b', 'a\\..']) {
-    t.throws(() => cleanPath(text), { reason: 'using relative path is not allowed' }, text)
+    t.throws(() => cleanPath(text), { message: 'using relative path is not allowed' }, text)
   }
   t.throws(() => cleanPath('/a\0b'), { code: 'invalid' })
   t.throws(() => cleanPath(`/${'a'.repeat(pathLimit)}`), { code: 'invalid' })
@@ -72,7 +72,7 @@ void t.test('names of new things are checked', async (t) => {
   for (const name of ['a', '.a', 'a..b', '...', 'é', '世'.repeat(85), ' ', '%2e%2e', '😀'])
     t.equal(checkName(name), name)
   for (const name of ['', '.', '..', 'a/b', 'a\\b', '/'])
-    t.throws(() => checkName(name), { reason: 'using relative path is not allowed' }, name)
+    t.throws(() => checkName(name), { message: 'using relative path is not allowed' }, name)
   for (const name of ['a\0', 'a\n', '\x1b[31m', 'a\x7f', 'a\ud800', 'a'.repeat(256), '世'.repeat(86)]) {
     t.throws(() => checkName(name), { code: 'invalid' }, JSON.stringify(name))
   }
