@@ -119,8 +119,8 @@ export class Storage {
   /** From the parent's cached listing; undefined where that cannot tell. */
   #keptEntry(path: Path): Entry | undefined {
     if (path === '/') return undefined
-    const kept = this.#fresh(parentOf(path))
-    return kept?.entries.find((entry) => entry.name === nameOf(path))
+    const folder = parentOf(path)
+    return this.#fresh(folder) && this.#cache.entry(folder, nameOf(path))
   }
 
   #fresh(folder: Path) {
@@ -557,7 +557,8 @@ function cachePolicies(text: string) {
   return text.split('\n').flatMap((line) => {
     const colon = line.lastIndexOf(':')
     const minutes = Number(line.slice(colon + 1))
-    if (colon <= 0 || !Number.isFinite(minutes)) return []
-    return [{ matches: picomatch(line.slice(0, colon).trim()), milliseconds: minutes * 60_000 }]
+    const glob = line.slice(0, Math.max(colon, 0)).trim()
+    if (glob === '' || line.slice(colon + 1).trim() === '' || !Number.isFinite(minutes)) return []
+    return [{ matches: picomatch(glob), milliseconds: minutes * 60_000 }]
   })
 }
