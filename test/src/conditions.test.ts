@@ -77,7 +77,7 @@ void t.test('an If header may speak of other resources, of which one is enough',
 })
 
 void t.test('an entity tag changes with the revision, or with size and time where there is none', async (t) => {
-  const { revision: _revision, ...plain } = entry
+  const plain: Entry = { name: 'x', kind: 'file', size: 16, modified: entry.modified }
   t.equal(etagOf(entry), '"r1"')
   t.equal(etagOf(plain), etagOf({ ...plain }))
   t.not(etagOf(plain), etagOf({ ...plain, size: 17 }))
