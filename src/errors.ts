@@ -112,7 +112,7 @@ export function isGatewayError(error: unknown, ...codes: readonly ErrorCode[]): 
 
 /**
  * Any thrown value as a GatewayError: itself where it is one, `aborted` for the rejection of an
- * aborted signal, `internal` with the original as `cause` for everything else.
+ * aborted signal, `timeout` where that was one of time, `internal` with the original as `cause` for everything else.
  */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
@@ -122,5 +122,6 @@ export function toGatewayError(error: unknown): GatewayError {
   ) {
     return new GatewayError('aborted', { cause: error })
   }
+  if (error instanceof Error && error.name === 'TimeoutError') return new GatewayError('timeout', { cause: error })
   return new GatewayError('internal', { cause: error })
 }

@@ -3,13 +3,16 @@ import type { Field, Fields, OptionsOf } from './driver.js'
 import { GatewayError } from './errors.js'
 
 /**
- * Every field with its value or its default; keys that are no field are passed over. Numbers and booleans may come as text.
+ * Every field with its value or its default; keys that are no field are passed over. Numbers and booleans may come as text;
+ * an empty text is a value of texts alone.
  * Rejects with `invalid`, naming the field, where a required one is missing or a value does not fit.
  */
 export function checkOptions<F extends Fields>(fields: F, given: Readonly<Record<string, unknown>>): OptionsOf<F> {
   const options: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
-    const value = given[name] ?? field.default
+    const own = Object.hasOwn(given, name) ? given[name] : undefined
+    const isGiven = own !== undefined && own !== null && (own !== '' || isText(field))
+    const value = isGiven ? own : field.default
     if (field.required === true && (value === undefined || value === '')) {
       throw new GatewayError('invalid', { reason: `the field ${name} is required` })
     }
@@ -18,19 +21,24 @@ export function checkOptions<F extends Fields>(fields: F, given: Readonly<Record
   return options as OptionsOf<F>
 }
 
+function isText(field: Field): boolean {
+  return field.type === 'string' || field.type === 'text'
+}
+
 function checkValue(name: string, field: Field, value: unknown): string | number | boolean {
   switch (field.type) {
     case 'bool':
-      if (value === undefined || value === '') return false
+      if (value === undefined) return false
       if (typeof value === 'boolean') return value
       if (value === 'true' || value === 'false') return value === 'true'
       break
     case 'number':
     case 'float': {
-      if (value === undefined || value === '') return 0
+      if (value === undefined) return 0
       const number = typeof value === 'string' ? Number(value) : value
-      if (typeof number === 'number' && Number.isFinite(number)) return number
-      break
+      if (typeof number !== 'number' || !Number.isFinite(number)) break
+      if (field.type === 'float' || Number.isInteger(number)) return number
+      throw new GatewayError('invalid', { reason: `the field ${name} must be a whole number` })
     }
     case 'select':
       if (value === undefined || value === '') return ''

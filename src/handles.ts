@@ -3,7 +3,8 @@ import { open as openFile, rm, type FileHandle } from 'node:fs/promises'
 import { PassThrough, type Readable } from 'node:stream'
 import type { Attributes, Entry, OpenFile, Source, WriteOptions } from './driver.js'
 import { GatewayError } from './errors.js'
-import { readFrom, type Spool } from './spool.js'
+import { joinSignals } from './signals.js'
+import { onSpool, readFrom, type Spool } from './spool.js'
 
 /**
  * Reads by one stream and its position: a read there takes from it, one a little ahead skips, one elsewhere opens the
@@ -32,29 +33,45 @@ export class StreamReader implements OpenFile {
   }
 
   async #fill(into: Buffer, position: number): Promise<number> {
-    if (this.#closed) throw new GatewayError('invalid', { reason: 'the handle is closed' })
+    this.#assertOpen()
     if (into.length === 0 || position >= this.entry.size) return 0
+    try {
+      return await this.#take(into, position)
+    } catch (error) {
+      // What is left of a stream that failed would look like the end of the file: the next read opens it anew.
+      this.#drop()
+      this.#assertOpen()
+      throw error
+    }
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new GatewayError('invalid', { reason: 'the handle is closed' })
+  }
+
+  async #take(into: Buffer, position: number): Promise<number> {
     if (!this.#stream || position < this.#position || position > this.#position + StreamReader.skip) {
       this.#drop()
       this.#stream = await this.openAt(position)
+      this.#assertOpen()
       this.#chunks = this.#stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>
       this.#position = position
     }
     while (this.#position < position) {
       if (this.#rest.length === 0 && !(await this.#more())) return 0
-      this.#take(Math.min(this.#rest.length, position - this.#position))
+      this.#next(Math.min(this.#rest.length, position - this.#position))
     }
     let filled = 0
     while (filled < into.length) {
       if (this.#rest.length === 0 && !(await this.#more())) break
-      const bytes = this.#take(Math.min(this.#rest.length, into.length - filled))
+      const bytes = this.#next(Math.min(this.#rest.length, into.length - filled))
       bytes.copy(into, filled)
       filled += bytes.length
     }
     return filled
   }
 
-  #take(length: number): Buffer {
+  #next(length: number): Buffer {
     const bytes = this.#rest.subarray(0, length)
     this.#rest = this.#rest.subarray(length)
     this.#position += length
@@ -92,22 +109,48 @@ export class StreamWriter implements OpenFile {
   readonly #body = new PassThrough({ highWaterMark: 1024 * 1024 })
   readonly #ahead = new Map<number, Buffer>()
   readonly #done: Promise<Entry>
-  readonly #gate = gate()
+  readonly #decided = signpost()
+  readonly #given = new AbortController()
+  #room: { readonly made: Promise<void>; readonly reach: () => void } | undefined
   #aheadBytes = 0
   #position = 0
-  #finished = false
+  #ended = false
+  #failure: { readonly error: unknown } | undefined
+  #committed: Promise<Entry> | undefined
 
+  /** `start` writes the file; `adorn` gives what is stored the attributes that came with the commit. */
   constructor(
     readonly entry: Entry,
     options: WriteOptions,
     start: (source: Source, options: WriteOptions) => Promise<Entry>,
+    private readonly adorn: (entry: Entry, attributes: Attributes) => Promise<Entry>,
   ) {
+    // Whoever reads the body listens for itself; nobody may have begun to when it is given up.
+    this.#body.on('error', () => undefined)
+    const joined = joinSignals(options.signal, this.#given.signal)
     const source: Source = { rereadable: false, read: async () => this.#body }
     this.#done = start(source, {
       ...options,
-      beforePublish: () => this.#gate.opened.then(() => options.beforePublish?.()),
-    })
-    this.#done.catch((error: unknown) => this.#body.destroy(error instanceof Error ? error : undefined))
+      signal: joined.signal,
+      beforePublish: async () => {
+        await this.#decided.made
+        if (!this.#committed) throw new GatewayError('aborted')
+        await options.beforePublish?.()
+      },
+    }).finally(() => joined.release())
+    this.#done.then(
+      () => this.#stop(),
+      (error: unknown) => {
+        this.#failure = { error }
+        this.#stop()
+      },
+    )
+  }
+
+  /** Nobody reads the body any more, nor may anybody wait for room in it. */
+  #stop(): void {
+    this.#body.destroy()
+    this.#room?.reach()
   }
 
   async read(): Promise<number> {
@@ -115,12 +158,13 @@ export class StreamWriter implements OpenFile {
   }
 
   async write(from: readonly Buffer[], position: number): Promise<void> {
+    if (this.#ended) throw new GatewayError('invalid', { reason: 'the handle is closed' })
     let at = position
     for (const bytes of from) {
-      if (at < this.#position)
-        throw new GatewayError('unsupported', { reason: 'this storage writes files from front to back only' })
-      if (at === this.#position) await this.#put(bytes)
-      else this.#hold(bytes, at)
+      if (at < this.#position) throw outOfOrder()
+      // The caller has its buffer back when this settles.
+      if (at === this.#position) await this.#put(Buffer.from(bytes))
+      else this.#hold(Buffer.from(bytes), at)
       at += bytes.length
     }
     for (let next = this.#ahead.get(this.#position); next; next = this.#ahead.get(this.#position)) {
@@ -131,46 +175,66 @@ export class StreamWriter implements OpenFile {
   }
 
   #hold(bytes: Buffer, at: number): void {
-    if (this.#aheadBytes + bytes.length > window) {
-      throw new GatewayError('unsupported', { reason: 'this storage writes files from front to back only' })
-    }
-    // The caller has its buffer back when this settles.
-    this.#ahead.set(at, Buffer.from(bytes))
-    this.#aheadBytes += bytes.length
+    const held = this.#aheadBytes - (this.#ahead.get(at)?.length ?? 0) + bytes.length
+    if (held > window) throw outOfOrder()
+    if (bytes.length === 0) return
+    this.#ahead.set(at, bytes)
+    this.#aheadBytes = held
   }
 
   async #put(bytes: Buffer): Promise<void> {
+    if (bytes.length === 0) return
+    this.#assertGoing()
     this.#position += bytes.length
-    const flowing = this.#body.write(Buffer.from(bytes))
-    if (!flowing) await Promise.race([new Promise((resolve) => this.#body.once('drain', resolve)), this.#done])
+    if (this.#body.write(bytes)) return
+    if (!this.#room) {
+      this.#room = signpost()
+      this.#body.once('drain', () => this.#room?.reach())
+      void this.#room.made.then(() => (this.#room = undefined))
+    }
+    await this.#room.made
+    this.#assertGoing()
+  }
+
+  #assertGoing(): void {
+    if (this.#failure) throw this.#failure.error
   }
 
   async truncate(size: number): Promise<void> {
-    if (size !== this.#position)
-      throw new GatewayError('unsupported', { reason: 'this storage writes files from front to back only' })
+    if (size !== this.#position) throw outOfOrder()
   }
 
-  async commit(): Promise<Entry> {
+  async commit(attributes: Attributes = {}): Promise<Entry> {
+    if (this.#committed) return this.#committed
+    if (this.#ended) throw new GatewayError('invalid', { reason: 'the handle is closed' })
     if (this.#ahead.size > 0) throw new GatewayError('invalid', { reason: 'the file has a gap' })
-    this.#finished = true
+    this.#ended = true
+    this.#committed = this.#done.then((entry) => this.adorn(entry, attributes))
     this.#body.end()
-    this.#gate.open()
-    return this.#done
+    this.#decided.reach()
+    return this.#committed
   }
 
   async close(): Promise<void> {
-    if (this.#finished) return
-    this.#finished = true
-    this.#body.destroy(new GatewayError('aborted'))
-    this.#gate.open()
-    await this.#done.catch(() => undefined)
+    if (!this.#ended) {
+      this.#ended = true
+      this.#given.abort()
+      this.#body.destroy(new GatewayError('aborted'))
+      this.#decided.reach()
+    }
+    await (this.#committed ?? this.#done).catch(() => undefined)
   }
 }
 
-function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
-  let open: () => void = () => undefined
-  const opened = new Promise<void>((resolve) => (open = resolve))
-  return { opened, open }
+function outOfOrder(): GatewayError {
+  return new GatewayError('unsupported', { reason: 'this storage writes files from front to back only' })
+}
+
+/** Something to wait for that happens once. */
+function signpost(): { readonly made: Promise<void>; readonly reach: () => void } {
+  let reach: () => void = () => undefined
+  const made = new Promise<void>((resolve) => (reach = resolve))
+  return { made, reach }
 }
 
 /** A file on the spool: the old bytes (or none) to read and change at any position, written back by `commit`. */
@@ -182,6 +246,8 @@ export class SpooledFile implements OpenFile {
     private readonly writeBack: (source: Source, attributes: Attributes) => Promise<Entry>,
   ) {}
 
+  #committing: Promise<unknown> = Promise.resolve()
+
   /** `content`: what the file holds to begin with; absent for an empty one. */
   static async open(
     spool: Spool,
@@ -191,15 +257,26 @@ export class SpooledFile implements OpenFile {
     signal?: AbortSignal,
   ): Promise<SpooledFile> {
     const file = content ? (await spool.receive(content, signal)).file : spool.newFile()
-    return new SpooledFile(entry, await openFile(file, content ? 'r+' : 'wx+', 0o600), file, writeBack)
+    try {
+      return new SpooledFile(entry, await openFile(file, content ? 'r+' : 'wx+', 0o600), file, writeBack)
+    } catch (error) {
+      await rm(file, { force: true })
+      throw error
+    }
   }
 
   async read(into: Buffer, position: number): Promise<number> {
-    return (await this.handle.read(into, 0, into.length, position)).bytesRead
+    let filled = 0
+    while (filled < into.length) {
+      const { bytesRead } = await this.handle.read(into, filled, into.length - filled, position + filled)
+      if (bytesRead === 0) break
+      filled += bytesRead
+    }
+    return filled
   }
 
   async write(from: readonly Buffer[], position: number): Promise<void> {
-    try {
+    await onSpool(async () => {
       let at = position
       for (const bytes of from) {
         for (let done = 0; done < bytes.length;) {
@@ -207,14 +284,11 @@ export class SpooledFile implements OpenFile {
         }
         at += bytes.length
       }
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
-      throw new GatewayError('no_space', { reason: 'the spool disk is full', cause: error })
-    }
+    })
   }
 
   async truncate(size: number): Promise<void> {
-    await this.handle.truncate(size)
+    await onSpool(() => this.handle.truncate(size))
   }
 
   async commit(attributes: Attributes = {}): Promise<Entry> {
@@ -224,10 +298,14 @@ export class SpooledFile implements OpenFile {
       rereadable: true,
       read: readFrom(this.file),
     }
-    return this.writeBack(source, attributes)
+    const written = this.writeBack(source, attributes)
+    this.#committing = written.catch(() => undefined)
+    return written
   }
 
   async close(): Promise<void> {
+    // The bytes are needed until they are written back.
+    await this.#committing
     await this.handle.close()
     await rm(this.file, { force: true })
   }

@@ -10,11 +10,17 @@ export interface KeptListing {
   readonly readAt: number
 }
 
-/** A rough measure of an entry in memory. */
-const entryBytes = 240
+interface Kept extends KeptListing {
+  readonly bytes: number
+  /** Made when the first name is asked for. */
+  byName: ReadonlyMap<string, Entry> | undefined
+}
+
+/** A rough measure of an entry in memory, with its place in the map of names. */
+const entryBytes = 280
 
 export class ListingCache {
-  readonly #kept = new Map<Path, KeptListing & { readonly bytes: number }>()
+  readonly #kept = new Map<Path, Kept>()
   #bytes = 0
 
   constructor(readonly limit: number = 32 * 1024 * 1024) {}
@@ -28,12 +34,20 @@ export class ListingCache {
     return kept
   }
 
+  /** One entry of a kept listing, whatever the size of the folder. */
+  entry(folder: Path, name: string): Entry | undefined {
+    const kept = this.#kept.get(folder)
+    if (!kept) return undefined
+    kept.byName ??= new Map(kept.entries.map((entry) => [entry.name, entry]))
+    return kept.byName.get(name)
+  }
+
   keep(folder: Path, listing: KeptListing): void {
     this.drop(folder)
     let bytes = 200
     for (const entry of listing.entries) bytes += entryBytes + 2 * entry.name.length
     if (bytes > this.limit) return
-    this.#kept.set(folder, { ...listing, bytes })
+    this.#kept.set(folder, { ...listing, bytes, byName: undefined })
     this.#bytes += bytes
     for (const oldest of this.#kept.keys()) {
       if (this.#bytes <= this.limit) break

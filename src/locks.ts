@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { GatewayError } from './errors.js'
-import { isWithin, parentOf, type Path } from './path.js'
+import { isWithin, parentOf, upwardFrom, type Path } from './path.js'
 import type { Principal } from './principal.js'
 import type { Store } from './store/rows.js'
 
@@ -56,6 +56,10 @@ export interface Touch {
 
 export class Locks {
   #byToken = new Map<string, Lock>()
+  /** The same locks by their roots, oldest first. */
+  #byPath = new Map<Path, readonly Lock[]>()
+  /** Counts what this process changed, so that a reading that overlaps is done again. */
+  #changes = 0
 
   private constructor(readonly store: Store['locks']) {}
 
@@ -67,39 +71,66 @@ export class Locks {
   }
 
   async reload(): Promise<void> {
-    this.#byToken = new Map((await this.store.all()).map((lock) => [lock.token, lock]))
+    for (;;) {
+      const before = this.#changes
+      const locks = await this.store.all()
+      if (before !== this.#changes) continue
+      this.#byToken = new Map()
+      this.#byPath = new Map()
+      for (const lock of locks) this.#put(lock)
+      return
+    }
   }
 
-  /** Those that stand, oldest first. */
+  #put(lock: Lock): void {
+    this.#changes++
+    this.#byToken.set(lock.token, lock)
+    const others = (this.#byPath.get(lock.path) ?? []).filter(({ token }) => token !== lock.token)
+    this.#byPath.set(lock.path, [...others, lock])
+  }
+
+  #drop(token: string): void {
+    this.#changes++
+    const lock = this.#byToken.get(token)
+    if (!lock) return
+    this.#byToken.delete(token)
+    const others = (this.#byPath.get(lock.path) ?? []).filter((other) => other.token !== token)
+    if (others.length > 0) this.#byPath.set(lock.path, others)
+    else this.#byPath.delete(lock.path)
+  }
+
+  /** Those that stand. */
   list(): readonly Lock[] {
-    const now = Date.now()
-    return [...this.#byToken.values()].filter((lock) => lock.expires.getTime() > now)
+    return [...this.#byToken.values()].filter(stands)
   }
 
   /** Those that cover `path`: rooted there, or deep and rooted above. */
   covering(path: Path): readonly Lock[] {
     if (this.#byToken.size === 0) return []
-    return this.list().filter((lock) => covers(lock, path))
+    const found: Lock[] = []
+    for (const root of upwardFrom(path)) {
+      for (const lock of this.#byPath.get(root) ?? []) if (stands(lock) && covers(lock, path)) found.push(lock)
+    }
+    return found
   }
 
   /** The first lock that keeps `principal` (nobody: the program itself), who presents these tokens, from the change. */
   blocking(touch: Touch, principal: Principal | undefined, tokens: readonly string[]): Lock | undefined {
     if (this.#byToken.size === 0) return undefined
-    const standing = this.list()
     const presented = (lock: Lock) => lock.userId === principal?.userId && tokens.includes(lock.token)
     const inTheWay = (locks: readonly Lock[]) => (locks.some(presented) ? undefined : locks[0])
-    const blocked = inTheWay(standing.filter((lock) => covers(lock, touch.path)))
+    const blocked = inTheWay(this.covering(touch.path))
     if (blocked) return blocked
     if (touch.membership === true && touch.path !== '/') {
       const folder = parentOf(touch.path)
-      const onFolder = inTheWay(standing.filter((lock) => covers(lock, folder)))
+      const onFolder = inTheWay(this.covering(folder))
       if (onFolder) return onFolder
     }
     if (touch.tree !== true) return undefined
     // Each resource below has to be answered for by itself: shared locks of one root by any of their tokens.
-    const below = groupByPath(standing, touch.path)
-    for (const locks of below.values()) {
-      const lock = inTheWay(locks)
+    for (const [root, locks] of this.#byPath) {
+      if (root === touch.path || !isWithin(touch.path, root)) continue
+      const lock = inTheWay(locks.filter(stands))
       if (lock) return lock
     }
     return undefined
@@ -107,6 +138,7 @@ export class Locks {
 
   /** Rejects with LockedError where another lock does not go together with it. */
   async grant(path: Path, request: LockRequest, principal: Principal): Promise<Lock> {
+    await this.#sweep()
     const own = this.list().filter((lock) => lock.userId === principal.userId)
     if (own.length >= locksPerUser) throw new GatewayError('too_large', { reason: 'this account holds too many locks' })
     const { scope, deep, owner } = request
@@ -121,13 +153,21 @@ export class Locks {
       expires: expiry(request.seconds),
     }
     const conflicts = (other: Lock) =>
-      other.expires.getTime() > Date.now() &&
+      stands(other) &&
       (covers(other, path) || (deep && isWithin(path, other.path))) &&
       (scope === 'exclusive' || other.scope === 'exclusive')
     const standing = await this.store.grant(lock, (others) => others.find(conflicts))
     if (standing) throw new LockedError(standing)
-    this.#byToken.set(lock.token, lock)
+    this.#put(lock)
     return lock
+  }
+
+  /** Locks that ran out are forgotten when the next one is granted. */
+  async #sweep(): Promise<void> {
+    const ended = [...this.#byToken.values()].filter((lock) => !stands(lock))
+    if (ended.length === 0) return
+    for (const lock of ended) this.#drop(lock.token)
+    await this.store.sweep(new Date())
   }
 
   /** `precondition_failed` unless the principal holds a lock of this token that covers `path`. */
@@ -137,7 +177,7 @@ export class Locks {
     if (!(await this.store.refresh(token, expires)))
       throw new GatewayError('precondition_failed', { reason: 'no such lock' })
     const refreshed = { ...lock, expires }
-    this.#byToken.set(token, refreshed)
+    this.#put(refreshed)
     return refreshed
   }
 
@@ -150,7 +190,7 @@ export class Locks {
   /** Ends a lock, whoever holds it. */
   async break(token: string): Promise<void> {
     await this.store.delete(token)
-    this.#byToken.delete(token)
+    this.#drop(token)
   }
 
   /** What is gone is no longer locked. `itself`: the path too, not only what lies below. */
@@ -163,7 +203,7 @@ export class Locks {
 
   #held(path: Path, token: string, principal: Principal): Lock {
     const lock = this.#byToken.get(token)
-    if (!lock || lock.expires.getTime() <= Date.now() || !covers(lock, path)) {
+    if (!lock || !stands(lock) || !covers(lock, path)) {
       throw new GatewayError('precondition_failed', { reason: 'no such lock' })
     }
     if (lock.userId !== principal.userId)
@@ -176,13 +216,8 @@ function covers(lock: Lock, path: Path): boolean {
   return lock.path === path || (lock.deep && isWithin(lock.path, path))
 }
 
-function groupByPath(locks: readonly Lock[], root: Path): Map<Path, Lock[]> {
-  const groups = new Map<Path, Lock[]>()
-  for (const lock of locks) {
-    if (lock.path === root || !isWithin(root, lock.path)) continue
-    groups.set(lock.path, [...(groups.get(lock.path) ?? []), lock])
-  }
-  return groups
+function stands(lock: Lock): boolean {
+  return lock.expires.getTime() > Date.now()
 }
 
 function expiry(seconds: number): Date {

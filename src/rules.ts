@@ -47,6 +47,8 @@ export function hidePatterns(hide: string): readonly Pattern[] {
 
 export class Rules {
   #byPath = new Map<Path, Rule>()
+  #begun = 0
+  #shown = 0
 
   private constructor(readonly store: Store) {}
 
@@ -57,7 +59,11 @@ export class Rules {
   }
 
   async reload(): Promise<void> {
+    const turn = ++this.#begun
     const rows = await this.store.rules.all()
+    // Of readings that overlap, the one that began last knows most.
+    if (turn < this.#shown) return
+    this.#shown = turn
     this.#byPath = new Map(rows.map((row) => [row.path, ready(row)]))
   }
 

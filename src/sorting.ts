@@ -25,34 +25,40 @@ function compare(by: Order['by']): (one: Entry, other: Entry) => number {
     case 'name':
       return (one, other) => naturalOrder(one.name, other.name)
     case 'size':
-      return (one, other) => one.size - other.size
+      return (one, other) => one.size - other.size || plainOrder(one, other)
     case 'modified':
-      return (one, other) => one.modified.getTime() - other.modified.getTime()
+      return (one, other) => one.modified.getTime() - other.modified.getTime() || plainOrder(one, other)
     case '':
-      return (one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0)
+      return plainOrder
   }
+}
+
+function plainOrder(one: Entry, other: Entry): number {
+  return one.name < other.name ? -1 : one.name > other.name ? 1 : 0
 }
 
 const zero = 48
 const nine = 57
 
+/** Runs of digits by their number, everything else by code point; names that differ in leading zeros alone by code unit. */
 export function naturalOrder(one: string, other: string): number {
   let i = 0
   let j = 0
   while (i < one.length && j < other.length) {
     const a = one.charCodeAt(i)
     const b = other.charCodeAt(j)
-    if (a >= zero && a <= nine && b >= zero && b <= nine) {
-      const iEnd = endOfDigits(one, i)
-      const jEnd = endOfDigits(other, j)
-      const first = one.slice(i, iEnd).replace(/^0+/, '')
-      const second = other.slice(j, jEnd).replace(/^0+/, '')
-      if (first.length !== second.length) return first.length - second.length
-      if (first !== second) return first < second ? -1 : 1
-      i = iEnd
-      j = jEnd
+    if (isDigit(a) && isDigit(b)) {
+      i = afterZeros(one, i)
+      j = afterZeros(other, j)
+      const iEnd = afterDigits(one, i)
+      const jEnd = afterDigits(other, j)
+      if (iEnd - i !== jEnd - j) return iEnd - i - (jEnd - j)
+      for (; i < iEnd; i++, j++) {
+        const difference = one.charCodeAt(i) - other.charCodeAt(j)
+        if (difference !== 0) return difference
+      }
     } else {
-      if (a !== b) return a - b
+      if (a !== b) return rank(a) - rank(b)
       i++
       j++
     }
@@ -60,8 +66,24 @@ export function naturalOrder(one: string, other: string): number {
   return one.length - i - (other.length - j) || (one < other ? -1 : one > other ? 1 : 0)
 }
 
-function endOfDigits(text: string, from: number): number {
+function isDigit(unit: number): boolean {
+  return unit >= zero && unit <= nine
+}
+
+function afterZeros(text: string, from: number): number {
   let at = from
-  while (at < text.length && text.charCodeAt(at) >= zero && text.charCodeAt(at) <= nine) at++
+  while (text.charCodeAt(at) === zero) at++
   return at
+}
+
+function afterDigits(text: string, from: number): number {
+  let at = from
+  while (at < text.length && isDigit(text.charCodeAt(at))) at++
+  return at
+}
+
+/** Puts surrogates, which stand for the highest code points, after all other code units. */
+function rank(unit: number): number {
+  if (unit < 0xd800) return unit
+  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
 }

@@ -35,7 +35,9 @@ export class Spool {
     const file = this.newFile()
     try {
       const bytes = await source.read(undefined, { signal })
-      await pipeline(bytes, createWriteStream(file, { mode: 0o600, highWaterMark: 1024 * 1024 }), { signal })
+      await onSpool(() =>
+        pipeline(bytes, createWriteStream(file, { mode: 0o600, highWaterMark: 1024 * 1024 }), { signal }),
+      )
       const { size } = await stat(file)
       if (source.size !== undefined && source.size !== size) {
         throw new GatewayError('invalid', { reason: `${source.size} bytes were announced, ${size} came` })
@@ -50,11 +52,18 @@ export class Spool {
       }
     } catch (error) {
       await rm(file, { force: true })
-      if ((error as NodeJS.ErrnoException).code === 'ENOSPC') {
-        throw new GatewayError('no_space', { reason: 'the spool disk is full', cause: error })
-      }
       throw error
     }
+  }
+}
+
+/** Rejects with `no_space` where the work filled the disk of the spool. */
+export async function onSpool<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    throw new GatewayError('no_space', { reason: 'the spool disk is full', cause: error })
   }
 }
 

@@ -119,8 +119,8 @@ export class Storage {
   /** From the parent's cached listing; undefined where that cannot tell. */
   #keptEntry(path: Path): Entry | undefined {
     if (path === '/') return undefined
-    const kept = this.#fresh(parentOf(path))
-    return kept?.entries.find((entry) => entry.name === nameOf(path))
+    const folder = parentOf(path)
+    return this.#fresh(folder) && this.#cache.entry(folder, nameOf(path))
   }
 
   #fresh(folder: Path) {
@@ -313,15 +313,23 @@ export class Storage {
     if (old?.kind === 'folder') throw new GatewayError('is_dir')
     if (old && options.createOnly === true) throw new GatewayError('exists')
     const fresh: Entry = { name: nameOf(path), kind: 'file', size: 0, modified: new Date() }
-    const { readable, signal, ...publish } = options
-    const writeBack = (source: Source, attributes: Attributes) =>
-      this.write(path, source, { ...publish, ...attributes })
+    const { readable, ...publish } = options
+    const writeBack = (source: Source, { modified = publish.modified, mode = publish.mode }: Attributes) =>
+      this.write(path, source, { ...publish, modified, mode })
     if (mode === 'update' && old) {
-      return SpooledFile.open(this.#spool, old, this.source(path, old), writeBack, signal)
+      return SpooledFile.open(this.#spool, old, this.source(path, old), writeBack, options.signal)
     }
-    if (readable === true) return SpooledFile.open(this.#spool, fresh, undefined, writeBack, signal)
-    const writer = new StreamWriter(fresh, options, (source, write) => this.write(path, source, write))
-    return writer
+    if (readable === true) return SpooledFile.open(this.#spool, fresh, undefined, writeBack, options.signal)
+    return new StreamWriter(
+      fresh,
+      publish,
+      (source, write) => this.write(path, source, write),
+      async (entry, attributes) => {
+        if (attributes.modified === undefined && attributes.mode === undefined) return entry
+        await this.setAttributes(path, attributes, { signal: options.signal })
+        return this.stat(path, { signal: options.signal })
+      },
+    )
   }
 
   async readLink(path: Path, options: CallOptions = {}): Promise<string> {
@@ -549,7 +557,8 @@ function cachePolicies(text: string) {
   return text.split('\n').flatMap((line) => {
     const colon = line.lastIndexOf(':')
     const minutes = Number(line.slice(colon + 1))
-    if (colon <= 0 || !Number.isFinite(minutes)) return []
-    return [{ matches: picomatch(line.slice(0, colon).trim()), milliseconds: minutes * 60_000 }]
+    const glob = line.slice(0, Math.max(colon, 0)).trim()
+    if (glob === '' || line.slice(colon + 1).trim() === '' || !Number.isFinite(minutes)) return []
+    return [{ matches: picomatch(glob), milliseconds: minutes * 60_000 }]
   })
 }

@@ -1,0 +1,59 @@
+import t from 'tap'
+import type { Fields } from '../../src/driver.js'
+import { checkOptions } from '../../src/fields.js'
+
+const fields = {
+  root: { type: 'string', required: true },
+  note: { type: 'text', default: 'none' },
+  size: { type: 'number', default: 5 },
+  share: { type: 'float' },
+  on: { type: 'bool', default: true },
+  mode: { type: 'select', options: ['a', 'b'], default: 'a' },
+} as const satisfies Fields
+
+const defaults = { root: '/x', note: 'none', size: 5, share: 0, on: true, mode: 'a' }
+
+void t.test('every field has its value or its default, and nothing else is passed on', async (t) => {
+  t.same(checkOptions(fields, { root: '/x', unknown: 1 }), defaults)
+  t.same(checkOptions(fields, { ...defaults, root: '/x' }), defaults)
+  t.same(checkOptions(fields, { root: '/x', note: null, size: null, on: null }), defaults)
+  t.same(checkOptions(fields, { root: '/x', note: '', size: '', share: '', on: '', mode: '' }), {
+    ...defaults,
+    note: '',
+  })
+  t.same(checkOptions({ size: { type: 'number' }, on: { type: 'bool' }, name: { type: 'string' } }, {}), {
+    size: 0,
+    on: false,
+    name: '',
+  })
+})
+
+void t.test('numbers and booleans may come as text', async (t) => {
+  t.match(checkOptions(fields, { root: 3, size: '7', share: '0.5', on: 'false' }), {
+    root: '3',
+    size: 7,
+    share: 0.5,
+    on: false,
+  })
+})
+
+void t.test('what is missing or does not fit is named', async (t) => {
+  const rows: readonly (readonly [Record<string, unknown>, string])[] = [
+    [{}, 'the field root is required'],
+    [{ root: '' }, 'the field root is required'],
+    [{ root: {} }, 'the field root must be a string'],
+    [{ root: '/x', size: 'many' }, 'the field size must be a number'],
+    [{ root: '/x', size: 1.5 }, 'the field size must be a whole number'],
+    [{ root: '/x', size: Number.NaN }, 'the field size must be a number'],
+    [{ root: '/x', share: 'half' }, 'the field share must be a float'],
+    [{ root: '/x', on: 'yes' }, 'the field on must be a bool'],
+    [{ root: '/x', on: 1 }, 'the field on must be a bool'],
+    [{ root: '/x', mode: 'c' }, 'the field mode must be one of a, b'],
+    [{ root: '/x', mode: 1 }, 'the field mode must be one of a, b'],
+  ]
+  for (const [given, reason] of rows) t.throws(() => checkOptions(fields, given), { code: 'invalid', message: reason })
+})
+
+void t.test('a field named like a method of every object is not found there', async (t) => {
+  t.same(checkOptions({ constructor: { type: 'string' } } as unknown as Fields, {}), { constructor: '' })
+})
