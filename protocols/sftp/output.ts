@@ -63,13 +63,7 @@ export class Output {
     this.#queued = 0
     this.socket.cork()
     let next = 0
-    while (next < queue.length && !this.isBlocked) {
-      const from = next
-      let size = 0
-      do size += queue[next++]?.bytes.length ?? 0
-      while (next < queue.length && size + (queue[next]?.bytes.length ?? 0) <= gatherLimit)
-      this.#write(queue.slice(from, next), size)
-    }
+    while (next < queue.length && !this.isBlocked) next += this.#write(queue, next)
     this.socket.uncork()
     for (const answer of queue.slice(next)) {
       this.#queue.push(answer)
@@ -77,20 +71,16 @@ export class Output {
     }
   }
 
-  #write(answers: readonly Answer[], size: number): void {
-    const [first] = answers
-    const bytes =
-      answers.length === 1 && first
-        ? first.bytes
-        : Buffer.concat(
-            answers.map((answer) => answer.bytes),
-            size,
-          )
+  /** Writes the answer at `from`, with those after it that can go along; returns how many. */
+  #write(queue: readonly Answer[], from: number): number {
+    const { bytes, end } = gather(queue, from)
     const open = this.channel.write(bytes, () => {
-      if (!this.#ended) for (const answer of answers) answer.sent()
+      if (this.#ended) return
+      for (let at = from; at < end; at++) queue[at]?.sent()
     })
     if (!open) this.#waitFor(this.channel)
     else if (this.socket.writableLength > socketLimit) this.#waitFor(this.socket)
+    return end - from
   }
 
   #waitFor(stream: Writable): void {
@@ -100,4 +90,26 @@ export class Output {
       this.#flush()
     })
   }
+}
+
+/**
+ * The bytes of the answers from `from` up to `end` as one buffer: those that lie side by side in memory as they are, since
+ * ssh2 then makes fewer and fuller packets of them, and small ones copied together.
+ */
+function gather(queue: readonly Answer[], from: number): { readonly bytes: Buffer; readonly end: number } {
+  const first = queue[from]?.bytes ?? Buffer.alloc(0)
+  let size = first.length
+  let end = from + 1
+  for (let next = queue[end]?.bytes; next; next = queue[++end]?.bytes) {
+    const isNeighbour = next.buffer === first.buffer && next.byteOffset === first.byteOffset + size
+    if (!isNeighbour) break
+    size += next.length
+  }
+  if (end > from + 1) return { bytes: Buffer.from(first.buffer, first.byteOffset, size), end }
+  for (let next = queue[end]?.bytes; next && size + next.length <= gatherLimit; next = queue[++end]?.bytes) {
+    size += next.length
+  }
+  if (end === from + 1) return { bytes: first, end }
+  const pieces = queue.slice(from, end).map((answer) => answer.bytes)
+  return { bytes: Buffer.concat(pieces, size), end }
 }

@@ -5,14 +5,17 @@ import type { PublicKeyAuthContext } from 'ssh2'
 /** Bytes after the signature proper of a security key: flags and counter. */
 const touchLength = 5
 
+/** What a request to sign in by a key holds. */
+export type KeyRequest = Pick<PublicKeyAuthContext, 'key' | 'hashAlgo' | 'blob' | 'signature'>
+
 /** The algorithm that the client named, unless it is one that proves nothing today: RSA without a SHA-2 hash (RFC 8332). */
-export function algorithmOf({ key, hashAlgo }: Pick<PublicKeyAuthContext, 'key' | 'hashAlgo'>): string | undefined {
+export function algorithmOf({ key, hashAlgo }: Pick<KeyRequest, 'key' | 'hashAlgo'>): string | undefined {
   if (key.algo !== 'ssh-rsa') return hashAlgo === undefined ? key.algo : undefined
   return hashAlgo === 'sha256' ? 'rsa-sha2-256' : hashAlgo === 'sha512' ? 'rsa-sha2-512' : undefined
 }
 
 /** Whether the request is signed by the key that it names (RFC 4252 §7). */
-export function isProved(context: PublicKeyAuthContext): boolean {
+export function isProved(context: KeyRequest): boolean {
   const algorithm = algorithmOf(context)
   const { blob, signature, key } = context
   if (algorithm === undefined || !blob || !signature) return false

@@ -3,6 +3,7 @@ import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { resolvePath, root, type Path } from '../../src/path.js'
 import type { Entry } from '../../src/driver.js'
 import { asLink, keptAttributes, readAttributes, writeAttributes, type AskedAttributes } from './attributes.js'
+import type { AnswerSpace } from './answer-space.js'
 import { FolderHandle, type Owner } from './folder-handle.js'
 import { modeMask, OpenFiles, type FileHandle } from './open-files.js'
 import { dataHeaderLength, finishDataPacket, MalformedPacket, PacketBuilder, statusPacket } from './packets.js'
@@ -16,6 +17,7 @@ export interface Desk {
   readonly tree: Tree
   readonly files: OpenFiles
   readonly order: PathOrder
+  readonly space: AnswerSpace
   /** Told as owner of everything. */
   readonly owner: Owner
   /** Aborts when the channel is gone. */
@@ -53,7 +55,7 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
     const offset = fields.uint64()
     const length = Math.min(fields.uint32(), limits.data)
     if (!plan.read) throw new GatewayError('invalid', { op: 'read', reason: 'the handle was not opened to read' })
-    const packet = Buffer.allocUnsafeSlow(dataHeaderLength + length)
+    const packet = desk.space.take(dataHeaderLength + length)
     if (length > 0) {
       if (offset > Number.MAX_SAFE_INTEGER - length) return endOfFile(id)
       const filled = await file.read(packet.subarray(dataHeaderLength), offset)

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { ServerChannel } from 'ssh2'
 import { toGatewayError } from '../../src/errors.js'
 import type { Log } from '../../src/log.js'
+import { AnswerSpace } from './answer-space.js'
 import { messageOf, statusOf } from './errors.js'
 import { extendedRequests } from './extended-requests.js'
 import type { Owner } from './folder-handle.js'
@@ -53,7 +54,7 @@ export class SftpSession {
     const { signal } = this.#gone
     this.#output = new Output(channel, socket)
     const files = new OpenFiles(tree, handleLimit, signal)
-    this.#desk = { tree, files, owner, signal, handleLimit, order: new PathOrder() }
+    this.#desk = { tree, files, owner, signal, handleLimit, order: new PathOrder(), space: new AnswerSpace() }
     channel.on('data', (chunk: Buffer) => {
       this.#parser.push(chunk)
       this.#advance()

@@ -1,0 +1,191 @@
+import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
+import { once } from 'node:events'
+import { connect as connectSocket } from 'node:net'
+import ssh2, { type ConnectConfig, type ParsedKey, type PublicKeyAuthMethod } from 'ssh2'
+import t, { type Test } from 'tap'
+import { isProved, type KeyRequest } from '../../../protocols/sftp/proof.js'
+import { permissionBits } from '../../../src/principal.js'
+import { openChannel, password, startDoor } from './door-fixture.js'
+import { string, uint32 } from './packet-client.js'
+
+type Door = Awaited<ReturnType<typeof startDoor>>
+
+async function ada({ gateway }: Door) {
+  const user = gateway.accounts.users.byName('ada')
+  if (!user) throw new Error('ada is missing')
+  return user
+}
+
+async function addKey(door: Door, title: string, pair: { readonly public: string }) {
+  return door.gateway.accounts.keys.add((await ada(door)).id, title, pair.public)
+}
+
+const refused = (t: Test, door: Door, options: ConnectConfig) =>
+  t.rejects(door.connect(options), { message: /authentication methods failed/ })
+
+void t.test('keys of every plain type open a session, once their signature is proved', async (t) => {
+  const door = await startDoor(t)
+  for (const [type, bits] of [
+    ['ed25519', undefined],
+    ['ecdsa', 256],
+    ['ecdsa', 384],
+    ['ecdsa', 521],
+    ['rsa', 2048],
+  ] as const) {
+    const pair =
+      type === 'ed25519'
+        ? ssh2.utils.generateKeyPairSync(type)
+        : ssh2.utils.generateKeyPairSync(type as 'rsa', { bits: bits })
+    const key = await addKey(door, `${type} ${bits}`, pair)
+    const before = key.lastUsed.getTime()
+    const client = await door.connect({ username: 'ada', password: '', privateKey: pair.private })
+    await openChannel(client)
+    const used = door.gateway.accounts.keys.list(key.userId).find(({ id }) => id === key.id)
+    t.ok((used?.lastUsed.getTime() ?? 0) >= before, `${type} ${bits}`)
+    client.end()
+  }
+})
+
+void t.test('a key of somebody else, and one nobody knows, are refused', async (t) => {
+  const door = await startDoor(t)
+  const pair = ssh2.utils.generateKeyPairSync('ed25519')
+  await refused(t, door, { username: 'ada', password: '', privateKey: pair.private })
+  await addKey(door, 'mine', pair)
+  await refused(t, door, { username: 'admin', password: '', privateKey: pair.private })
+})
+
+void t.test('a question about a key records nothing, and a false signature opens nothing', async (t) => {
+  const door = await startDoor(t)
+  const pair = ssh2.utils.generateKeyPairSync('ed25519')
+  const key = await addKey(door, 'asked', pair)
+  const other = ssh2.utils.parseKey(ssh2.utils.generateKeyPairSync('ed25519').private) as ParsedKey
+  const mine = ssh2.utils.parseKey(pair.private) as ParsedKey
+  // Shows the known key and signs with another.
+  const liar = Object.assign(Object.create(mine) as ParsedKey, { sign: (data: Buffer) => other.sign(data) })
+  const method: PublicKeyAuthMethod = { type: 'publickey', username: 'ada', key: liar }
+  const times = () => door.gateway.accounts.keys.list(key.userId).map(({ lastUsed }) => lastUsed.getTime())
+  const before = times()
+  await refused(t, door, {
+    username: 'ada',
+    password: '',
+    authHandler: [method],
+  })
+  t.same(times(), before)
+})
+
+void t.test('RSA counts with SHA-2 alone', async (t) => {
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const { n, e } = publicKey.export({ format: 'jwk' }) as { n: string; e: string }
+  const number = (text: string) => Buffer.concat([Buffer.from([0]), Buffer.from(text, 'base64url')])
+  const data = Buffer.concat([string('ssh-rsa'), string(Buffer.from(e, 'base64url')), string(number(n))])
+  const blob = randomBytes(100)
+  const context = (hash: string, hashAlgo?: string): KeyRequest => ({
+    key: { algo: 'ssh-rsa', data },
+    blob,
+    signature: sign(hash, blob, privateKey),
+    ...(hashAlgo !== undefined && { hashAlgo }),
+  })
+  t.ok(isProved(context('sha256', 'sha256')))
+  t.ok(isProved(context('sha512', 'sha512')))
+  t.notOk(isProved(context('sha1')))
+  t.notOk(isProved(context('sha1', 'sha256')))
+})
+
+void t.test('a security key counts once it was touched', async (t) => {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const raw = Buffer.from((publicKey.export({ format: 'jwk' }) as { x: string }).x, 'base64url')
+  const algo = 'sk-ssh-ed25519@openssh.com'
+  const application = 'ssh:'
+  const data = Buffer.concat([string(algo), string(raw), string(application)])
+  const blob = randomBytes(100)
+  const digest = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest()
+  const context = (touched: number): KeyRequest => {
+    const touch = Buffer.concat([Buffer.from([touched]), uint32(7)])
+    const signature = sign(null, Buffer.concat([digest(application), touch, digest(blob)]), privateKey)
+    return { key: { algo, data }, blob, signature: Buffer.concat([signature, touch]) }
+  }
+  t.ok(isProved(context(1)))
+  t.notOk(isProved(context(0)))
+})
+
+void t.test('passwords open a session unless the setting says no', async (t) => {
+  const door = await startDoor(t)
+  await openChannel(await door.connect())
+  await refused(t, door, { password: 'wrong' })
+  await door.gateway.settings.set(new Map([['sftp_disable_password_login', 'true']]))
+  await refused(t, door, {})
+})
+
+void t.test('the guest needs no password, where there is a guest', async (t) => {
+  const door = await startDoor(t)
+  const asGuest = { username: 'guest', authHandler: [{ type: 'none' as const, username: 'guest' }] }
+  await refused(t, door, asGuest)
+  const guest = door.gateway.accounts.users.byName('guest')
+  await door.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false, permission: permissionBits.sftpRead })
+  await openChannel(await door.connect(asGuest))
+  await refused(t, door, { username: 'ada', authHandler: [{ type: 'none', username: 'ada' }] })
+})
+
+void t.test('an account without the right to SFTP is refused', async (t) => {
+  const door = await startDoor(t)
+  await door.gateway.accounts.users.update((await ada(door)).id, { permission: permissionBits.write })
+  await refused(t, door, {})
+})
+
+void t.test('a connection ends when its key is deleted, and when its account is disabled', async (t) => {
+  const door = await startDoor(t)
+  const pair = ssh2.utils.generateKeyPairSync('ed25519')
+  const key = await addKey(door, 'short-lived', pair)
+  const byKey = await door.connect({ password: '', privateKey: pair.private })
+  const byPassword = await door.connect()
+  const keyGone = once(byKey, 'close')
+  await door.gateway.accounts.keys.delete(key.userId, key.id)
+  await keyGone
+  const accountGone = once(byPassword, 'close')
+  await door.gateway.accounts.users.update(key.userId, { disabled: true })
+  await accountGone
+  await refused(t, door, { password })
+})
+
+void t.test('the announcement is the banner', async (t) => {
+  const door = await startDoor(t)
+  await door.gateway.settings.set(new Map([['announcement', 'Back at noon']]))
+  const client = new ssh2.Client()
+  t.teardown(() => client.end())
+  const banner = once(client, 'banner')
+  client.on('error', () => undefined).connect({ host: '127.0.0.1', port: door.port, username: 'ada', password })
+  t.match(await banner, ['Back at noon\r\n'])
+})
+
+void t.test('nobody stays without signing in, not even silent ones', async (t) => {
+  const { port } = await startDoor(t, { loginSeconds: 0.1 })
+  const socket = connectSocket(port, '127.0.0.1')
+  await new Promise((resolve) =>
+    socket
+      .once('close', resolve)
+      .on('error', () => undefined)
+      .resume(),
+  )
+})
+
+void t.test('garbage before the handshake ends that connection alone', async (t) => {
+  const door = await startDoor(t)
+  for (const garbage of ['GET / HTTP/1.1\r\n\r\n', 'SSH-2.0-x\r\n' + '\0'.repeat(500), randomBytes(70_000)]) {
+    const socket = connectSocket(door.port, '127.0.0.1')
+    socket.on('error', () => undefined).resume()
+    socket.write(garbage)
+    socket.end()
+    await once(socket, 'close')
+  }
+  await openChannel(await door.connect())
+})
+
+void t.test('connections, channels and handles are bounded', async (t) => {
+  const door = await startDoor(t, { connections: 2, sessions: 2 })
+  const client = await door.connect()
+  await openChannel(client)
+  await openChannel(client)
+  await t.rejects(openChannel(client))
+  await door.connect()
+  await t.rejects(door.connect())
+})
