@@ -3,7 +3,7 @@
  * medians, and how many times faster ours is. `npm run bench -- --help` tells the options.
  */
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { cpus, tmpdir } from 'node:os'
+import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { writeContent } from './content.js'
@@ -73,7 +73,6 @@ async function startPeers(bench: Bench, say: (line: string) => void): Promise<Pe
 
 /** Peer after peer, then all again: what else the machine does falls on all of them. */
 async function measure(row: Row, peers: readonly Peer[], bench: Bench, repeat: number): Promise<Result[]> {
-  await row.prepare?.(bench)
   const figures = row.figures(bench)
   const taken = figures.map(() => new Map<PeerName, number[]>())
   for (let round = 0; round < repeat; round++) {
@@ -100,11 +99,18 @@ async function bench(options: Options): Promise<void> {
   if (!(size > 0) || !Number.isInteger(repeat) || repeat < 1)
     throw new Error('--size and --repeat take numbers above 0')
   const { only, json = false } = options
-  const chosen = rows.filter(({ name }) => only === undefined || only.some((word) => name.startsWith(word)))
+  const chosen = rows.filter(
+    ({ name }) => only === undefined || only.some((word) => name === word || name.startsWith(`${word}-`)),
+  )
   if (chosen.length === 0) throw new Error(`--only: there is ${rows.map(({ name }) => name).join(', ')}`)
   const say = (line: string) => (json ? undefined : console.log(line))
   const place = await prepare(size)
-  say(`${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, medians of ${repeat}\n`)
+  const load = loadavg()[0] ?? 0
+  say(
+    `${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, medians of ${repeat}, load before ${load.toFixed(1)}\n`,
+  )
+  // Some peers keep for minutes what they once saw of a folder.
+  for (const row of chosen) await row.prepare?.(place)
   const peers = await startPeers(place, say)
   const names = peers.map(({ name }) => name)
   say(`\n${tableHead(names)}`)

@@ -6,7 +6,7 @@ import { inStreams } from './http-client.js'
 import type { SftpDoor } from './peers/peer.js'
 import { seconds, sftpBatch, type SftpOptions } from './programs.js'
 import type { Aim, Bench, Row } from './row.js'
-import { freshFolder, smallContent, smallCount } from './small-files.js'
+import { newName, smallContent, smallCount } from './small-files.js'
 
 const aims: readonly Aim[] = [{ factor: 1, peers: ['openssh'] }]
 const ciphers = { gcm: 'aes128-gcm@openssh.com', chacha: 'chacha20-poly1305@openssh.com' } as const
@@ -36,7 +36,7 @@ export function getOverSftp(bench: Bench, door: SftpDoor, options = defaults): P
 }
 
 export async function putOverSftp(bench: Bench, door: SftpDoor, options = defaults): Promise<number> {
-  const name = 'put-over-sftp'
+  const name = newName()
   try {
     return await sftpBatch(bench, door, options, [`put ${join(bench.files, bench.bigFile)} ${name}`])
   } finally {
@@ -54,7 +54,7 @@ const small: Row = {
   ],
   async measure({ sftp: door }, bench) {
     if (door === undefined) return undefined
-    const folder = await freshFolder(bench, 'small-sftp')
+    const folder = newName()
     const privateKey = await readFile(bench.clientKey)
     const sessions = await Promise.all(Array.from({ length: streams }, () => openSession(door, privateKey)))
     const session = (stream: number): SFTPWrapper => {
@@ -62,8 +62,9 @@ const small: Row = {
       if (found === undefined) throw new Error('there is no such stream')
       return found.sftp
     }
-    const name = (index: number) => `small-sftp/${index}`
+    const name = (index: number) => `${folder}/${index}`
     try {
+      await asked<undefined>((done) => session(0).mkdir(folder, (e) => done(e, undefined)))
       const put = await seconds(() =>
         inStreams(smallCount, streams, (index, stream) => putFile(session(stream), name(index))),
       )
@@ -73,7 +74,7 @@ const small: Row = {
       return [put, get]
     } finally {
       for (const { client } of sessions) client.end()
-      await rm(folder, { recursive: true, force: true })
+      await rm(join(bench.files, folder), { recursive: true, force: true })
     }
   },
 }

@@ -1,21 +1,18 @@
 /** Small files over HTTP and WebDAV. */
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HttpClient, inStreams } from './http-client.js'
 import { run, seconds } from './programs.js'
-import type { Bench, Row } from './row.js'
+import type { Row } from './row.js'
 
 export const smallCount = 2000
 export const smallContent = Buffer.alloc(1024, 'tide')
 
-/** An empty folder that every peer may write to. */
-export async function freshFolder({ files }: Bench, name: string): Promise<string> {
-  const folder = join(files, name)
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(folder)
-  // Apache's children run as another user.
-  await run('chmod', ['0777', folder])
-  return folder
+let names = 0
+
+/** A name that was not used in this run: some peers remember for minutes what they once saw. */
+export function newName(): string {
+  return `new-${++names}`
 }
 
 const putSmall: Row = {
@@ -23,18 +20,19 @@ const putSmall: Row = {
   figures: () => [
     { title: '2,000 × 1 KiB PUT over WebDAV, 8 connections', unit: 's', aims: [{ factor: 1, peers: ['apache'] }] },
   ],
-  async measure({ dav }, bench) {
+  async measure({ dav }, { files }) {
     if (dav === undefined) return undefined
-    const folder = await freshFolder(bench, 'small')
+    const folder = newName()
     const client = new HttpClient(8)
     const put = (name: string) =>
-      client.send({ method: 'PUT', url: `${dav.url}small/${name}`, headers: dav.headers, body: smallContent })
+      client.send({ method: 'PUT', url: `${dav.url}${folder}/${name}`, headers: dav.headers, body: smallContent })
     try {
+      await client.send({ method: 'MKCOL', url: `${dav.url}${folder}/`, headers: dav.headers })
       await put('warm')
       return [await seconds(() => inStreams(smallCount, 8, (index) => put(String(index))))]
     } finally {
       client.close()
-      await rm(folder, { recursive: true, force: true })
+      await rm(join(files, folder), { recursive: true, force: true })
     }
   },
 }

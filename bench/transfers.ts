@@ -5,6 +5,7 @@ import { encodedPath, type Peer } from './peers/peer.js'
 import type { Tidegate } from './peers/tidegate.js'
 import { curl, headerWords, run, seconds } from './programs.js'
 import type { Aim, Bench, Row } from './row.js'
+import { newName } from './small-files.js'
 
 const getAims: readonly Aim[] = [
   { factor: 1, peers: ['nginx'] },
@@ -41,7 +42,7 @@ const getOverWebDav: Row = {
 /** Puts the large file under a new name over WebDAV, and removes it from the disk again. */
 export async function putOverWebDav({ dav }: Peer, { bigFile, files }: Bench): Promise<number | undefined> {
   if (dav === undefined) return undefined
-  const name = 'put over webdav'
+  const name = newName()
   try {
     return await curl([
       ...headerWords(dav.headers),
@@ -58,7 +59,7 @@ export async function putOverWebDav({ dav }: Peer, { bigFile, files }: Bench): P
 
 /** The same by the HTTP API. */
 export async function putOverHttp({ url, token }: Tidegate, { bigFile, files }: Bench): Promise<number> {
-  const name = 'put over http'
+  const name = newName()
   const headers = { Authorization: token, 'File-Path': encodeURIComponent(`/${name}`), Expect: '' }
   const words = Object.entries(headers).flatMap(([key, value]) => ['-H', `${key}:${value && ` ${value}`}`])
   try {
@@ -101,7 +102,7 @@ const putMany: Row = {
     if (dav === undefined) return undefined
     const content = join(folder, 'part')
     await writeFile(content, Buffer.alloc(partSize, 'tide'))
-    const names = Array.from({ length: many }, (_, index) => `part-${index}`)
+    const names = Array.from({ length: many }, newName)
     const words = headerWords(dav.headers)
     const lists = names.flatMap((name) => ['-T', content, '-o', '/dev/null', dav.url + name])
     const parallel = ['--parallel', '--parallel-immediate', '--parallel-max', '32']

@@ -1,5 +1,5 @@
 /** Apache with mod_dav. */
-import { mkdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { encodedPath, versionLine, type PeerType } from './peer.js'
 import { accepts, freePort, startProcess } from './process.js'
@@ -37,7 +37,8 @@ export const apache: PeerType = {
     const folder = join(ground.folder, 'apache')
     await mkdir(folder)
     // As root its children give their rights up, and still write the lock table.
-    await mkdir(join(folder, 'locks'), { mode: 0o777 })
+    await mkdir(join(folder, 'locks'))
+    await chmod(join(folder, 'locks'), 0o777)
     const port = await freePort()
     const file = join(folder, 'apache.conf')
     await writeFile(file, config(folder, ground.files, port, process.getuid?.() === 0))

@@ -56,13 +56,16 @@ export async function startTidegate(ground: Ground, data: string): Promise<Tideg
       await call('/api/me/sshkey/add', { title: 'bench', key: await readFile(`${ground.clientKey}.pub`, 'utf8') })
     }
     const basic = Buffer.from(`admin:${password}`).toString('base64')
+    const dav = { url: `${url}/dav/`, headers: { Authorization: `Basic ${basic}` } }
+    // The slow check of a password comes once, and is no part of what is measured.
+    await fetch(dav.url, { method: 'HEAD', headers: dav.headers })
     return {
       name: 'tidegate',
       url,
       token,
       startTime,
       call,
-      dav: { url: `${url}/dav/`, headers: { Authorization: `Basic ${basic}` } },
+      dav,
       download: async (file) => {
         const { sign } = (await call('/api/fs/get', { path: `/${file}` })) as { sign: string }
         return `${url}/d/${encodedPath(file)}?sign=${sign}`
