@@ -1,0 +1,18 @@
+/** Files to transfer. */
+import { randomBytes } from 'node:crypto'
+import { open } from 'node:fs/promises'
+
+/** A file of `size` bytes that do not compress within a block of 4 MiB. */
+export async function writeContent(path: string, size: number): Promise<void> {
+  const block = randomBytes(4 * 2 ** 20)
+  const file = await open(path, 'w')
+  try {
+    for (let left = size; left > 0; left -= block.length) {
+      await file.write(block, 0, Math.min(block.length, left))
+    }
+    // What is still on its way to the disk would be paid for by the first measurement.
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}

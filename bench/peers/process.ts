@@ -1,0 +1,123 @@
+/** Programs as children of the bench: started, waited for, measured, and ended by their own ids. */
+import { spawn } from 'node:child_process'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const startLimit = 10_000
+const stopLimit = 10_000
+
+export interface RunningProcess {
+  readonly pid: number
+  /** Resident memory of the program and its children right now, in bytes. */
+  memory(): Promise<number>
+  /** The most that was resident since the last `resetPeak`, in bytes. */
+  peakMemory(): Promise<number>
+  resetPeak(): Promise<void>
+  /** SIGTERM, and SIGKILL where that does not help. */
+  stop(): Promise<void>
+}
+
+export interface StartOptions {
+  readonly environment?: Readonly<Record<string, string>>
+  /** Resolves when the program accepts; it is raced with the program's end. `output` is what it printed so far. */
+  readonly ready: (output: () => string) => Promise<void>
+}
+
+/** Rejects, with the end of what the program printed, where it ends before it is ready or takes too long. */
+export async function startProcess(
+  program: string,
+  words: readonly string[],
+  { environment = {}, ready }: StartOptions,
+): Promise<RunningProcess> {
+  const child = spawn(program, [...words], {
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let printed = ''
+  const gather = (chunk: Buffer) => (printed = (printed + chunk.toString()).slice(-20_000))
+  child.stdout.on('data', gather)
+  child.stderr.on('data', gather)
+  const ended = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message))
+    child.once('exit', (status, signal) => resolve(`it ended with ${signal ?? status ?? 'an error'}`))
+  })
+  const isRunning = () => child.pid !== undefined && child.exitCode === null && child.signalCode === null
+  const stop = async (): Promise<void> => {
+    if (!isRunning()) return
+    child.kill('SIGTERM')
+    const patience = new AbortController()
+    await Promise.race([ended, sleep(stopLimit, undefined, { signal: patience.signal }).catch(() => undefined)])
+    patience.abort()
+    if (!isRunning()) return
+    child.kill('SIGKILL')
+    await ended
+  }
+  const patience = new AbortController()
+  const problem = await Promise.race([
+    ready(() => printed).then(() => undefined),
+    ended,
+    sleep(startLimit, 'it does not accept', { signal: patience.signal }),
+  ])
+  patience.abort()
+  const { pid } = child
+  if (problem !== undefined || pid === undefined) {
+    await stop()
+    throw new Error(`${program}: ${problem ?? 'not started'}: ${printed.slice(-2000)}`)
+  }
+  return {
+    pid,
+    memory: () => familyFigure(pid, 'VmRSS'),
+    peakMemory: () => familyFigure(pid, 'VmHWM'),
+    resetPeak: async () => {
+      for (const each of await family(pid)) await writeFile(`/proc/${each}/clear_refs`, '5')
+    },
+    stop,
+  }
+}
+
+/** Resolves once something listens on the port of this machine. */
+export async function accepts(port: number, isOver: () => boolean = () => false): Promise<void> {
+  while (!isOver()) {
+    const isOpen = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, '127.0.0.1')
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+      socket.once('connect', () => socket.destroy())
+    })
+    if (isOpen) return
+    await sleep(20)
+  }
+}
+
+/** A port of this machine that nobody listens on at the moment. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+/** A process and all that descend from it. */
+async function family(pid: number): Promise<number[]> {
+  const parents = new Map<number, number>()
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    const status = await readFile(`/proc/${name}/status`, 'utf8').catch(() => '') // it may have ended since
+    parents.set(Number(name), Number(/^PPid:\s+(\d+)/m.exec(status)?.[1] ?? 0))
+  }
+  const members = [pid]
+  for (const member of members) {
+    for (const [child, parent] of parents) if (parent === member) members.push(child)
+  }
+  return members
+}
+
+async function familyFigure(pid: number, name: 'VmRSS' | 'VmHWM'): Promise<number> {
+  let total = 0
+  for (const member of await family(pid)) {
+    const status = await readFile(`/proc/${member}/status`, 'utf8').catch(() => '')
+    total += Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1024
+  }
+  return total
+}

@@ -1,0 +1,33 @@
+/** `rclone serve`, one process a door. */
+import { join } from 'node:path'
+import { encodedPath, versionLine, type PeerType } from './peer.js'
+import { accepts, freePort, startProcess, type RunningProcess } from './process.js'
+
+export const rclone: PeerType = {
+  name: 'rclone',
+  version: () => versionLine('rclone', ['version']),
+  async start({ files, folder, clientKey }) {
+    const processes: RunningProcess[] = []
+    const serve = async (kind: string, ...options: readonly string[]): Promise<number> => {
+      const port = await freePort()
+      const words = ['serve', kind, files, '--addr', `127.0.0.1:${port}`, '--config', join(folder, 'rclone.conf')]
+      processes.push(await startProcess('rclone', [...words, ...options], { ready: () => accepts(port) }))
+      return port
+    }
+    try {
+      const http = await serve('http')
+      const dav = await serve('webdav')
+      const sftp = await serve('sftp', '--user', 'bench', '--authorized-keys', `${clientKey}.pub`)
+      return {
+        name: 'rclone',
+        download: async (file) => `http://127.0.0.1:${http}/${encodedPath(file)}`,
+        dav: { url: `http://127.0.0.1:${dav}/`, headers: {} },
+        sftp: { port: sftp, username: 'bench' },
+        processes,
+      }
+    } catch (error) {
+      for (const each of processes) await each.stop()
+      throw error
+    }
+  },
+}

@@ -1,0 +1,99 @@
+/** Ourselves: the built program with a data folder of its own. */
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { version } from '../../src/version.js'
+import { encodedPath, type Ground, type Peer, type PeerType } from './peer.js'
+import { startProcess } from './process.js'
+
+const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+const password = 'a password for the bench'
+
+export interface Tidegate extends Peer {
+  readonly url: string
+  /** Of a signed-in admin. */
+  readonly token: string
+  /** From the start of the process to its ready line, in milliseconds. */
+  readonly startTime: number
+  /** One call of the API; rejects where the envelope does not say 200. */
+  call(path: string, body: unknown): Promise<unknown>
+}
+
+/** Starts the program over `data`; on the first start there, the client's key is added to the admin's. */
+export async function startTidegate(ground: Ground, data: string): Promise<Tidegate> {
+  const begin = performance.now()
+  let startTime = 0
+  let line = ''
+  const running = await startProcess(
+    process.execPath,
+    [main, 'serve', '--data', data, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0'],
+    {
+      environment: { TIDEGATE_ADMIN_PASSWORD: password },
+      ready: async (output) => {
+        for (;;) {
+          const found = output()
+            .split('\n')
+            .slice(0, -1)
+            .find((each) => each.includes('ready') && !each.startsWith('{'))
+          if (found !== undefined) {
+            startTime = performance.now() - begin
+            line = found
+            return
+          }
+          await new Promise((resolve) => setTimeout(resolve, 5))
+        }
+      },
+    },
+  )
+  try {
+    const [http = '', sftp = ''] = line.match(/127\.0\.0\.1:\d+/g) ?? []
+    const url = `http://${http}`
+    const signedIn = await post(`${url}/api/auth/login`, { username: 'admin', password }, '')
+    const { token } = signedIn as { token: string }
+    const call = (path: string, body: unknown) => post(url + path, body, token)
+    const keys = await fetch(`${url}/api/me/sshkey/list`, { headers: { Authorization: token } })
+    const { data: page } = (await keys.json()) as { data: { total: number } }
+    if (page.total === 0) {
+      await call('/api/me/sshkey/add', { title: 'bench', key: await readFile(`${ground.clientKey}.pub`, 'utf8') })
+    }
+    const basic = Buffer.from(`admin:${password}`).toString('base64')
+    const dav = { url: `${url}/dav/`, headers: { Authorization: `Basic ${basic}` } }
+    // The slow check of a password comes once, and is no part of what is measured.
+    await fetch(dav.url, { method: 'HEAD', headers: dav.headers })
+    return {
+      name: 'tidegate',
+      url,
+      token,
+      startTime,
+      call,
+      dav,
+      download: async (file) => {
+        const { sign } = (await call('/api/fs/get', { path: `/${file}` })) as { sign: string }
+        return `${url}/d/${encodedPath(file)}?sign=${sign}`
+      },
+      sftp: { port: Number(sftp.split(':')[1]), username: 'admin' },
+      processes: [running],
+    }
+  } catch (error) {
+    await running.stop()
+    throw error
+  }
+}
+
+async function post(url: string, body: unknown, token: string): Promise<unknown> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: token },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(60_000),
+  })
+  const { code, message, data } = (await response.json()) as { code: number; message: string; data: unknown }
+  if (code !== 200) throw new Error(`${url}: ${code} ${message}`)
+  return data
+}
+
+export const tidegate: PeerType = {
+  name: 'tidegate',
+  version: async () => `tidegate ${version}, Node ${process.version}`,
+  // The storage of a first run is the folder `files` of the data folder.
+  start: (ground) => startTidegate(ground, ground.files.slice(0, ground.files.lastIndexOf('/'))),
+}

@@ -1,0 +1,64 @@
+/** What is measured, what is aimed at, and how a figure is judged. */
+import type { Ground, Peer, PeerName } from './peers/peer.js'
+
+export type Unit = 's' | 'ms' | '/s' | 'MiB'
+
+/** At least `factor` times the pace of the best of `peers`, or a figure that stands by itself. */
+export type Aim = { readonly factor: number; readonly peers: readonly PeerName[] } | { readonly atMost: number }
+
+export interface Figure {
+  readonly title: string
+  readonly unit: Unit
+  readonly aims: readonly Aim[]
+}
+
+export interface Bench extends Ground {
+  /** Bytes of a large file. */
+  readonly size: number
+  /** A file of `size` bytes below the served folder. */
+  readonly bigFile: string
+}
+
+/** Work that yields one or several figures at once. */
+export interface Row {
+  /** For `--only`. */
+  readonly name: string
+  readonly figures: (bench: Bench) => readonly Figure[]
+  /** What has to be there before, once for all peers. */
+  readonly prepare?: (bench: Bench) => Promise<void>
+  /** One measurement of all figures in their order; undefined: this peer does not do such work. */
+  readonly measure: (peer: Peer, bench: Bench) => Promise<readonly number[] | undefined>
+}
+
+/** How much faster ours is: above 1 is better, whatever the unit. */
+export function ratio(unit: Unit, ours: number, theirs: number): number {
+  return unit === '/s' ? ours / theirs : theirs / ours
+}
+
+export interface Verdict {
+  readonly aim: string
+  /** Undefined: nobody to compare with was measured. */
+  readonly met: boolean | undefined
+}
+
+/** `results` holds one median for each peer that was measured. */
+export function judgeAim(aim: Aim, unit: Unit, results: ReadonlyMap<PeerName, number>): Verdict {
+  const ours = results.get('tidegate')
+  if ('atMost' in aim) {
+    return { aim: `≤ ${aim.atMost} ${unit}`, met: ours === undefined ? undefined : ours <= aim.atMost }
+  }
+  const best = aim.peers.length > 1 ? `best of ${aim.peers.join(', ')}` : aim.peers.join('')
+  const told = `≥ ${aim.factor.toFixed(1)} × ${best}`
+  const ratios = aim.peers.flatMap((name) => {
+    const theirs = results.get(name)
+    return ours === undefined || theirs === undefined ? [] : [ratio(unit, ours, theirs)]
+  })
+  return { aim: told, met: ratios.length === 0 ? undefined : Math.min(...ratios) >= aim.factor }
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  const upper = sorted[middle] ?? NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2
+}

@@ -1,0 +1,128 @@
+/** Large and small files over SFTP. */
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Client, type SFTPWrapper } from 'ssh2'
+import { inStreams } from './http-client.js'
+import type { SftpDoor } from './peers/peer.js'
+import { seconds, sftpBatch, type SftpOptions } from './programs.js'
+import type { Aim, Bench, Row } from './row.js'
+import { newName, smallContent, smallCount } from './small-files.js'
+
+const aims: readonly Aim[] = [{ factor: 1, peers: ['openssh'] }]
+const ciphers = { gcm: 'aes128-gcm@openssh.com', chacha: 'chacha20-poly1305@openssh.com' } as const
+const blocks = [32_768, 261_120] as const
+
+function large(name: keyof typeof ciphers, block: number): Row {
+  const options: SftpOptions = { cipher: ciphers[name], block }
+  return {
+    name: `sftp-${name}-${block}`,
+    figures: ({ size }) =>
+      ['GET', 'PUT'].map((verb) => ({
+        title: `SFTP ${verb} ${Math.round(size / 2 ** 20)} MiB, -B ${block}, ${name === 'gcm' ? 'aes128-gcm' : 'chacha20'}`,
+        unit: 's',
+        aims,
+      })),
+    async measure({ sftp }, bench) {
+      if (sftp === undefined) return undefined
+      return [await getOverSftp(bench, sftp, options), await putOverSftp(bench, sftp, options)]
+    },
+  }
+}
+
+const defaults: SftpOptions = { cipher: ciphers.gcm, block: 32_768 }
+
+export function getOverSftp(bench: Bench, door: SftpDoor, options = defaults): Promise<number> {
+  return sftpBatch(bench, door, options, [`get ${bench.bigFile} /dev/null`])
+}
+
+export async function putOverSftp(bench: Bench, door: SftpDoor, options = defaults): Promise<number> {
+  const name = newName()
+  try {
+    return await sftpBatch(bench, door, options, [`put ${join(bench.files, bench.bigFile)} ${name}`])
+  } finally {
+    await rm(join(bench.files, name), { force: true })
+  }
+}
+
+const streams = 8
+
+const small: Row = {
+  name: 'sftp-small',
+  figures: () => [
+    { title: '2,000 × 1 KiB over SFTP, 8 streams, put', unit: 's', aims },
+    { title: '2,000 × 1 KiB over SFTP, 8 streams, get', unit: 's', aims },
+  ],
+  async measure({ sftp: door }, bench) {
+    if (door === undefined) return undefined
+    const folder = newName()
+    const privateKey = await readFile(bench.clientKey)
+    const sessions = await Promise.all(Array.from({ length: streams }, () => openSession(door, privateKey)))
+    const session = (stream: number): SFTPWrapper => {
+      const found = sessions[stream]
+      if (found === undefined) throw new Error('there is no such stream')
+      return found.sftp
+    }
+    const name = (index: number) => `${folder}/${index}`
+    try {
+      await asked<undefined>((done) => session(0).mkdir(folder, (e) => done(e, undefined)))
+      const put = await seconds(() =>
+        inStreams(smallCount, streams, (index, stream) => putFile(session(stream), name(index))),
+      )
+      const get = await seconds(() =>
+        inStreams(smallCount, streams, (index, stream) => getFile(session(stream), name(index))),
+      )
+      return [put, get]
+    } finally {
+      for (const { client } of sessions) client.end()
+      await rm(join(bench.files, folder), { recursive: true, force: true })
+    }
+  },
+}
+
+function openSession({ port, username }: SftpDoor, privateKey: Buffer): Promise<{ client: Client; sftp: SFTPWrapper }> {
+  const client = new Client()
+  return new Promise((resolve, reject) => {
+    client
+      .on('ready', () => {
+        client.sftp((error, sftp) => (error ? reject(error) : resolve({ client, sftp })))
+      })
+      .on('error', reject)
+      .connect({
+        host: '127.0.0.1',
+        port,
+        username,
+        privateKey,
+        readyTimeout: 30_000,
+        algorithms: { cipher: ['aes128-gcm@openssh.com'] },
+      })
+  })
+}
+
+/** One call of ssh2 as a promise. */
+function asked<T>(call: (done: (error: Error | null | undefined, value: T) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    call((error, value) => (error ? reject(error) : resolve(value)))
+  })
+}
+
+async function putFile(sftp: SFTPWrapper, path: string): Promise<void> {
+  const handle = await asked<Buffer>((done) => sftp.open(path, 'w', done))
+  await asked<undefined>((done) =>
+    sftp.write(handle, smallContent, 0, smallContent.length, 0, (e) => done(e, undefined)),
+  )
+  await asked<undefined>((done) => sftp.close(handle, (e) => done(e, undefined)))
+}
+
+async function getFile(sftp: SFTPWrapper, path: string): Promise<void> {
+  const handle = await asked<Buffer>((done) => sftp.open(path, 'r', done))
+  const into = Buffer.alloc(smallContent.length)
+  const bytes = await asked<number>((done) => sftp.read(handle, into, 0, into.length, 0, done))
+  if (bytes !== smallContent.length) throw new Error(`${path}: ${bytes} bytes`)
+  await asked<undefined>((done) => sftp.close(handle, (e) => done(e, undefined)))
+}
+
+export const sftpRows: readonly Row[] = [
+  ...blocks.map((block) => large('gcm', block)),
+  ...blocks.map((block) => large('chacha', block)),
+  small,
+]

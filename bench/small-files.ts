@@ -1,0 +1,55 @@
+/** Small files over HTTP and WebDAV. */
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { HttpClient, inStreams } from './http-client.js'
+import { run, seconds } from './programs.js'
+import type { Row } from './row.js'
+
+export const smallCount = 2000
+export const smallContent = Buffer.alloc(1024, 'tide')
+
+let names = 0
+
+/** A name that was not used in this run: some peers remember for minutes what they once saw. */
+export function newName(): string {
+  return `new-${++names}`
+}
+
+const putSmall: Row = {
+  name: 'put-small',
+  figures: () => [
+    { title: '2,000 × 1 KiB PUT over WebDAV, 8 connections', unit: 's', aims: [{ factor: 1, peers: ['apache'] }] },
+  ],
+  async measure({ dav }, { files }) {
+    if (dav === undefined) return undefined
+    const folder = newName()
+    const client = new HttpClient(8)
+    const put = (name: string) =>
+      client.send({ method: 'PUT', url: `${dav.url}${folder}/${name}`, headers: dav.headers, body: smallContent })
+    try {
+      await client.send({ method: 'MKCOL', url: `${dav.url}${folder}/`, headers: dav.headers })
+      await put('warm')
+      return [await seconds(() => inStreams(smallCount, 8, (index) => put(String(index))))]
+    } finally {
+      client.close()
+      await rm(join(files, folder), { recursive: true, force: true })
+    }
+  },
+}
+
+const getSmall: Row = {
+  name: 'get-small',
+  figures: () => [
+    // OpenList, which the aim is about, is not among the peers; twice rclone is about what it does.
+    { title: '4 KiB GET, 16 connections, wrk', unit: '/s', aims: [{ factor: 2, peers: ['rclone'] }] },
+  ],
+  prepare: ({ files }) => writeFile(join(files, 'small.bin'), Buffer.alloc(4096, 'tide')),
+  async measure({ download }) {
+    if (download === undefined) return undefined
+    const printed = await run('wrk', ['-t2', '-c16', '-d4s', await download('small.bin')])
+    if (printed.includes('Non-2xx')) throw new Error(printed)
+    return [Number(/Requests\/sec:\s+([\d.]+)/.exec(printed)?.[1])]
+  },
+}
+
+export const smallFileRows: readonly Row[] = [putSmall, getSmall]
