@@ -1,5 +1,5 @@
 /** Folder rules (the API calls them metas), mirrored in memory. Paths are of the whole tree. */
-import { GatewayError } from './errors.js'
+import { GatewayError, isGatewayError } from './errors.js'
 import { cleanPath, isWithin, upwardFrom, type Path } from './path.js'
 import { compilePattern, type Pattern } from './patterns.js'
 import type { Store } from './store/rows.js'
@@ -40,7 +40,7 @@ export function covers(rule: FolderRule, sub: boolean, path: Path): boolean {
 /** The patterns of a rule's `hide` text. Blank lines are none. Rejects with `invalid` for a faulty one. */
 export function hidePatterns(hide: string): readonly Pattern[] {
   return hide
-    .split(/\r?\n/)
+    .split(/\r*\n|\r+$/)
     .filter((line) => line.trim() !== '')
     .map(compilePattern)
 }
@@ -91,16 +91,24 @@ export class Rules {
   /** Rejects with `exists` where the folder has a rule, with `invalid` for a faulty pattern. */
   async create(rule: Omit<FolderRule, 'id'>): Promise<FolderRule> {
     hidePatterns(rule.hide)
-    const row = await this.store.rules.insert({ ...rule, path: cleanPath(rule.path) })
-    await this.reload()
-    return row
+    return this.#stored(() => this.store.rules.insert({ ...rule, path: cleanPath(rule.path) }))
   }
 
+  /** Rejects as `create` does, and with `not_found`. */
   async update(id: number, rule: Omit<FolderRule, 'id'>): Promise<FolderRule> {
     hidePatterns(rule.hide)
-    const row = await this.store.rules.update(id, { ...rule, path: cleanPath(rule.path) })
-    await this.reload()
-    return row
+    return this.#stored(() => this.store.rules.update(id, { ...rule, path: cleanPath(rule.path) }))
+  }
+
+  async #stored(change: () => Promise<FolderRule>): Promise<FolderRule> {
+    try {
+      const row = await change()
+      await this.reload()
+      return row
+    } catch (error) {
+      if (!isGatewayError(error, 'exists')) throw error
+      throw new GatewayError('exists', { reason: 'this folder has a rule already', cause: error })
+    }
   }
 
   async delete(id: number): Promise<void> {

@@ -120,35 +120,36 @@ export const text = z
 
 export const requiredText = z.string().min(1, 'must not be empty')
 
+export const integerValue = z.union(
+  [
+    z.int('must be an integer'),
+    z
+      .string()
+      .regex(/^[+-]?\d{1,15}$/)
+      .transform(Number),
+  ],
+  { error: 'must be an integer' },
+)
+
 /** Absent or empty: `fallback`. */
 export function integer(fallback: number) {
   return z
-    .union(
-      [
-        z.int('must be an integer'),
-        z
-          .string()
-          .regex(/^[+-]?\d{1,15}$/)
-          .transform(Number),
-        z.literal('').transform(() => fallback),
-      ],
-      {
-        error: 'must be an integer',
-      },
-    )
+    .union([integerValue, z.literal('').transform(() => fallback)], { error: 'must be an integer' })
     .nullish()
     .transform((value) => value ?? fallback)
 }
 
-export const flag = z
-  .union(
-    [z.boolean(), z.enum(['true', '1']).transform(() => true), z.enum(['false', '0', '']).transform(() => false)],
-    {
-      error: 'must be true or false',
-    },
-  )
-  .nullish()
-  .transform((value) => value ?? false)
+export const flagValue = z.union(
+  [z.boolean(), z.enum(['true', '1']).transform(() => true), z.enum(['false', '0', '']).transform(() => false)],
+  { error: 'must be true or false' },
+)
+
+export const flag = flagValue.nullish().transform((value) => value ?? false)
+
+/** For what stays as it is where a request does not name it: absent stays absent. */
+export function given<S extends z.ZodType>(schema: S) {
+  return schema.nullish().transform((value) => value ?? undefined)
+}
 
 /** A form brings a single one without brackets. */
 export const texts = z
@@ -157,3 +158,13 @@ export const texts = z
   .transform((value) => value ?? [])
 
 export const paging = { page: integer(1), per_page: integer(0) }
+
+/**
+ * The number in the query of a request that names one row, `id` unless told otherwise. `wording`: what clients know for a
+ * faulty one.
+ */
+export function queryId(ctx: Context, name = 'id', wording = `${name}: must be an integer`): number {
+  const id = ctx.query[name]
+  if (typeof id !== 'string' || !/^\d{1,15}$/.test(id)) throw new WireError(400, wording)
+  return Number(id)
+}

@@ -14,6 +14,7 @@ import { answerDownload, isDownload } from './download.js'
 import { envelopes } from './envelope.js'
 import { WireError } from './errors.js'
 import { sendErrorPage, sendPage, welcomePage } from './pages.js'
+import { adminRoutes } from './routes/admin.js'
 import { authRoutes } from './routes/auth.js'
 import { browseRoutes } from './routes/browse.js'
 import { changeRoutes } from './routes/change.js'
@@ -57,9 +58,8 @@ function answerOutside(request: IncomingMessage, response: ServerResponse, site:
 
 function apiHandler(door: Door): RequestHandler {
   const routes = new Router<State>({ strict: true, sensitive: true })
-  for (const add of [publicRoutes, authRoutes, meRoutes, browseRoutes, changeRoutes, uploadRoutes, siteRoutes]) {
-    add(routes, door)
-  }
+  const groups = [publicRoutes, authRoutes, meRoutes, browseRoutes, changeRoutes, uploadRoutes, siteRoutes, adminRoutes]
+  for (const add of groups) add(routes, door)
   const app = new Koa()
   // What routes throw is told elsewhere; here are broken connections, whose errors carry the bytes of the request along.
   app.on('error', (error: NodeJS.ErrnoException) => {

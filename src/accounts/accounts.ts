@@ -71,9 +71,9 @@ export class Accounts {
   static async open(options: AccountsOptions): Promise<Accounts> {
     const { store, settings, tokenHours, now = Date.now } = options
     const accounts = new Accounts(options, await SessionTokens.open(store, tokenHours, now))
-    await accounts.#reload()
+    await accounts.reload()
     accounts.#cleanUp.push(
-      store.onForeignChange(() => accounts.#reload()),
+      store.onForeignChange(() => accounts.reload()),
       settings.onChange(() => accounts.#settingsChanged()),
     )
     const timer = setInterval(() => void accounts.#sweep(), sweepInterval).unref()
@@ -197,7 +197,8 @@ export class Accounts {
     }
   }
 
-  async #reload(): Promise<void> {
+  /** Takes up at once what another process stored; it is noticed without this, too, a little later. */
+  async reload(): Promise<void> {
     await this.#order.add(async () => {
       await this.users.reload()
       await this.keys.reload()

@@ -19,7 +19,9 @@ export interface NewUser {
 }
 
 /** What is left out stays as it is. */
-export type UserChanges = Partial<NewUser> & { readonly otpSecret?: string }
+export type UserChanges = { readonly [Field in keyof NewUser]?: NewUser[Field] | undefined } & {
+  readonly otpSecret?: string | undefined
+}
 
 /** Told of each account that changed (`before` and `after`) or went (`before` alone), here or in another process. */
 export type UserListener = (before: UserRow, after: UserRow | undefined) => void

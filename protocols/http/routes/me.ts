@@ -1,13 +1,12 @@
 /** The user who asks, and the user's SSH keys. */
 import { z } from 'zod'
 import { GatewayError, isGatewayError } from '../../../src/errors.js'
-import type { KeyRow, UserRow } from '../../../src/store/rows.js'
+import { keyObject, userObject } from '../account-objects.js'
 import { principalOf } from '../authenticate.js'
 import type { Context, Door, Routes } from '../context.js'
 import { success } from '../envelope.js'
 import { WireError } from '../errors.js'
-import { paging, parseFields, readFields, text } from '../fields.js'
-import { wireTime } from '../object.js'
+import { paging, parseFields, queryId, readFields, text } from '../fields.js'
 import { pageOf } from '../paging.js'
 
 const keyPage = z.object(paging)
@@ -50,39 +49,13 @@ export function meRoutes(routes: Routes, door: Door): void {
 
   routes.post('/api/me/sshkey/delete', async (ctx) => {
     const userId = await ownerOfKeys(ctx)
-    const { id } = ctx.query
-    if (typeof id !== 'string' || !/^\d{1,15}$/.test(id)) throw new WireError(400, 'id format invalid')
+    const id = queryId(ctx, 'id', 'id format invalid')
     try {
-      await accounts.keys.delete(userId, Number(id))
+      await accounts.keys.delete(userId, id)
     } catch (error) {
       if (isGatewayError(error, 'not_found')) throw new WireError(404, 'failed to get public key')
       throw error
     }
     ctx.body = success()
   })
-}
-
-/** The account without its secrets; clients expect the fields to be there. */
-function userObject(user: UserRow): object {
-  return {
-    id: user.id,
-    username: user.username,
-    password: '',
-    base_path: user.basePath,
-    role: user.role,
-    disabled: user.disabled,
-    permission: user.permission,
-    sso_id: user.ssoId,
-    allow_ldap: true,
-  }
-}
-
-function keyObject(key: KeyRow): object {
-  return {
-    id: key.id,
-    title: key.title,
-    fingerprint: key.fingerprint,
-    added_time: wireTime(key.added),
-    last_used_time: wireTime(key.lastUsed),
-  }
 }

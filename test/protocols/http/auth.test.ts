@@ -1,16 +1,10 @@
-import { createHash, generateKeyPairSync } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import t from 'tap'
+import { keyLine } from './key-line.js'
 import { adminPassword, Served, serve } from './served.js'
 
 const staticHash = (password: string) =>
   createHash('sha256').update(`${password}-https://github.com/alist-org/alist`).digest('hex')
-
-/** A new key as RFC 8709 §4 writes it. */
-function keyBlob(): Buffer {
-  const { publicKey } = generateKeyPairSync('ed25519')
-  const bytes = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32)
-  return Buffer.concat([Buffer.from('\0\0\0\x0bssh-ed25519\0\0\0\x20', 'latin1'), bytes])
-}
 
 void t.test('signing in and out', async (t) => {
   const admin = await serve(t)
@@ -83,7 +77,7 @@ void t.test('the account shows itself without its secrets', async (t) => {
 
 void t.test('SSH keys', async (t) => {
   const admin = await serve(t)
-  const key = `ssh-ed25519 ${keyBlob().toString('base64')} ann@laptop`
+  const key = keyLine()
   t.strictSame(await admin.get('/api/me/sshkey/list'), {
     code: 200,
     message: 'success',
