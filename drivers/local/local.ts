@@ -269,7 +269,7 @@ class Local implements Driver {
 
   /** All bytes are there: attributes, the medium if asked for, the caller's last word, then the name. */
   async #publish(path: Path, staged: Staged, old: BigIntStats | undefined, options: WriteOptions): Promise<Entry> {
-    const { fd, calls } = staged
+    const { fd } = staged
     if (old) await keepOwner(staged, old)
     await applyTo(staged, options.modified, options.mode ?? (old && Number(old.mode) & 0o7777))
     if (this.parts.options.sync) await syncFile(fd)
