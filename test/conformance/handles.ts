@@ -13,6 +13,11 @@ async function opened(
   return handle as Required<OpenFile>
 }
 
+/** An 'update' that was spooled needs a commit, one in place has none. */
+async function commitIfAside(handle: OpenFile): Promise<void> {
+  await handle.commit?.()
+}
+
 export async function handleTests(run: Run): Promise<void> {
   const lacks = without('open')
 
@@ -66,7 +71,7 @@ export async function handleTests(run: Run): Promise<void> {
       await handle.write([Buffer.from('end')], 12)
       const buffer = Buffer.alloc(20)
       t.equal(await handle.read(buffer, 0), 15, 'it reads what was written')
-      await handle.commit?.()
+      await commitIfAside(handle)
       await handle.close()
       t.ok((await bytesAt(driver, '/file')).equals(Buffer.from('01abcd6789\0\0end')), 'a gap is zeros')
       const after = await driver.stat(at('/file'))
@@ -74,7 +79,7 @@ export async function handleTests(run: Run): Promise<void> {
       const shorter = await opened(driver, '/file', 'update')
       await shorter.truncate(4)
       await shorter.sync()
-      await shorter.commit?.()
+      await commitIfAside(shorter)
       await shorter.close()
       t.equal(await textAt(driver, '/file'), '01ab')
     },
@@ -92,7 +97,7 @@ export async function handleTests(run: Run): Promise<void> {
         await handle.write([Buffer.from('hello ')], 0)
         const buffer = Buffer.alloc(20)
         t.equal(await handle.read(buffer, 0), 11)
-        t.same(await namesIn(driver, '/'), path === '/new' ? ['file'] : ['file'], 'nothing is seen of it')
+        t.same(await namesIn(driver, '/'), ['file'], 'nothing is seen of it')
         if (path === '/file') t.equal(await textAt(driver, '/file'), 'old')
         const modified = new Date(1_234_567_890_000)
         const entry = await handle.commit({ modified, mode: 0o600 })
@@ -132,7 +137,11 @@ export async function handleTests(run: Run): Promise<void> {
       await refused.close()
       t.equal(await textAt(driver, '/file'), 'old')
       let calls = 0
-      const counted = await opened(driver, '/file', 'replace', { beforePublish: async () => void calls++ })
+      const counted = await opened(driver, '/file', 'replace', {
+        beforePublish: async () => {
+          calls++
+        },
+      })
       t.equal(calls, 0)
       await counted.write([Buffer.from('new')], 0)
       await counted.commit()

@@ -105,7 +105,8 @@ export function subjects(t: Test, candidate: Candidate) {
     lacks?: (driver: Driver) => string | undefined,
   ): Promise<void> => {
     await t.test(title, async (t) => {
-      const { driver, dispose } = await candidate.open()
+      const opened = await candidate.open()
+      const { driver } = opened
       try {
         const reason = lacks?.(driver)
         if (reason !== undefined) {
@@ -118,7 +119,7 @@ export function subjects(t: Test, candidate: Candidate) {
         })
       } finally {
         await driver.close?.()
-        await dispose()
+        await opened.dispose()
       }
     })
   }

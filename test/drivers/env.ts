@@ -15,7 +15,10 @@ export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
     save: async () => undefined,
     state: {
       get: async (key) => kept.get(key),
-      set: async (key, value) => void (value === undefined ? kept.delete(key) : kept.set(key, value)),
+      set: async (key, value) => {
+        if (value === undefined) kept.delete(key)
+        else kept.set(key, value)
+      },
     },
     uploads: async () => [],
     tree: () => {
