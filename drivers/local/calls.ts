@@ -48,7 +48,9 @@ export const immediateCalls: Calls = {
   fstat: (fd) => fs.fstatSync(fd, exact),
   readlink: (path) => fs.readlinkSync(path),
   realpath: (path) => fs.realpathSync.native(path),
-  mkdir: (path, mode) => fs.mkdirSync(path, mode) as undefined,
+  mkdir: (path, mode) => {
+    fs.mkdirSync(path, mode)
+  },
   rmdir: (path) => fs.rmdirSync(path),
   unlink: fs.unlinkSync,
   rename: fs.renameSync,
@@ -75,7 +77,7 @@ const writev = promisify(fs.writev)
 
 export const patientCalls: Calls = {
   immediate: false,
-  open: promisify(fs.open) as Calls['open'],
+  open: promisify(fs.open),
   close: promisify(fs.close),
   lstat: (path) =>
     lstat(path, exact).catch((error: unknown) => {
@@ -85,7 +87,9 @@ export const patientCalls: Calls = {
   fstat: (fd) => fstat(fd, exact),
   readlink: (path) => readlink(path),
   realpath: promisify(fs.realpath.native),
-  mkdir: (path, mode) => mkdir(path, { mode }) as Promise<undefined>,
+  mkdir: async (path, mode) => {
+    await mkdir(path, { mode })
+  },
   rmdir: (path) => rmdir(path),
   unlink: promisify(fs.unlink),
   rename: promisify(fs.rename),
@@ -101,8 +105,8 @@ export const patientCalls: Calls = {
   writev: async (fd, from, position) => (await writev(fd, from, position)).bytesWritten,
 }
 
-/** Milliseconds after which a synchronous call is called slow, and for how long none is made then. */
-const slow = { call: 50, pause: 5000 }
+/** Milliseconds after which a synchronous call is called slow. None is made then for ten times as long as it took, at most a while. */
+const slow = { call: 50, times: 10, atMost: 10_000 }
 
 /** Says which way is right now: patient for a while after a call that took long. */
 export class Pace {
@@ -128,7 +132,8 @@ export class Pace {
         return call(...args)
       } finally {
         const end = performance.now()
-        if (end - begin > slow.call) this.#patientUntil = end + slow.pause
+        const took = end - begin
+        if (took > slow.call) this.#patientUntil = end + Math.min(took * slow.times, slow.atMost)
       }
     }
   }

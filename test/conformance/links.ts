@@ -1,0 +1,102 @@
+import { at, listed, namesIn, put, refuses, textAt, without, type Run, type WritableDriver } from './subject.js'
+
+export async function linkTests(run: Run): Promise<void> {
+  const lacks = without('symlink', 'readLink')
+  const link = async (driver: WritableDriver, path: string, target: string) => driver.symlink?.(at(path), target)
+
+  await run(
+    'a link is shown as its target, and keeps its text',
+    async (t, { driver }) => {
+      await driver.mkdir(at('/folder'))
+      await put(driver, '/folder/file', 'hello')
+      await link(driver, '/relative', 'folder/file')
+      await link(driver, '/absolute', '/folder/file')
+      await link(driver, '/folder/up', '../folder')
+      for (const path of ['/relative', '/absolute']) {
+        t.match(await driver.stat(at(path)), { kind: 'file', isLink: true, size: 5, name: path.slice(1) })
+        t.match(await driver.stat(at(path), { link: true }), { kind: 'link', name: path.slice(1) })
+        t.equal(await textAt(driver, path), 'hello')
+      }
+      t.equal(await driver.readLink?.(at('/relative')), 'folder/file')
+      t.equal(await driver.readLink?.(at('/absolute')), '/folder/file')
+      t.match(await driver.stat(at('/folder/up')), { kind: 'folder', isLink: true })
+      t.equal(await textAt(driver, '/folder/up/up/file'), 'hello', 'through links in the middle')
+      for (const entry of await listed(driver, '/')) t.same(entry, await driver.stat(at(`/${entry.name}`)), entry.name)
+      await refuses(t, async () => driver.readLink?.(at('/folder/file')), 'invalid', 'readLink of a file')
+      await refuses(t, () => link(driver, '/relative', 'x'), 'exists', 'a name that is taken')
+      await refuses(t, () => link(driver, '/no/link', 'x'), 'parent_missing', 'without a parent')
+    },
+    lacks,
+  )
+
+  await run(
+    'writing to a link writes its target; removing and moving takes the link',
+    async (t, { driver }) => {
+      await driver.mkdir(at('/folder'))
+      await put(driver, '/folder/file', 'hello')
+      await link(driver, '/link', 'folder/file')
+      await link(driver, '/tree', 'folder')
+      t.same(await put(driver, '/link', 'changed'), await driver.stat(at('/link')))
+      t.equal(await textAt(driver, '/folder/file'), 'changed')
+      t.match(await driver.stat(at('/link'), { link: true }), { kind: 'link' })
+      await driver.move?.(at('/link'), at('/moved'))
+      t.equal(await driver.readLink?.(at('/moved')), 'folder/file')
+      await driver.remove(at('/moved'))
+      await driver.removeTree?.(at('/tree'))
+      t.equal(await textAt(driver, '/folder/file'), 'changed', 'the target stays')
+      t.ok((await namesIn(driver, '/')).includes('folder'))
+    },
+    lacks,
+  )
+
+  await run(
+    'a tree with links is removed without its targets',
+    async (t, { driver }) => {
+      await driver.mkdir(at('/kept'))
+      await put(driver, '/kept/file', 'x')
+      await driver.mkdir(at('/tree'))
+      await link(driver, '/tree/kept', '../kept')
+      await driver.removeTree?.(at('/tree'))
+      t.same(await namesIn(driver, '/kept'), ['file'])
+    },
+    (driver) => lacks(driver) ?? without('removeTree')(driver),
+  )
+
+  await run(
+    'links that lead nowhere are shown as links and refused',
+    async (t, { driver }) => {
+      await link(driver, '/nowhere', 'missing')
+      await link(driver, '/loop', 'loop')
+      for (const path of ['/nowhere', '/loop'].map(at)) {
+        t.equal((await driver.stat(path)).kind, 'link')
+        await refuses(t, () => driver.read(path), 'denied', `read ${path}`)
+        await refuses(t, () => put(driver, path, 'x'), 'denied', `write ${path}`)
+        await refuses(t, () => driver.mkdir(path), 'exists', `mkdir ${path}`)
+        await driver.remove(path)
+      }
+      for (const target of ['../outside', '/../outside', '../../etc/passwd']) {
+        await refuses(t, () => link(driver, '/out', target), ['denied', 'invalid'], `a link to ${target}`)
+      }
+      t.same(await listed(driver, '/'), [])
+    },
+    lacks,
+  )
+
+  await run(
+    'a hard link is the same file under two names',
+    async (t, { driver }) => {
+      await put(driver, '/one', 'hello')
+      await driver.mkdir(at('/folder'))
+      const hardLink = async (from: string, to: string) => driver.hardLink?.(at(from), at(to))
+      await hardLink('/one', '/two')
+      t.equal(await textAt(driver, '/two'), 'hello')
+      await refuses(t, () => hardLink('/one', '/two'), 'exists', 'a name that is taken')
+      await refuses(t, () => hardLink('/none', '/three'), 'not_found', 'of nothing')
+      await refuses(t, () => hardLink('/folder', '/three'), 'is_dir', 'of a folder')
+      await driver.move?.(at('/one'), at('/two'))
+      t.same(await namesIn(driver, '/'), ['folder', 'two'], 'a move onto its own twin leaves one name')
+      t.equal(await textAt(driver, '/two'), 'hello')
+    },
+    without('hardLink', 'move'),
+  )
+}

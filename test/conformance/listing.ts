@@ -1,0 +1,80 @@
+import { at, listed, namesIn, put, refuses, without, type Run } from './subject.js'
+
+export async function listingTests(run: Run): Promise<void> {
+  await run('a listing tells what stat() tells', async (t, { driver }) => {
+    await put(driver, '/file', 'hello')
+    await put(driver, '/empty', '')
+    await driver.mkdir(at('/folder'))
+    await put(driver, '/folder/below', 'x')
+    const entries = await listed(driver, '/')
+    t.same(
+      entries.map(({ name }) => name),
+      ['empty', 'file', 'folder'],
+    )
+    for (const entry of entries) t.same(entry, await driver.stat(at(`/${entry.name}`)), entry.name)
+    t.same(await namesIn(driver, '/folder'), ['below'])
+  })
+
+  await run('an empty folder is listed as empty, and stays', async (t, { driver, traits }) => {
+    if (!traits.emptyFolders) {
+      t.pass('empty folders', { skip: 'this driver keeps no empty folders' })
+      return
+    }
+    await driver.mkdir(at('/folder'))
+    t.same(await listed(driver, '/folder'), [])
+    await put(driver, '/folder/file', 'x')
+    await driver.remove(at('/folder/file'))
+    t.equal((await driver.stat(at('/folder'))).kind, 'folder')
+  })
+
+  await run('list() of a file is not_dir, before the first page', async (t, { driver }) => {
+    await put(driver, '/file', 'hello')
+    await refuses(t, () => driver.list(at('/file'))[Symbol.asyncIterator]().next(), 'not_dir', 'list')
+  })
+
+  await run('10,000 entries are listed in pages, each once', async (t, { driver }) => {
+    const count = 10_000
+    await driver.mkdir(at('/many'))
+    const names = Array.from({ length: count }, (_, index) => `name-${index}`)
+    for (let index = 0; index < count; index += 100) {
+      await Promise.all(names.slice(index, index + 100).map((name) => put(driver, `/many/${name}`, '')))
+    }
+    const seen = new Set<string>()
+    let pages = 0
+    let total = 0
+    for await (const page of driver.list(at('/many'))) {
+      pages++
+      total += page.length
+      t.ok(page.length <= 1000, 'a page has at most 1,000 entries')
+      for (const { name } of page) seen.add(name)
+    }
+    t.equal(total, count)
+    t.same(seen, new Set(names))
+    t.ok(pages >= 10)
+    let first = 0
+    for await (const page of driver.list(at('/many'))) {
+      first = page.length
+      break
+    }
+    t.ok(first > 0, 'a listing may be left early')
+  })
+
+  await run(
+    'revision() of a folder differs when a name came or went',
+    async (t, { driver }) => {
+      const revision = async () => driver.revision?.(at('/folder'))
+      await driver.mkdir(at('/folder'))
+      const seen = [await revision()]
+      await put(driver, '/folder/one', 'x')
+      seen.push(await revision())
+      t.equal(await revision(), seen.at(-1), 'it stands while nothing changes')
+      await put(driver, '/folder/two', 'x')
+      seen.push(await revision())
+      await driver.remove(at('/folder/one'))
+      seen.push(await revision())
+      t.equal(new Set(seen).size, seen.length, 'each of them differs')
+      await refuses(t, async () => driver.revision?.(at('/none')), 'not_found', 'of nothing')
+    },
+    without('revision'),
+  )
+}

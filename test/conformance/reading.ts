@@ -1,0 +1,114 @@
+import { readdirSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { at, bytesAt, put, refuses, textAt, without, type Run } from './subject.js'
+
+export async function readingTests(run: Run): Promise<void> {
+  await run('the root is an empty folder', async (t, { driver }) => {
+    const root = await driver.stat(at('/'))
+    t.equal(root.kind, 'folder')
+    t.equal(root.size, 0)
+    for await (const page of driver.list(at('/'))) t.same(page, [], 'nothing is in it')
+  })
+
+  await run('stat() tells kind, size and name', async (t, { driver, traits }) => {
+    const before = Date.now()
+    await put(driver, '/file', 'hello')
+    await driver.mkdir(at('/folder'))
+    const file = await driver.stat(at('/file'))
+    t.match(file, { name: 'file', kind: 'file', size: 5 })
+    if (Number.isFinite(traits.timeStep)) {
+      t.ok(Math.abs(file.modified.getTime() - before) < traits.timeStep + 60_000, 'modified is about now')
+    }
+    t.match(await driver.stat(at('/folder')), { name: 'folder', kind: 'folder', size: 0 })
+  })
+
+  await run('what is missing is not_found', async (t, { driver }) => {
+    await put(driver, '/file', 'hello')
+    for (const path of ['/no', '/no/where', '/file/below'].map(at)) {
+      await refuses(t, () => driver.stat(path), 'not_found', `stat ${path}`)
+      await refuses(t, () => driver.read(path), 'not_found', `read ${path}`)
+      await refuses(t, () => driver.remove(path), 'not_found', `remove ${path}`)
+    }
+    await refuses(t, () => driver.list(at('/no'))[Symbol.asyncIterator]().next(), 'not_found', 'list')
+  })
+
+  await run('read() of a folder rejects, and its stream never fails instead', async (t, { driver }) => {
+    await driver.mkdir(at('/folder'))
+    await refuses(t, () => driver.read(at('/folder')), 'is_dir', 'read')
+    await refuses(t, () => driver.read(at('/')), 'is_dir', 'read of the root')
+  })
+
+  await run('read() gives exactly the bytes of the range', async (t, { driver }) => {
+    await put(driver, '/file', '0123456789')
+    t.equal(await textAt(driver, '/file'), '0123456789')
+    t.equal(await textAt(driver, '/file', 0), '0123456789', 'from the start')
+    t.equal(await textAt(driver, '/file', 0, 1), '0')
+    t.equal(await textAt(driver, '/file', 3, 4), '3456')
+    t.equal(await textAt(driver, '/file', 9), '9', 'the last byte')
+    t.equal(await textAt(driver, '/file', 7, 100), '789', 'beyond the end')
+    t.equal(await textAt(driver, '/file', 10), '', 'at the end')
+    t.equal(await textAt(driver, '/file', 1_000_000), '', 'after the end')
+    t.equal(await textAt(driver, '/file', 4, 0), '', 'a length of 0')
+  })
+
+  await run('ranges of a large file come whole', async (t, { driver }) => {
+    const data = Buffer.alloc(3_000_000, 'abcdefghijklm')
+    await put(driver, '/file', data)
+    t.ok((await bytesAt(driver, '/file')).equals(data), 'all of it')
+    t.ok((await bytesAt(driver, '/file', 524_287, 1_048_578)).equals(data.subarray(524_287, 1_572_865)), 'a part')
+    t.ok((await bytesAt(driver, '/file', 2_999_990)).equals(data.subarray(2_999_990)), 'the end')
+  })
+
+  await run('an empty file is read as nothing', async (t, { driver }) => {
+    const entry = await put(driver, '/empty', '')
+    t.equal(entry.size, 0)
+    t.equal(await textAt(driver, '/empty'), '')
+    t.equal(await textAt(driver, '/empty', 5), '')
+  })
+
+  await run('closing unread streams leaves no descriptor open', async (t, { driver }) => {
+    if (process.platform !== 'linux') {
+      t.pass('counting', { skip: 'descriptors are counted in /proc' })
+      return
+    }
+    await put(driver, '/file', Buffer.alloc(5_000_000))
+    const count = () => readdirSync('/proc/self/fd').length
+    const before = count()
+    for (let index = 0; index < 50; index++) {
+      const stream = await driver.read(at('/file'))
+      if (index % 2 === 0) stream.once('readable', () => stream.destroy())
+      else stream.destroy()
+    }
+    for (let tries = 0; tries < 100 && count() > before; tries++) await pause(10)
+    t.ok(count() <= before, `${count()} open, ${before} before`)
+  })
+
+  await run('an aborted signal ends a call with aborted', async (t, { driver }) => {
+    await put(driver, '/file', Buffer.alloc(5_000_000))
+    const signal = AbortSignal.abort()
+    await refuses(t, () => driver.stat(at('/file'), { signal }), 'aborted', 'stat')
+    await refuses(t, () => driver.read(at('/file'), undefined, { signal }), 'aborted', 'read')
+    await refuses(t, () => driver.mkdir(at('/new'), { signal }), 'aborted', 'mkdir')
+    await refuses(t, () => driver.remove(at('/file'), { signal }), 'aborted', 'remove')
+    const listing = driver.list(at('/'), { signal })[Symbol.asyncIterator]()
+    await refuses(t, () => listing.next(), 'aborted', 'list')
+    const controller = new AbortController()
+    const stream = await driver.read(at('/file'), undefined, { signal: controller.signal })
+    const ended = new Promise((resolve) => stream.once('error', resolve))
+    controller.abort()
+    await ended
+    t.ok(stream.destroyed, 'a stream ends with its signal')
+    t.equal((await driver.stat(at('/file'))).size, 5_000_000, 'nothing was removed')
+  })
+
+  await run(
+    'usage() adds up',
+    async (t, { driver }) => {
+      const usage = await driver.usage?.()
+      if (!usage) return
+      t.ok(usage.total > 0)
+      t.ok(usage.used >= 0 && usage.free >= 0 && usage.used + usage.free <= usage.total, 'parts of a whole', usage)
+    },
+    without('usage'),
+  )
+}

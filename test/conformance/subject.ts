@@ -1,0 +1,137 @@
+/** What the suite works with: the driver under test, and short ways to fill it and to look at it. */
+import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import type { Test } from 'tap'
+import { defaultTraits, type Driver, type Entry, type Source, type Traits } from '../../src/driver.js'
+import type { ErrorCode } from '../../src/errors.js'
+import { GatewayError } from '../../src/errors.js'
+import type { Path } from '../../src/path.js'
+
+export interface Opened {
+  readonly driver: Driver
+  dispose(): Promise<void>
+}
+
+export interface Candidate {
+  readonly name: string
+  /** A new, empty mount each time. */
+  open(): Promise<Opened>
+  readonly traits?: Partial<Traits> | undefined
+}
+
+/** A driver with all that every writable driver has. */
+export type WritableDriver = Driver & Required<Pick<Driver, 'write' | 'mkdir' | 'remove'>>
+
+export interface Subject {
+  readonly driver: WritableDriver
+  readonly traits: Traits
+}
+
+/** A path of the suite's own making. */
+export function at(text: string): Path {
+  return text as Path
+}
+
+export function source(data: string | Buffer, size: number | undefined = Buffer.byteLength(data)): Source {
+  return { size, rereadable: false, read: async () => Readable.from([Buffer.from(data)], { objectMode: false }) }
+}
+
+/** A body of known size that comes in chunks, `between` them the event loop turns. */
+export function chunks(count: number, chunk: Buffer): Source {
+  const all = function* () {
+    for (let index = 0; index < count; index++) yield chunk
+  }
+  return {
+    size: count * chunk.length,
+    rereadable: false,
+    read: async () => Readable.from(all(), { objectMode: false }),
+  }
+}
+
+/** A body that never ends by itself; `stop` ends it with an error or, without one, cuts it off. */
+export function endless(size?: number) {
+  const body = new Readable({ read: () => undefined })
+  body.push(randomBytes(100_000))
+  const endlessSource: Source = { size, rereadable: false, read: async () => body }
+  return { source: endlessSource, body }
+}
+
+export async function put(driver: WritableDriver, path: string, data: string | Buffer): Promise<Entry> {
+  return driver.write(at(path), source(data))
+}
+
+export async function bytesAt(driver: Driver, path: string, offset?: number, length?: number): Promise<Buffer> {
+  return buffer(await driver.read(at(path), offset === undefined ? undefined : { offset, length }))
+}
+
+export async function textAt(driver: Driver, path: string, offset?: number, length?: number): Promise<string> {
+  return (await bytesAt(driver, path, offset, length)).toString()
+}
+
+export async function listed(driver: Driver, path: string): Promise<Entry[]> {
+  const entries: Entry[] = []
+  for await (const page of driver.list(at(path))) entries.push(...page)
+  return entries.sort((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+export async function namesIn(driver: Driver, path: string): Promise<string[]> {
+  return (await listed(driver, path)).map((entry) => entry.name)
+}
+
+/** Expects a GatewayError with one of these codes. */
+export async function refuses(
+  t: Test,
+  call: () => Promise<unknown>,
+  codes: ErrorCode | readonly ErrorCode[],
+  message: string,
+): Promise<void> {
+  const allowed: readonly ErrorCode[] = typeof codes === 'string' ? [codes] : codes
+  try {
+    await call()
+    t.fail(`${message}: it did not reject`)
+  } catch (error) {
+    t.ok(error instanceof GatewayError, `${message}: with a GatewayError`)
+    const { code } = error as GatewayError
+    t.ok(allowed.includes(code), `${message}: with ${allowed.join(' or ')}`, { found: code, error })
+  }
+}
+
+/** Runs one test over a mount of its own. */
+export function subjects(t: Test, candidate: Candidate) {
+  const run = async (
+    title: string,
+    work: (t: Test, subject: Subject) => Promise<void>,
+    lacks?: (driver: Driver) => string | undefined,
+  ): Promise<void> => {
+    await t.test(title, async (t) => {
+      const opened = await candidate.open()
+      const { driver } = opened
+      try {
+        const reason = lacks?.(driver)
+        if (reason !== undefined) {
+          t.pass(title, { skip: reason })
+          return
+        }
+        await work(t, {
+          driver: driver as WritableDriver,
+          traits: { ...defaultTraits, ...candidate.traits, ...driver.traits },
+        })
+      } finally {
+        await driver.close?.()
+        await opened.dispose()
+      }
+    })
+  }
+  return run
+}
+
+/** Skips a test where the driver has no such method. */
+export function without(...methods: readonly (keyof Driver)[]) {
+  return (driver: Driver): string | undefined => {
+    const missing = methods.find((method) => driver[method] === undefined)
+    return missing === undefined ? undefined : `this driver has no ${missing}()`
+  }
+}
+
+export type Run = ReturnType<typeof subjects>

@@ -1,0 +1,38 @@
+/** What a driver leans on, for tests: an environment that belongs to no gateway. */
+import { randomUUID } from 'node:crypto'
+import type { DriverEnv, OptionsOf } from '../../src/driver.js'
+import { checkOptions } from '../../src/fields.js'
+import { GatewayError } from '../../src/errors.js'
+import { localFields, localType } from '../../drivers/local/index.js'
+
+export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
+  const kept = new Map<string, string>()
+  const silent = () => undefined
+  return {
+    log: { debug: silent, info: silent, warn: silent, error: silent },
+    signal: new AbortController().signal,
+    instance: randomUUID(),
+    save: async () => undefined,
+    state: {
+      get: async (key) => kept.get(key),
+      set: async (key, value) => {
+        if (value === undefined) kept.delete(key)
+        else kept.set(key, value)
+      },
+    },
+    uploads: async () => [],
+    tree: () => {
+      throw new GatewayError('unsupported')
+    },
+    ...over,
+  }
+}
+
+/** A Local mount of this folder, as an admin would make it. */
+export function openLocal(
+  folder: string,
+  options: Partial<OptionsOf<typeof localFields>> = {},
+  env: Partial<DriverEnv> = {},
+) {
+  return localType.open(checkOptions(localFields, { root_folder_path: folder, ...options }), testEnv(env))
+}

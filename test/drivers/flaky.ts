@@ -1,0 +1,148 @@
+/**
+ * A driver that fails on purpose, at the same place each time: whoever stands on it must come through without half
+ * files, leaks, or wrong listings.
+ */
+import { Readable } from 'node:stream'
+import type { Driver, Entry, OpenFile } from '../../src/driver.js'
+import { GatewayError } from '../../src/errors.js'
+
+export type Fault =
+  /** The call rejects before it did anything. */
+  | { readonly kind: 'fail'; readonly error?: Error }
+  /** The call does its work, and then rejects all the same: an answer that got lost. */
+  | { readonly kind: 'fail after'; readonly error?: Error }
+  /** The call begins only when `release` is called. An aborted signal ends it. */
+  | { readonly kind: 'stall' }
+  /** A stream (of `read`, or the body of `write`) fails after so many bytes. */
+  | { readonly kind: 'cut'; readonly after: number; readonly error?: Error }
+  /** A handle's reads fill at most so many bytes. */
+  | { readonly kind: 'short'; readonly bytes: number }
+
+export interface Planned {
+  /** The method that is struck. */
+  readonly method: keyof Driver
+  /** Which of its calls, counted from 1; absent: every one. */
+  readonly call?: number
+  readonly fault: Fault
+}
+
+export interface Flaky {
+  readonly driver: Driver
+  /** How often a method was called. */
+  calls(method: keyof Driver): number
+  /** Lets every stalled call go on. */
+  release(): void
+}
+
+type Method = (...args: readonly unknown[]) => unknown
+
+export function flaky(inner: Driver, plan: readonly Planned[]): Flaky {
+  const counts = new Map<keyof Driver, number>()
+  const stalled = new Set<() => void>()
+  const strike = (method: keyof Driver): Fault | undefined => {
+    const count = (counts.get(method) ?? 0) + 1
+    counts.set(method, count)
+    return plan.find((each) => each.method === method && (each.call ?? count) === count)?.fault
+  }
+  const stall = (args: readonly unknown[]) =>
+    new Promise<void>((resolve, reject) => {
+      stalled.add(resolve)
+      const signal = signalOf(args)
+      const stop = () => reject(new GatewayError('aborted'))
+      if (signal?.aborted) stop()
+      else signal?.addEventListener('abort', stop, { once: true })
+    })
+
+  const wrap = (name: keyof Driver, method: Method): Method => {
+    if (name === 'list')
+      return (...args) =>
+        pages(
+          strike(name),
+          () => method.apply(inner, args) as Pages,
+          () => stall(args),
+        )
+    return async (...args) => {
+      const fault = strike(name)
+      if (fault?.kind === 'fail') throw errorOf(fault)
+      if (fault?.kind === 'stall') await stall(args)
+      const given = fault?.kind === 'cut' && name === 'write' ? withCutBody(args, fault) : args
+      const answer = await method.apply(inner, given)
+      if (fault?.kind === 'fail after') throw errorOf(fault)
+      if (fault?.kind === 'cut' && answer instanceof Readable) return cut(answer, fault)
+      if (fault?.kind === 'short' && name === 'open') return short(answer as OpenFile, fault.bytes)
+      return answer
+    }
+  }
+
+  const driver = new Proxy(inner, {
+    get(target, name: keyof Driver) {
+      const value: unknown = target[name]
+      return typeof value === 'function' ? wrap(name, value as Method) : value
+    },
+  })
+  return {
+    driver,
+    calls: (method) => counts.get(method) ?? 0,
+    release: () => {
+      for (const go of stalled) go()
+      stalled.clear()
+    },
+  }
+}
+
+type Pages = AsyncIterable<readonly Entry[]>
+
+/** `cut` and `fail after` strike when the first page is out. */
+async function* pages(fault: Fault | undefined, list: () => Pages, stall: () => Promise<void>): Pages {
+  if (fault?.kind === 'fail') throw errorOf(fault)
+  if (fault?.kind === 'stall') await stall()
+  for await (const page of list()) {
+    yield page
+    if (fault?.kind === 'cut' || fault?.kind === 'fail after') throw errorOf(fault)
+  }
+}
+
+function errorOf(fault: { readonly error?: Error }): Error {
+  return fault.error ?? new GatewayError('unavailable', { reason: 'this driver is flaky' })
+}
+
+function signalOf(args: readonly unknown[]): AbortSignal | undefined {
+  for (const argument of args) {
+    const signal = (argument as { readonly signal?: unknown } | undefined)?.signal
+    if (signal instanceof AbortSignal) return signal
+  }
+  return undefined
+}
+
+type Cut = Extract<Fault, { kind: 'cut' }>
+
+function cut(stream: Readable, fault: Cut): Readable {
+  const bytes = async function* () {
+    let left = fault.after
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      if (chunk.length > left) {
+        if (left > 0) yield chunk.subarray(0, left)
+        throw errorOf(fault)
+      }
+      left -= chunk.length
+      yield chunk
+    }
+  }
+  return Readable.from(bytes(), { objectMode: false }).once('close', () => stream.destroy())
+}
+
+function withCutBody([path, source, ...rest]: readonly unknown[], fault: Cut): readonly unknown[] {
+  const body = source as { read: (...args: readonly unknown[]) => Promise<Readable> }
+  const read = async (...args: readonly unknown[]) => cut(await body.read(...args), fault)
+  return [path, { ...body, read }, ...rest]
+}
+
+function short(handle: OpenFile, bytes: number): OpenFile {
+  return new Proxy(handle, {
+    get(target, name: keyof OpenFile) {
+      if (name === 'read') return (into: Buffer, at: number) => target.read(into.subarray(0, bytes), at)
+      const value: unknown = target[name]
+      return typeof value === 'function' ? (value as Method).bind(target) : value
+    },
+  })
+}

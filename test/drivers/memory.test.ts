@@ -1,0 +1,29 @@
+import t from 'tap'
+import { memoryType } from '../../drivers/memory/index.js'
+import { conformance } from '../conformance/driver.js'
+import { at, listed, put, refuses, type WritableDriver } from '../conformance/subject.js'
+import { testEnv } from './env.js'
+
+const open = (limit: number) => memoryType.open({ size_limit: limit }, testEnv())
+
+await t.test('Memory keeps the contract', async (t) => {
+  await conformance(t, {
+    name: 'Memory',
+    traits: memoryType.traits,
+    open: async () => ({ driver: await open(0), dispose: async () => undefined }),
+  })
+})
+
+await t.test('a Memory mount that is full says no_space and gives bytes back', async (t) => {
+  const driver = (await open(100)) as WritableDriver
+  await put(driver, '/file', 'x'.repeat(60))
+  await refuses(t, () => put(driver, '/more', 'x'.repeat(60)), 'no_space', 'over the limit')
+  t.match(await driver.usage?.(), { total: 100, used: 60, free: 40 })
+  await refuses(t, async () => driver.copy?.(at('/file'), at('/copy')), 'no_space', 'a copy over the limit')
+  const handle = await driver.open?.(at('/file'), 'update')
+  await refuses(t, async () => handle?.truncate?.(101), 'no_space', 'a handle over the limit')
+  t.equal((await listed(driver, '/')).length, 1)
+  await driver.remove(at('/file'))
+  t.match(await driver.usage?.(), { used: 0 })
+  await put(driver, '/file', 'x'.repeat(100))
+})
