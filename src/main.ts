@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** The process: configuration, the daemon, signals. Nothing imports it. */
+import { letHeapGrow } from './start-heap.js'
 import { Command } from 'commander'
 import { addDataCommands } from './cli/commands.js'
 import { loadConfig } from './config.js'
@@ -22,6 +23,7 @@ async function serve(flags: Flags): Promise<void> {
   surviveTheUnforeseen(log)
   const adminPassword = process.env.TIDEGATE_ADMIN_PASSWORD || undefined
   const daemon = await startDaemon(config, log, adminPassword)
+  letHeapGrow()
   const { firstPassword } = daemon.gateway
   if (firstPassword !== undefined) {
     console.log(`first run: sign in as admin with the password ${firstPassword} (it is shown only this once)`)
