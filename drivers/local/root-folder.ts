@@ -140,6 +140,7 @@ export class RootFolder {
 
   /** An existing folder, links followed. Rejects with `not_found`, `not_dir` or `denied`. */
   async folder(path: Path): Promise<Folder> {
+    assertClean(path)
     if (segmentsOf(path).some(isReserved)) throw new GatewayError('not_found')
     // Where nothing is mounted that we could wait for, opening tells sooner than looking at each step of the path.
     if (handles && !this.#mounts.waiting) {
@@ -160,6 +161,7 @@ export class RootFolder {
    * missing, with `denied` where the path or, with `follow`, the name itself is a link that is refused.
    */
   async locate(path: Path, options: LocateOptions): Promise<Place> {
+    assertClean(path)
     if (options.create === true && segmentsOf(path).some(isReserved)) {
       throw new GatewayError('denied', { reason: 'this name is reserved' })
     }
@@ -297,6 +299,14 @@ export class RootFolder {
     if (!stats) throw new GatewayError('not_found')
     return { host, stats }
   }
+}
+
+/** Paths arrive clean. One that does not must not reach the system, which knows `..` too. */
+function assertClean(path: Path): void {
+  if (path.includes('/.') && segmentsOf(path).some((name) => name === '.' || name === '..')) {
+    throw new GatewayError('invalid', { reason: 'not a clean path' })
+  }
+  if (path.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })
 }
 
 function joined(folder: string, name: string): string {

@@ -34,7 +34,7 @@ export interface Flaky {
   release(): void
 }
 
-type Method = (...args: readonly unknown[]) => unknown
+type Method = (...args: unknown[]) => unknown
 
 export function flaky(inner: Driver, plan: readonly Planned[]): Flaky {
   const counts = new Map<keyof Driver, number>()
@@ -66,7 +66,7 @@ export function flaky(inner: Driver, plan: readonly Planned[]): Flaky {
       if (fault?.kind === 'fail') throw errorOf(fault)
       if (fault?.kind === 'stall') await stall(args)
       const given = fault?.kind === 'cut' && name === 'write' ? withCutBody(args, fault) : args
-      const answer = await method.apply(inner, given)
+      const answer = await method.apply(inner, [...given])
       if (fault?.kind === 'fail after') throw errorOf(fault)
       if (fault?.kind === 'cut' && answer instanceof Readable) return cut(answer, fault)
       if (fault?.kind === 'short' && name === 'open') return short(answer as OpenFile, fault.bytes)
@@ -76,7 +76,7 @@ export function flaky(inner: Driver, plan: readonly Planned[]): Flaky {
 
   const driver = new Proxy(inner, {
     get(target, name: keyof Driver) {
-      const value: unknown = target[name]
+      const value: unknown = Reflect.get(target, name)
       return typeof value === 'function' ? wrap(name, value as Method) : value
     },
   })
@@ -141,7 +141,7 @@ function short(handle: OpenFile, bytes: number): OpenFile {
   return new Proxy(handle, {
     get(target, name: keyof OpenFile) {
       if (name === 'read') return (into: Buffer, at: number) => target.read(into.subarray(0, bytes), at)
-      const value: unknown = target[name]
+      const value: unknown = Reflect.get(target, name)
       return typeof value === 'function' ? (value as Method).bind(target) : value
     },
   })

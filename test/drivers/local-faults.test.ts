@@ -1,0 +1,277 @@
+/** What the disk does to us: full, read-only, forbidden, another one; and what a killed process leaves. */
+import { execFile, spawn } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { isDead, stagingNameOf } from '../../drivers/local/instance.js'
+import { MountTable } from '../../drivers/local/mount-table.js'
+import {
+  at,
+  bytesAt,
+  endless,
+  namesIn,
+  put,
+  refuses,
+  source,
+  textAt,
+  type WritableDriver,
+} from '../conformance/subject.js'
+import { openLocal } from './env.js'
+
+const run = promisify(execFile)
+const canMount = process.platform === 'linux' && process.getuid?.() === 0
+const needsRoot = canMount ? false : 'only root can mount'
+
+async function folderFor(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-faults-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+async function mounted(t: Test, folder: string, options: string): Promise<void> {
+  await run('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', folder])
+  t.teardown(() => run('umount', ['-l', folder]))
+}
+
+await t.test('a full disk is no_space, and the old file stands', { skip: needsRoot }, async (t) => {
+  const folder = await folderFor(t)
+  await mounted(t, folder, 'size=4m')
+  const driver = (await openLocal(folder)) as WritableDriver
+  await put(driver, '/file', 'old')
+  for (const path of ['/file', '/new']) {
+    await refuses(t, () => put(driver, path, Buffer.alloc(8_000_000)), 'no_space', path)
+  }
+  const handle = await driver.open?.(at('/file'), 'replace')
+  await refuses(t, async () => handle?.write?.([Buffer.alloc(8_000_000)], 0), 'no_space', 'a handle')
+  await handle?.close()
+  t.equal(await textAt(driver, '/file'), 'old')
+  t.same(await namesIn(driver, '/'), ['file'])
+  await put(driver, '/after', Buffer.alloc(2_000_000))
+  await driver.close?.()
+  t.same(readdirSync(folder).sort(), ['after', 'file'], 'nothing is left over')
+})
+
+await t.test('a read-only disk is denied, and says why', { skip: needsRoot }, async (t) => {
+  const folder = await folderFor(t)
+  await mounted(t, folder, 'size=4m')
+  writeFileSync(join(folder, 'file'), 'old')
+  await run('mount', ['-o', 'remount,ro', folder])
+  const driver = (await openLocal(folder)) as WritableDriver
+  t.equal(await textAt(driver, '/file'), 'old')
+  await t.rejects(put(driver, '/file', 'new'), { code: 'denied', reason: 'read-only file system' })
+  await t.rejects(driver.mkdir(at('/folder')), { code: 'denied', reason: 'read-only file system' })
+  await refuses(t, () => driver.remove(at('/file')), 'denied', 'remove')
+  await refuses(t, async () => driver.move?.(at('/file'), at('/moved')), 'denied', 'move')
+  await driver.close?.()
+})
+
+await t.test('what the file system forbids is denied', { skip: needsRoot }, async (t) => {
+  const folder = await folderFor(t)
+  chmodSync(folder, 0o777)
+  mkdirSync(join(folder, 'closed'))
+  writeFileSync(join(folder, 'closed', 'file'), 'x')
+  writeFileSync(join(folder, 'unreadable'), 'x', { mode: 0o600 })
+  mkdirSync(join(folder, 'unwritable'), { mode: 0o755 })
+  chmodSync(join(folder, 'closed'), 0o700)
+  process.setegid?.(65534)
+  process.seteuid?.(65534)
+  try {
+    const driver = (await openLocal(folder)) as WritableDriver
+    await refuses(t, () => driver.read(at('/unreadable')), 'denied', 'a file')
+    await refuses(t, () => driver.stat(at('/closed/file')), 'denied', 'a folder')
+    await refuses(t, () => put(driver, '/unwritable/file', 'x'), 'denied', 'a new file')
+    await refuses(t, () => driver.mkdir(at('/unwritable/folder')), 'denied', 'a new folder')
+    await put(driver, '/own', 'x')
+    await driver.close?.()
+  } finally {
+    process.seteuid?.(0)
+    process.setegid?.(0)
+  }
+})
+
+await t.test(
+  'another file system inside of the root is written to, and not moved across',
+  { skip: needsRoot },
+  async (t) => {
+    const folder = await folderFor(t)
+    const nested = join(folder, 'nested')
+    mkdirSync(nested)
+    await mounted(t, nested, 'size=16m')
+    const driver = (await openLocal(folder)) as WritableDriver
+    t.match(await put(driver, '/nested/file', 'hello'), { size: 5 })
+    await put(driver, '/nested/file', 'again')
+    t.equal(await textAt(driver, '/nested/file'), 'again')
+    const { source: body, body: stream } = endless(1_000_000)
+    const controller = new AbortController()
+    const writing = driver.write(at('/nested/file'), body, { signal: controller.signal })
+    await pause(50)
+    t.equal(readdirSync(nested).length, 2, 'the new one is beside it')
+    t.same(await namesIn(driver, '/nested'), ['file'], 'and is not seen')
+    controller.abort()
+    await refuses(t, () => writing, 'aborted', 'write')
+    t.ok(stream.destroyed)
+    await refuses(t, async () => driver.move?.(at('/nested/file'), at('/moved')), 'unsupported', 'move')
+    await put(driver, '/nested/only', 'x')
+    await refuses(t, () => driver.write(at('/nested/only'), source('y'), { createOnly: true }), 'exists', 'createOnly')
+    await driver.copy?.(at('/nested/file'), at('/copy'))
+    t.equal(await textAt(driver, '/copy'), 'again', 'a copy goes across')
+    await driver.close?.()
+    t.same(readdirSync(nested).sort(), ['file', 'only'])
+    t.same(readdirSync(folder).sort(), ['copy', 'nested'])
+  },
+)
+
+await t.test('one device that is mounted twice is written to all the same', { skip: needsRoot }, async (t) => {
+  const folder = await folderFor(t)
+  mkdirSync(join(folder, 'real'))
+  mkdirSync(join(folder, 'bound'))
+  await run('mount', ['--bind', join(folder, 'real'), join(folder, 'bound')])
+  t.teardown(() => run('umount', ['-l', join(folder, 'bound')]))
+  const driver = (await openLocal(folder)) as WritableDriver
+  const modified = new Date(1_000_000_000_000)
+  const entry = await driver.write(at('/bound/file'), source('hello'), { modified })
+  t.same(entry.modified, modified)
+  t.same(entry, await driver.stat(at('/bound/file')))
+  t.equal(await textAt(driver, '/real/file'), 'hello')
+  await refuses(t, async () => driver.move?.(at('/bound/file'), at('/moved')), 'unsupported', 'move')
+  await driver.close?.()
+  t.same(readdirSync(join(folder, 'real')), ['file'])
+})
+
+const writer = `
+import { Readable } from 'node:stream'
+import { openLocal } from ${JSON.stringify(new URL('./env.js', import.meta.url).href)}
+const driver = await openLocal(process.argv[1])
+const body = new Readable({ read() {} })
+body.push(Buffer.alloc(2_000_000, 'new'))
+setTimeout(() => console.log('writing'), 100)
+for (const path of process.argv.slice(2)) void driver.write(path, { rereadable: false, read: async () => body })
+setInterval(() => undefined, 1000)
+`
+
+await t.test('a killed process leaves the old file, and what it staged is swept', async (t) => {
+  const folder = await folderFor(t)
+  writeFileSync(join(folder, 'file'), 'old')
+  if (canMount) {
+    mkdirSync(join(folder, 'nested'))
+    await mounted(t, join(folder, 'nested'), 'size=16m')
+  }
+  const paths = canMount ? ['/file', '/nested/file'] : ['/file']
+  const child = spawn(process.execPath, ['--input-type=module', '-e', writer, folder, ...paths])
+  await new Promise((resolve) => child.stdout.once('data', resolve))
+  const staging = join(folder, '.tidegate-staging')
+  t.equal(readdirSync(staging).length, 1)
+  const second = await openLocal(folder)
+  t.equal(readdirSync(staging).length, 1, 'a living process keeps what it staged')
+  child.kill('SIGKILL')
+  await new Promise((resolve) => child.once('exit', resolve))
+  const third = await openLocal(folder)
+  t.notOk(existsSync(staging), 'a dead one does not')
+  if (canMount) t.same(readdirSync(join(folder, 'nested')), [], 'nor on another file system')
+  t.equal(await textAt(third, '/file'), 'old')
+  await second.close?.()
+  await third.close?.()
+})
+
+await t.test('the names of instances tell the dead from the living', async (t) => {
+  const own = stagingNameOf('one')
+  const now = new Date()
+  t.equal(isDead(own, now), false, 'this process lives')
+  const [host = '', boot = '', pid = '', started = ''] = own.split('-')
+  t.equal(
+    isDead(`${host}-${boot}-${pid}-${Number(started) + 1}-x`, now),
+    process.platform === 'linux',
+    'a reused number',
+  )
+  t.equal(isDead(`${host}-${boot}-4194999-1-x`, now), true, 'no such process')
+  t.equal(isDead(`${host}-00000000-${pid}-${started}-x`, now), process.platform === 'linux', 'an earlier boot')
+  t.equal(isDead(`00000000-${boot}-${pid}-${started}-x`, now), false, 'another machine cannot be asked')
+  t.equal(isDead(`00000000-${boot}-${pid}-${started}-x`, new Date(0)), true, 'until a day has passed')
+})
+
+await t.test('the staging folder may be removed under our feet', async (t) => {
+  const folder = await folderFor(t)
+  const driver = (await openLocal(folder)) as WritableDriver
+  await put(driver, '/one', 'x')
+  await rm(join(folder, '.tidegate-staging'), { recursive: true })
+  await put(driver, '/two', 'x')
+  t.same(await namesIn(driver, '/'), ['one', 'two'])
+  renameSync(join(folder, '.tidegate-staging'), join(folder, 'elsewhere'))
+  await put(driver, '/three', 'x')
+  t.ok((await namesIn(driver, '/')).includes('three'))
+  await driver.close?.()
+})
+
+await t.test('what is removed goes to the recycle bin', async (t) => {
+  const base = await folderFor(t)
+  const [root, bin] = [join(base, 'root'), join(base, 'bin')]
+  mkdirSync(root)
+  const driver = (await openLocal(root, { recycle_bin_path: bin })) as WritableDriver
+  await driver.mkdir(at('/folder'))
+  await put(driver, '/folder/file', 'one')
+  await driver.remove(at('/folder/file'))
+  t.equal(readFileSync(join(bin, 'folder', 'file'), 'utf8'), 'one', 'under the same relative path')
+  await put(driver, '/folder/file', 'two')
+  await driver.remove(at('/folder/file'))
+  const names = readdirSync(join(bin, 'folder')).sort()
+  t.equal(names.length, 2)
+  t.match(names[1], /^file_\d{14}$/, 'a name that is taken gets the time')
+  await put(driver, '/folder/file', 'three')
+  await driver.removeTree?.(at('/folder'))
+  t.same(await namesIn(driver, '/'), [])
+  t.ok(
+    readdirSync(bin).some((name) => /^folder_\d{14}$/.test(name)),
+    'a tree goes as one',
+  )
+  await driver.close?.()
+})
+
+await t.test('a recycle bin on another disk takes a tree along', { skip: needsRoot }, async (t) => {
+  const base = await folderFor(t)
+  const [root, bin] = [join(base, 'root'), join(base, 'bin')]
+  mkdirSync(root)
+  mkdirSync(bin)
+  await mounted(t, bin, 'size=4m')
+  const driver = (await openLocal(root, { recycle_bin_path: bin })) as WritableDriver
+  await driver.mkdir(at('/folder'))
+  await put(driver, '/folder/file', 'one')
+  await driver.removeTree?.(at('/folder'))
+  t.equal(readFileSync(join(bin, 'folder', 'file'), 'utf8'), 'one')
+  t.same(await namesIn(driver, '/'), [])
+  await driver.mkdir(at('/large'))
+  await put(driver, '/large/file', Buffer.alloc(6_000_000))
+  await refuses(t, async () => driver.removeTree?.(at('/large')), 'no_space', 'a bin that is full')
+  t.equal((await bytesAt(driver, '/large/file')).length, 6_000_000, 'nothing is lost')
+  await driver.close?.()
+})
+
+await t.test('options that cannot be used are named', async (t) => {
+  const folder = await folderFor(t)
+  writeFileSync(join(folder, 'file'), '')
+  await t.rejects(openLocal(join(folder, 'none')), { code: 'invalid', message: /not exists/ })
+  await t.rejects(openLocal(join(folder, 'file')), { code: 'invalid' })
+  await t.rejects(openLocal(folder, { mkdir_perm: '9x' }), { code: 'invalid', message: /mkdir_perm/ })
+})
+
+await t.test('the mount table tells plain file systems from those that may make us wait', async (t) => {
+  const line = (path: string, type: string) => `1 0 0:1 / ${path} rw - ${type} none rw`
+  const table = (...lines: string[]) => new MountTable('/srv/my files', () => lines.join('\n'))
+  const plain = table(line('/', 'ext4'), line('/proc', 'proc'), line('/proc/sys/fs/binfmt_misc', 'autofs'))
+  t.equal(plain.waiting, false)
+  t.equal(plain.isPlain('/srv/my files/a'), true)
+  const mixed = table(line('/', 'ext4'), line('/srv/my\\040files/net', 'nfs4'), line('/srv/my\\040files/disk', 'xfs'))
+  t.equal(mixed.waiting, true)
+  t.equal(mixed.isPlain('/srv/my files/a'), true)
+  t.equal(mixed.isPlain('/srv/my files/net'), false)
+  t.equal(mixed.isPlain('/srv/my files/net/a'), false)
+  t.equal(mixed.isPlain('/srv/my files/network'), true)
+  t.equal(mixed.isPlain('/srv/my files/disk/a'), true)
+  t.equal(mixed.hasOthersIn('/srv/my files'), true)
+  t.equal(mixed.hasOthersIn('/srv/my files/disk'), false)
+  const covered = table(line('/', 'ext4'), line('/srv', 'xfs'), line('/srv', 'fuse.sshfs'))
+  t.equal(covered.isPlain('/srv/my files'), false, 'of two on one point the last counts')
+})

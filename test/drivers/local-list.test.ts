@@ -1,0 +1,82 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { at, listed, namesIn, put, type WritableDriver } from '../conformance/subject.js'
+import { openLocal } from './env.js'
+
+const base = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-list-'))
+t.teardown(() => rm(base, { recursive: true }))
+
+await t.test('100,000 entries are listed in pages, flat in memory and without a long stop', async (t) => {
+  const count = 100_000
+  const folder = join(base, 'many')
+  mkdirSync(folder)
+  for (let index = 0; index < count; index++) writeFileSync(join(folder, `entry-${index}`), '')
+  const driver = await openLocal(base)
+  let longest = 0
+  let last = performance.now()
+  const timer = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last)
+    last = performance.now()
+  }, 1)
+  const before = process.memoryUsage.rss()
+  let most = 0
+  let total = 0
+  const begin = performance.now()
+  for await (const page of driver.list(at('/many'))) {
+    total += page.length
+    most = Math.max(most, process.memoryUsage.rss() - before)
+  }
+  const took = performance.now() - begin
+  clearInterval(timer)
+  t.comment(`${took.toFixed(0)} ms, longest turn ${longest.toFixed(0)} ms, ${(most / 1048576).toFixed(0)} MiB more`)
+  t.equal(total, count)
+  t.ok(took < 10_000, 'in a time that is no joke even on a busy machine')
+  t.ok(longest < 1000, 'others get their turn')
+  t.ok(most < 100 * 1024 * 1024, 'memory stays flat')
+  await driver.close?.()
+})
+
+await t.test('names that cannot be asked for again are left out, and told to the log once', async (t) => {
+  const folder = join(base, 'names')
+  mkdirSync(folder)
+  writeFileSync(Buffer.concat([Buffer.from(`${folder}/bad-`), Buffer.from([0xff, 0xfe])]), '')
+  writeFileSync(join(folder, 'back\\slash'), '')
+  writeFileSync(join(folder, 'good'), '')
+  let warnings = 0
+  const silent = () => undefined
+  const warn = () => {
+    warnings++
+  }
+  const driver = await openLocal(folder, {}, { log: { debug: silent, info: silent, warn, error: silent } })
+  t.same(await namesIn(driver, '/'), ['good'])
+  t.equal(warnings, 1)
+  await driver.close?.()
+})
+
+await t.test('hidden files are shown or left out as the option says', async (t) => {
+  const folder = join(base, 'hidden')
+  mkdirSync(folder)
+  writeFileSync(join(folder, '.dot'), '')
+  writeFileSync(join(folder, 'file'), '')
+  const shows = await openLocal(folder)
+  const hides = await openLocal(folder, { show_hidden: false })
+  t.same(await namesIn(shows, '/'), ['.dot', 'file'])
+  t.same(await namesIn(hides, '/'), ['file'])
+})
+
+await t.test('directory_size tells what a folder holds', async (t) => {
+  const folder = join(base, 'sizes')
+  mkdirSync(folder)
+  const driver = (await openLocal(folder, { directory_size: true })) as WritableDriver
+  await driver.mkdir(at('/a'))
+  await driver.mkdir(at('/a/b'))
+  await put(driver, '/a/one', 'x'.repeat(100))
+  await put(driver, '/a/b/two', 'x'.repeat(23))
+  const entries = await listed(driver, '/')
+  t.match(entries, [{ name: 'a', kind: 'folder', size: 123 }])
+  t.same(entries[0], await driver.stat(at('/a')))
+  await driver.close?.()
+})
