@@ -4,7 +4,10 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { GatewayError } from './errors.js'
 
-const address = z.string().regex(/^(\[[0-9a-f:.]+\]|[^:\s]+):\d{1,5}$/i, 'must be HOST:PORT')
+const address = z
+  .string()
+  .regex(/^(\[[0-9a-f:.]+\]|[^:\s]+):\d{1,5}$/i, 'must be HOST:PORT')
+  .refine((text) => splitAddress(text).port <= 65535, 'a port is a number up to 65535')
 
 /** The configuration file. Every key is optional. */
 export const configSchema = z.strictObject({
@@ -26,8 +29,22 @@ export const configSchema = z.strictObject({
   cors_origins: z.array(z.string()).default(['*']).describe('Origins that browsers may call the API from.'),
   token_hours: z.number().int().positive().default(48).describe('How long a sign-in lasts.'),
   drain_seconds: z.number().nonnegative().default(30).describe('How long running transfers may go on after a stop.'),
-  log_level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  log_level: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('The least important messages that the log shows.'),
 })
+
+/** The same as a JSON Schema, for editors: the text of config/schema.json. */
+export function configFileSchema(): string {
+  const { properties, ...rest } = z.toJSONSchema(configSchema, { io: 'input' })
+  const schema = {
+    title: 'Configuration of Tidegate',
+    ...rest,
+    properties: { $schema: { type: 'string' }, ...properties },
+  }
+  return `${JSON.stringify(schema, null, 2)}\n`
+}
 
 export type ConfigFile = z.infer<typeof configSchema>
 

@@ -28,7 +28,7 @@ export interface Daemon {
  * a sentence for the admin, where one of them cannot; nothing is left open then.
  */
 export async function startDaemon(config: Config, log: Log, adminPassword?: string): Promise<Daemon> {
-  await mkdir(config.data, { recursive: true, mode: 0o700 })
+  await makeDataFolder(config.data)
   // Making an RSA key takes a while at the first run: it goes on while the rest starts.
   const hostKeys = config.sftp === 'off' ? undefined : loadHostKeys(join(config.data, 'ssh'))
   hostKeys?.catch(() => undefined)
@@ -66,12 +66,20 @@ export async function startDaemon(config: Config, log: Log, adminPassword?: stri
   }
 }
 
+async function makeDataFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    const why = (error as Error).message
+    throw new GatewayError('unavailable', { reason: `the data folder ${folder} cannot be made: ${why}`, cause: error })
+  }
+}
+
 const listenFaults: Readonly<Record<string, string>> = {
   EADDRINUSE: 'the port is taken by another program',
   EACCES: 'ports below 1024 need a privilege that this process does not have',
   EADDRNOTAVAIL: 'no network interface of this machine has that address',
   ENOTFOUND: 'that host name is unknown',
-  ERR_SOCKET_BAD_PORT: 'a port is a number up to 65535',
 }
 
 async function listening<T>(address: string, start: Promise<T>): Promise<T> {

@@ -1,6 +1,6 @@
 /** The HTTP port that several doors share: routing by prefix, limits against slow and faulty clients, and a graceful end. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { deferContinue } from './continue.js'
 import type { RequestHandler } from './handler.js'
 
@@ -9,7 +9,10 @@ export interface HttpListenerOptions {
   readonly port: number
   /** The handler of the longest prefix that fits answers; `''` fits everything. A prefix ends at a `/` or at the end. */
   readonly handlers: ReadonlyMap<string, RequestHandler>
-  /** Milliseconds without a byte in either direction after which a connection with a request under way is cut. */
+  /**
+   * Milliseconds after which a client that sends nothing of an announced body, or takes nothing of its answer, is cut. Work of
+   * ours, however long, is waited for.
+   */
   readonly stallTimeout?: number
 }
 
@@ -17,6 +20,8 @@ export class HttpListener {
   readonly #server: Server
   readonly #options: HttpListenerOptions
   readonly #prefixes: readonly string[]
+  /** What each connection is busy with. */
+  readonly #exchanges = new Map<Socket, Exchange>()
   #stopping = false
 
   constructor(options: HttpListenerOptions) {
@@ -35,7 +40,14 @@ export class HttpListener {
       },
       (request, response) => this.#handle(request, response),
     )
-    this.#server.timeout = options.stallTimeout ?? 120_000
+    const stallTimeout = options.stallTimeout ?? 120_000
+    this.#server.timeout = stallTimeout
+    this.#server.on('timeout', (socket: Socket) => {
+      const exchange = this.#exchanges.get(socket)
+      // The timer has run out; work of ours gets another span.
+      if (exchange !== undefined && isOurs(exchange, socket)) socket.setTimeout(stallTimeout)
+      else socket.destroy()
+    })
     this.#server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
       // An upload is invited once it was not refused; other bodies are small.
       if (request.method === 'PUT') deferContinue(request, response)
@@ -66,6 +78,13 @@ export class HttpListener {
   }
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request
+    const exchange = { request, response }
+    this.#exchanges.set(socket, exchange)
+    response.once('close', () => {
+      // A pipelined request may have followed.
+      if (this.#exchanges.get(socket) === exchange) this.#exchanges.delete(socket)
+    })
     if (this.#stopping) response.shouldKeepAlive = false
     const path = pathOf(request.url ?? '/')
     const prefix = this.#prefixes.find((each) => path === each || path.startsWith(`${each}/`)) ?? ''
@@ -88,6 +107,17 @@ export class HttpListener {
     clearInterval(sweep)
     cut.removeEventListener('abort', end)
   }
+}
+
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
+/** Whether it is we who keep the client waiting: a body is there to be read, or an answer is still to be written. */
+function isOurs({ request, response }: Exchange, socket: Socket): boolean {
+  if (!request.complete) return request.readableLength > 0
+  return response.writableLength === 0 && socket.writableLength === 0
 }
 
 /** The path of a request's target, which may come in absolute form from a proxy. */

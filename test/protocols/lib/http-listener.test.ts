@@ -107,3 +107,22 @@ void t.test('a client that waits is asked for the body of an upload only when it
   t.same(await upload(`${url}/taken`), { status: 201, invited: true })
   t.same(await upload(`${url}/refused`), { status: 403, invited: false })
 })
+
+void t.test('a client that stalls in the middle of its body is cut; one that waits for our work is not', async (t) => {
+  const listener = new HttpListener({
+    host: '127.0.0.1',
+    port: 0,
+    stallTimeout: 200,
+    handlers: new Map<string, Handler>([
+      ['/work', (_request, response) => void wait(1000).then(() => response.end('done'))],
+      ['', (request) => void request.resume().on('error', () => undefined)],
+    ]),
+  })
+  const url = `http://${await listener.start()}`
+  t.teardown(() => listener.stop(AbortSignal.abort()))
+  const upload = request(`${url}/upload`, { method: 'PUT', headers: { 'Content-Length': 100 } })
+  upload.write('half')
+  const cut = new Promise((resolve) => upload.on('error', resolve))
+  t.match(await cut, { code: 'ECONNRESET' })
+  t.equal(await (await fetch(`${url}/work`)).text(), 'done')
+})

@@ -1,0 +1,64 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import t, { type Test } from 'tap'
+import { configFileSchema, loadConfig, splitAddress } from '../../src/config.js'
+
+async function configFile(t: Test, content: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-config-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const file = join(folder, 'tidegate.json')
+  await writeFile(file, content)
+  return file
+}
+
+void t.test('without any file, flag or variable the defaults hold', async (t) => {
+  t.match(await loadConfig({ flags: {}, environment: {} }), {
+    http: '0.0.0.0:5244',
+    sftp: '0.0.0.0:5222',
+    data: resolve('data'),
+    drain_seconds: 30,
+  })
+})
+
+void t.test('a flag beats the environment, which beats the file, which beats the default', async (t) => {
+  const config = await configFile(t, '{ "http": "1.1.1.1:1", "sftp": "off", "token_hours": 5 }')
+  const environment = { TIDEGATE_CONFIG: config, TIDEGATE_HTTP: '2.2.2.2:2', TIDEGATE_DATA: '/two' }
+  t.match(await loadConfig({ flags: { config }, environment: {} }), { http: '1.1.1.1:1', sftp: 'off', token_hours: 5 })
+  t.match(await loadConfig({ flags: {}, environment }), { http: '2.2.2.2:2', sftp: 'off', data: '/two' })
+  const flags = { http: '[::1]:3', data: '/three' }
+  t.match(await loadConfig({ flags, environment }), { http: '[::1]:3', sftp: 'off', data: '/three' })
+})
+
+void t.test('what does not fit is told in one sentence that names it', async (t) => {
+  const wrong: readonly (readonly [string, RegExp])[] = [
+    ['{', /the configuration file .* is not JSON: /],
+    ['[]', /must hold an object/],
+    ['{ "htpp": "x:1" }', /^bad configuration: .*htpp/],
+    ['{ "http": "nowhere" }', /^bad configuration: http: must be HOST:PORT/],
+    ['{ "http": "localhost:65536" }', /^bad configuration: http: a port is a number up to 65535/],
+    ['{ "token_hours": "48" }', /^bad configuration: token_hours: /],
+  ]
+  for (const [content, reason] of wrong) {
+    const config = await configFile(t, content)
+    await t.rejects(loadConfig({ flags: { config }, environment: {} }), { code: 'invalid', reason }, content)
+  }
+  await t.rejects(loadConfig({ flags: { config: '/nowhere/at all' }, environment: {} }), {
+    code: 'invalid',
+    reason: 'the configuration file /nowhere/at all cannot be read: it does not exist',
+  })
+})
+
+void t.test('an address is split at its last colon', async (t) => {
+  t.same(splitAddress('[2001:db8::1]:5244'), { host: '2001:db8::1', port: 5244 })
+  t.same(splitAddress('localhost:0'), { host: 'localhost', port: 0 })
+})
+
+void t.test('config/schema.json is what the daemon checks with: npm run schema', async (t) => {
+  t.equal(await readFile('config/schema.json', 'utf8'), configFileSchema())
+})
+
+void t.test('the example in config/ is a configuration that loads', async (t) => {
+  const config = await loadConfig({ flags: { config: 'config/tidegate.json' }, environment: {} })
+  t.equal(config.site_url, 'https://files.example.org')
+})

@@ -1,0 +1,29 @@
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import ssh2 from 'ssh2'
+import t from 'tap'
+import { loadHostKeys } from '../../src/host-keys.js'
+
+void t.test('host keys are made once, in OpenSSH format, and nobody else can read them', async (t) => {
+  const data = await mkdtemp(join(tmpdir(), 'tidegate-host-keys-'))
+  t.teardown(() => rm(data, { recursive: true, force: true }))
+  const folder = join(data, 'ssh')
+  const made = await loadHostKeys(folder)
+  const types = made.map((key) => {
+    const parsed = ssh2.utils.parseKey(key)
+    return parsed instanceof Error ? parsed.message : parsed.type
+  })
+  t.same(types, ['ssh-ed25519', 'ssh-rsa'])
+  for (const name of ['ssh_host_ed25519_key', 'ssh_host_rsa_key']) {
+    t.equal((await stat(join(folder, name))).mode & 0o777, 0o600)
+    t.match(await readFile(join(folder, name), 'utf8'), /^-----BEGIN OPENSSH PRIVATE KEY-----\n/)
+    t.match(await readFile(join(folder, `${name}.pub`), 'utf8'), /^ssh-(ed25519|rsa) \S+ tidegate\n$/)
+  }
+  const { length } = Buffer.from(
+    (await readFile(join(folder, 'ssh_host_rsa_key.pub'), 'utf8')).split(' ')[1] ?? '',
+    'base64',
+  )
+  t.ok(length > 3072 / 8, 'the RSA key has 3072 bits')
+  t.same(await loadHostKeys(folder), made, 'the next start finds the same keys')
+})
