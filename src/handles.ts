@@ -317,55 +317,74 @@ export interface FileHooks {
   readonly before?: () => void
   /** Ahead of each change in place. */
   readonly changing?: () => void
-  readonly committed?: () => void | Promise<void>
+  /** Ahead of `commit`. */
+  readonly committing?: () => void
+  /** With what was stored; resolves to what is told of it. */
+  readonly committed?: (stored: Entry, attributes: Attributes) => Promise<Entry>
+  /** What a failure is told as. */
+  readonly failed?: (error: unknown, op: 'read' | 'write' | 'close') => unknown
   /** After `close` and after `commit`, whatever became of them. */
   readonly ended?: () => void
 }
 
 /** A handle that does what `file` does, and has the methods that it has. */
-export function hooked(file: OpenFile, { before, changing, committed, ended }: FileHooks): OpenFile {
+export function hooked(file: OpenFile, hooks: FileHooks): OpenFile {
+  const { before, changing, committing, committed, failed = (error) => error, ended } = hooks
+  const told = async <T>(op: 'read' | 'write' | 'close', work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (error) {
+      throw failed(error, op)
+    }
+  }
   const over: { -readonly [Key in keyof OpenFile]: OpenFile[Key] } = {
     entry: file.entry,
-    read: async (into, position) => {
-      before?.()
-      return file.read(into, position)
-    },
+    read: (into, position) =>
+      told('read', async () => {
+        before?.()
+        return file.read(into, position)
+      }),
     close: async () => {
       try {
-        await file.close()
+        await told('close', () => file.close())
       } finally {
         ended?.()
       }
     },
   }
   if (file.write) {
-    over.write = async (from, position) => {
-      before?.()
-      changing?.()
-      await file.write?.(from, position)
-    }
+    over.write = (from, position) =>
+      told('write', async () => {
+        before?.()
+        changing?.()
+        await file.write?.(from, position)
+      })
   }
   if (file.truncate) {
-    over.truncate = async (size) => {
-      before?.()
-      changing?.()
-      await file.truncate?.(size)
-    }
+    over.truncate = (size) =>
+      told('write', async () => {
+        before?.()
+        changing?.()
+        await file.truncate?.(size)
+      })
   }
   if (file.sync) {
-    over.sync = async () => {
-      before?.()
-      await file.sync?.()
-    }
+    over.sync = () =>
+      told('write', async () => {
+        before?.()
+        await file.sync?.()
+      })
   }
   const { entry } = file
   if (file.commit) {
-    over.commit = async (attributes) => {
-      before?.()
+    over.commit = async (attributes = {}) => {
       try {
-        const stored = (await file.commit?.(attributes)) ?? entry
-        await committed?.()
-        return stored
+        return await told('write', async () => {
+          before?.()
+          committing?.()
+          const stored = (await file.commit?.(attributes)) ?? entry
+          return (await committed?.(stored, attributes)) ?? stored
+        })
       } finally {
         ended?.()
       }

@@ -2,6 +2,7 @@
  * A mounted driver with every gap filled: what it cannot do is done with what it can, what it cannot keep is kept beside
  * it, its listings are cached, and every change is told to the events. Paths are the driver's own; `/` is the mount.
  */
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 import { Readable } from 'node:stream'
 import PQueue from 'p-queue'
 import picomatch from 'picomatch'
@@ -73,6 +74,8 @@ export class Storage {
   readonly #loads = new Map<Path, Load>()
   readonly #unsubscribe: () => void
   readonly #queue: PQueue | undefined
+  /** Whether the code that runs does so within a call of this storage: what it asks of it must not wait for its own end. */
+  readonly #within = new AsyncLocalStorage<true>()
   /** Times and modes are kept in the store, because the backend keeps none. */
   readonly #remembers: boolean
   readonly #policies: readonly { readonly matches: (path: string) => boolean; readonly milliseconds: number }[]
@@ -90,7 +93,9 @@ export class Storage {
       if (event.kind === 'moved') this.#forget(event.from, true)
     })
     this.#queue = Number.isFinite(this.traits.parallel) ? new PQueue({ concurrency: this.traits.parallel }) : undefined
-    this.#remembers = parts.driver.setAttributes === undefined || this.traits.timeStep === Number.POSITIVE_INFINITY
+    this.#remembers =
+      parts.driver.write !== undefined &&
+      (parts.driver.setAttributes === undefined || this.traits.timeStep === Number.POSITIVE_INFINITY)
     this.#policies = cachePolicies(parts.row.customCachePolicies)
   }
 
@@ -103,15 +108,32 @@ export class Storage {
     return this.#driver.write !== undefined
   }
 
-  #call<T>(work: () => Promise<T>): Promise<T> {
-    return this.#queue ? this.#queue.add(work) : work()
+  /** One call of the driver, in turn where it takes only so many at once. */
+  async #call<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (!this.#queue || this.#within.getStore()) return work()
+    if (signal?.aborted) throw new GatewayError('aborted')
+    // A queue runs its work in the context of whoever left it room.
+    const bound = AsyncResource.bind(() => this.#within.run(true, work))
+    let begun = false
+    const waited = this.#queue.add(
+      () => {
+        begun = true
+        return bound()
+      },
+      signal ? { signal } : {},
+    )
+    try {
+      return await waited
+    } catch (error) {
+      throw signal?.aborted && !begun ? new GatewayError('aborted') : error
+    }
   }
 
   // Reading
 
   async stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
     const kept = this.#driver.revision || options.link === true ? undefined : this.#keptEntry(path)
-    const entry = kept ?? (await this.#call(() => this.#driver.stat(path, options)))
+    const entry = kept ?? (await this.#call(() => this.#driver.stat(path, options), options.signal))
     if (!this.#remembers) return entry
     return overlaid(entry, await this.#attributes.of(this.treePath(path)))
   }
@@ -177,7 +199,11 @@ export class Storage {
   /** One load for all who wait for it; it stops when the last of them leaves. */
   async #load(path: Path, signal: AbortSignal | undefined, anew: boolean): Promise<readonly Entry[]> {
     if (signal?.aborted) throw new GatewayError('aborted')
-    let load = anew ? undefined : this.#loads.get(path)
+    let load = this.#loads.get(path)
+    if (anew && load) {
+      load.stale = true
+      load = undefined
+    }
     if (!load) {
       const controller = new AbortController()
       const begun: Load = {
@@ -198,7 +224,11 @@ export class Storage {
     try {
       return await withSignal(shared.promise, signal)
     } finally {
-      if (--shared.waiters === 0) shared.controller.abort()
+      if (--shared.waiters === 0) {
+        shared.controller.abort()
+        // Who comes now begins anew instead of sharing the end of this one.
+        if (this.#loads.get(path) === shared) this.#loads.delete(path)
+      }
     }
   }
 
@@ -256,8 +286,10 @@ export class Storage {
       if (entry.kind === 'folder') throw new GatewayError('is_dir')
       return Readable.from([])
     }
-    if (this.traits.ranges || range === undefined) return this.#call(() => this.#driver.read(path, range, options))
-    return part(await this.#call(() => this.#driver.read(path, undefined, options)), range)
+    if (this.traits.ranges || range === undefined) {
+      return this.#call(() => this.#driver.read(path, range, options), options.signal)
+    }
+    return part(await this.#call(() => this.#driver.read(path, undefined, options), options.signal), range)
   }
 
   /** A stored file as what another storage can read. */
@@ -274,23 +306,29 @@ export class Storage {
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
     if (mode !== 'read') this.#mustWrite()
     const own = await unlessUnsupported(
-      this.#driver.open && (() => this.#call(async () => this.#driver.open?.(path, mode, options))),
+      this.#driver.open && (() => this.#call(async () => this.#driver.open?.(path, mode, options), options.signal)),
     )
-    if (own) return this.#watched(path, mode, own)
+    if (own) return this.#watched(path, mode, own, options)
     return mode === 'read' ? this.#readByStream(path, options) : this.#openAside(path, mode, options)
   }
 
   /** The driver's own handle; what it changes is told to the events. */
-  #watched(path: Path, mode: OpenMode, own: OpenFile): OpenFile {
+  #watched(path: Path, mode: OpenMode, own: OpenFile, options: Attributes): OpenFile {
     if (mode === 'read') return own
     let dirty = false
     return hooked(own, {
       changing: () => {
-        dirty ||= mode === 'update'
-      },
-      committed: async () => {
+        if (mode !== 'update') return
         dirty = true
+        // What is changed in place is seen at once: no listing may be kept from one write to the next.
+        this.#forget(this.treePath(path), false)
+      },
+      committing: () => {
+        dirty = true
+      },
+      committed: async (stored, { modified = options.modified, mode: bits = options.mode }) => {
         await this.#forgetAttributes(path)
+        return this.#keepAttributes(path, { modified, mode: bits }, stored)
       },
       ended: () => {
         if (dirty) this.#changed(path)
@@ -360,13 +398,15 @@ export class Storage {
     const spooled = spools ? await this.#spool.receive(source, options.signal) : undefined
     try {
       const entry = await this.#changing([path], () =>
-        this.#call(async () => this.#driver.write?.(path, spooled ?? source, options)),
+        this.#call(async () => this.#driver.write?.(path, spooled ?? source, options), options.signal),
       )
       if (!entry) throw new GatewayError('unsupported')
-      await this.#forgetAttributes(path)
-      const kept = await this.#keepAttributes(path, options, entry)
-      this.#changed(path)
-      return kept
+      try {
+        await this.#forgetAttributes(path)
+        return await this.#keepAttributes(path, options, entry)
+      } finally {
+        this.#changed(path)
+      }
     } finally {
       await spooled?.dispose()
     }
@@ -374,14 +414,14 @@ export class Storage {
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
     this.#mustWrite()
-    await this.#call(async () => this.#driver.mkdir?.(path, options))
+    await this.#changing([path], () => this.#call(async () => this.#driver.mkdir?.(path, options), options.signal))
     this.#events.emit({ kind: 'folder made', path: this.treePath(path) })
   }
 
   /** A file, a link, or an empty folder. */
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
     this.#mustWrite()
-    await this.#changing([path], () => this.#call(async () => this.#driver.remove?.(path, options)))
+    await this.#changing([path], () => this.#call(async () => this.#driver.remove?.(path, options), options.signal))
     this.#events.emit({ kind: 'removed', path: this.treePath(path) })
     await this.#forgetAttributes(path)
   }
@@ -391,7 +431,8 @@ export class Storage {
     this.#mustWrite()
     const driver = this.#driver
     if (!driver.removeTree) return false
-    const done = await this.#changing([path], () => succeeds(() => driver.removeTree?.(path, options)))
+    const call = () => this.#call(async () => driver.removeTree?.(path, options), options.signal)
+    const done = await this.#changing([path], () => succeeds(call))
     if (!done) return false
     this.#events.emit({ kind: 'removed', path: this.treePath(path) })
     await this.#forgetAttributes(path)
@@ -403,7 +444,7 @@ export class Storage {
     this.#mustWrite()
     const driver = this.#driver
     if (!driver.move) return false
-    const call = () => this.#call(async () => driver.move?.(from, to, options))
+    const call = () => this.#call(async () => driver.move?.(from, to, options), options.signal)
     const done = await this.#changing([from, to], () => succeeds(call))
     if (done) this.#events.emit({ kind: 'moved', from: this.treePath(from), path: this.treePath(to) })
     return done
@@ -414,10 +455,13 @@ export class Storage {
     this.#mustWrite()
     const driver = this.#driver
     if (!driver.copy) return false
-    const call = () => this.#call(async () => driver.copy?.(from, to, options))
+    const call = () => this.#call(async () => driver.copy?.(from, to, options), options.signal)
     if (!(await this.#changing([to], () => succeeds(call)))) return false
-    if (this.#remembers) await this.#attributes.copy(this.treePath(from), this.treePath(to))
-    this.#changed(to)
+    try {
+      if (this.#remembers) await this.#attributes.copy(this.treePath(from), this.treePath(to))
+    } finally {
+      this.#changed(to)
+    }
     return true
   }
 
@@ -435,8 +479,8 @@ export class Storage {
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
     this.#mustWrite()
     const driver = this.#driver
-    const kept = !this.#remembers && (await succeeds(() => driver.setAttributes?.(path, to, options)))
-    if (!kept) {
+    const call = () => this.#call(async () => driver.setAttributes?.(path, to, options), options.signal)
+    if (this.#remembers || !(await this.#changing([path], () => succeeds(call)))) {
       await this.stat(path, options)
       await this.#attributes.set(this.treePath(path), to)
     }
@@ -463,10 +507,16 @@ export class Storage {
   }
 
   async #keepAttributes(path: Path, options: Attributes, entry: Entry): Promise<Entry> {
-    if (!this.#remembers || (options.modified === undefined && options.mode === undefined)) return entry
+    if (!this.#remembers) return entry
     const { modified, mode } = options
-    await this.#attributes.set(this.treePath(path), { modified, mode })
-    return overlaid(entry, { modified, mode })
+    const step = Number.isFinite(this.traits.timeStep) ? Math.max(1, this.traits.timeStep) : 1
+    // Only what the backend did not keep: the rest would hide what another program makes of the file.
+    const lost = {
+      ...(modified && Math.abs(modified.getTime() - entry.modified.getTime()) >= step && { modified }),
+      ...(mode !== undefined && mode !== entry.mode && { mode }),
+    }
+    await this.#attributes.set(this.treePath(path), lost)
+    return overlaid(entry, lost)
   }
 
   async #forgetAttributes(path: Path): Promise<void> {
@@ -536,13 +586,16 @@ async function withSignal<T>(promise: Promise<T>, signal: AbortSignal | undefine
 /** A range of a stream that starts at byte 0; what is not needed of it is never asked for. */
 function part(whole: Readable, range: ByteRange): Readable {
   const cut = Readable.from(bytesOf(whole, range), { objectMode: false })
+  // It may fail before anybody reads the part.
+  whole.once('error', (error) => cut.destroy(error))
   return cut.once('close', () => whole.destroy())
 }
 
 async function* bytesOf(whole: Readable, range: ByteRange): AsyncGenerator<Buffer> {
   let skip = range.offset
   let left = range.length ?? Number.POSITIVE_INFINITY
-  for await (const chunk of whole as AsyncIterable<Buffer>) {
+  // Left early, an iterator that ends its stream makes it fail first: `part` ends it.
+  for await (const chunk of whole.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     const from = Math.min(skip, chunk.length)
     skip -= from
     const bytes = chunk.subarray(from, Math.min(chunk.length, from + left))

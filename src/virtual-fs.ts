@@ -170,17 +170,17 @@ export class VirtualFs {
       const at = this.#admit(mode === 'read' ? 'read' : 'write', path, change)
       const { storage, inner } = this.#place(at)
       const { signal } = change
-      if (mode === 'read') return this.#guarded(await storage.open(inner, 'read', { signal }))
+      if (mode === 'read') return this.#guarded(path, await storage.open(inner, 'read', { signal }))
       const old = await this.#existing(at, change)
       if (!old) checkName(nameOf(at))
       if (old?.kind === 'folder') throw new GatewayError('is_dir')
       const touch = { path: at, membership: !old }
       await this.#assertFree([touch], at, old, change)
-      if (mode === 'update') return this.#guarded(await storage.open(inner, 'update', { signal, readable: true }))
+      if (mode === 'update') return this.#guarded(path, await storage.open(inner, 'update', { signal, readable: true }))
       const published = this.#publication(at, change)
       const { createOnly, modified, mode: bits, readable } = change
       const options = { signal, createOnly, modified, mode: bits, readable, beforePublish: published.before }
-      return this.#guarded(await storage.open(inner, 'replace', options), published.after)
+      return this.#guarded(path, await storage.open(inner, 'replace', options), published.after)
     })
   }
 
@@ -546,8 +546,12 @@ export class VirtualFs {
   }
 
   /** Each use of a handle asks whether its principal still has authority. */
-  #guarded(file: OpenFile, ended?: () => void): OpenFile {
-    return hooked(file, { before: () => this.#assertAuthority(), ...(ended && { ended }) })
+  #guarded(path: Path, file: OpenFile, ended?: () => void): OpenFile {
+    return hooked(file, {
+      before: () => this.#assertAuthority(),
+      failed: (error, op) => this.#seen(error).at(op, path),
+      ...(ended && { ended }),
+    })
   }
 
   // Places

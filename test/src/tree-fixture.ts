@@ -1,0 +1,195 @@
+/** Storages over memory, and a whole tree of them, with a new database. */
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import type { TAP } from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { AnyDriverType, Driver, Source, Traits } from '../../src/driver.js'
+import { Events, type TreeEvent } from '../../src/events.js'
+import { Locks } from '../../src/locks.js'
+import { createLog } from '../../src/log.js'
+import { Mounts } from '../../src/mounts.js'
+import { asPath, type Path } from '../../src/path.js'
+import { Reservations } from '../../src/reservations.js'
+import { Rules, type FolderRule } from '../../src/rules.js'
+import { Spool } from '../../src/spool.js'
+import { Storage } from '../../src/storage.js'
+import type { StorageRow, Store } from '../../src/store/rows.js'
+import { openStore } from '../../src/store/store.js'
+import { TreeView } from '../../src/tree-view.js'
+import { VirtualFs, type TreeParts } from '../../src/virtual-fs.js'
+import { principal, type Asker } from './principals.js'
+import { ruleRow, storageRow } from './store-rows.js'
+
+export type Test = Pick<TAP, 'testdir' | 'teardown'>
+/** Methods of a driver that a test puts over those of another; undefined for one that is to be missing. */
+export type Over = { readonly [Key in keyof Driver]?: Driver[Key] | undefined }
+
+/** `driver` with other methods, and without those that are said to be undefined. */
+export function altered(driver: Driver, over: Over): Driver {
+  return new Proxy(driver, {
+    get: (target, key) => {
+      const value: unknown = key in over ? over[key as keyof Driver] : Reflect.get(target, key)
+      return typeof value === 'function' && !(key in over) ? (value.bind(target) as unknown) : value
+    },
+    has: (target, key) => (key in over ? over[key as keyof Driver] !== undefined : key in target),
+  })
+}
+
+/** A driver that can do what every driver can, and nothing quicker. */
+export const bare: Over = {
+  move: undefined,
+  copy: undefined,
+  removeTree: undefined,
+  open: undefined,
+  setAttributes: undefined,
+  usage: undefined,
+}
+
+export function sourceOf(content: string | Buffer, fields: Partial<Source> = {}): Source {
+  const bytes = Buffer.from(content)
+  return {
+    size: bytes.length,
+    rereadable: true,
+    read: async (range) =>
+      Readable.from(
+        [bytes.subarray(range?.offset ?? 0)].filter(({ length }) => length > 0),
+        { objectMode: false },
+      ),
+    ...fields,
+  }
+}
+
+/** A body whose end comes when it is told. */
+export function openBody(): { readonly source: Source; readonly body: Readable } {
+  const body = new Readable({ read: () => undefined })
+  body.on('error', () => undefined)
+  return { source: { rereadable: false, read: async () => body }, body }
+}
+
+export async function text(stream: Promise<Readable>): Promise<string> {
+  return (await buffer(await stream)).toString()
+}
+
+let stores = 0
+export async function newStore(t: Test): Promise<Store> {
+  const store = await openStore(join(t.testdir(), `tree-${stores++}.db`))
+  t.teardown(() => store.close())
+  return store
+}
+
+export interface StorageFixture {
+  readonly storage: Storage
+  readonly driver: Driver
+  readonly events: Events
+  readonly heard: TreeEvent[]
+  readonly spool: Spool
+}
+
+export async function newStorage(
+  t: Test,
+  over: Over = {},
+  fields: Partial<StorageRow> = {},
+  traits: Partial<Traits> = {},
+): Promise<StorageFixture> {
+  const store = await newStore(t)
+  // Most tests are of backends that cannot tell whether a folder still stands.
+  const driver = altered(new MemoryDriver(0), { revision: undefined, ...over })
+  const events = new Events()
+  const heard: TreeEvent[] = []
+  events.on((event) => heard.push(event))
+  const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`))
+  const storage = new Storage({
+    row: { ...storageRow({ mountPath: asPath('/mnt'), cacheExpiration: 30, ...fields }), id: 1 },
+    mount: asPath('/mnt'),
+    driver,
+    traits,
+    events,
+    spool,
+    attributes: store.attributes,
+  })
+  return { storage, driver, events, heard, spool }
+}
+
+export interface MountAsk extends Partial<StorageRow> {
+  readonly over?: Over
+  readonly traits?: Partial<Traits>
+  /** How to open it; absent: a new memory driver altered by `over`. */
+  readonly driverOf?: () => Promise<Driver>
+}
+
+export interface Tree {
+  readonly parts: TreeParts
+  readonly mounts: Mounts
+  readonly store: Store
+  readonly drivers: ReadonlyMap<string, Driver>
+  readonly spool: Spool
+  /** Starts another storage. */
+  mount(path: string, ask?: MountAsk): Promise<StorageRow>
+  as(who?: Asker): VirtualFs
+  rule(path: string, fields: Partial<FolderRule>): Promise<FolderRule>
+}
+
+export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk>> = { '/': {} }): Promise<Tree> {
+  const store = await newStore(t)
+  const log = createLog('silent')
+  const events = new Events()
+  const rules = await Rules.load(store)
+  const locks = await Locks.load(store.locks)
+  const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`))
+  const drivers = new Map<string, Driver>()
+  const driverTypes: AnyDriverType[] = []
+  const mounts: Mounts = new Mounts({
+    store,
+    events,
+    spool,
+    log,
+    driverTypes,
+    instance: 'test',
+    tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
+  })
+  t.teardown(() => mounts.stop())
+  const parts: TreeParts = { mounts, rules, locks, reservations: new Reservations(), store, events, log }
+  const mount = async (path: string, { over = {}, traits, driverOf, ...fields }: MountAsk = {}) => {
+    const name = `memory ${path}`
+    if (!driverTypes.some((type) => type.name === name)) {
+      driverTypes.push({
+        name,
+        fields: {},
+        ...(traits && { traits }),
+        open: async () => {
+          const driver = driverOf ? await driverOf() : altered(new MemoryDriver(0), over)
+          drivers.set(path, driver)
+          return driver
+        },
+      })
+    }
+    const row = await store.storages.insert(storageRow({ mountPath: asPath(path), driver: name, ...fields }))
+    await mounts.apply(row)
+    return row
+  }
+  for (const [path, ask] of Object.entries(mounted)) await mount(path, ask).catch(() => undefined)
+  return {
+    parts,
+    mounts,
+    store,
+    drivers,
+    spool,
+    mount,
+    as: (who) => new VirtualFs(parts, principal(who)),
+    rule: (path, fields) => rules.create(ruleRow({ ...fields, path: asPath(path) })),
+  }
+}
+
+/** Every file below a folder with its text, every folder with null. */
+export async function contents(tree: VirtualFs, path: Path = asPath('/')): Promise<Record<string, string | null>> {
+  const found: Record<string, string | null> = {}
+  const { entries } = await tree.list(path)
+  for (const { name, kind } of entries) {
+    const at = asPath(path === '/' ? `/${name}` : `${path}/${name}`)
+    if (kind === 'folder') Object.assign(found, { [at]: null }, await contents(tree, at))
+    else found[at] = await text(tree.read(at))
+  }
+  return found
+}
