@@ -1,0 +1,78 @@
+/** docs/settings.md, made from the table of settings and from where the sources read them. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { format, resolveConfig } from 'prettier'
+import { settingsTable, type SettingDefinition } from '../../src/settings-table.js'
+
+export const settingsPagePath = 'docs/settings.md'
+
+const introduction = `# Settings
+
+What an admin changes at run time, as opposed to the [configuration](../README.md#configuration) that is read at start. Values are
+stored in the database; where none is stored, the default holds. Names and defaults are those of the AList / OpenList API, so that
+clients written for it find what they look for; many belong to parts that this version does not have.
+
+The last column says what a value does today:
+
+- **in force**: the daemon reads it.
+- **told to clients**: everybody may read it by \`/api/public/settings\`, and what it means is up to the client. The daemon itself
+  does nothing by it.
+- **stored, no effect yet**: it is kept for a part that is still to come.
+
+This page is made from the source: \`npm run docs\` writes it, and a test fails while it is out of date.
+`
+
+type Effect = 'in force' | 'told to clients' | 'stored, no effect yet'
+
+/** The TypeScript sources that may read a setting, each as its text. */
+function sources(): string[] {
+  return ['src', 'protocols', 'drivers'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && name !== 'settings-table.ts')
+      .map((name) => readFileSync(join(folder, name), 'utf8'))
+      .filter((text) => /\bsettings?\b/i.test(text)),
+  )
+}
+
+/** A key is read where it stands as a text of its own, or is put together from the text before a known ending. */
+function isRead(key: string, texts: readonly string[]): boolean {
+  const stem = key.replace(/_threads_num$/, '')
+  return texts.some((text) => text.includes(`'${key}'`) || (stem !== key && text.includes(`'${stem}'`)))
+}
+
+function effectOf({ key, flag }: SettingDefinition, texts: readonly string[]): Effect {
+  if (isRead(key, texts)) return 'in force'
+  return flag === 'public' || flag === 'readonly' ? 'told to clients' : 'stored, no effect yet'
+}
+
+function defaultCell(value: string): string {
+  if (value === '') return 'empty'
+  const line = value.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|')
+  return `\`${line.length > 60 ? `${line.slice(0, 57)}…` : line}\``
+}
+
+function typeCell({ type, options }: SettingDefinition): string {
+  return type === 'select' ? options.map((option) => `\`${option}\``).join(', ') : type
+}
+
+/** The whole page, formatted. Reads the sources below the working directory. */
+export async function settingsPage(): Promise<string> {
+  const texts = sources()
+  const groups = [...new Set(settingsTable.map(({ group }) => group))]
+  const parts = groups.map((group) => {
+    const rows = settingsTable
+      .filter((each) => each.group === group)
+      .map((each) => {
+        const cells = [`\`${each.key}\``, typeCell(each), defaultCell(each.default), each.flag, effectOf(each, texts)]
+        return `| ${cells.join(' | ')} |`
+      })
+    return [
+      `\n## ${group}\n`,
+      '| key | type | default | who sees it | effect |',
+      '|---|---|---|---|---|',
+      ...rows,
+    ].join('\n')
+  })
+  const options = await resolveConfig(settingsPagePath)
+  return format(`${introduction}${parts.join('\n')}\n`, { ...options, filepath: settingsPagePath })
+}
