@@ -9,7 +9,8 @@ export async function listen(
   test: Test,
   handler: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<string> {
-  const server = createServer(handler).listen(0, '127.0.0.1')
+  // On a busy machine a test may pause for longer than the usual five seconds between two requests.
+  const server = createServer({ keepAliveTimeout: 60_000 }, handler).listen(0, '127.0.0.1')
   await once(server, 'listening')
   test.teardown(() => {
     server.closeAllConnections()
