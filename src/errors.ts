@@ -105,6 +105,20 @@ export class GatewayError extends Error {
   }
 }
 
+/** No mount covers the path. */
+export class NoStorageError extends GatewayError {
+  override at(): this {
+    return this
+  }
+
+  constructor(path: string, nothingMounted: boolean) {
+    super('not_found', {
+      path,
+      reason: nothingMounted ? 'storage not found; please add a storage first' : 'storage not found',
+    })
+  }
+}
+
 /** Whether `error` is a GatewayError, and where codes are given, one of those. */
 export function isGatewayError(error: unknown, ...codes: readonly ErrorCode[]): error is GatewayError {
   return error instanceof GatewayError && (codes.length === 0 || codes.includes(error.code))

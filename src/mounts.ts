@@ -1,6 +1,6 @@
 /** The table of storages: which one owns a path, the virtual folders between mounts, and their life. */
 import type { AnyDriverType, Driver, DriverEnv, Entry } from './driver.js'
-import { GatewayError, toGatewayError } from './errors.js'
+import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
 import type { Log } from './log.js'
@@ -26,20 +26,6 @@ export interface Place {
   readonly storage: Storage
   /** As the storage sees it. */
   readonly inner: Path
-}
-
-/** No mount covers the path. */
-export class NoStorageError extends GatewayError {
-  override at(): this {
-    return this
-  }
-
-  constructor(path: Path, nothingMounted: boolean) {
-    super('not_found', {
-      path,
-      reason: nothingMounted ? 'storage not found; please add a storage first' : 'storage not found',
-    })
-  }
 }
 
 interface Mount {

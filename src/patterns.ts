@@ -14,7 +14,7 @@ export interface Pattern {
 }
 
 /** Milliseconds that one match by V8 may take. */
-const limit = 20
+const limit = 100
 
 /** Rejects with `invalid`, naming the pattern, where it is no regular expression. */
 export function compilePattern(pattern: string): Pattern {

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { isUnforeseen, wireAnswer, WireError } from '../../../protocols/http/errors.js'
-import { errorCodes, GatewayError } from '../../../src/errors.js'
-import { NoStorageError } from '../../../src/mounts.js'
+import { errorCodes, GatewayError, NoStorageError } from '../../../src/errors.js'
 import { asPath, RelativePathError } from '../../../src/path.js'
 
 const told = (error: unknown) => {
