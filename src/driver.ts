@@ -100,7 +100,10 @@ export interface Driver {
   remove?(path: Path, options?: CallOptions): Promise<void>
 
   // Quicker ways to do what the core can do with the above.
-  /** A file or a whole tree in one step. Replaces a file; over a folder `is_dir`. */
+  /**
+   * A file or a whole tree in one step. A file replaces a file; over a folder both are `is_dir`, a folder over a file is
+   * `exists`, a folder into itself `invalid`. A link is moved, never its target.
+   */
   move?(from: Path, to: Path, options?: CallOptions): Promise<void>
   /** One file. Replaces a file; over a folder `is_dir`. */
   copy?(from: Path, to: Path, options?: WriteOptions): Promise<void>

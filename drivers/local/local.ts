@@ -150,7 +150,14 @@ class Local implements Driver {
       if (mode === 'replace') return this.#openStaged(path, options)
       const { fd, calls, stats } = await this.#openFile(path, mode === 'read' ? O_RDONLY : O_RDWR)
       const Handle = mode === 'read' ? ReadHandle : UpdateHandle
-      return new Handle(entryOf(nameOf(path), stats), fd, calls, () => calls.close(fd))
+      const syncs = mode === 'update' && this.parts.options.sync
+      return new Handle(entryOf(nameOf(path), stats), fd, calls, async () => {
+        try {
+          if (syncs) await syncFile(fd)
+        } finally {
+          await calls.close(fd)
+        }
+      })
     })
   }
 

@@ -18,6 +18,8 @@ export interface Candidate {
   /** A new, empty mount each time. */
   open(): Promise<Opened>
   readonly traits?: Partial<Traits> | undefined
+  /** Entries of the large folder: 10,000, unless each write is slow on purpose. */
+  readonly many?: number
 }
 
 /** A driver with all that every writable driver has. */
@@ -26,6 +28,7 @@ export type WritableDriver = Driver & Required<Pick<Driver, 'write' | 'mkdir' | 
 export interface Subject {
   readonly driver: WritableDriver
   readonly traits: Traits
+  readonly many: number
 }
 
 /** A path of the suite's own making. */
@@ -116,6 +119,7 @@ export function subjects(t: Test, candidate: Candidate) {
         await work(t, {
           driver: driver as WritableDriver,
           traits: { ...defaultTraits, ...candidate.traits, ...driver.traits },
+          many: candidate.many ?? 10_000,
         })
       } finally {
         await driver.close?.()
