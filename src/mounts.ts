@@ -4,6 +4,7 @@ import { GatewayError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
 import type { Log } from './log.js'
+import { NoStorageError } from './no-storage.js'
 import { asPath, cleanPath, isWithin, nameOf, parentOf, root, segmentsOf, within, type Path } from './path.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
@@ -26,20 +27,6 @@ export interface Place {
   readonly storage: Storage
   /** As the storage sees it. */
   readonly inner: Path
-}
-
-/** No mount covers the path. */
-export class NoStorageError extends GatewayError {
-  override at(): this {
-    return this
-  }
-
-  constructor(path: Path, nothingMounted: boolean) {
-    super('not_found', {
-      path,
-      reason: nothingMounted ? 'storage not found; please add a storage first' : 'storage not found',
-    })
-  }
 }
 
 interface Mount {

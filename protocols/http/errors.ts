@@ -1,6 +1,6 @@
 /** The one table from the errors of the core to what clients of the API understand: a code, and a text they parse. */
 import { isGatewayError, toGatewayError, type ErrorCode, type GatewayError } from '../../src/errors.js'
-import { NoStorageError } from '../../src/mounts.js'
+import { NoStorageError } from '../../src/no-storage.js'
 import { RelativePathError } from '../../src/path.js'
 
 /** An answer of the API that is no error of the core: its code and its text as the wire has them. */

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { isUnforeseen, wireAnswer, WireError } from '../../../protocols/http/errors.js'
 import { errorCodes, GatewayError } from '../../../src/errors.js'
-import { NoStorageError } from '../../../src/mounts.js'
+import { NoStorageError } from '../../../src/no-storage.js'
 import { asPath, RelativePathError } from '../../../src/path.js'
 
 const told = (error: unknown) => {
