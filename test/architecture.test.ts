@@ -29,9 +29,9 @@ function partOf(file: string): string {
 }
 
 const contract = ['src/driver.ts', 'src/errors.ts', 'src/path.ts']
-/** The process and the command line see both sides. */
+/** The process, what it runs, and the command line see both sides. */
 const seesAll = (file: string): boolean =>
-  file === 'src/main.ts' || file === 'src/daemon.ts' || file.startsWith('src/cli/')
+  ['src/main.ts', 'src/daemon.ts'].includes(file) || file.startsWith('src/cli/')
 
 /** Why this arrow points the wrong way; undefined for one that is allowed. */
 function fault({ from, to }: Import): string | undefined {
@@ -72,7 +72,8 @@ void t.test('an arrow that points the wrong way is told', async (t) => {
     ['protocols/sftp/index.ts', 'src/store/store.ts'],
     ['src/gateway.ts', 'drivers/index.ts'],
     ['src/virtual-fs.ts', 'protocols/http/errors.ts'],
-    ['src/gateway.ts', 'src/main.ts'],
+    ['src/gateway.ts', 'src/daemon.ts'],
+    ['drivers/local/local.ts', 'src/cli/commands.ts'],
   ] as const
   for (const [from, to] of wrong) t.ok(fault({ from, to }), `${from} → ${to}`)
 })
