@@ -107,11 +107,15 @@ export class GatewayError extends Error {
 
 /** No mount covers the path. */
 export class NoStorageError extends GatewayError {
-  override at(): this {
-    return this
+  /** Told of the path as it was asked for: that of the whole tree is not everybody's business. */
+  override at(_op: string, path: string): NoStorageError {
+    return new NoStorageError(path, this.nothingMounted)
   }
 
-  constructor(path: string, nothingMounted: boolean) {
+  constructor(
+    path: string,
+    private readonly nothingMounted: boolean,
+  ) {
     super('not_found', {
       path,
       reason: nothingMounted ? 'storage not found; please add a storage first' : 'storage not found',

@@ -329,7 +329,7 @@ export interface FileHooks {
 
 /** A handle that does what `file` does, and has the methods that it has. */
 export function hooked(file: OpenFile, hooks: FileHooks): OpenFile {
-  const { before, changing, committing, committed, failed = (error) => error, ended } = hooks
+  const { before, changing, committing, committed, failed = (error: unknown): unknown => error, ended } = hooks
   const told = async <T>(op: 'read' | 'write' | 'close', work: () => Promise<T>): Promise<T> => {
     try {
       return await work()

@@ -4,7 +4,7 @@ import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
 import type { Log } from './log.js'
-import { asPath, cleanPath, isWithin, nameOf, parentOf, root, segmentsOf, within, type Path } from './path.js'
+import { asPath, cleanPath, nameOf, parentOf, root, within, type Path } from './path.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
 import type { StorageRow, Store } from './store/rows.js'
@@ -35,6 +35,8 @@ interface Mount {
   controller: AbortController
   retry: NodeJS.Timeout | undefined
   failures: number
+  /** Why nothing can be asked of it now, in words for everybody; the row's status is for the admin. */
+  reason: string
 }
 
 /** Seconds until a storage that could not start is tried again, by the number of failures. */
@@ -47,7 +49,11 @@ export class Mounts {
   readonly #mounts = new Map<number, Mount>()
   /** Mounts by visible path; several take turns. */
   #visible = new Map<Path, Mount[]>()
+  /** What mounts put into the folders that lead to them. */
+  #leading = new Map<Path, Map<string, Entry>>()
   readonly #turns = new Map<Path, number>()
+  /** The last change of each mount: one begins when the one before has ended. */
+  readonly #changing = new Map<number, Promise<unknown>>()
 
   constructor(readonly parts: MountParts) {}
 
@@ -64,14 +70,34 @@ export class Mounts {
 
   /** Adds or replaces a storage by its row. Rejects with what kept it from starting; its row stays mounted and says so. */
   async apply(row: StorageRow): Promise<void> {
-    await this.remove(row.id)
-    const mount = await this.#begin(row)
-    if (!row.disabled && !mount.storage) {
-      throw new GatewayError('unavailable', { reason: mount.row.status })
-    }
+    await this.#inOrder(row.id, async () => {
+      await this.#end(row.id)
+      const mount = await this.#begin(row)
+      if (!row.disabled && !mount.storage) {
+        throw new GatewayError('unavailable', { reason: mount.row.status })
+      }
+    })
   }
 
   async remove(id: number): Promise<void> {
+    // One that is still starting is not waited for.
+    this.#mounts.get(id)?.controller.abort()
+    await this.#inOrder(id, () => this.#end(id))
+  }
+
+  async #inOrder(id: number, work: () => Promise<void>): Promise<void> {
+    const before = this.#changing.get(id) ?? Promise.resolve()
+    const turn = before.then(work)
+    const settled = turn.catch(() => undefined)
+    this.#changing.set(id, settled)
+    try {
+      await turn
+    } finally {
+      if (this.#changing.get(id) === settled) this.#changing.delete(id)
+    }
+  }
+
+  async #end(id: number): Promise<void> {
     const mount = this.#mounts.get(id)
     if (!mount) return
     this.#mounts.delete(id)
@@ -85,10 +111,13 @@ export class Mounts {
 
   /** Takes up what another process changed. */
   async reload(): Promise<void> {
+    const before = new Map(this.#mounts)
     const rows = new Map((await this.parts.store.storages.all()).map((row) => [row.id, row]))
-    for (const id of this.#mounts.keys()) if (!rows.has(id)) await this.remove(id)
+    for (const id of before.keys()) if (!rows.has(id)) await this.remove(id)
     for (const row of rows.values()) {
       const mount = this.#mounts.get(row.id)
+      // What this process applied meanwhile is newer than what was read.
+      if (mount !== before.get(row.id)) continue
       if (!mount || !sameConfiguration(mount.row, row)) {
         await this.apply(row).catch((error: unknown) =>
           this.parts.log.warn({ err: error, storage: row.mountPath }, 'a storage did not start'),
@@ -112,6 +141,7 @@ export class Mounts {
       controller: new AbortController(),
       retry: undefined,
       failures: 0,
+      reason: 'it is starting',
     }
     this.#mounts.set(row.id, mount)
     this.#arrange()
@@ -145,6 +175,7 @@ export class Mounts {
       await this.#status(mount, 'work')
     } catch (error) {
       const failure = toGatewayError(error)
+      mount.reason = failure.reason
       this.parts.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
       await this.#status(
         mount,
@@ -199,19 +230,20 @@ export class Mounts {
       visible.set(mount.visible, [...(visible.get(mount.visible) ?? []), mount])
     }
     this.#visible = visible
+    this.#leading = leadingTo([...visible.values()].flat())
   }
 
   /**
    * The storage that owns `path`. Rejects with NoStorageError where no mount covers it, with `unavailable` where the
-   * storage did not start.
+   * storage did not start. Of several that take turns, `preferred` where it is one of them.
    */
-  find(path: Path): Place {
+  find(path: Path, preferred?: Storage): Place {
     for (let at = path; ; at = parentOf(at)) {
       const mounts = this.#visible.get(at)
       if (mounts) {
-        const mount = this.#inTurn(at, mounts)
+        const mount = mounts.find(({ storage }) => storage && storage === preferred) ?? this.#inTurn(at, mounts)
         if (!mount.storage)
-          throw new GatewayError('unavailable', { reason: `storage status: ${mount.row.status}: storage not init` })
+          throw new GatewayError('unavailable', { reason: `storage status: ${mount.reason}: storage not init` })
         return { storage: mount.storage, inner: within(at, path) ?? root }
       }
       if (at === '/') throw new NoStorageError(path, this.#visible.size === 0)
@@ -247,30 +279,35 @@ export class Mounts {
   }
 
   hasMountsBelow(path: Path): boolean {
-    for (const mount of this.#visible.keys()) if (mount !== path && isWithin(path, mount)) return true
-    return false
+    return this.#leading.has(path)
   }
 
   /** The folders that mounts put into `folder`, by the storages' order, then mount path; each name once. */
   foldersIn(folder: Path): readonly Entry[] {
-    const depth = segmentsOf(folder).length
-    const found = new Map<string, StorageRow>()
-    const mounts = [...this.#visible.values()]
-      .flat()
-      .sort((one, other) => one.row.order - other.row.order || (one.visible < other.visible ? -1 : 1))
-    for (const mount of mounts) {
-      if (mount.visible === folder || !isWithin(folder, mount.visible)) continue
-      const name = segmentsOf(mount.visible)[depth]
-      if (name !== undefined && !found.has(name)) found.set(name, mount.row)
-    }
-    return [...found].map(([name, row]) => virtualFolder(name, row.modified))
+    return [...(this.#leading.get(folder)?.values() ?? [])]
   }
 
   /** What a virtual folder looks like by itself; undefined where `path` is none. */
   virtualEntry(path: Path): Entry | undefined {
     if (path === '/') return virtualFolder('', this.#visible.get(root)?.[0]?.row.modified ?? new Date(0))
-    return this.foldersIn(parentOf(path)).find((entry) => entry.name === nameOf(path))
+    return this.#leading.get(parentOf(path))?.get(nameOf(path))
   }
+}
+
+/** For each folder above a mount, the names that lead on to it. */
+function leadingTo(mounts: readonly Mount[]): Map<Path, Map<string, Entry>> {
+  const leading = new Map<Path, Map<string, Entry>>()
+  const sorted = [...mounts].sort(
+    (one, other) => one.row.order - other.row.order || (one.visible < other.visible ? -1 : 1),
+  )
+  for (const { visible, row } of sorted) {
+    for (let at = visible; at !== '/'; at = parentOf(at)) {
+      const names = leading.get(parentOf(at)) ?? new Map<string, Entry>()
+      leading.set(parentOf(at), names)
+      if (!names.has(nameOf(at))) names.set(nameOf(at), virtualFolder(nameOf(at), row.modified))
+    }
+  }
+  return leading
 }
 
 function virtualFolder(name: string, modified: Date): Entry {

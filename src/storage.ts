@@ -114,10 +114,10 @@ export class Storage {
     if (signal?.aborted) throw new GatewayError('aborted')
     // A queue runs its work in the context of whoever left it room.
     const bound = AsyncResource.bind(() => this.#within.run(true, work))
-    let begun = false
+    const call = { begun: false }
     const waited = this.#queue.add(
       () => {
-        begun = true
+        call.begun = true
         return bound()
       },
       signal ? { signal } : {},
@@ -125,7 +125,7 @@ export class Storage {
     try {
       return await waited
     } catch (error) {
-      throw signal?.aborted && !begun ? new GatewayError('aborted') : error
+      throw signal?.aborted && !call.begun ? new GatewayError('aborted') : error
     }
   }
 

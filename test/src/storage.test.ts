@@ -347,17 +347,14 @@ void t.test('a folder that changed lately is not kept: its revision could not te
 function stalled(heedsSignal = true) {
   const inner = new MemoryDriver(0)
   const waiting: { readonly go: () => void; readonly signal: AbortSignal | undefined }[] = []
-  return {
-    inner,
-    waiting,
-    list: async function* (path: typeof x, { signal }: { readonly signal?: AbortSignal | undefined } = {}) {
-      await new Promise<void>((resolve, reject) => {
-        waiting.push({ go: resolve, signal })
-        if (heedsSignal) signal?.addEventListener('abort', () => reject(new GatewayError('aborted')))
-      })
-      yield* inner.list(path)
-    },
+  async function* list(path: typeof x, { signal }: { readonly signal?: AbortSignal | undefined } = {}) {
+    await new Promise<void>((resolve, reject) => {
+      waiting.push({ go: resolve, signal })
+      if (heedsSignal) signal?.addEventListener('abort', () => reject(new GatewayError('aborted')))
+    })
+    yield* inner.list(path)
   }
+  return { inner, waiting, list }
 }
 
 void t.test('one load serves all who wait for it', async (t) => {
@@ -420,7 +417,7 @@ void t.test('an older load that ends after a refresh does not bring the old list
   const { list, waiting, inner } = stalled()
   const { storage } = await newStorage(t, {
     list: async function* (path, options) {
-      const before = (await inner.list(path).next()) as IteratorResult<readonly Entry[]>
+      const before = await inner.list(path).next()
       for await (const page of list(path, options)) if (page.length < 0) yield page
       yield before.done === true ? [] : before.value
     },

@@ -126,9 +126,9 @@ export interface Tree {
   readonly drivers: ReadonlyMap<string, Driver>
   readonly spool: Spool
   /** Starts another storage. */
-  mount(path: string, ask?: MountAsk): Promise<StorageRow>
-  as(who?: Asker): VirtualFs
-  rule(path: string, fields: Partial<FolderRule>): Promise<FolderRule>
+  readonly mount: (path: string, ask?: MountAsk) => Promise<StorageRow>
+  readonly as: (who?: Asker) => VirtualFs
+  readonly rule: (path: string, fields: Partial<FolderRule>) => Promise<FolderRule>
 }
 
 export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk>> = { '/': {} }): Promise<Tree> {
