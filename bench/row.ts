@@ -3,7 +3,11 @@ import type { Ground, Peer, PeerName } from './peers/peer.js'
 
 export type Unit = 's' | 'ms' | '/s' | 'MiB'
 
-/** At least `factor` times the pace of the best of `peers`, or a figure that stands by itself. */
+/**
+ * At least `factor` times the pace of the best of `peers`, or a figure that stands by itself. SFTPGo and OpenList are in no
+ * distribution: where they set the mark, a peer stands for them with the factor by which they were ahead of it when all were
+ * measured together.
+ */
 export type Aim = { readonly factor: number; readonly peers: readonly PeerName[] } | { readonly atMost: number }
 
 export interface Figure {
@@ -48,7 +52,7 @@ export function judgeAim(aim: Aim, unit: Unit, results: ReadonlyMap<PeerName, nu
     return { aim: `≤ ${aim.atMost} ${unit}`, met: ours === undefined ? undefined : ours <= aim.atMost }
   }
   const best = aim.peers.length > 1 ? `best of ${aim.peers.join(', ')}` : aim.peers.join('')
-  const told = `≥ ${aim.factor.toFixed(1)} × ${best}`
+  const told = `≥ ${aim.factor} × ${best}`
   const ratios = aim.peers.flatMap((name) => {
     const theirs = results.get(name)
     return ours === undefined || theirs === undefined ? [] : [ratio(unit, ours, theirs)]

@@ -34,10 +34,11 @@ function sources(): string[] {
   )
 }
 
-/** A key is read where it stands as a text of its own, or is put together from the text before a known ending. */
+/** A key is read where it stands as a text of its own; the size of a queue matters once there is work of its kind. */
 function isRead(key: string, texts: readonly string[]): boolean {
-  const stem = key.replace(/_threads_num$/, '')
-  return texts.some((text) => text.includes(`'${key}'`) || (stem !== key && text.includes(`'${stem}'`)))
+  const [, kind] = /^(.*)_task_threads_num$/.exec(key) ?? []
+  const sign = kind === undefined ? `'${key}'` : `kind: '${kind}',\n`
+  return texts.some((text) => text.includes(sign))
 }
 
 function effectOf({ key, flag }: SettingDefinition, texts: readonly string[]): Effect {
