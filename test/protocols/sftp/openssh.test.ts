@@ -14,6 +14,8 @@ interface Outcome {
   readonly complaints: string
 }
 
+t.setTimeout(120_000)
+
 void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
   const door = await startDoor(t)
   const folder = t.testdir()

@@ -15,6 +15,8 @@ import {
   uint64,
 } from './packet-client.js'
 
+t.setTimeout(120_000)
+
 let running: Running
 let ssh: Client
 t.before(async () => {
@@ -324,4 +326,34 @@ void t.test('garbage ends its own channel and nothing else', async (t) => {
   early.channel.write(Buffer.concat([uint32(9), Buffer.from([names.stat]), uint32(1), uint32(0)]))
   await early.closed
   t.type(await client.stat('/'), 'object')
+})
+
+void t.test('requests of random fields are answered or end their channel; others notice nothing', async (t) => {
+  const bystander = await session()
+  const watched = await bystander.mustOpen('/watched', read | write | create | truncate)
+  let seed = 7
+  const random = (below: number) => (seed = (seed * 1103515245 + 12345) & 0x7fffffff) % below
+  const randomBytes = (length: number) => Buffer.from(Array.from({ length }, () => random(256)))
+  const pieces = [
+    () => uint32(random(40)),
+    () => uint32(0xffffffff - random(9)),
+    () => uint64(random(1 << 20)),
+    () => string(`/${random(5)}/${random(5)}`),
+    () => string(uint32(random(8))),
+    () => string(randomBytes(random(30))),
+    () => randomBytes(random(12)),
+  ]
+  for (let round = 0; round < 30; round++) {
+    const client = await session()
+    for (let request = 0; client.channel.writable && request < 60; request++) {
+      const fields = Array.from({ length: random(6) }, () => pieces[random(pieces.length)]!())
+      void client.ask(1 + random(24) === 24 ? 200 : 1 + random(24), ...fields)
+      if (request % 10 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    client.channel.end()
+    await client.closed
+    t.equal(await bystander.write(watched, round, 'x'), status.ok)
+  }
+  t.equal(await bystander.close(watched), status.ok)
+  t.match(await bystander.stat('/watched'), { size: 30 })
 })
