@@ -105,7 +105,6 @@ export class Storages {
       return { closed: mounts.remove(id) }
     })
     const failure = await closed
-    await store.driverState.deleteAll(id)
     if (this.#ownsAlone(id, visible)) {
       await store.properties.delete(visible)
       await store.attributes.delete(visible)

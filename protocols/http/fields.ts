@@ -119,6 +119,12 @@ export const text = z
   .nullish()
   .transform((value) => value ?? '')
 
+/** Clients send the six digits as a text or as a number. */
+export const oneTimeCode = z
+  .union([z.string(), z.int().transform((code) => String(code).padStart(6, '0'))])
+  .nullish()
+  .transform((code) => code ?? '')
+
 export const requiredText = z.string().min(1, 'must not be empty')
 
 export const integerValue = z.union(
