@@ -238,6 +238,8 @@ export interface DriverConfig {
   readonly alert?: string
   readonly only_indices?: boolean
   readonly prefer_proxy?: boolean
+  /** Offers the common field of this name; not shown itself. */
+  readonly proxy_range?: boolean
 }
 
 export interface DriverType<F extends Fields = Fields> {

@@ -19,6 +19,7 @@ import { Reservations } from './reservations.js'
 import { Rules } from './rules.js'
 import { Settings } from './settings.js'
 import { Spool } from './spool.js'
+import { Storages } from './storages.js'
 import { newStorage } from './store/new-storage.js'
 import type { Store } from './store/rows.js'
 import { openStore } from './store/store.js'
@@ -40,6 +41,7 @@ interface Parts extends TreeParts {
   readonly links: Links
   readonly tasks: Tasks
   readonly spool: Spool
+  readonly storages: Storages
 }
 
 export class Gateway {
@@ -50,6 +52,9 @@ export class Gateway {
   readonly links: Links
   readonly tasks: Tasks
   readonly mounts: Mounts
+  readonly storages: Storages
+  /** What a storage can be made of. */
+  readonly driverTypes: readonly AnyDriverType[]
   readonly rules: Rules
   readonly locks: Locks
   readonly spool: Spool
@@ -67,6 +72,8 @@ export class Gateway {
     this.links = parts.links
     this.tasks = parts.tasks
     this.mounts = parts.mounts
+    this.storages = parts.storages
+    this.driverTypes = options.drivers
     this.rules = parts.rules
     this.locks = parts.locks
     this.spool = parts.spool
@@ -109,7 +116,9 @@ export class Gateway {
       await finishIntents(store, mounts, log)
       await rules.reload()
       const reservations = new Reservations()
-      const parts = { store, settings, accounts, rules, locks, events, spool, mounts, links, tasks, reservations, log }
+      const storages = new Storages({ store, mounts, locks, events, driverTypes: options.drivers })
+      const tree = { store, rules, locks, events, mounts, reservations, log }
+      const parts = { ...tree, settings, accounts, spool, storages, links, tasks }
       return new Gateway(options, parts, firstPassword)
     } catch (error) {
       await store.close()

@@ -57,7 +57,7 @@ async function serve(flags: Flags): Promise<void> {
 
 /**
  * A rejection that nobody waits for belongs to one request: it is logged, and the daemon lives. After an uncaught exception
- * nobody knows what was left half done in memory: the process ends and is started again (docs/decisions/0002).
+ * nobody knows what was left half done in memory: the process ends and is started again (docs/decisions/0007).
  */
 function surviveTheUnforeseen(log: Log): void {
   process.on('unhandledRejection', (error) => {

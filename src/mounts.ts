@@ -52,15 +52,13 @@ export class Mounts {
   /** What mounts put into the folders that lead to them. */
   #leading = new Map<Path, Map<string, Entry>>()
   readonly #turns = new Map<Path, number>()
-  /** The last change of each mount: one begins when the one before has ended. */
-  readonly #changing = new Map<number, Promise<unknown>>()
 
   constructor(readonly parts: MountParts) {}
 
   /** Starts every storage that is not disabled, all at once; a broken one keeps its row and says why. */
   async start(): Promise<void> {
     const rows = await this.parts.store.storages.all()
-    const starting = Promise.all(rows.map((row) => this.#begin(row)))
+    const starting = Promise.all(rows.map((row) => this.#begin(this.#attach(row))))
     await Promise.race([starting, new Promise((resolve) => setTimeout(resolve, startPatience).unref())])
   }
 
@@ -68,72 +66,26 @@ export class Mounts {
     await Promise.all([...this.#mounts.keys()].map((id) => this.remove(id)))
   }
 
-  /** Adds or replaces a storage by its row. Rejects with what kept it from starting; its row stays mounted and says so. */
+  /**
+   * Adds or replaces a storage by its row: at once, though the old one may take its time to close and the new one to start.
+   * Rejects with what kept it from starting; its row stays mounted and says so.
+   */
   async apply(row: StorageRow): Promise<void> {
-    await this.#inOrder(row.id, async () => {
-      await this.#end(row.id)
-      const mount = await this.#begin(row)
-      if (!row.disabled && !mount.storage) {
-        throw new GatewayError('unavailable', { reason: mount.row.status })
-      }
-    })
-  }
-
-  async remove(id: number): Promise<void> {
-    // One that is still starting is not waited for.
-    this.#mounts.get(id)?.controller.abort()
-    await this.#inOrder(id, () => this.#end(id))
-  }
-
-  async #inOrder(id: number, work: () => Promise<void>): Promise<void> {
-    const before = this.#changing.get(id) ?? Promise.resolve()
-    const turn = before.then(work)
-    const settled = turn.catch(() => undefined)
-    this.#changing.set(id, settled)
-    try {
-      await turn
-    } finally {
-      if (this.#changing.get(id) === settled) this.#changing.delete(id)
+    const old = this.#detach(row.id)
+    const mount = this.#attach(row)
+    await this.#end(old)
+    await this.#begin(mount)
+    if (!mount.controller.signal.aborted && !row.disabled && !mount.storage) {
+      throw new GatewayError('unavailable', { reason: mount.row.status })
     }
   }
 
-  async #end(id: number): Promise<void> {
-    const mount = this.#mounts.get(id)
-    if (!mount) return
-    this.#mounts.delete(id)
-    this.#arrange()
-    clearTimeout(mount.retry)
-    mount.controller.abort()
-    await mount.storage
-      ?.close()
-      .catch((error: unknown) => this.parts.log.warn({ err: error, storage: id }, 'a storage did not close well'))
+  /** The path is free at once. Resolves to what went wrong when the storage closed. */
+  async remove(id: number): Promise<GatewayError | undefined> {
+    return this.#end(this.#detach(id))
   }
 
-  /** Takes up what another process changed. */
-  async reload(): Promise<void> {
-    const before = new Map(this.#mounts)
-    const rows = new Map((await this.parts.store.storages.all()).map((row) => [row.id, row]))
-    for (const id of before.keys()) if (!rows.has(id)) await this.remove(id)
-    for (const row of rows.values()) {
-      const mount = this.#mounts.get(row.id)
-      // What this process applied meanwhile is newer than what was read.
-      if (mount !== before.get(row.id)) continue
-      if (!mount || !sameConfiguration(mount.row, row)) {
-        await this.apply(row).catch((error: unknown) =>
-          this.parts.log.warn({ err: error, storage: row.mountPath }, 'a storage did not start'),
-        )
-      }
-    }
-  }
-
-  /** By order, then mount path, with the status in force. */
-  rows(): readonly StorageRow[] {
-    return [...this.#mounts.values()]
-      .map((mount) => mount.row)
-      .sort((one, other) => one.order - other.order || (one.mountPath < other.mountPath ? -1 : 1))
-  }
-
-  async #begin(row: StorageRow): Promise<Mount> {
+  #attach(row: StorageRow): Mount {
     const mount: Mount = {
       row,
       visible: visiblePath(row.mountPath),
@@ -145,9 +97,57 @@ export class Mounts {
     }
     this.#mounts.set(row.id, mount)
     this.#arrange()
-    if (row.disabled) await this.#status(mount, 'disabled')
-    else await this.#open(mount)
     return mount
+  }
+
+  #detach(id: number): Mount | undefined {
+    const mount = this.#mounts.get(id)
+    if (!mount) return undefined
+    this.#mounts.delete(id)
+    this.#arrange()
+    clearTimeout(mount.retry)
+    mount.controller.abort()
+    return mount
+  }
+
+  async #end(mount: Mount | undefined): Promise<GatewayError | undefined> {
+    try {
+      await mount?.storage?.close()
+      return undefined
+    } catch (error) {
+      this.parts.log.warn({ err: error, storage: mount?.row.mountPath }, 'a storage did not close well')
+      return toGatewayError(error)
+    }
+  }
+
+  /** Takes up what another process changed. */
+  async reload(): Promise<void> {
+    const rows = new Map((await this.parts.store.storages.all()).map((row) => [row.id, row]))
+    // All in one go: while one of them is waited for, others may change again.
+    const gone = [...this.#mounts.keys()].filter((id) => !rows.has(id)).map((id) => this.remove(id))
+    const changed = [...rows.values()].filter((row) => {
+      const mount = this.#mounts.get(row.id)
+      return !mount || !sameConfiguration(mount.row, row)
+    })
+    const applied = changed.map((row) =>
+      this.apply(row).catch((error: unknown) =>
+        this.parts.log.warn({ err: error, storage: row.mountPath }, 'a storage did not start'),
+      ),
+    )
+    await Promise.all([...gone, ...applied])
+  }
+
+  /** By order, then mount path, with the status in force. */
+  rows(): readonly StorageRow[] {
+    return [...this.#mounts.values()]
+      .map((mount) => mount.row)
+      .sort((one, other) => one.order - other.order || (one.mountPath < other.mountPath ? -1 : 1))
+  }
+
+  async #begin(mount: Mount): Promise<void> {
+    if (mount.controller.signal.aborted) return
+    if (mount.row.disabled) await this.#status(mount, 'disabled')
+    else await this.#open(mount)
   }
 
   async #open(mount: Mount): Promise<void> {
@@ -174,6 +174,7 @@ export class Mounts {
       mount.failures = 0
       await this.#status(mount, 'work')
     } catch (error) {
+      if (controller.signal.aborted) return
       const failure = toGatewayError(error)
       mount.reason = failure.reason
       this.parts.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
@@ -210,6 +211,8 @@ export class Mounts {
       signal: mount.controller.signal,
       instance,
       save: async (options) => {
+        // One that was replaced has nothing to say about its successor.
+        if (this.#mounts.get(id) !== mount) return
         const addition = JSON.stringify({ ...parsedAddition(mount.row.addition), ...options })
         mount.row = { ...mount.row, addition }
         await store.storages.update(id, { addition })
@@ -259,6 +262,11 @@ export class Mounts {
     const mount = choice[turn % choice.length]
     if (!mount) throw new NoStorageError(at, false)
     return mount
+  }
+
+  /** Undefined for one that does not run. */
+  storageOf(id: number): Storage | undefined {
+    return this.#mounts.get(id)?.storage
   }
 
   /** The configuration of the storage that owns the path, whether it runs or not. */
@@ -314,13 +322,13 @@ function virtualFolder(name: string, modified: Date): Entry {
   return { name, kind: 'folder', size: 0, modified }
 }
 
-/** `/a.balance1` shows as `/a`. */
-function visiblePath(mountPath: Path): Path {
+/** `/a.balance1` shows as `/a`: several such storages take turns there. */
+export function visiblePath(mountPath: Path): Path {
   const at = mountPath.lastIndexOf('.balance')
   return at > mountPath.lastIndexOf('/') + 1 ? asPath(mountPath.slice(0, at)) : cleanPath(mountPath)
 }
 
-function parsedAddition(addition: string): Record<string, unknown> {
+export function parsedAddition(addition: string): Record<string, unknown> {
   if (addition.trim() === '') return {}
   try {
     const value: unknown = JSON.parse(addition)

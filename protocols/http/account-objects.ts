@@ -1,5 +1,5 @@
 /** Accounts and what belongs to them as the API shows them. */
-import type { KeyRow, UserRow } from '../../src/store/rows.js'
+import type { AppPasswordRow, KeyRow, UserRow } from '../../src/store/rows.js'
 import { wireTime } from './object.js'
 
 /** The account without its secrets; clients expect the fields to be there. */
@@ -24,5 +24,17 @@ export function keyObject(key: KeyRow): object {
     fingerprint: key.fingerprint,
     added_time: wireTime(key.added),
     last_used_time: wireTime(key.lastUsed),
+  }
+}
+
+export function appPasswordObject(row: AppPasswordRow): object {
+  return {
+    id: row.id,
+    name: row.name,
+    prefix: `tg-${row.prefix}`,
+    doors: row.doors,
+    read_only: row.readOnly,
+    added_time: wireTime(row.added),
+    last_used_time: row.lastUsed === undefined ? null : wireTime(row.lastUsed),
   }
 }

@@ -26,6 +26,8 @@ export class Door {
 export interface State {
   /** The text or form of the request's body, not yet checked. */
   fields?: Readonly<Record<string, unknown>>
+  /** What a refusal carries as its data; nothing else than null for most routes. */
+  refusalData?: object
 }
 export type Context = RouterContext<State>
 export type Routes = Router<State>

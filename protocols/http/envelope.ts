@@ -35,7 +35,7 @@ export function envelopes(door: Door): Middleware<State> {
       if (retryAfter !== undefined) ctx.set('Retry-After', String(Math.ceil(retryAfter)))
       ctx.status = 200
       const line = message.replace(/\s*\n\s*/g, ' ').slice(0, messageLimit)
-      ctx.body = { code, message: masks.apply(line), data: null } satisfies Envelope
+      ctx.body = { code, message: masks.apply(line), data: ctx.state.refusalData ?? null } satisfies Envelope
       void drain(ctx.req)
     }
   }

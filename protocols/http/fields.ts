@@ -18,9 +18,9 @@ export const signInBodyLimit = 64 * 1024
 
 /**
  * Reads the body of a request that carries fields, `limit` bytes at most. What starts like JSON is read as JSON whatever its
- * type says, anything else as a form; GET and HEAD have their query.
+ * type says, anything else as a form; GET and HEAD have their query. `list`: a body that is a list is the field of this name.
  */
-export function readFields(limit = bodyLimit): Middleware<State> {
+export function readFields(limit = bodyLimit, list?: string): Middleware<State> {
   return async (ctx, next) => {
     if (ctx.method === 'GET' || ctx.method === 'HEAD') {
       ctx.state.fields = ctx.query
@@ -32,7 +32,7 @@ export function readFields(limit = bodyLimit): Middleware<State> {
       await next()
       return
     }
-    ctx.state.fields = parseText(await readText(ctx, limit), ctx)
+    ctx.state.fields = parseText(await readText(ctx, limit), ctx, list)
     await next()
   }
 }
@@ -49,7 +49,7 @@ function tooLarge(limit: number): WireError {
   return new WireError(400, `the body is larger than ${limit} bytes`)
 }
 
-function parseText(text: string, ctx: Pick<Context, 'is' | 'query'>): Fields {
+function parseText(text: string, ctx: Pick<Context, 'is' | 'query'>, list: string | undefined): Fields {
   const isJson = /^[ \t\r\n]*[[{]/.test(text)
   if (!isJson && ctx.is('json') !== 'json') return { ...ctx.query, ...formOf(new URLSearchParams(text)) }
   if (text.trim() === '') throw new WireError(400, 'EOF')
@@ -60,6 +60,7 @@ function parseText(text: string, ctx: Pick<Context, 'is' | 'query'>): Fields {
     throw new WireError(400, 'the body is not valid JSON')
   }
   if (value === null) return {}
+  if (Array.isArray(value) && list !== undefined) return { [list]: value }
   if (typeof value !== 'object' || Array.isArray(value)) throw new WireError(400, 'the body must be a JSON object')
   return value as Fields
 }
@@ -117,6 +118,12 @@ export const text = z
   .string()
   .nullish()
   .transform((value) => value ?? '')
+
+/** Clients send the six digits as a text or as a number. */
+export const oneTimeCode = z
+  .union([z.string(), z.int().transform((code) => String(code).padStart(6, '0'))])
+  .nullish()
+  .transform((code) => code ?? '')
 
 export const requiredText = z.string().min(1, 'must not be empty')
 

@@ -1,11 +1,14 @@
 /** Who may come in: credentials of every kind, and the principals that they give. */
 import PQueue from 'p-queue'
+import { GatewayError } from '../errors.js'
 import type { DoorName, Principal } from '../principal.js'
 import type { Settings } from '../settings.js'
-import type { KeyRow, Store, UserRow } from '../store/rows.js'
+import type { AppPasswordRow, KeyRow, Store, UserRow } from '../store/rows.js'
+import { AppPasswords } from './app-passwords.js'
 import { Authorities, type Credential } from './authorities.js'
 import { AccountDisabled, CodeRequired, disabledReason, noAuthority } from './errors.js'
 import { Keys } from './keys.js'
+import { otpStep } from './otp.js'
 import { PasswordCheck } from './password-check.js'
 import { isSameText } from './same-text.js'
 import { SessionTokens, type Claims } from './tokens.js'
@@ -40,6 +43,7 @@ const roles = ['general', 'guest', 'admin'] as const
 export class Accounts {
   readonly users: Users
   readonly keys: Keys
+  readonly appPasswords: AppPasswords
   readonly #store: Store
   readonly #settings: AccountsOptions['settings']
   readonly #tokens: SessionTokens
@@ -60,6 +64,7 @@ export class Accounts {
     this.#permanentToken = settings.get('token')
     this.users = new Users(store, this.#order, (before, after) => this.#userChanged(before, after), now)
     this.keys = new Keys(store, this.#order, (key) => this.#keyEnded(key), now)
+    this.appPasswords = new AppPasswords(store, this.#order, (row) => this.#appPasswordEnded(row), now)
     this.#passwords = new PasswordCheck({
       get: (id) => this.users.get(id),
       byName: (username) => this.users.byName(username),
@@ -133,9 +138,12 @@ export class Accounts {
   /**
    * Basic authentication and SFTP passwords: verified ones are remembered for minutes under a keyed digest. Rejects as
    * `signIn` does; `CodeRequired` has the code `denied` where the account has two-step verification and no code came along (a
-   * plain password opens neither WebDAV nor SFTP then).
+   * plain password opens neither WebDAV nor SFTP then). App passwords are good for the doors they were made for, whatever
+   * else the account asks for.
    */
   async byPassword(credentials: Credentials, door: DoorName): Promise<Principal> {
+    const appPassword = await this.#byAppPassword(credentials, door)
+    if (appPassword !== undefined) return appPassword
     const user = await this.#passwords.password(credentials, { remembered: true })
     if (user.disabled) throw new AccountDisabled()
     const remember = user.otpSecret === ''
@@ -145,6 +153,17 @@ export class Accounts {
     }
     this.#passwords.succeeded(credentials, user, { remember })
     return this.#principal(user, 'password', door)
+  }
+
+  /**
+   * From now on this account signs in with codes of this secret, in base32; the code that proves that somebody's app has it is
+   * used up. `invalid` for a wrong one.
+   */
+  async turnOnTwoStep(userId: number, secret: string, code: string): Promise<void> {
+    const step = otpStep(secret, code, this.#now())
+    if (step === undefined) throw new GatewayError('invalid', { reason: 'Invalid 2FA code' })
+    await this.#store.users.useOtpStep(userId, step)
+    await this.users.update(userId, { otpSecret: secret })
   }
 
   /** Whether this key is one that `username` may use: nothing is recorded. */
@@ -160,6 +179,23 @@ export class Accounts {
     if (user === undefined || this.keys.get(touched.id) === undefined) throw noAuthority('the key has been deleted')
     if (user.disabled) throw new AccountDisabled()
     return this.#principal(user, `key:${touched.id}`, door)
+  }
+
+  /**
+   * Nobody guesses one, so no lock stands before it. Undefined for what is none: it is checked, and counted, as any other
+   * password.
+   */
+  async #byAppPassword({ username, password }: Credentials, door: DoorName): Promise<Principal | undefined> {
+    const row = 'plain' in password ? this.appPasswords.find(password.plain) : undefined
+    const user = row && this.users.get(row.userId)
+    if (row === undefined || user?.username !== username) return undefined
+    if (user.disabled) throw new AccountDisabled()
+    if (!row.doors.some((each) => each === door)) {
+      throw new GatewayError('denied', { op: 'sign in', reason: 'this app password is for another door' })
+    }
+    await this.appPasswords.touch(row)
+    if (this.appPasswords.get(row.id) === undefined) throw noAuthority('the app password has been deleted')
+    return { ...this.#principal(user, `app:${row.id}`, door), readOnly: row.readOnly }
   }
 
   async #checkCode(user: UserRow, credentials: Credentials): Promise<void> {
@@ -202,6 +238,7 @@ export class Accounts {
     await this.#order.add(async () => {
       await this.users.reload()
       await this.keys.reload()
+      await this.appPasswords.reload()
       const before = this.#revoked
       this.#revoked = await this.#store.revokedTokens.all()
       for (const id of this.#revoked.keys()) {
@@ -215,6 +252,7 @@ export class Accounts {
     const { id } = before
     if (after === undefined) {
       this.keys.forget(id)
+      this.appPasswords.forget(id)
       this.#authorities.end(id, 'failed find user: record not found')
     } else if (after.disabled) {
       this.#authorities.end(id, disabledReason)
@@ -236,6 +274,10 @@ export class Accounts {
 
   #keyEnded(key: KeyRow): void {
     this.#authorities.end(key.userId, 'the key has been deleted', (credential) => credential === `key:${key.id}`)
+  }
+
+  #appPasswordEnded({ id, userId }: AppPasswordRow): void {
+    this.#authorities.end(userId, 'the app password has been deleted', (credential) => credential === `app:${id}`)
   }
 
   #settingsChanged(): void {

@@ -49,6 +49,15 @@ export function optional<T>(column: Column<T>): Column<T | undefined> {
   }
 }
 
+/** A list of some of a closed set of words, separated by commas. */
+export function words<T extends string>(name: string): Column<readonly T[]> {
+  return {
+    name,
+    read: (value) => (value as string).split(',').filter((word) => word !== '') as T[],
+    write: (value) => value.join(','),
+  }
+}
+
 /** A list of numbers as JSON text. */
 export function numbers(name: string): Column<readonly number[]> {
   return { name, read: (value) => JSON.parse(value as string) as number[], write: (value) => JSON.stringify(value) }

@@ -38,6 +38,24 @@ export interface KeyRow {
   readonly lastUsed: Date
 }
 
+/** A password for one program of an account, at some doors. */
+export interface AppPasswordRow {
+  readonly id: number
+  readonly userId: number
+  /** What its owner knows it by. */
+  readonly name: string
+  /** Its readable beginning, by which it is found; no other one has it. */
+  readonly prefix: string
+  /** SHA-256 of the whole, in hexadecimal. */
+  readonly digest: string
+  readonly doors: readonly AppPasswordDoor[]
+  readonly readOnly: boolean
+  readonly added: Date
+  /** Undefined while it was never used. */
+  readonly lastUsed: Date | undefined
+}
+export type AppPasswordDoor = 'webdav' | 'sftp'
+
 /** A storage as the admin configured it. */
 export interface StorageRow {
   readonly id: number
@@ -112,6 +130,12 @@ export interface Store {
   readonly keys: {
     all(): Promise<KeyRow[]>
     insert(row: New<KeyRow>): Promise<KeyRow> // `exists` for a taken title of the same user
+    touch(id: number, lastUsed: Date): Promise<void>
+    delete(id: number): Promise<boolean>
+  }
+  readonly appPasswords: {
+    all(): Promise<AppPasswordRow[]>
+    insert(row: New<AppPasswordRow>): Promise<AppPasswordRow> // `exists` for a taken prefix, or a taken name of the same user
     touch(id: number, lastUsed: Date): Promise<void>
     delete(id: number): Promise<boolean>
   }

@@ -2,6 +2,7 @@
 import { chmod, open, stat } from 'node:fs/promises'
 import knex, { type Knex } from 'knex'
 import { GatewayError, isGatewayError } from '../errors.js'
+import { AppPasswordsTable } from './app-passwords.js'
 import { AttributesTable } from './attributes.js'
 import { Database } from './database.js'
 import { DriverStateTable } from './driver-state.js'
@@ -104,6 +105,7 @@ function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
   return {
     users: new UsersTable(database),
     keys: new KeysTable(database),
+    appPasswords: new AppPasswordsTable(database),
     storages: new StoragesTable(database),
     settings: new SettingsTable(database),
     secrets: new SecretsTable(database),

@@ -1,7 +1,7 @@
 /** Administration of accounts and of what belongs to them. */
 import { z } from 'zod'
 import { isGatewayError } from '../../../src/errors.js'
-import { keyObject, userObject } from '../account-objects.js'
+import { appPasswordObject, keyObject, userObject } from '../account-objects.js'
 import { onRow, rowThere } from '../admin-rows.js'
 import type { Context, Door, Routes } from '../context.js'
 import { success } from '../envelope.js'
@@ -48,7 +48,7 @@ const changedUser = z.object({
 const missing = 'failed get old user: record not found'
 
 export function adminUserRoutes(routes: Routes, { gateway: { accounts } }: Door): void {
-  const { users, keys } = accounts
+  const { users, keys, appPasswords } = accounts
 
   routes.get('/api/admin/user/list', readFields(), (ctx) => {
     const all = users.list()
@@ -112,6 +112,17 @@ export function adminUserRoutes(routes: Routes, { gateway: { accounts } }: Door)
   routes.post('/api/admin/user/sshkey/delete', async (ctx) => {
     const key = keys.get(queryId(ctx, 'id', 'id format invalid'))
     if (key !== undefined) await keys.delete(key.userId, key.id)
+    ctx.body = success()
+  })
+
+  routes.get('/api/admin/user/app_password/list', readFields(), (ctx) => {
+    const all = appPasswords.list(ownerOf(ctx))
+    ctx.body = success({ content: pageOf(all, parseFields(ctx, page)).map(appPasswordObject), total: all.length })
+  })
+
+  routes.post('/api/admin/user/app_password/delete', async (ctx) => {
+    const row = appPasswords.get(queryId(ctx, 'id', 'id format invalid'))
+    if (row !== undefined) await appPasswords.delete(row.userId, row.id)
     ctx.body = success()
   })
 }

@@ -2,7 +2,10 @@
 import { principalOf } from '../authenticate.js'
 import type { Door, Routes } from '../context.js'
 import { WireError } from '../errors.js'
+import { adminDriverRoutes } from './admin-driver.js'
 import { adminMetaRoutes } from './admin-meta.js'
+import { adminSettingRoutes } from './admin-setting.js'
+import { adminStorageRoutes } from './admin-storage.js'
 import { adminUserRoutes } from './admin-user.js'
 
 export function adminRoutes(routes: Routes, door: Door): void {
@@ -12,6 +15,6 @@ export function adminRoutes(routes: Routes, door: Door): void {
     if (role !== 'admin') throw new WireError(403, 'You are not an admin')
     await next()
   })
-  adminUserRoutes(routes, door)
-  adminMetaRoutes(routes, door)
+  const groups = [adminUserRoutes, adminMetaRoutes, adminDriverRoutes, adminStorageRoutes, adminSettingRoutes]
+  for (const add of groups) add(routes, door)
 }

@@ -7,16 +7,12 @@ import { tokenOf } from '../authenticate.js'
 import type { Context, Door, Routes } from '../context.js'
 import { success } from '../envelope.js'
 import { WireError } from '../errors.js'
-import { parseFields, readFields, requiredText, signInBodyLimit, text } from '../fields.js'
+import { oneTimeCode, parseFields, readFields, requiredText, signInBodyLimit, text } from '../fields.js'
 
 const signIn = z.object({
   username: requiredText,
   password: text,
-  // Clients send the six digits as a text or as a number.
-  otp_code: z
-    .union([z.string(), z.int().transform((code) => String(code).padStart(6, '0'))])
-    .nullish()
-    .transform((code) => code ?? ''),
+  otp_code: oneTimeCode,
 })
 
 export function authRoutes(routes: Routes, door: Door): void {

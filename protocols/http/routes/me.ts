@@ -2,14 +2,17 @@
 import { z } from 'zod'
 import { GatewayError, isGatewayError } from '../../../src/errors.js'
 import { keyObject, userObject } from '../account-objects.js'
+import { onRow } from '../admin-rows.js'
 import { principalOf } from '../authenticate.js'
 import type { Context, Door, Routes } from '../context.js'
 import { success } from '../envelope.js'
 import { WireError } from '../errors.js'
-import { paging, parseFields, queryId, readFields, text } from '../fields.js'
+import { given, paging, parseFields, queryId, readFields, requiredText, text } from '../fields.js'
 import { pageOf } from '../paging.js'
 
 const keyPage = z.object(paging)
+/** What is left out stays as it is; an empty password is none. */
+const changes = z.object({ username: requiredText, password: text, sso_id: given(z.string()) })
 const newKey = z.object({ title: text, key: text })
 
 export function meRoutes(routes: Routes, door: Door): void {
@@ -20,6 +23,15 @@ export function meRoutes(routes: Routes, door: Door): void {
     const user = accounts.users.get(userId)
     if (user === undefined) throw new GatewayError('unauthenticated')
     ctx.body = success({ ...userObject(user), otp: user.otpSecret !== '' })
+  })
+
+  routes.post('/api/me/update', readFields(), async (ctx) => {
+    const { role, userId } = await principalOf(door, ctx.req)
+    if (role === 'guest') throw new WireError(403, 'Guest user can not update profile')
+    const { username, password, sso_id: ssoId } = parseFields(ctx, changes)
+    const update = { username, ssoId, password: password === '' ? undefined : password }
+    await onRow('failed get old user: record not found', () => accounts.users.update(userId, update))
+    ctx.body = success()
   })
 
   async function ownerOfKeys(ctx: Context): Promise<number> {

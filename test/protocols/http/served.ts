@@ -6,6 +6,7 @@ import { httpDoor } from '../../../protocols/http/server.js'
 import { proxyList } from '../../../protocols/lib/client.js'
 import { configSchema } from '../../../src/config.js'
 import type { AnyDriverType } from '../../../src/driver.js'
+import { GatewayError } from '../../../src/errors.js'
 import { Gateway } from '../../../src/gateway.js'
 import { createLog } from '../../../src/log.js'
 import type { Path } from '../../../src/path.js'
@@ -20,6 +21,13 @@ const localInMemory: AnyDriverType = {
   name: 'Local',
   fields: { root_folder_path: { type: 'string', default: '' } },
   open: () => memoryType.open({ size_limit: 0 }, undefined as never),
+}
+
+/** It never starts, and says why. */
+const broken: AnyDriverType = {
+  name: 'Broken',
+  fields: { reason: { type: 'string', default: 'out of order' }, count: { type: 'number' } },
+  open: ({ reason }: { reason: string }) => Promise.reject(new GatewayError('unavailable', { reason })),
 }
 
 export interface Envelope {
@@ -107,7 +115,7 @@ export class Served {
 export async function serve(test: Test, siteUrl = ''): Promise<Served> {
   const config = { ...configSchema.parse({ site_url: siteUrl }), data: join(test.testdir(), 'data') }
   const log = createLog('silent')
-  const gateway = await Gateway.open({ config, log, drivers: [localInMemory], adminPassword })
+  const gateway = await Gateway.open({ config, log, drivers: [localInMemory, broken], adminPassword })
   test.teardown(() => gateway.close())
   const door = httpDoor(gateway, { trustedProxies: proxyList([]), siteUrl })
   const url = await listen(test, door)

@@ -1,0 +1,101 @@
+/** What an admin's form shows of a driver: the fields that every storage has, those of the driver, and its traits. */
+import type { AnyDriverType, DriverConfig, Field } from '../../src/driver.js'
+
+export interface TemplateField {
+  readonly name: string
+  readonly type: Field['type']
+  /** Always a text. */
+  readonly default: string
+  /** Comma-separated. */
+  readonly options: string
+  readonly required: boolean
+  readonly help: string
+}
+
+export interface DriverTemplate {
+  readonly common: readonly TemplateField[]
+  readonly additional: readonly TemplateField[]
+  readonly config: object
+}
+
+export function driverTemplate({ name, fields, config = {} }: AnyDriverType): DriverTemplate {
+  return {
+    common: commonFields(config).map(([field, details]) => templateField(field, details)),
+    additional: Object.entries(fields).map(([field, details]) => templateField(field, rooted(field, details, config))),
+    config: {
+      name,
+      local_sort: config.local_sort ?? false,
+      only_local: false,
+      only_proxy: config.only_proxy ?? false,
+      no_cache: config.no_cache ?? false,
+      no_upload: config.no_upload ?? false,
+      need_ms: config.need_ms ?? false,
+      default_root: config.default_root ?? '',
+      alert: config.alert ?? '',
+      only_indices: config.only_indices ?? false,
+      prefer_proxy: config.prefer_proxy ?? false,
+    },
+  }
+}
+
+type NamedField = readonly [name: string, field: Field]
+
+/** In the order in which clients show them. */
+export function commonFields(config: DriverConfig): readonly NamedField[] {
+  const proxies = ['use_proxy_url', 'native_proxy']
+  const proxied = config.only_proxy === true || config.prefer_proxy === true
+  const when = (offered: boolean | undefined, ...fields: NamedField[]): NamedField[] => (offered === true ? fields : [])
+  return [
+    ['mount_path', { type: 'string', required: true, help: 'Where it stands in the tree. Each path is there once.' }],
+    ['order', { type: 'number', help: 'Storages are started, and shown, by this number.' }],
+    ['remark', { type: 'text' }],
+    ...when(
+      config.no_cache !== true,
+      [
+        'cache_expiration',
+        { type: 'number', default: 30, required: true, help: 'Minutes for which a listing is kept. 0: none is.' },
+      ],
+      [
+        'custom_cache_policies',
+        { type: 'text', help: 'Lines of pattern:minutes for folders of their own. ** stands for any depth.' },
+      ],
+    ),
+    ...when(config.only_proxy !== true, [
+      'web_proxy',
+      config.prefer_proxy === true ? { type: 'bool', default: true } : { type: 'bool' },
+    ]),
+    [
+      'webdav_policy',
+      {
+        type: 'select',
+        default: proxied ? 'native_proxy' : '302_redirect',
+        options: config.only_proxy === true ? proxies : ['302_redirect', ...proxies],
+        required: true,
+      },
+    ],
+    ...when(config.proxy_range === true && config.only_proxy !== true, [
+      'proxy_range',
+      { type: 'bool', help: 'Parts of a file are fetched by this server, also where the backend could send them.' },
+    ]),
+    ['down_proxy_url', { type: 'text' }],
+    ['disable_proxy_sign', { type: 'bool', default: false, help: 'Links to the address above carry no signature.' }],
+    ...when(
+      config.local_sort,
+      ['order_by', { type: 'select', options: ['name', 'size', 'modified'] }],
+      ['order_direction', { type: 'select', options: ['asc', 'desc'] }],
+    ),
+    ['extract_folder', { type: 'select', options: ['front', 'back'] }],
+    ['disable_index', { type: 'bool', default: false, required: true }],
+    ['enable_sign', { type: 'bool', default: false, required: true }],
+  ]
+}
+
+/** The root of a storage is asked for wherever its driver has a place to start from. */
+function rooted(name: string, field: Field, { default_root: root = '' }: DriverConfig): Field {
+  if (name !== 'root_folder_path' && name !== 'root_folder_id') return field
+  return { ...field, default: field.default ?? root, required: root !== '' }
+}
+
+function templateField(name: string, { type, default: value = '', options = [], required, help = '' }: Field) {
+  return { name, type, default: String(value), options: options.join(','), required: required ?? false, help }
+}

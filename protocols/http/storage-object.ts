@@ -1,0 +1,111 @@
+/** Storages as the API shows them, and takes them. */
+import { z } from 'zod'
+import type { AnyDriverType, DriverConfig, Usage } from '../../src/driver.js'
+import type { StorageRow } from '../../src/store/rows.js'
+import type { StorageConfiguration } from '../../src/storages.js'
+import { commonFields } from './driver-template.js'
+import { WireError } from './errors.js'
+import { flag, flagValue, given, integer, integerValue, requiredText, text } from './fields.js'
+import { wireTime } from './object.js'
+
+/** One of these, or empty. */
+function choice<const Value extends string>(...values: readonly Value[]) {
+  return z
+    .union([z.literal(values), z.literal('')], { error: `must be one of ${values.join(', ')}` })
+    .nullish()
+    .transform((value) => value ?? ('' as const))
+}
+
+export const storageFields = z.object({
+  mount_path: requiredText,
+  order: integer(0),
+  driver: text,
+  cache_expiration: given(integerValue),
+  custom_cache_policies: text,
+  addition: text,
+  remark: text,
+  disabled: flag,
+  disable_index: flag,
+  enable_sign: flag,
+  order_by: choice('name', 'size', 'modified'),
+  order_direction: choice('asc', 'desc'),
+  extract_folder: choice('front', 'back'),
+  web_proxy: given(flagValue),
+  webdav_policy: choice('302_redirect', 'use_proxy_url', 'native_proxy'),
+  proxy_range: flag,
+  down_proxy_url: text,
+  disable_proxy_sign: flag,
+})
+
+/**
+ * Clients send those common fields that the driver's template lists: what is left out takes the template's default, and what
+ * the template does not list stays off.
+ */
+export function configurationOf(
+  fields: z.output<typeof storageFields>,
+  config: DriverConfig | undefined,
+): StorageConfiguration {
+  const offered = new Map(commonFields(config ?? {}))
+  const policies = offered.get('webdav_policy')
+  const policy = fields.webdav_policy || (policies?.default as StorageRow['webdavPolicy'])
+  if (policies?.options?.includes(policy) !== true) {
+    throw new WireError(500, `webdav_policy must be one of ${policies?.options?.join(', ') ?? ''}`)
+  }
+  return {
+    mountPath: fields.mount_path,
+    order: fields.order,
+    driver: fields.driver,
+    cacheExpiration: offered.has('cache_expiration')
+      ? (fields.cache_expiration ?? Number(offered.get('cache_expiration')?.default))
+      : 0,
+    customCachePolicies: offered.has('custom_cache_policies') ? fields.custom_cache_policies : '',
+    addition: fields.addition,
+    remark: fields.remark,
+    disabled: fields.disabled,
+    disableIndex: fields.disable_index,
+    enableSign: fields.enable_sign,
+    orderBy: offered.has('order_by') ? fields.order_by : '',
+    orderDirection: offered.has('order_direction') ? fields.order_direction : '',
+    extractFolder: fields.extract_folder,
+    webProxy: offered.has('web_proxy') && (fields.web_proxy ?? offered.get('web_proxy')?.default === true),
+    webdavPolicy: policy,
+    proxyRange: offered.has('proxy_range') && fields.proxy_range,
+    downProxyUrl: fields.down_proxy_url,
+    disableProxySign: fields.disable_proxy_sign,
+  }
+}
+
+/** `usage`: shown where it is known. */
+export function storageObject(row: StorageRow, usage?: Usage): object {
+  return {
+    id: row.id,
+    mount_path: row.mountPath,
+    order: row.order,
+    driver: row.driver,
+    cache_expiration: row.cacheExpiration,
+    custom_cache_policies: row.customCachePolicies,
+    status: row.status,
+    addition: row.addition,
+    remark: row.remark,
+    modified: wireTime(row.modified),
+    disabled: row.disabled,
+    disable_index: row.disableIndex,
+    enable_sign: row.enableSign,
+    order_by: row.orderBy,
+    order_direction: row.orderDirection,
+    extract_folder: row.extractFolder,
+    web_proxy: row.webProxy,
+    webdav_policy: row.webdavPolicy,
+    proxy_range: row.proxyRange,
+    down_proxy_url: row.downProxyUrl,
+    disable_proxy_sign: row.disableProxySign,
+    ...(usage && {
+      mount_details: { total_space: usage.total, used_space: usage.used, free_space: usage.free },
+    }),
+  }
+}
+
+/** The wire's traits of a driver; undefined for a name that no driver has. */
+export function driverConfig(types: readonly AnyDriverType[], name: string): DriverConfig | undefined {
+  return types.find((type) => type.name === name)?.config
+}

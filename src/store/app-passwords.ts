@@ -1,0 +1,26 @@
+import { integer, optional, text, time, truth, words, type Columns } from './columns.js'
+import type { Database } from './database.js'
+import { RowTable } from './row-table.js'
+import type { AppPasswordDoor, AppPasswordRow } from './rows.js'
+
+const columns: Columns<AppPasswordRow> = {
+  id: integer('id'),
+  userId: integer('user_id'),
+  name: text('name'),
+  prefix: text('prefix'),
+  digest: text('digest'),
+  doors: words<AppPasswordDoor>('doors'),
+  readOnly: truth('read_only'),
+  added: time('added'),
+  lastUsed: optional(time('last_used')),
+}
+
+export class AppPasswordsTable extends RowTable<AppPasswordRow> {
+  constructor(database: Database) {
+    super(database, 'app_passwords', columns)
+  }
+
+  async touch(id: number, lastUsed: Date): Promise<void> {
+    await this.database.run((query) => query(this.table).where({ id }).update({ last_used: lastUsed.getTime() }))
+  }
+}

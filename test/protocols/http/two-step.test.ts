@@ -1,0 +1,76 @@
+import { generateSync } from 'otplib'
+import t from 'tap'
+import { adminPassword, Served, serve } from './served.js'
+
+const done = { code: 200, message: 'success', data: null }
+
+void t.test('two-step verification', async (t) => {
+  const admin = await serve(t)
+  const ann = await admin.as('ann', [])
+  const signIn = (code?: string | number) =>
+    ann.post('/api/auth/login', { username: 'ann', password: 'password', otp_code: code })
+
+  const { data } = await ann.post('/api/auth/2fa/generate')
+  const { qr, secret } = data as { qr: string; secret: string }
+  t.match(secret, /^[A-Z2-7]{32}$/, '20 bytes')
+  const picture = Buffer.from(qr.replace('data:image/png;base64,', ''), 'base64')
+  t.strictSame([picture.readUInt32BE(16), picture.readUInt32BE(20)], [400, 400])
+  t.match(await signIn(), { code: 200 }, 'nothing is asked for yet')
+
+  const verify = (fields: object) => ann.post('/api/auth/2fa/verify', fields)
+  t.match(await verify({ code: '000000x', secret }), { code: 400, message: 'Invalid 2FA code' })
+  t.match(await verify({ code: '123456', secret: 'no base32' }), { code: 400, message: 'Invalid 2FA code' })
+  t.match(await verify({ secret }), { code: 400, message: /^code: / })
+  t.match(await verify({ code: '123456' }), { code: 400, message: /^secret: / })
+  const code = generateSync({ secret })
+  t.strictSame(await verify({ code, secret }), done)
+  t.match(await ann.get('/api/me'), { data: { otp: true } }, 'this session goes on')
+
+  const refusal = { code: 402, message: 'Invalid 2FA code', data: null }
+  t.strictSame(await signIn(), refusal)
+  t.strictSame(await signIn(''), refusal)
+  t.strictSame(await signIn(code), refusal, 'a code works once')
+  const next = generateSync({ secret, epoch: Date.now() / 1000 + 30 })
+  t.match(await signIn(next), { code: 200, data: { token: /./ } })
+  t.strictSame(await signIn(next), refusal)
+  t.match(await ann.post('/api/auth/login', { username: 'ann', password: 'wrong', otp_code: next }), { code: 400 })
+
+  const { data: again } = await ann.post('/api/auth/2fa/generate')
+  t.not((again as { secret: string }).secret, secret, 'a new secret can be had at any time')
+})
+
+void t.test('the guest has no profile of its own', async (t) => {
+  const admin = await serve(t)
+  const guest = admin.gateway.accounts.users.single(1)
+  await admin.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false })
+  const nobody = new Served(admin.url, admin.gateway)
+  for (const path of ['generate', 'verify']) {
+    t.match(await nobody.post(`/api/auth/2fa/${path}`), { code: 403, message: 'Guest user can not generate 2FA code' })
+  }
+  t.match(await nobody.post('/api/me/update', { username: 'x' }), {
+    code: 403,
+    message: 'Guest user can not update profile',
+  })
+  t.match(await nobody.get('/api/me/app_password/list'), { code: 401, message: 'user invalid' })
+  t.match(await nobody.post('/api/me/app_password/add', { name: 'x' }), { code: 401 })
+})
+
+void t.test('users change their own name and password', async (t) => {
+  const admin = await serve(t)
+  const ann = await admin.as('ann', [])
+  const update = (fields: object) => ann.post('/api/me/update', fields)
+  t.strictSame(await update({ username: 'ann', sso_id: 'sso' }), done)
+  t.strictSame(await update({ username: 'ann', password: '' }), done)
+  t.match(await ann.get('/api/me'), { data: { username: 'ann', sso_id: 'sso' } }, 'what is left out stays')
+  t.match(await update({ sso_id: 'x' }), { code: 400, message: /^username: / })
+  t.match(await update({ username: 'admin' }), { code: 500, message: 'a user of this name exists already' })
+  t.strictSame(await update({ username: 'ann', password: 'new', role: 2, permission: 65535 }), done)
+  t.match(await ann.get('/api/me'), { code: 401, message: 'Password has been changed, login please' })
+  const { data } = await admin.post('/api/auth/login', { username: 'ann', password: 'new' })
+  ann.token = (data as { token: string }).token
+  t.match(await ann.get('/api/me'), { data: { role: 0, permission: 0 } })
+  t.strictSame(await update({ username: 'anna' }), done)
+  t.match(await ann.get('/api/me'), { code: 401, message: 'failed find user: record not found' })
+  t.match(await admin.post('/api/auth/login', { username: 'anna', password: 'new' }), { code: 200 })
+  t.match(await admin.post('/api/auth/login', { username: 'admin', password: adminPassword }), { code: 200 })
+})
