@@ -75,9 +75,9 @@ export class Mounts {
     const mount = this.#attach(row)
     await this.#end(old)
     await this.#begin(mount)
-    if (!mount.controller.signal.aborted && !row.disabled && !mount.storage) {
-      throw new GatewayError('unavailable', { reason: mount.row.status })
-    }
+    if (row.disabled || mount.storage) return
+    const reason = mount.controller.signal.aborted ? 'the storage was changed again meanwhile' : mount.row.status
+    throw new GatewayError('unavailable', { reason })
   }
 
   /** The path is free at once. Resolves to what went wrong when the storage closed. */
@@ -122,12 +122,14 @@ export class Mounts {
 
   /** Takes up what another process changed. */
   async reload(): Promise<void> {
+    const before = new Map(this.#mounts)
     const rows = new Map((await this.parts.store.storages.all()).map((row) => [row.id, row]))
-    // All in one go: while one of them is waited for, others may change again.
-    const gone = [...this.#mounts.keys()].filter((id) => !rows.has(id)).map((id) => this.remove(id))
+    // All in one go: while one of them is waited for, others may change again. What this process applied while the rows
+    // were read is newer than they are.
+    const gone = [...before.keys()].filter((id) => !rows.has(id)).map((id) => this.remove(id))
     const changed = [...rows.values()].filter((row) => {
       const mount = this.#mounts.get(row.id)
-      return !mount || !sameConfiguration(mount.row, row)
+      return mount === before.get(row.id) && (!mount || !sameConfiguration(mount.row, row))
     })
     const applied = changed.map((row) =>
       this.apply(row).catch((error: unknown) =>

@@ -1,6 +1,6 @@
 /**
  * App passwords: each is for one program of its owner, at some doors, and is taken back alone. They are 160 random bits, so
- * that a fast hash is as good as a slow one and nothing needs to slow down those who try; see docs/decisions/0010.
+ * that a fast hash is as good as a slow one and nothing needs to slow down those who try; see docs/decisions/0008.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import type PQueue from 'p-queue'
