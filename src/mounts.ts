@@ -75,9 +75,10 @@ export class Mounts {
     const mount = this.#attach(row)
     await this.#end(old)
     await this.#begin(mount)
-    if (row.disabled || mount.storage) return
-    const reason = mount.controller.signal.aborted ? 'the storage was changed again meanwhile' : mount.row.status
-    throw new GatewayError('unavailable', { reason })
+    // Where it was changed again meanwhile, the later change answers for what stands now.
+    const changedAgain = this.#mounts.get(row.id) !== mount && this.#mounts.has(row.id)
+    if (row.disabled || mount.storage || changedAgain) return
+    throw new GatewayError('unavailable', { reason: mount.row.status || 'the storage was removed meanwhile' })
   }
 
   /** The path is free at once. Resolves to what went wrong when the storage closed. */
