@@ -4,7 +4,6 @@ import { letHeapGrow } from './start-heap.js'
 import { Command } from 'commander'
 import { addDataCommands } from './cli/commands.js'
 import { loadConfig } from './config.js'
-import { startDaemon } from './daemon.js'
 import { GatewayError } from './errors.js'
 import { createLog, type Log } from './log.js'
 import { ServiceManager } from './service-manager.js'
@@ -22,6 +21,8 @@ async function serve(flags: Flags): Promise<void> {
   const log = createLog(config.log_level)
   surviveTheUnforeseen(log)
   const adminPassword = process.env.TIDEGATE_ADMIN_PASSWORD || undefined
+  // The commands on a data folder start faster without the doors.
+  const { startDaemon } = await import('./daemon.js')
   const daemon = await startDaemon(config, log, adminPassword)
   letHeapGrow()
   const { firstPassword } = daemon.gateway

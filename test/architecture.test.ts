@@ -72,7 +72,8 @@ void t.test('an arrow that points the wrong way is told', async (t) => {
     ['protocols/sftp/index.ts', 'src/store/store.ts'],
     ['src/gateway.ts', 'drivers/index.ts'],
     ['src/virtual-fs.ts', 'protocols/http/errors.ts'],
-    ['src/gateway.ts', 'src/main.ts'],
+    ['src/gateway.ts', 'src/daemon.ts'],
+    ['drivers/local/local.ts', 'src/cli/commands.ts'],
   ] as const
   for (const [from, to] of wrong) t.ok(fault({ from, to }), `${from} → ${to}`)
 })
