@@ -295,6 +295,13 @@ export class VirtualFs {
     })
   }
 
+  /** Rejects as this change of a member of the folder would, whichever member it is. */
+  assertMayChange(action: 'rename' | 'move' | 'remove', folder: Path, ask: Ask = {}): Promise<void> {
+    return this.#told(action, folder, async () => {
+      this.#judge(action, childOf(this.#resolve(folder), '*'), ask)
+    })
+  }
+
   async #writable(path: Path, change: Change): Promise<Place & { at: Path; old: Entry | undefined }> {
     const at = this.#admit('write', path, change)
     this.#assertNotVirtual(at)

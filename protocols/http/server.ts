@@ -18,6 +18,7 @@ import { adminRoutes } from './routes/admin.js'
 import { appPasswordRoutes } from './routes/app-passwords.js'
 import { authRoutes } from './routes/auth.js'
 import { browseRoutes } from './routes/browse.js'
+import { bulkChangeRoutes } from './routes/bulk-change.js'
 import { changeRoutes } from './routes/change.js'
 import { meRoutes } from './routes/me.js'
 import { publicRoutes } from './routes/public.js'
@@ -68,6 +69,7 @@ function apiHandler(door: Door): RequestHandler {
     appPasswordRoutes,
     browseRoutes,
     changeRoutes,
+    bulkChangeRoutes,
     uploadRoutes,
     siteRoutes,
     adminRoutes,

@@ -107,7 +107,7 @@ export function changeRoutes(routes: Routes, door: Door): void {
   })
 }
 
-function askOf(ctx: Context): Ask {
+export function askOf(ctx: Context): Ask {
   return { signal: signalOf(ctx.res), password: folderPassword(ctx.req) }
 }
 
@@ -121,7 +121,7 @@ function singleNames(names: readonly string[]): readonly string[] {
   return names
 }
 
-async function assertTargetFolder(fs: VirtualFs, path: Path, ask: Ask): Promise<void> {
+export async function assertTargetFolder(fs: VirtualFs, path: Path, ask: Ask): Promise<void> {
   const entry = await existing(fs, path, ask)
   if (entry === undefined) throw new WireError(500, 'failed to get dst dir: failed to get obj: object not found')
   if (entry.kind !== 'folder') throw new WireError(500, 'failed to get dst dir: not a folder')
