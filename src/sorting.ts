@@ -40,50 +40,50 @@ function plainOrder(one: Entry, other: Entry): number {
 const zero = 48
 const nine = 57
 
-/** Runs of digits by their number, everything else by code point; names that differ in leading zeros alone by code unit. */
+const isDigit = (code: number): boolean => code >= zero && code <= nine
+
+/** Runs of digits count as the numbers they are, everything else by code point. Names that differ never compare as equal. */
 export function naturalOrder(one: string, other: string): number {
-  let i = 0
-  let j = 0
-  while (i < one.length && j < other.length) {
-    const a = one.charCodeAt(i)
-    const b = other.charCodeAt(j)
-    if (isDigit(a) && isDigit(b)) {
-      i = afterZeros(one, i)
-      j = afterZeros(other, j)
-      const iEnd = afterDigits(one, i)
-      const jEnd = afterDigits(other, j)
-      if (iEnd - i !== jEnd - j) return iEnd - i - (jEnd - j)
-      for (; i < iEnd; i++, j++) {
-        const difference = one.charCodeAt(i) - other.charCodeAt(j)
-        if (difference !== 0) return difference
-      }
-    } else {
-      if (a !== b) return rank(a) - rank(b)
-      i++
-      j++
-    }
+  const shorter = Math.min(one.length, other.length)
+  let at = 0
+  while (at < shorter && one.charCodeAt(at) === other.charCodeAt(at)) at++
+  // Up to here both are the same: only the run of digits that this place belongs to is to be weighed.
+  const begin = startOfDigits(one, at)
+  if (isDigit(one.charCodeAt(begin)) && isDigit(other.charCodeAt(begin))) {
+    const numbers = compareNumbers(one, other, begin)
+    if (numbers !== 0) return numbers
+    const [first, second] = [endOfDigits(one, begin), endOfDigits(other, begin)]
+    // The same number spelled with more or fewer zeros: what follows decides, then the spelling.
+    if (first !== second) return naturalOrder(one.slice(first), other.slice(second)) || second - first
   }
-  return one.length - i - (other.length - j) || (one < other ? -1 : one > other ? 1 : 0)
+  const difference = (one.codePointAt(at) ?? -1) - (other.codePointAt(at) ?? -1)
+  return difference || one.length - other.length
 }
 
-function isDigit(unit: number): boolean {
-  return unit >= zero && unit <= nine
+/** Where the run of digits begins that ends right before `at` or holds it; `at` where none does. */
+function startOfDigits(text: string, at: number): number {
+  let begin = at
+  while (begin > 0 && isDigit(text.charCodeAt(begin - 1))) begin--
+  return begin
 }
 
-function afterZeros(text: string, from: number): number {
+/** Compares the numbers that begin at `begin` in both. */
+function compareNumbers(one: string, other: string, begin: number): number {
+  let i = begin
+  let j = begin
+  while (one.charCodeAt(i) === zero) i++
+  while (other.charCodeAt(j) === zero) j++
+  const lengths = endOfDigits(one, i) - i - (endOfDigits(other, j) - j)
+  if (lengths !== 0) return lengths
+  for (; isDigit(one.charCodeAt(i)); i++, j++) {
+    const difference = one.charCodeAt(i) - other.charCodeAt(j)
+    if (difference !== 0) return difference
+  }
+  return 0
+}
+
+function endOfDigits(text: string, from: number): number {
   let at = from
-  while (text.charCodeAt(at) === zero) at++
+  while (isDigit(text.charCodeAt(at))) at++
   return at
-}
-
-function afterDigits(text: string, from: number): number {
-  let at = from
-  while (at < text.length && isDigit(text.charCodeAt(at))) at++
-  return at
-}
-
-/** Puts surrogates, which stand for the highest code points, after all other code units. */
-function rank(unit: number): number {
-  if (unit < 0xd800) return unit
-  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800
 }
