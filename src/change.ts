@@ -59,7 +59,7 @@ export class TreeError extends GatewayError {
   constructor(readonly failures: readonly [Failure, ...Failure[]]) {
     const [first] = failures
     super(first.error.code, {
-      reason: failures.length === 1 ? first.error.message : `${first.error.message} (and ${failures.length - 1} more)`,
+      reason: failures.length === 1 ? first.error.reason : `${first.error.reason} (and ${failures.length - 1} more)`,
       cause: first.error,
     })
   }
@@ -68,10 +68,10 @@ export class TreeError extends GatewayError {
     return this
   }
 
-  /** The same failures, with paths as somebody else sees them. */
-  seenFrom(view: (path: Path) => Path): TreeError {
+  /** The same failures, with paths and errors as somebody else sees them. */
+  seenFrom(view: (path: Path) => Path, told: (error: GatewayError) => GatewayError = (error) => error): TreeError {
     const [first, ...others] = this.failures
-    const seen = ({ path, error }: Failure): Failure => ({ path: view(path), error })
+    const seen = ({ path, error }: Failure): Failure => ({ path: view(path), error: told(error) })
     return new TreeError([seen(first), ...others.map(seen)])
   }
 }

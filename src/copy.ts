@@ -22,6 +22,11 @@ export interface CopyJob {
   readonly overwrite: boolean
   /** Whether a member of the source, by its path in the whole tree, is to be left out. */
   readonly leaveOut: (path: Path) => boolean
+  /**
+   * Gives what stands at this path of the target another name, where its storage can; resolves to what removes it, or
+   * puts it back where nothing took its place.
+   */
+  readonly setAside: (path: Path) => Promise<(() => Promise<void>) | undefined>
   /** The last check before a file takes its name in the target. Resolves to what ends the reservation it took. */
   readonly beforePublish: (target: Path) => Promise<() => void>
 }
@@ -32,42 +37,52 @@ const atOnce = 4
 /** Names that the core gives to what it sets aside; no door shows them. */
 export const reservedPrefix = '.tidegate-'
 
-/**
- * Copies what stands at `from`. Rejects with TreeError for what could not be copied; the rest is there. Resolves to
- * what was copied: the sources as they were when they were read, folders after their members.
- */
-export async function copyTree(job: CopyJob): Promise<readonly Copied[]> {
-  const copied: Copied[] = []
-  const failures: Failure[] = []
-  await copyOne(job, job.from.inner, job.to.inner, copied, failures)
-  throwFailures(failures)
-  return copied
-}
-
-/** One thing that was copied. */
+/** One thing that was copied or moved, by its paths in the two storages. */
 export interface Copied {
-  readonly path: Path
+  readonly from: Path
+  readonly to: Path
+  /** The source as it was when it was read. */
   readonly entry: Entry
 }
 
-/** Copies, then removes what was copied. What failed, or changed meanwhile, stays where it was. */
-export async function moveTree(job: CopyJob): Promise<void> {
+/**
+ * Copies what stands at `from`. Rejects with TreeError for what could not be copied; the rest is there. What was copied is
+ * put into `copied`, folders after their members, also where it rejects.
+ */
+export async function copyTree(job: CopyJob, copied: Copied[]): Promise<void> {
+  const failures: Failure[] = []
+  await copyOne(job, job.from.inner, job.to.inner, copied, failures)
+  throwFailures(failures)
+}
+
+/**
+ * Copies, then removes what was copied. What failed, or changed meanwhile, stays where it was. What is gone from the source
+ * is put into `moved`, folders after their members, also where it rejects.
+ */
+export async function moveTree(job: CopyJob, moved: Copied[]): Promise<void> {
   const copied: Copied[] = []
   const failures: Failure[] = []
   await copyOne({ ...job, deep: true }, job.from.inner, job.to.inner, copied, failures)
   const source = job.from.storage
-  for (const { path, entry } of copied) {
+  for (const each of copied) {
+    const { from, entry } = each
     try {
-      if (entry.kind !== 'folder') await assertUnchanged(source, path, entry, job.signal)
-      await source.remove(path, { signal: job.signal })
+      if (entry.kind !== 'folder') await assertUnchanged(source, from, entry, isLink(entry), job.signal)
+      await source.remove(from, { signal: job.signal })
+      moved.push(each)
     } catch (error) {
+      if (job.signal.aborted) throw error
       // A folder that still holds what failed, or what came meanwhile, stays: that is told once, by its member.
       if (!(isGatewayError(error, 'not_empty') && failures.length > 0)) {
-        failures.push({ path: source.treePath(path), error: toGatewayError(error) })
+        failures.push({ path: source.treePath(from), error: toGatewayError(error) })
       }
     }
   }
   throwFailures(failures)
+}
+
+function isLink(entry: Entry): boolean {
+  return entry.kind === 'link' || entry.isLink === true
 }
 
 function throwFailures(failures: readonly Failure[]): void {
@@ -78,7 +93,7 @@ function throwFailures(failures: readonly Failure[]): void {
 async function copyOne(job: CopyJob, from: Path, to: Path, copied: Copied[], failures: Failure[]): Promise<void> {
   try {
     const entry = await job.from.storage.stat(from, { signal: job.signal, link: true })
-    if (entry.isLink === true || entry.kind === 'link') await copyLink(job, from, to, copied)
+    if (isLink(entry)) await copyLink(job, from, to, entry, copied)
     else if (entry.kind === 'folder') await copyFolder(job, from, to, entry, copied, failures)
     else await copyFile(job, from, to, entry, copied)
   } catch (error) {
@@ -88,21 +103,47 @@ async function copyOne(job: CopyJob, from: Path, to: Path, copied: Copied[], fai
 }
 
 /** A link is copied as a link where both sides have them; else what it leads to is copied if that is a file. */
-async function copyLink(job: CopyJob, from: Path, to: Path, copied: Copied[]): Promise<void> {
+async function copyLink(job: CopyJob, from: Path, to: Path, link: Entry, copied: Copied[]): Promise<void> {
   const { storage } = job.from
-  const link = await storage.stat(from, { signal: job.signal, link: true })
   if (storage === job.to.storage) {
     const target = await storage.readLink(from, { signal: job.signal })
-    await makeWay(job, to, 'link')
-    await storage.symlink(to, target, { signal: job.signal })
-    copied.push({ path: from, entry: link })
+    const old = await existing(storage, to, job.signal)
+    if (job.merge && old) return
+    await inPlaceOf(job, to, old, () => published(job, to, () => storage.symlink(to, target, { signal: job.signal })))
+    copied.push({ from, to, entry: link })
     return
   }
   const entry = await storage.stat(from, { signal: job.signal })
   if (entry.kind !== 'file')
     throw new GatewayError('unsupported', { reason: 'a link to a folder is not copied to another storage' })
   await writeFile(job, from, to, entry)
-  copied.push({ path: from, entry: link })
+  copied.push({ from, to, entry: link })
+}
+
+/** Runs the last check, then `work` under the reservation that it took. */
+async function published<T>(job: CopyJob, to: Path, work: () => Promise<T>): Promise<T> {
+  const done = await job.beforePublish(job.to.storage.treePath(to))
+  try {
+    return await work()
+  } finally {
+    done()
+  }
+}
+
+/** Does `work` in the place of what stands there, which comes back where nothing takes its place. */
+async function inPlaceOf<T>(job: CopyJob, to: Path, old: Entry | undefined, work: () => Promise<T>): Promise<T> {
+  if (!old) return work()
+  if (!job.overwrite) throw new GatewayError('exists')
+  const settle = await job.setAside(to)
+  if (!settle) {
+    await removeAll(job.to.storage, to, job.signal)
+    return work()
+  }
+  try {
+    return await work()
+  } finally {
+    await settle()
+  }
 }
 
 async function copyFolder(
@@ -124,16 +165,19 @@ async function copyFolder(
       }
     }
     const failed = failures.length
-    const waiting = [...names]
+    const waiting = names.values()
     const worker = async () => {
-      for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+      for (const name of waiting) {
         await copyOne(job, childOf(from, name), childOf(to, name), copied, failures)
       }
     }
-    await Promise.all(Array.from({ length: Math.min(atOnce, names.length) }, worker))
+    // When one gives up, the others are waited for: nothing of this goes on behind the caller's back.
+    const workers = await Promise.allSettled(Array.from({ length: Math.min(atOnce, names.length) }, worker))
+    for (const ended of workers) if (ended.status === 'rejected') throw ended.reason
     // What the old target held beyond the copy goes last, and only if everything of the copy is there.
     if (failures.length === failed) {
-      for (const name of surplus) if (!names.includes(name)) await removeAll(storage, childOf(to, name), job.signal)
+      const kept = new Set(names)
+      for (const name of surplus) if (!kept.has(name)) await removeAll(storage, childOf(to, name), job.signal)
     }
   }
   if (entry.modified.getTime() > 0) {
@@ -141,7 +185,7 @@ async function copyFolder(
       .setAttributes(to, { modified: entry.modified, mode: entry.mode }, { signal: job.signal })
       .catch(() => undefined)
   }
-  copied.push({ path: from, entry })
+  copied.push({ from, to, entry })
 }
 
 /** Makes the target folder; resolves to the names in one that is replaced. */
@@ -155,27 +199,26 @@ async function makeFolder(job: CopyJob, to: Path): Promise<readonly string[]> {
     for await (const page of storage.pages(to, { signal: job.signal })) names.push(...page.map((entry) => entry.name))
     return names
   }
-  if (old) await makeWay(job, to, 'folder')
-  const done = await job.beforePublish(storage.treePath(to))
-  try {
-    await storage.mkdir(to, { signal: job.signal })
-  } finally {
-    done()
-  }
+  await inPlaceOf(job, to, old, () => published(job, to, () => storage.mkdir(to, { signal: job.signal })))
   return []
 }
 
 async function copyFile(job: CopyJob, from: Path, to: Path, entry: Entry, copied: Copied[]): Promise<void> {
   if (job.merge && (await existing(job.to.storage, to, job.signal))) return
   await writeFile(job, from, to, entry)
-  copied.push({ path: from, entry })
+  copied.push({ from, to, entry })
 }
 
 async function writeFile(job: CopyJob, from: Path, to: Path, entry: Entry): Promise<void> {
   const { storage } = job.to
   const old = await existing(storage, to, job.signal)
   if (old && !job.overwrite) throw new GatewayError('exists')
-  if (old?.kind === 'folder') await makeWay(job, to, 'file')
+  const write = () => writeInto(job, from, to, entry)
+  await (old?.kind === 'folder' ? inPlaceOf(job, to, old, write) : write())
+}
+
+async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry): Promise<void> {
+  const { storage } = job.to
   let done: (() => void) | undefined
   const options = {
     signal: job.signal,
@@ -183,13 +226,17 @@ async function writeFile(job: CopyJob, from: Path, to: Path, entry: Entry): Prom
     mode: entry.mode,
     createOnly: !job.overwrite,
     beforePublish: async () => {
-      await assertUnchanged(job.from.storage, from, entry, job.signal)
+      await assertUnchanged(job.from.storage, from, entry, false, job.signal)
+      // Of a backend that found out late that it cannot copy, this is the second time.
+      done?.()
       done = await job.beforePublish(storage.treePath(to))
     },
   }
   try {
-    if (job.from.storage === storage && (await storage.copy(from, to, options))) return
-    const written = await storage.write(to, job.from.storage.source(from, entry), options)
+    const byItself = job.from.storage === storage && (await storage.copy(from, to, options))
+    const written = byItself
+      ? await storage.stat(to, { signal: job.signal })
+      : await storage.write(to, job.from.storage.source(from, entry), options)
     assertSame(entry, written)
   } finally {
     done?.()
@@ -197,8 +244,14 @@ async function writeFile(job: CopyJob, from: Path, to: Path, entry: Entry): Prom
 }
 
 /** The source must still be the one that was read, or the copy is of neither the old nor the new one. */
-async function assertUnchanged(storage: Storage, path: Path, entry: Entry, signal: AbortSignal): Promise<void> {
-  const now = await storage.stat(path, { signal, link: entry.kind === 'link' || entry.isLink === true })
+async function assertUnchanged(
+  storage: Storage,
+  path: Path,
+  entry: Entry,
+  link: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const now = await storage.stat(path, { signal, link })
   const same =
     entry.revision !== undefined && now.revision !== undefined
       ? entry.revision === now.revision
@@ -226,47 +279,65 @@ async function existing(storage: Storage, path: Path, signal: AbortSignal): Prom
   }
 }
 
-/** Removes what has the target's name and is of another kind. */
-async function makeWay(job: CopyJob, to: Path, kind: Entry['kind']): Promise<void> {
-  const old = await existing(job.to.storage, to, job.signal)
-  if (!old) return
-  if (!job.overwrite) throw new GatewayError('exists')
-  if (kind === 'file' && old.kind === 'file') return
-  await removeAll(job.to.storage, to, job.signal)
-}
-
-/** Removes whatever stands at `path`; rejects with TreeError for what stayed. Links are removed, never entered. */
-export async function removeAll(storage: Storage, path: Path, signal: AbortSignal): Promise<void> {
+/**
+ * Removes whatever stands at `path`; rejects with TreeError for what stayed. Links are removed, never entered. What is gone
+ * is put into `removed`, without the members of what is gone as a whole, also where it rejects.
+ */
+export async function removeAll(
+  storage: Storage,
+  path: Path,
+  signal: AbortSignal,
+  removed: Path[] = [],
+): Promise<void> {
   const entry = await storage.stat(path, { signal, link: true })
   if (entry.kind !== 'folder' || entry.isLink === true) {
     await storage.remove(path, { signal })
+  } else if (!(await storage.removeTree(path, { signal }))) {
+    const failures: Failure[] = []
+    await removeFolder(storage, path, signal, failures, removed)
+    throwFailures(failures)
     return
   }
-  if (await storage.removeTree(path, { signal })) return
-  const failures: Failure[] = []
-  await removeFolder(storage, path, signal, failures)
-  throwFailures(failures)
+  removed.push(path)
 }
 
-async function removeFolder(storage: Storage, path: Path, signal: AbortSignal, failures: Failure[]): Promise<void> {
-  const before = failures.length
-  const members: Entry[] = []
-  for await (const page of storage.pages(path, { signal })) members.push(...page)
-  for (const member of members) {
-    const at = childOf(path, member.name)
-    if (member.kind === 'folder' && member.isLink !== true) {
-      await removeFolder(storage, at, signal, failures)
-    } else {
-      await storage.remove(at, { signal }).catch((error: unknown) => note(failures, storage, at, error, signal))
+async function removeFolder(
+  storage: Storage,
+  path: Path,
+  signal: AbortSignal,
+  failures: Failure[],
+  removed: Path[],
+): Promise<void> {
+  const [failed, gone] = [failures.length, removed.length]
+  const attempt = async (at: Path, work: () => Promise<void>) => {
+    try {
+      await work()
+    } catch (error) {
+      if (signal.aborted) throw error
+      // Somebody else removed it meanwhile.
+      if (!isGatewayError(error, 'not_found')) {
+        failures.push({ path: storage.treePath(at), error: toGatewayError(error) })
+      }
     }
   }
-  if (failures.length > before) return
-  await storage.remove(path, { signal }).catch((error: unknown) => note(failures, storage, path, error, signal))
-}
-
-function note(failures: Failure[], storage: Storage, path: Path, error: unknown, signal: AbortSignal): void {
-  if (signal.aborted) throw error
-  failures.push({ path: storage.treePath(path), error: toGatewayError(error) })
+  await attempt(path, async () => {
+    const members: Entry[] = []
+    for await (const page of storage.pages(path, { signal })) members.push(...page)
+    for (const member of members) {
+      const at = childOf(path, member.name)
+      if (member.kind === 'folder' && member.isLink !== true) {
+        await removeFolder(storage, at, signal, failures, removed)
+      } else {
+        await attempt(at, async () => {
+          await storage.remove(at, { signal })
+          removed.push(at)
+        })
+      }
+    }
+    if (failures.length > failed) return
+    await storage.remove(path, { signal })
+    removed.splice(gone, removed.length, path)
+  })
 }
 
 /** A name in the same folder for what stands at `path` while something else takes its place. */

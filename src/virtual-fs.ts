@@ -6,7 +6,16 @@
 import { Readable } from 'node:stream'
 import { TreeError, type Ask, type Change, type Changed, type Conditions } from './change.js'
 import { asksForState, assertConditions } from './conditions.js'
-import { asideOf, copyTree, moveTree, removeAll, reservedPrefix, settleAside, type CopyJob } from './copy.js'
+import {
+  asideOf,
+  copyTree,
+  moveTree,
+  removeAll,
+  reservedPrefix,
+  settleAside,
+  type Copied,
+  type CopyJob,
+} from './copy.js'
 import type { Attributes, ByteRange, Entry, Link, OpenFile, OpenMode, Source, Usage } from './driver.js'
 import { GatewayError, isGatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
@@ -14,13 +23,26 @@ import { hooked } from './handles.js'
 import { LockedError, type Lock, type LockRequest, type Locks, type Touch } from './locks.js'
 import type { Log } from './log.js'
 import type { Mounts, Place } from './mounts.js'
-import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from './path.js'
+import {
+  checkName,
+  childOf,
+  isWithin,
+  nameOf,
+  parentOf,
+  resolvePath,
+  root,
+  under,
+  upwardFrom,
+  within,
+  type Path,
+} from './path.js'
 import { isHidden, judge, mayWriteContent, type Action } from './policy.js'
 import { holds, type Principal } from './principal.js'
 import type { Property, PropertyChange } from './properties.js'
 import type { Claim, Reservations } from './reservations.js'
 import { covers, type Rule, type Rules } from './rules.js'
 import { joinSignals } from './signals.js'
+import type { Storage } from './storage.js'
 import type { Store } from './store/rows.js'
 
 export interface ListAsk extends Ask {
@@ -127,12 +149,14 @@ export class VirtualFs {
       const at = this.#admit('list', path, ask)
       const mounted = new Map(this.#parts.mounts.foldersIn(at).map((entry) => [entry.name, entry]))
       const place = this.#placeUnlessVirtual(at)
-      if (place) {
-        for await (const page of place.storage.pages(place.inner, ask)) {
+      try {
+        for await (const page of place?.storage.pages(place.inner, ask) ?? []) {
           if (mounted.size > 0) for (const entry of page) mounted.delete(entry.name)
           this.#assertAuthority()
           yield this.#visible(at, page)
         }
+      } catch (error) {
+        this.#assertMountsCount(at, mounted.size, error)
       }
       if (mounted.size > 0) yield this.#visible(at, [...mounted.values()])
     } catch (error) {
@@ -147,6 +171,12 @@ export class VirtualFs {
       const joined = joinSignals(ask.signal, this.principal.signal)
       try {
         const bytes = await storage.read(inner, range, { signal: joined.signal })
+        // It may fail, or be stopped, before whoever gets it listens.
+        bytes.on('error', () => undefined)
+        if (joined.signal.aborted) {
+          bytes.destroy()
+          throw new GatewayError('aborted')
+        }
         const stop = () => bytes.destroy(this.#seen(new GatewayError('aborted')))
         joined.signal.addEventListener('abort', stop, { once: true })
         return bytes.once('close', () => joined.release())
@@ -176,8 +206,11 @@ export class VirtualFs {
       if (old?.kind === 'folder') throw new GatewayError('is_dir')
       const touch = { path: at, membership: !old }
       await this.#assertFree([touch], at, old, change)
-      if (mode === 'update') return this.#guarded(path, await storage.open(inner, 'update', { signal, readable: true }))
-      const published = this.#publication(at, change)
+      const published = this.#publication(at, change, mode === 'update')
+      if (mode === 'update') {
+        const options = { signal, readable: true, beforePublish: published.before }
+        return this.#guarded(path, await storage.open(inner, 'update', options), published.after)
+      }
       const { createOnly, modified, mode: bits, readable } = change
       const options = { signal, createOnly, modified, mode: bits, readable, beforePublish: published.before }
       return this.#guarded(path, await storage.open(inner, 'replace', options), published.after)
@@ -206,7 +239,12 @@ export class VirtualFs {
     return this.#told('read link', path, async () => {
       const at = this.#admit('read', path, ask)
       const { storage, inner } = this.#place(at)
-      return storage.readLink(inner, ask)
+      const target = await storage.readLink(inner, ask)
+      if (!target.startsWith('/')) return target
+      // What is a path of the storage to the backend is one of the tree to the client.
+      const seen = within(this.principal.base, storage.treePath(resolvePath(root, target)))
+      if (seen === undefined) throw new GatewayError('denied')
+      return seen
     })
   }
 
@@ -227,21 +265,27 @@ export class VirtualFs {
     source: Source,
     change: Change & { readonly parents?: boolean | undefined } = {},
   ): Promise<Changed> {
-    return this.#told('write', path, async () => {
-      const { at, storage, inner, old } = await this.#writable(path, change)
-      if (change.parents === true && !old) await this.#makeParents(at, change)
-      const joined = joinSignals(change.signal, this.principal.signal)
-      const published = this.#publication(at, change)
-      const { createOnly, modified, mode } = change
-      const options = { signal: joined.signal, createOnly, modified, mode, beforePublish: published.before }
-      try {
-        const entry = await storage.write(inner, source, options)
-        return { entry, created: published.created() }
-      } finally {
-        published.after()
-        joined.release()
-      }
-    })
+    return this.#told('write', path, () => this.#put(path, source, change))
+  }
+
+  async #put(
+    path: Path,
+    source: Source,
+    change: Change & { readonly parents?: boolean | undefined },
+  ): Promise<Changed> {
+    const { at, storage, inner, old } = await this.#writable(path, change)
+    if (change.parents === true && !old) await this.#makeParents(at, change)
+    const joined = joinSignals(change.signal, this.principal.signal)
+    const published = this.#publication(at, { ...change, signal: joined.signal })
+    const { createOnly, modified, mode } = change
+    const options = { signal: joined.signal, createOnly, modified, mode, beforePublish: published.before }
+    try {
+      const entry = await storage.write(inner, source, options)
+      return { entry, created: published.created() }
+    } finally {
+      published.after()
+      joined.release()
+    }
   }
 
   /** Rejects as `write` would before it reads the body: for doors that receive it first and write it later. */
@@ -297,15 +341,23 @@ export class VirtualFs {
       if (isFolder) this.#judgeBelow('remove', at, change)
       const joined = joinSignals(change.signal, this.principal.signal)
       try {
-        await this.#reserved([{ path: at, tree: isFolder }], change, async () => {
-          await this.#assertFree([{ path: at, tree: isFolder, membership: true }], at, entry, change)
-          if (what === 'tree') await removeAll(storage, inner, joined.signal)
-          else await storage.remove(inner, { signal: joined.signal })
+        await this.#reserved([{ path: at, tree: isFolder }], joined, async () => {
+          const now = await this.#now(at, entry, change)
+          await this.#assertFree([{ path: at, tree: isFolder, membership: true }], at, now, change)
+          const removed: Path[] = []
+          try {
+            if (what === 'tree') await removeAll(storage, inner, joined.signal, removed)
+            else {
+              await storage.remove(inner, { signal: joined.signal })
+              removed.push(inner)
+            }
+          } finally {
+            for (const gone of removed) await this.#gone(storage.treePath(gone))
+          }
         })
       } finally {
         joined.release()
       }
-      await this.#gone(at)
     })
   }
 
@@ -350,12 +402,25 @@ export class VirtualFs {
         if (old) throw new GatewayError('exists')
         await this.#assertFree([{ path: at, membership: true }], at, old, change)
         // What is a path of the tree to the client is one of the storage to the backend.
-        const absolute = target.startsWith('/') ? within(storage.mount, this.#resolve(target as Path)) : target
-        if (absolute === undefined)
-          throw new GatewayError('denied', { reason: 'a link cannot lead out of its storage' })
-        await storage.symlink(inner, absolute, change)
+        const leadsTo = this.#assertLeadsInside(storage.mount, at, target, change)
+        await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, change)
       })
     })
+  }
+
+  /**
+   * A link must not lead to what its maker could not read: out of its storage, above their own root, into what a rule
+   * closes. Resolves to the target within the storage.
+   */
+  #assertLeadsInside(mount: Path, at: Path, target: string, ask: Ask): Path {
+    const leadsTo = target.startsWith('/')
+      ? this.#resolve(resolvePath(root, target))
+      : resolvePath(parentOf(at), target)
+    const inner = within(mount, leadsTo)
+    if (inner === undefined) throw new GatewayError('denied', { reason: 'a link cannot lead out of its storage' })
+    if (!isWithin(this.principal.base, leadsTo)) throw new GatewayError('denied')
+    this.#judge('read', leadsTo, ask)
+    return inner
   }
 
   hardLink(from: Path, to: Path, change: Change = {}): Promise<void> {
@@ -365,7 +430,7 @@ export class VirtualFs {
       const at = this.#admit('write', to, change)
       checkName(nameOf(at))
       const origin = this.#place(source)
-      const { storage, inner } = this.#place(at)
+      const { storage, inner } = this.#parts.mounts.find(at, origin.storage)
       if (origin.storage !== storage)
         throw new GatewayError('unsupported', { reason: 'a hard link stays within its storage' })
       await this.#reserved([{ path: at, tree: false }], change, async () => {
@@ -390,16 +455,22 @@ export class VirtualFs {
       const old = await this.#existing(at, change)
       if (asksForState(change)) await assertConditions(change, old, (other) => this.#stateOf(other, at, old, change))
       const lock = await this.#parts.locks.grant(at, request, this.principal)
+      let created = false
       try {
         if (!old) {
           const lockTokens = [...(change.lockTokens ?? []), lock.token]
-          await this.write(path, emptySource, { signal: change.signal, password: change.password, lockTokens })
+          const { signal, password } = change
+          await this.#put(path, emptySource, { signal, password, lockTokens, createOnly: true })
+          created = true
         }
       } catch (error) {
-        await this.#parts.locks.break(lock.token)
-        throw error
+        // What somebody else put there meanwhile is locked as it is.
+        if (!isGatewayError(error, 'exists')) {
+          await this.#parts.locks.break(lock.token)
+          throw error
+        }
       }
-      return { lock: this.#lockSeen(lock), created: !old }
+      return { lock: this.#lockSeen(lock), created }
     })
   }
 
@@ -455,7 +526,7 @@ export class VirtualFs {
       const at = this.#admit('properties', path, change)
       const entry = await this.#statAt(at, change)
       await this.#reserved([{ path: at, tree: false }], change, async () => {
-        await this.#assertFree([{ path: at }], at, entry, change)
+        await this.#assertFree([{ path: at }], at, await this.#now(at, entry, change), change)
         await this.#parts.store.properties.change(at, changes)
       })
     })
@@ -466,7 +537,7 @@ export class VirtualFs {
   /** The path in the whole tree. What the core sets aside is nobody's. */
   #resolve(path: Path): Path {
     const at = under(this.principal.base, path)
-    if (at.includes(`/${reservedPrefix}`)) throw new GatewayError('not_found')
+    if (at.toLowerCase().includes(`/${reservedPrefix}`)) throw new GatewayError('not_found')
     return at
   }
 
@@ -489,7 +560,11 @@ export class VirtualFs {
 
   /** A change of a tree is a change of every ruled folder in it. */
   #judgeBelow(action: Action, at: Path, ask: Ask): void {
-    for (const rule of this.#parts.rules.below(at)) {
+    const { rules } = this.#parts
+    const nearest = rules.nearest(at)
+    // What is copied of the folder itself is judged as reading, and member by member.
+    const own = nearest?.path === at && action !== 'copy' ? [nearest] : []
+    for (const rule of [...own, ...rules.below(at)]) {
       const verdict = judge(this.principal, action, childOf(rule.path, '*'), { own: rule, folder: rule }, ask.password)
       if (verdict !== 'allow') throw new GatewayError(verdict, { reason: 'permission denied below this folder' })
     }
@@ -504,34 +579,70 @@ export class VirtualFs {
     if (asksForState(change)) await assertConditions(change, entry, (other) => this.#stateOf(other, at, entry, change))
     for (const touch of touches) {
       const lock = this.#parts.locks.blocking(touch, this.principal, change.lockTokens ?? [])
-      if (lock) throw new LockedError(this.#lockSeen(lock))
+      if (lock) throw this.#locked(lock)
     }
+  }
+
+  /** As the principal may read it: without what lies above their own root. */
+  #locked(lock: Lock): LockedError {
+    const error = new LockedError(this.#lockSeen(lock))
+    seenLocks.add(error)
+    return error
   }
 
   async #stateOf(other: Path | undefined, at: Path, entry: Entry | undefined, ask: Ask) {
     const path = other === undefined ? at : this.#resolve(other)
-    const own = path === at ? entry : await this.#existing(path, ask)
+    const own =
+      path === at
+        ? entry
+        : await this.#existing(path, ask).catch((error: unknown) => {
+            if (error instanceof NoStorageError) return undefined
+            throw error
+          })
     return { entry: own, tokens: this.#parts.locks.covering(path).map((lock) => lock.token) }
   }
 
+  /** What conditions are asked of, as it is under a reservation; `entry` where nothing asks. */
+  async #now(at: Path, entry: Entry, change: Change): Promise<Entry | undefined> {
+    return asksForState(change) ? this.#existing(at, change) : entry
+  }
+
   /** The second asking, once the body has arrived: under a reservation that `after` ends. */
-  #publication(at: Path, change: Change) {
+  #publication(at: Path, change: Change, mustExist = false) {
     let release: (() => void) | undefined
     let created = false
+    let ended = false
+    const after = () => {
+      ended = true
+      release?.()
+      release = undefined
+    }
+    const check = async () => {
+      this.#judge('write', at, change)
+      const entry = await this.#existing(at, change)
+      if (entry && change.createOnly === true) throw new GatewayError('exists')
+      if (entry?.kind === 'folder') throw new GatewayError('is_dir')
+      if (!entry && mustExist) throw new GatewayError('not_found')
+      created = !entry
+      await this.#assertFree([{ path: at, membership: created }], at, entry, change)
+    }
     return {
       before: async () => {
-        release = await this.#parts.reservations.take([{ path: at, tree: false }], change.signal)
-        this.#judge('write', at, change)
-        const entry = await this.#existing(at, change)
-        if (entry && change.createOnly === true) throw new GatewayError('exists')
-        if (entry?.kind === 'folder') throw new GatewayError('is_dir')
-        created = !entry
-        await this.#assertFree([{ path: at, membership: created }], at, entry, change)
+        const taken = release
+          ? undefined
+          : await this.#parts.reservations.take([{ path: at, tree: false }], change.signal)
+        release ??= taken
+        // The backend gave up while this waited: nobody would end the reservation any more.
+        if (ended) after()
+        if (ended) throw new GatewayError('aborted')
+        try {
+          await check()
+        } catch (error) {
+          after()
+          throw error
+        }
       },
-      after: () => {
-        release?.()
-        release = undefined
-      },
+      after,
       created: () => created,
     }
   }
@@ -560,12 +671,13 @@ export class VirtualFs {
     return this.#parts.mounts.find(at)
   }
 
-  /** The storage's place, or undefined for a folder that only leads to mounts. */
+  /** The storage's place, or undefined for a folder that leads to mounts and has none, or one that did not start. */
   #placeUnlessVirtual(at: Path): Place | undefined {
     try {
       return this.#place(at)
     } catch (error) {
-      if (error instanceof NoStorageError && this.#parts.mounts.hasMountsBelow(at)) return undefined
+      const isMissing = error instanceof NoStorageError || isGatewayError(error, 'unavailable')
+      if (isMissing && this.#parts.mounts.hasMountsBelow(at)) return undefined
       throw error
     }
   }
@@ -623,10 +735,15 @@ export class VirtualFs {
       const names = new Set(own.entries.map((entry) => entry.name))
       return { ...own, entries: [...own.entries, ...mounted.filter((entry) => !names.has(entry.name))] }
     } catch (error) {
-      if (mounted.length === 0 || isGatewayError(error, 'aborted')) throw error
-      this.#parts.log.warn({ err: error, path: at }, 'a folder could not be listed; its mounts are shown')
+      this.#assertMountsCount(at, mounted.length, error)
       return { entries: mounted, settled: true }
     }
+  }
+
+  /** Where mounts are to be shown, a storage that fails does not stop that. */
+  #assertMountsCount(at: Path, mounted: number, error: unknown): void {
+    if (mounted === 0 || isGatewayError(toGatewayError(error), 'aborted', 'unauthenticated')) throw error
+    this.#parts.log.warn({ err: error, path: at }, 'a folder could not be listed; its mounts are shown')
   }
 
   async #refreshed(at: Path, entries: readonly Entry[], ask: Ask): Promise<readonly Entry[]> {
@@ -717,6 +834,7 @@ export class VirtualFs {
     }
     for (const folder of missing) {
       checkName(nameOf(folder))
+      this.#judge('mkdir', folder, change)
       const { storage, inner } = this.#place(folder)
       await this.#assertFree([{ path: folder, membership: true }], folder, undefined, { lockTokens: change.lockTokens })
       await storage.mkdir(inner, { signal: change.signal }).catch((error: unknown) => {
@@ -731,7 +849,7 @@ export class VirtualFs {
     this.#judge('receive', target, ask)
     if (kind === 'move') this.#assertMovable(source, 'move root folder is not allowed')
     const from = this.#place(source)
-    const entry = await this.#statAt(source, { signal: ask.signal, link: true })
+    const entry = await from.storage.stat(from.inner, { signal: ask.signal, link: true })
     const isFolder = entry.kind === 'folder' && entry.isLink !== true
     if (source === target) return { entry, created: false }
     const old = await this.#existing(target, ask)
@@ -746,12 +864,16 @@ export class VirtualFs {
       throw new GatewayError('invalid', { reason: 'a folder cannot be replaced by what is in it' })
     if (this.#parts.mounts.isVirtual(target))
       throw new GatewayError('denied', { reason: 'a mount point cannot be replaced' })
-    if (old?.kind === 'folder' && ask.merge !== true) this.#judge('remove', target, ask)
+    if (old?.kind === 'folder' && ask.merge !== true) {
+      this.#judge('remove', target, ask)
+      this.#judgeBelow('remove', target, ask)
+    }
     if (isFolder) this.#judgeBelow(kind, source, ask)
     const parent = await this.#existing(parentOf(target), ask)
     if (!parent) throw new GatewayError('parent_missing')
     if (parent.kind !== 'folder') throw new GatewayError('not_dir')
-    const to = this.#place(target)
+    const to = this.#parts.mounts.find(target, from.storage)
+    await this.#assertLinkMayMove(kind, from, source, target, entry, ask)
     const touches: Touch[] = [{ path: target, tree: old?.kind === 'folder', membership: !old }]
     if (kind === 'move') touches.unshift({ path: source, tree: isFolder, membership: true })
     await this.#assertFree(touches, source, entry, ask)
@@ -764,14 +886,36 @@ export class VirtualFs {
         (await this.#moveAtOnce(source, target, from, to, joined.signal, ask, touches, entry))
       if (!done) {
         const job = this.#job(source, from, to, ask, joined.signal)
-        if (kind === 'copy') await copyTree(job)
-        else await moveTree(job)
-        await this.#follow(source, target, kind, ask.deep !== false)
+        const items: Copied[] = []
+        let whole = false
+        try {
+          await (kind === 'copy' ? copyTree(job, items) : moveTree(job, items))
+          whole = ask.merge !== true
+        } finally {
+          if (whole) await this.#follow(source, target, kind, ask.deep !== false)
+          else await this.#followItems(job, kind, items)
+        }
       }
     } finally {
       joined.release()
     }
-    return { entry: await this.#statAt(target, { signal: ask.signal }), created: !old }
+    return { entry: await to.storage.stat(to.inner, { signal: ask.signal }), created: !old }
+  }
+
+  /** A relative link means something else in another folder. */
+  async #assertLinkMayMove(
+    kind: 'move' | 'copy',
+    { storage, inner }: Place,
+    source: Path,
+    target: Path,
+    entry: Entry,
+    ask: Ask,
+  ): Promise<void> {
+    if ((entry.kind !== 'link' && entry.isLink !== true) || parentOf(source) === parentOf(target)) return
+    const text = await storage.readLink(inner, { signal: ask.signal })
+    if (text.startsWith('/')) return
+    const { mount } = this.#parts.mounts.find(target, storage).storage
+    if (kind === 'move' || mount === storage.mount) this.#assertLeadsInside(mount, target, text, ask)
   }
 
   /** In one step of the backend, the old target set aside meanwhile; false where the backend has none. */
@@ -790,35 +934,59 @@ export class VirtualFs {
     const { intents } = this.#parts.store
     const claims = [source, target].map((path) => ({ path, tree: true }))
     return this.#reserved(claims, { signal }, async () => {
-      await this.#assertFree(touches, source, entry, ask)
+      await this.#assertFree(touches, source, await this.#now(source, entry, ask), ask)
       const now = await this.#existing(target, { signal })
       if (now && !ask.overwrite) throw new GatewayError('exists', { reason: `file [${nameOf(target)}] exists` })
       // A file takes the place of a file by itself; everything else needs the place to be free.
       const replaces = now !== undefined && (now.kind === 'folder' || entry.kind === 'folder')
-      const aside = replaces ? asideOf(to.inner) : undefined
-      const asideIntent = aside && (await intents.insert({ kind: 'aside', from: target, to: storage.treePath(aside) }))
-      const intent = await intents.insert({ kind: 'move', from: source, to: target })
-      let moved = false
+      const settle = replaces ? await this.#setAside(storage, to.inner, signal) : undefined
+      if (replaces && !settle) return false
       try {
-        if (aside && !(await storage.move(to.inner, aside, { signal }))) return false
-        moved = await storage.move(from.inner, to.inner, { signal })
+        const intent = await intents.insert({ kind: 'move', from: source, to: target })
+        let moved = false
+        try {
+          moved = await storage.move(from.inner, to.inner, { signal })
+        } catch (error) {
+          // It may have happened all the same.
+          moved = (await isThere(storage, to.inner)) === true && (await isThere(storage, from.inner)) === false
+          throw error
+        } finally {
+          if (moved) {
+            await intents.carryOut(intent)
+            await this.#parts.rules.reload()
+            await this.#parts.locks.dropWithin(source, true)
+            await this.#parts.locks.dropWithin(target, false)
+          } else {
+            await intents.drop(intent)
+          }
+        }
         return moved
       } finally {
-        if (moved) {
-          if (now) await this.#parts.store.properties.delete(target)
-          await intents.carryOut(intent)
-          await this.#parts.rules.reload()
-          await this.#parts.locks.dropWithin(source, true)
-          await this.#parts.locks.dropWithin(target, false)
-        } else {
-          await intents.drop(intent)
-        }
-        if (aside && asideIntent !== undefined) {
-          await settleAside(storage, to.inner, aside)
-          await intents.drop(asideIntent)
-        }
+        await settle?.()
       }
     })
+  }
+
+  /**
+   * Gives what stands at `path` of the storage another name, by an intent that a restart would finish; undefined where the
+   * backend cannot. Resolves to what removes it, or puts it back where nothing took its place.
+   */
+  async #setAside(storage: Storage, path: Path, signal: AbortSignal): Promise<(() => Promise<void>) | undefined> {
+    const { intents } = this.#parts.store
+    const aside = asideOf(path)
+    const intent = await intents.insert({ kind: 'aside', from: storage.treePath(path), to: storage.treePath(aside) })
+    const settle = async () => {
+      await settleAside(storage, path, aside)
+      await intents.drop(intent)
+    }
+    try {
+      if (await storage.move(path, aside, { signal })) return settle
+    } catch (error) {
+      await settle()
+      throw error
+    }
+    await intents.drop(intent)
+    return undefined
   }
 
   #job(source: Path, from: Place, to: Place, ask: CopyAsk, signal: AbortSignal): CopyJob {
@@ -832,12 +1000,13 @@ export class VirtualFs {
       overwrite: ask.overwrite,
       // What the principal cannot see is not copied for them.
       leaveOut: (path) => path !== source && isHidden(this.principal, path, rules.nearest(parentOf(path))),
+      setAside: (path) => this.#setAside(to.storage, path, signal),
       beforePublish: async (path) => {
         const release = await reservations.take([{ path, tree: false }], signal)
         try {
-          this.#assertAuthority()
+          this.#judge('receive', path, ask)
           const lock = this.#parts.locks.blocking({ path }, this.principal, ask.lockTokens ?? [])
-          if (lock) throw new LockedError(this.#lockSeen(lock))
+          if (lock) throw this.#locked(lock)
           return release
         } catch (error) {
           release()
@@ -847,17 +1016,30 @@ export class VirtualFs {
     }
   }
 
-  /** Properties, rules and locks after a copy or a move that went item by item. */
+  /** Properties, rules and locks after a copy or a move that went item by item, all of it. */
   async #follow(source: Path, target: Path, kind: 'move' | 'copy', deep: boolean): Promise<void> {
     const { store, locks, rules } = this.#parts
     if (kind === 'copy') {
       await store.properties.copy(source, target, deep)
       return
     }
-    const intent = await store.intents.insert({ kind: 'move', from: source, to: target })
-    await store.intents.carryOut(intent)
+    // Attributes are not moved: those of the source went with it, those of the target came with its writing.
+    await store.properties.move(source, target)
+    await store.rules.move(source, target)
     await rules.reload()
     await locks.dropWithin(source, true)
+  }
+
+  /** The same where only some of it was copied or moved. */
+  async #followItems(job: CopyJob, kind: 'move' | 'copy', items: readonly Copied[]): Promise<void> {
+    const whole = new Set(
+      kind === 'move' ? items.filter(({ entry }) => entry.kind === 'folder').map(({ from }) => from) : [],
+    )
+    for (const { from, to } of items) {
+      // Members of a folder that moved go along with it.
+      if (from !== '/' && [...upwardFrom(parentOf(from))].some((above) => whole.has(above))) continue
+      await this.#follow(job.from.storage.treePath(from), job.to.storage.treePath(to), kind, false)
+    }
   }
 
   /** What the core kept for something goes with it. */
@@ -873,13 +1055,18 @@ export class VirtualFs {
       return await work()
     } catch (error) {
       const seen = this.#seen(error)
-      throw seen instanceof TreeError ? seen.seenFrom((at) => this.#view(at)) : seen.at(op, path)
+      if (!(seen instanceof TreeError)) throw seen.at(op, path)
+      throw seen.seenFrom(
+        (at) => this.#view(at),
+        (failure) => this.#seen(failure),
+      )
     }
   }
 
   /** An operation that was stopped because its principal lost authority says so. */
   #seen(error: unknown): GatewayError {
     const known = toGatewayError(error)
+    if (known instanceof LockedError && !seenLocks.has(known)) return this.#locked(known.lock)
     if (known.code === 'internal') this.#parts.log.error({ err: known.cause ?? known }, 'an unforeseen error')
     return known.code === 'aborted' && this.principal.signal.aborted ? new GatewayError('unauthenticated') : known
   }
@@ -894,6 +1081,19 @@ export function needsSignature(rule: Rule, at: Path): boolean {
     (rule.hide !== '' && reaches(rule.hideSub))
   )
 }
+
+/** Whether something stands there; undefined where the storage does not tell. */
+async function isThere(storage: Storage, path: Path): Promise<boolean | undefined> {
+  try {
+    await storage.stat(path, { link: true })
+    return true
+  } catch (error) {
+    return isGatewayError(error, 'not_found') ? false : undefined
+  }
+}
+
+/** Errors that tell of a lock as their reader may see it already. */
+const seenLocks = new WeakSet<LockedError>()
 
 const emptySource: Source = {
   size: 0,
