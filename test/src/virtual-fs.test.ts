@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import { etagOf, TreeError } from '../../src/change.js'
-import type { Driver } from '../../src/driver.js'
+import type { Driver, Entry, Source, WriteOptions } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { LockedError } from '../../src/locks.js'
 import { asPath, type Path } from '../../src/path.js'
@@ -529,7 +529,7 @@ void t.test('an upload that failed at its last step leaves its name free for the
 
 void t.test('a backend that gave up while its upload waited for the name does not keep the name', async (t) => {
   const inner = new MemoryDriver(0)
-  const write: MemoryDriver['write'] = async (path, source, options) => {
+  const write = async (path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> => {
     if (options.createOnly !== true) return inner.write(path, source, options)
     const asked = options.beforePublish?.().catch(() => undefined)
     await Promise.race([asked, new Promise((resolve) => setTimeout(resolve, 20))])
@@ -646,7 +646,7 @@ void t.test('a move that the backend did though it said it failed is followed', 
 void t.test('times that the target remembers survive a move from another storage', async (t) => {
   const modified = new Date(1_600_000_000_000)
   const inner = new MemoryDriver(0)
-  const write: MemoryDriver['write'] = (path, source, { modified: _modified, ...options }) =>
+  const write = (path: Path, source: Source, { modified: _modified, ...options }: WriteOptions = {}): Promise<Entry> =>
     inner.write(path, { ...source, modified: undefined }, options)
   const driver = altered(inner, { ...bare, write })
   const { as } = await newTree(t, { '/a': {}, '/b': { driverOf: async () => driver } })
