@@ -39,7 +39,7 @@ export function readFields(limit = bodyLimit, list?: string): Middleware<State> 
 
 async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, limit: number): Promise<string> {
   try {
-    return await getRawBody(req, { limit, length: request.length ?? null, encoding: 'utf8' })
+    return await getRawBody(req, { limit, length: request.length, encoding: 'utf8' })
   } catch (error) {
     throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : new WireError(400, 'the body is malformed')
   }
