@@ -88,7 +88,10 @@ void t.test('no change waits for another storage to start, and a slow one can be
   const { storages } = gateway
   let release: () => void = () => undefined
   observed.hold = new Promise((resolve) => (release = resolve))
-  const slow = storages.create(configuration({ mountPath: '/slow' }))
+  const slow = t.rejects(storages.create(configuration({ mountPath: '/slow' })), {
+    code: 'unavailable',
+    reason: 'the storage was removed meanwhile',
+  })
   await storages.create(configuration({ mountPath: '/quick', driver: 'Local' }))
   const row = storages.list().find(({ mountPath }) => mountPath === '/slow')
   await storages.delete(row?.id ?? 0)
