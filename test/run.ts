@@ -1,5 +1,6 @@
 /**
- * Runs the compiled tests: `node dist/test/run.js [--jobs N] [PATTERN…]`. A pattern is a part of a test file's path,
+ * Runs the compiled tests: `node dist/test/run.js [--jobs N] [--minutes N] [PATTERN…]`: so many files at once, so many
+ * minutes for each at the most. A pattern is a part of a test file's path,
  * such as `test/src/path.test.ts` or `webdav`. Every file is a process of its own. The last line is
  * `N passed, N failed, N skipped`; the status is 1 where anything failed.
  */
@@ -10,8 +11,13 @@ import { parseArgs } from 'node:util'
 import { setUpPrograms } from './programs.js'
 import { parseResults, type FileResults } from './results.js'
 
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { jobs: { type: 'string', default: '2' }, minutes: { type: 'string', default: '10' } },
+})
+
 /** How long one test file may take. tap's own limit comes first, because it can say which test was running. */
-const fileSeconds = 600
+const fileSeconds = Math.max(1, Number(values.minutes) || 10) * 60
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const running = new Set<ChildProcess>()
@@ -69,10 +75,6 @@ async function runFile(file: string): Promise<FileResults & { readonly output: s
 }
 
 async function main(): Promise<number> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { jobs: { type: 'string', default: '2' } },
-  })
   const total = { passed: 0, failed: 0, skipped: 0 }
   const missing = setUpPrograms(say)
   if (process.env.CI === 'true') {

@@ -94,7 +94,7 @@ async function filesBelow(folder: string): Promise<string[]> {
 
 void t.test(
   'a kill in the middle of an upload leaves the old file whole and nothing else',
-  { timeout: 300_000 },
+  { timeout: 4 * 3_600_000 },
   async (t) => {
     for (const [door, upload] of Object.entries(uploads)) {
       await t.test(door, async (t) => {

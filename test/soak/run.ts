@@ -1,0 +1,14 @@
+/**
+ * `npm run soak`: the stories that a test run tells briefly, at full length, one after the other: 10 GiB through every door,
+ * hundreds of kills, thousands of garbled sessions. Takes hours. Its results are recorded in docs/soak.md.
+ */
+import { spawn } from 'node:child_process'
+
+const sizes = { TIDEGATE_LARGE_MIB: '10240', TIDEGATE_KILL_ROUNDS: '200', TIDEGATE_FUZZ_ROUNDS: '5000' }
+const stories = ['test/stories/memory', 'test/stories/kill', 'test/stories/hostile']
+
+const words = ['dist/test/run.js', '--jobs', '1', '--minutes', '240', ...stories]
+const child = spawn(process.execPath, words, { stdio: 'inherit', env: { ...sizes, ...process.env } })
+child.once('exit', (status) => {
+  process.exitCode = status ?? 1
+})
