@@ -5,7 +5,18 @@ import { GatewayError } from '../../src/errors.js'
 import { writeAll, type Calls } from './calls.js'
 import { translated } from './errors.js'
 
-const batchSize = 1024 * 1024
+const largestBatch = 1024 * 1024
+const smallestBatch = 128 * 1024
+/** Bytes that all bodies together gather before they are written. */
+const gatheredAtOnce = 16 * 1024 * 1024
+/** Bodies on their way in. */
+let receiving = 0
+
+/** Large batches are quick; many bodies at once share the room for them. */
+function batchSize(): number {
+  return Math.max(smallestBatch, Math.min(largestBatch, gatheredAtOnce / receiving))
+}
+
 /** Up to so many bytes are written without a hop through the thread pool. */
 export const immediateBytes = 64 * 1024
 
@@ -34,7 +45,7 @@ export async function receive(
       if (announced !== undefined && received + gathered > announced) {
         throw new GatewayError('invalid', { reason: `the body is longer than the announced ${announced} bytes` })
       }
-      if (gathered < batchSize) continue
+      if (gathered < batchSize()) continue
       await writing
       writing = writeAll(patient, fd, batch, received)
       // Its failure is met by the next one to wait for it.
@@ -44,6 +55,7 @@ export async function receive(
       gathered = 0
     }
   }
+  receiving++
   try {
     await pipeline(body, take, { signal })
     await writing
@@ -51,6 +63,7 @@ export async function receive(
   } catch (error) {
     throw signal?.aborted ? new GatewayError('aborted', { cause: error }) : translated(error)
   } finally {
+    receiving--
     // The descriptor may be closed after this: nothing may be on its way to it.
     await writing?.catch(() => undefined)
   }
