@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, toGatewayError } from '../../src/errors.js'
 import { nameOf, resolvePath, root, type Path } from '../../src/path.js'
 import { sendFile } from '../lib/send.js'
-import { signalOf, type Door } from './context.js'
+import type { Door } from './context.js'
 import { isUnforeseen, wireAnswer, WireError } from './errors.js'
 import { extensionOf, extensionsOf } from './file-types.js'
 import { sendErrorPage } from './pages.js'
@@ -44,8 +44,7 @@ async function download(door: Door, request: IncomingMessage, response: ServerRe
   // Clients put the signature into the query as it is, some with a slash behind.
   const signature = query === '' ? undefined : new URLSearchParams(query).get('sign')?.replace(/\/$/, '')
   const fs = door.gateway.as(await links.open(path, signature))
-  const ask = { signal: signalOf(response) }
-  const direct = await fs.link(path, ask)
+  const direct = await fs.link(path)
   if (direct !== undefined) {
     const extension = extensionOf(nameOf(path))
     const listed = (key: string): boolean => extensionsOf(settings.get(key)).includes(extension)
@@ -58,7 +57,7 @@ async function download(door: Door, request: IncomingMessage, response: ServerRe
       if (!listed('text_types')) throw new WireError(403, 'proxy not allowed')
     }
   }
-  await sendFile(request, response, { fs, path, ask })
+  await sendFile(request, response, { fs, path })
 }
 
 /** The path that a link names, percent-escapes decoded and dots resolved, and its query. */
