@@ -149,13 +149,17 @@ export class VirtualFs {
       const at = this.#admit('list', path, ask)
       const mounted = new Map(this.#parts.mounts.foldersIn(at).map((entry) => [entry.name, entry]))
       const place = this.#placeUnlessVirtual(at)
+      let begun = false
       try {
         for await (const page of place?.storage.pages(place.inner, ask) ?? []) {
+          begun = true
           if (mounted.size > 0) for (const entry of page) mounted.delete(entry.name)
           this.#assertAuthority()
           yield this.#visible(at, page)
         }
       } catch (error) {
+        // Half a folder must not look like all of it.
+        if (begun) throw error
         this.#assertMountsCount(at, mounted.size, error)
       }
       if (mounted.size > 0) yield this.#visible(at, [...mounted.values()])

@@ -442,6 +442,17 @@ void t.test('a broken storage hides none of the others', async (t) => {
   }
 })
 
+void t.test('a listing that breaks off is an error, whatever is mounted below', async (t) => {
+  const inner = new MemoryDriver(0)
+  const list: Driver['list'] = async function* (path) {
+    yield* inner.list(path)
+    throw new GatewayError('unavailable')
+  }
+  const { as } = await newTree(t, { '/': { driverOf: async () => altered(inner, { list }) }, '/good': {} })
+  await fill(as(), { '/x': 'abc' })
+  await t.rejects(pagesOf(as(), '/'), { code: 'unavailable' })
+})
+
 void t.test('a rename among mounts that take turns stays in its storage', async (t) => {
   const { as, mounts, drivers } = await newTree(t, { '/a.balance1': {}, '/a.balance2': {} })
   for (const driver of drivers.values()) await driver.write?.(p('/x'), sourceOf('abc'))
