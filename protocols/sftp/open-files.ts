@@ -7,7 +7,6 @@ import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/
 import type { AskedAttributes } from './attributes.js'
 import type { FolderHandle } from './folder-handle.js'
 import { needsLookup, planOpen, type OpenPlan } from './open-plan.js'
-import { openFlag } from './protocol.js'
 import type { Tree } from './tree.js'
 import { WorkingFile } from './working-file.js'
 
@@ -117,7 +116,7 @@ export class OpenFiles {
     if (plan.action === 'refuse existing') throw new GatewayError('exists', { op: 'open', path })
     if (own && !own.isUnlinked) {
       const handle = this.#share({ kind: 'file', file: own, plan })
-      if ((flags & openFlag.truncate) !== 0) await own.truncate(0)
+      if (plan.action === 'replace') await own.truncate(0)
       return handle
     }
     const mode = standing ? standing.mode : asked.mode === undefined ? undefined : asked.mode & 0o777 & ~modeMask

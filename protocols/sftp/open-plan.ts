@@ -12,7 +12,7 @@ export interface OpenPlan {
 
 /**
  * As open(2) has it: without READ and WRITE it is opened to read; EXCL counts only with CREAT; a name that is not there
- * needs CREAT. Bytes of an existing file stay unless TRUNC.
+ * needs CREAT. Bytes of an existing file stay unless TRUNC, which counts only with WRITE: who opens to read loses nothing.
  */
 export function planOpen(flags: number, exists: boolean): OpenPlan {
   const has = (flag: keyof typeof openFlag) => (flags & openFlag[flag]) !== 0
@@ -21,7 +21,7 @@ export function planOpen(flags: number, exists: boolean): OpenPlan {
   const plan = (action: OpenPlan['action']): OpenPlan => ({ read, write, append: write && has('append'), action })
   if (!exists && !has('create')) return plan('refuse missing')
   if (has('create') && has('exclusive')) return plan(exists ? 'refuse existing' : 'create')
-  if (!exists || has('truncate')) return plan('replace')
+  if (!exists || (write && has('truncate'))) return plan('replace')
   return plan(write ? 'update' : 'read')
 }
 

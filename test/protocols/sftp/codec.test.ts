@@ -160,7 +160,7 @@ void t.test('flags of OPEN are read as open(2) reads them', async (t) => {
     [write | create | exclusive, 'create', 'refuse existing'],
     [write | create | exclusive | truncate, 'create', 'refuse existing'],
     [read | create, 'replace', 'read'],
-    [read | truncate, 'refuse missing', 'replace'],
+    [read | truncate, 'refuse missing', 'read'],
   ]
   for (const [flags, missing, existing] of rows) {
     t.equal(planOpen(flags, false).action, missing, `flags ${flags} of a missing file`)
