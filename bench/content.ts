@@ -1,6 +1,6 @@
 /** Files to transfer. */
 import { randomBytes } from 'node:crypto'
-import { open } from 'node:fs/promises'
+import { open, rm } from 'node:fs/promises'
 
 /** A file of `size` bytes that do not compress within a block of 4 MiB. */
 export async function writeContent(path: string, size: number): Promise<void> {
@@ -14,5 +14,20 @@ export async function writeContent(path: string, size: number): Promise<void> {
     await file.sync()
   } finally {
     await file.close()
+  }
+}
+
+/**
+ * Writes and removes so many bytes, so that the memory they take in the page cache is at hand. Without it, whoever is measured
+ * first pays for memory that the machine's host had taken back, and those after find it free.
+ */
+export async function warmPageCache(path: string, size: number): Promise<void> {
+  const block = Buffer.alloc(4 * 2 ** 20, 1)
+  const file = await open(path, 'w')
+  try {
+    for (let left = size; left > 0; left -= block.length) await file.write(block, 0, Math.min(block.length, left))
+  } finally {
+    await file.close()
+    await rm(path)
   }
 }

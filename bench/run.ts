@@ -6,7 +6,7 @@ import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
-import { writeContent } from './content.js'
+import { warmPageCache, writeContent } from './content.js'
 import { listingRows } from './listings.js'
 import { memoryRows } from './memory.js'
 import { apache } from './peers/apache.js'
@@ -71,12 +71,14 @@ async function startPeers(bench: Bench, say: (line: string) => void): Promise<Pe
   return peers
 }
 
-/** Peer after peer, then all again: what else the machine does falls on all of them. */
+/** Peer after peer, then all again from the next one on: what else the machine does falls on all of them. */
 async function measure(row: Row, peers: readonly Peer[], bench: Bench, repeat: number): Promise<Result[]> {
   const figures = row.figures(bench)
   const taken = figures.map(() => new Map<PeerName, number[]>())
   for (let round = 0; round < repeat; round++) {
-    for (const peer of peers) {
+    const first = round % peers.length
+    for (const peer of [...peers.slice(first), ...peers.slice(0, first)]) {
+      if (row.writes) await warmPageCache(join(bench.folder, 'warm'), row.writes(bench))
       const values = await row.measure(peer, bench).catch((error: unknown) => {
         console.error(`${row.name}, ${peer.name}: ${error instanceof Error ? error.message : String(error)}`)
         return undefined

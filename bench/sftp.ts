@@ -16,6 +16,7 @@ function large(name: keyof typeof ciphers, block: number): Row {
   const options: SftpOptions = { cipher: ciphers[name], block }
   return {
     name: `sftp-${name}-${block}`,
+    writes: ({ size }) => size,
     figures: ({ size }) =>
       ['GET', 'PUT'].map((verb) => ({
         title: `SFTP ${verb} ${Math.round(size / 2 ** 20)} MiB, -B ${block}, ${name === 'gcm' ? 'aes128-gcm' : 'chacha20'}`,

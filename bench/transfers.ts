@@ -70,6 +70,7 @@ export async function putOverHttp({ url, token }: Tidegate, { bigFile, files }: 
 
 const putWebDav: Row = {
   name: 'put-webdav',
+  writes: ({ size }) => size,
   figures: ({ size }) => [{ title: `PUT ${mebibytes(size)}, WebDAV`, unit: 's', aims: putAims }],
   async measure(peer, bench) {
     const time = await putOverWebDav(peer, bench)
@@ -80,6 +81,7 @@ const putWebDav: Row = {
 /** The peers know no such API: what they are compared by is a PUT over WebDAV. */
 const putHttp: Row = {
   name: 'put-http',
+  writes: ({ size }) => size,
   figures: ({ size }) => [{ title: `PUT ${mebibytes(size)}, HTTP API (peers: WebDAV)`, unit: 's', aims: putAims }],
   async measure(peer, bench) {
     if (isTidegate(peer)) return [await putOverHttp(peer, bench)]
@@ -93,6 +95,7 @@ const partSize = 16 * 2 ** 20
 
 const putMany: Row = {
   name: 'put-many',
+  writes: () => 2 ** 30,
   figures: () => [
     { title: `PUT ${many} × 16 MiB, 32 at once, WebDAV`, unit: 's', aims: [{ factor: 0.86, peers: ['nginx'] }] }, // 0.9 × SFTPGo
     { title: 'peak memory of that', unit: 'MiB', aims: [{ atMost: 200 }] },
