@@ -1,5 +1,6 @@
 /** What is fixed when the process starts. Settings that an admin changes at run time are in settings.ts. */
 import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { GatewayError } from './errors.js'
@@ -8,6 +9,13 @@ const address = z
   .string()
   .regex(/^(\[[0-9a-f:.]+\]|[^:\s]+):\d{1,5}$/i, 'must be HOST:PORT')
   .refine((text) => splitAddress(text).port <= 65535, 'a port is a number up to 65535')
+
+/** An IP address, or one with the length of a prefix. */
+function isNetwork(text: string): boolean {
+  const [address = '', prefix = '0', ...rest] = text.split('/')
+  const version = isIP(address)
+  return version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128)
+}
 
 /** The configuration file. Every key is optional. */
 export const configSchema = z.strictObject({
@@ -18,12 +26,13 @@ export const configSchema = z.strictObject({
     .describe('Address of the SFTP server, or "off".'),
   site_url: z
     .string()
+    .regex(/^$|^\/|^https?:\/\/[^/]/, 'must be empty, a path, or a URL of http or https')
     .default('')
     .describe(
       'Where clients reach this server: empty, a path ("/files"), or a full URL ("https://example.org/files").',
     ),
   trusted_proxies: z
-    .array(z.string())
+    .array(z.string().refine(isNetwork, 'must be an address or a network such as 10.0.0.0/8'))
     .default([])
     .describe('Addresses or networks (CIDR) of proxies whose X-Forwarded-* headers are believed.'),
   cors_origins: z.array(z.string()).default(['*']).describe('Origins that browsers may call the API from.'),

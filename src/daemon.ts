@@ -1,5 +1,4 @@
 /** The gateway with its doors: what the process runs, and what tests run inside theirs. */
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { driverTypes } from '../drivers/index.js'
 import { httpDoor } from '../protocols/http/server.js'
@@ -8,7 +7,8 @@ import { HttpListener } from '../protocols/lib/http-listener.js'
 import { sftpDoor } from '../protocols/sftp/door.js'
 import { webdavDoor } from '../protocols/webdav/door.js'
 import { splitAddress, type Config } from './config.js'
-import { GatewayError } from './errors.js'
+import { takeDataFolder } from './data-folder.js'
+import { GatewayError, isGatewayError } from './errors.js'
 import { Gateway } from './gateway.js'
 import { loadHostKeys } from './host-keys.js'
 import type { Log } from './log.js'
@@ -28,11 +28,16 @@ export interface Daemon {
  * a sentence for the admin, where one of them cannot; nothing is left open then.
  */
 export async function startDaemon(config: Config, log: Log, adminPassword?: string): Promise<Daemon> {
-  await makeDataFolder(config.data)
+  const giveBack = await takeFolder(config.data)
   // Making an RSA key takes a while at the first run: it goes on while the rest starts.
   const hostKeys = config.sftp === 'off' ? undefined : loadHostKeys(join(config.data, 'ssh'))
   hostKeys?.catch(() => undefined)
-  const gateway = await Gateway.open({ config, log, drivers: driverTypes, adminPassword })
+  const gateway = await Gateway.open({ config, log, drivers: driverTypes, adminPassword }).catch(
+    async (error: unknown) => {
+      await giveBack()
+      throw error
+    },
+  )
   const started: { stop(cut: AbortSignal): Promise<void> }[] = []
   const stop = async (): Promise<void> => {
     const cut = new AbortController()
@@ -40,6 +45,7 @@ export async function startDaemon(config: Config, log: Log, adminPassword?: stri
     await Promise.all(started.map((door) => door.stop(cut.signal)))
     clearTimeout(deadline)
     await gateway.close()
+    await giveBack()
   }
   try {
     const clients = { trustedProxies: proxyList(config.trusted_proxies), siteUrl: config.site_url }
@@ -66,12 +72,13 @@ export async function startDaemon(config: Config, log: Log, adminPassword?: stri
   }
 }
 
-async function makeDataFolder(folder: string): Promise<void> {
+async function takeFolder(folder: string): Promise<() => Promise<void>> {
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+    return await takeDataFolder(folder)
   } catch (error) {
+    if (isGatewayError(error)) throw error
     const why = (error as Error).message
-    throw new GatewayError('unavailable', { reason: `the data folder ${folder} cannot be made: ${why}`, cause: error })
+    throw new GatewayError('unavailable', { reason: `the data folder ${folder} cannot be used: ${why}`, cause: error })
   }
 }
 

@@ -96,7 +96,7 @@ export class Gateway {
     try {
       const firstPassword = await firstRun(store, options)
       const settings = await Settings.open(store)
-      const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours })
+      const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log })
       const rules = await Rules.load(store)
       const locks = await Locks.load(store.locks)
       const events = new Events()
@@ -149,7 +149,7 @@ async function firstRun(store: Store, { config, adminPassword }: GatewayOptions)
   const made = await bootstrapAccounts(store, adminPassword)
   if (isFirst && (await store.storages.all()).length === 0) {
     const folder = join(config.data, 'files')
-    await mkdir(folder, { recursive: true })
+    await mkdir(folder, { recursive: true, mode: 0o700 })
     const addition = JSON.stringify({ root_folder_path: folder })
     await store.storages.insert(newStorage({ mountPath: root, driver: 'Local', addition }))
   }

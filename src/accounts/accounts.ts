@@ -1,6 +1,7 @@
 /** Who may come in: credentials of every kind, and the principals that they give. */
 import PQueue from 'p-queue'
-import { GatewayError } from '../errors.js'
+import { GatewayError, isGatewayError } from '../errors.js'
+import type { Log } from '../log.js'
 import type { DoorName, Principal } from '../principal.js'
 import type { Settings } from '../settings.js'
 import type { AppPasswordRow, KeyRow, Store, UserRow } from '../store/rows.js'
@@ -29,6 +30,8 @@ export interface AccountsOptions {
   readonly settings: Pick<Settings, 'get' | 'onChange'>
   /** How long a sign-in lasts. */
   readonly tokenHours: number
+  /** Hears of sign-ins that were refused. */
+  readonly log?: Pick<Log, 'warn'>
   /** Milliseconds since 1970. */
   readonly now?: () => number
 }
@@ -48,6 +51,7 @@ export class Accounts {
   readonly #settings: AccountsOptions['settings']
   readonly #tokens: SessionTokens
   readonly #now: () => number
+  readonly #log: AccountsOptions['log']
   readonly #authorities = new Authorities()
   readonly #passwords: PasswordCheck
   /** What touches the mirrors, one by one. */
@@ -56,11 +60,12 @@ export class Accounts {
   #permanentToken: string
   readonly #cleanUp: (() => void)[] = []
 
-  private constructor({ store, settings, now = Date.now }: AccountsOptions, tokens: SessionTokens) {
+  private constructor({ store, settings, log, now = Date.now }: AccountsOptions, tokens: SessionTokens) {
     this.#store = store
     this.#settings = settings
     this.#tokens = tokens
     this.#now = now
+    this.#log = log
     this.#permanentToken = settings.get('token')
     this.users = new Users(store, this.#order, (before, after) => this.#userChanged(before, after), now)
     this.keys = new Keys(store, this.#order, (key) => this.#keyEnded(key), now)
@@ -97,6 +102,10 @@ export class Accounts {
    * `throttled` (with retryAfter), `CodeRequired` where the account has two-step verification, `AccountDisabled`.
    */
   async signIn(credentials: Credentials): Promise<string> {
+    return this.#logged(credentials, 'http', () => this.#signIn(credentials))
+  }
+
+  async #signIn(credentials: Credentials): Promise<string> {
     const user = await this.#passwords.password(credentials, { remembered: false })
     if (user.disabled) throw new AccountDisabled()
     if (user.otpSecret !== '') await this.#checkCode(user, credentials)
@@ -142,6 +151,23 @@ export class Accounts {
    * else the account asks for.
    */
   async byPassword(credentials: Credentials, door: DoorName): Promise<Principal> {
+    return this.#logged(credentials, door, () => this.#byPassword(credentials, door))
+  }
+
+  /** A refusal is told with the address that it came from; a name only where there is such an account, lest it be a password. */
+  async #logged<T>({ username, address }: Credentials, door: DoorName, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (isGatewayError(error) && !(error instanceof CodeRequired)) {
+        const account = this.users.byName(username)?.username
+        this.#log?.warn({ door, address, account, reason: error.reason }, 'a sign-in was refused')
+      }
+      throw error
+    }
+  }
+
+  async #byPassword(credentials: Credentials, door: DoorName): Promise<Principal> {
     const appPassword = await this.#byAppPassword(credentials, door)
     if (appPassword !== undefined) return appPassword
     const user = await this.#passwords.password(credentials, { remembered: true })

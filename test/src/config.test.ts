@@ -37,6 +37,8 @@ void t.test('what does not fit is told in one sentence that names it', async (t)
     ['{ "htpp": "x:1" }', /^bad configuration: .*htpp/],
     ['{ "http": "nowhere" }', /^bad configuration: http: must be HOST:PORT/],
     ['{ "http": "localhost:65536" }', /^bad configuration: http: a port is a number up to 65535/],
+    ['{ "trusted_proxies": ["nonsense"] }', /^bad configuration: trusted_proxies.0: must be an address or a network/],
+    ['{ "site_url": "ftp://x" }', /^bad configuration: site_url: must be empty, a path/],
     ['{ "token_hours": "48" }', /^bad configuration: token_hours: /],
   ]
   for (const [content, reason] of wrong) {

@@ -54,6 +54,12 @@ void t.test('what is missing or does not fit is named', async (t) => {
   for (const [given, reason] of rows) t.throws(() => checkOptions(fields, given), { code: 'invalid', message: reason })
 })
 
+void t.test('the default of a required text is not taken for one that is missing', async (t) => {
+  const folder = { folder: { type: 'string', required: true, default: '/' } } as const
+  t.throws(() => checkOptions(folder, {}), { code: 'invalid', message: 'the field folder is required' })
+  t.same(checkOptions(folder, { folder: '/' }), { folder: '/' })
+})
+
 void t.test('a field named like a method of every object is not found there', async (t) => {
   t.same(checkOptions({ constructor: { type: 'string' } } as unknown as Fields, {}), { constructor: '' })
 })

@@ -18,14 +18,16 @@ const batchFields = z.object({
     .nullish()
     .transform((objects) => objects ?? []),
 })
+/** A folder that must be named: work on a whole tree does not begin at the root because a field was left out. */
+const folder = text.refine((path) => path !== '', 'must not be empty')
 const regexFields = z.object({ src_dir: text, src_name_regex: text, new_name_regex: text })
 const gatherFields = z.object({
-  src_dir: text,
-  dst_dir: text,
+  src_dir: folder,
+  dst_dir: folder,
   // Whatever else a client says, or nothing, must not cost a file.
   conflict_policy: text.transform((policy) => (policy === 'skip' || policy === 'overwrite' ? policy : 'cancel')),
 })
-const clearFields = z.object({ src_dir: text })
+const clearFields = z.object({ src_dir: folder })
 
 export function bulkChangeRoutes(routes: Routes, door: Door): void {
   routes.post('/api/fs/batch_rename', readFields(), async (ctx) => {

@@ -149,6 +149,8 @@ void t.test('remove_empty_directory', async (t) => {
     code: 500,
     message: /object not found$/,
   })
+  t.match(await admin.post('/api/fs/remove_empty_directory', {}), { code: 400 }, 'nothing starts at the root unasked')
+  t.match(await admin.post('/api/fs/recursive_move', { dst_dir: '/dir' }), { code: 400 })
   const bob = await admin.as('bob', ['write'])
   t.match(await clear(bob), { code: 403, message: 'permission denied' })
 })
