@@ -880,6 +880,7 @@ export class VirtualFs {
       this.#judgeBelow('remove', target, ask)
     }
     if (isFolder) this.#judgeBelow(kind, source, ask)
+    if (isFolder && kind === 'move') this.#assertStaysHidden(source, target)
     const parent = await this.#existing(parentOf(target), ask)
     if (!parent) throw new GatewayError('parent_missing')
     if (parent.kind !== 'folder') throw new GatewayError('not_dir')
@@ -911,6 +912,16 @@ export class VirtualFs {
       joined.release()
     }
     return { entry: await to.storage.stat(to.inner, { signal: ask.signal }), created: !old }
+  }
+
+  /** A rule above the source does not go along: what it hides in there must not come to light in another place. */
+  #assertStaysHidden(source: Path, target: Path): void {
+    const { rules } = this.#parts
+    const rule = rules.nearest(source)
+    if (!rule || rule.path === source || rule.hide === '' || !rule.hideSub || holds(this.principal, 'seeHidden')) return
+    const there = rules.nearest(parentOf(target))
+    if (there?.hide === rule.hide && covers(there, there.hideSub, target)) return
+    throw new GatewayError('denied', { reason: 'a folder rule hides things here that would be seen there' })
   }
 
   /** A relative link means something else in another folder. */

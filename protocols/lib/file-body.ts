@@ -7,6 +7,10 @@ import type { Part } from './ranges.js'
 const bufferSize = 512 * 1024
 /** One is read into while the socket still holds the others. */
 const buffersInUse = 3
+/** In use by all transfers together: 64 MiB. Slow clients hold theirs for long; whoever comes later gets small ones. */
+const largeAtOnce = 128
+const smallBufferSize = 64 * 1024
+let largeInUse = 0
 /** Kept for the next transfer: 12 MiB at most. */
 const spareLimit = 24
 const spare: Buffer[] = []
@@ -61,6 +65,7 @@ class Flow {
   readonly #response: ServerResponse
   readonly #free: Buffer[] = []
   #made = 0
+  #large = 0
   #inFlight = 0
   #gone: GatewayError | undefined
   #wake: (() => void) | undefined
@@ -78,11 +83,18 @@ class Flow {
       if (buffer !== undefined) return buffer
       if (this.#made < buffersInUse) {
         this.#made += 1
-        return spare.pop() ?? Buffer.allocUnsafeSlow(bufferSize)
+        return this.#make()
       }
       await this.#change()
     }
     throw this.#gone
+  }
+
+  #make(): Buffer {
+    if (largeInUse >= largeAtOnce) return Buffer.allocUnsafeSlow(smallBufferSize)
+    largeInUse += 1
+    this.#large += 1
+    return spare.pop() ?? Buffer.allocUnsafeSlow(bufferSize)
   }
 
   giveBack(buffer: Buffer): void {
@@ -106,12 +118,13 @@ class Flow {
 
   end(): void {
     this.#response.off('close', this.#onClose)
+    largeInUse -= this.#large
+    this.#large = 0
     // One still in flight may be read by the socket: it is left to the garbage collector.
-    while (spare.length < spareLimit) {
-      const buffer = this.#free.pop()
-      if (buffer === undefined) return
-      spare.push(buffer)
+    for (const buffer of this.#free) {
+      if (buffer.length === bufferSize && spare.length < spareLimit) spare.push(buffer)
     }
+    this.#free.length = 0
   }
 
   #change(): Promise<void> {

@@ -1,6 +1,7 @@
 /** The SFTP server: listens, bounds how many connections there are, and lets them end in order. */
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import ssh2, { type ParsedKey } from 'ssh2'
+import { networkOf } from '../../src/accounts/networks.js'
 import { GatewayError } from '../../src/errors.js'
 import type { Gateway } from '../../src/gateway.js'
 import { SftpConnection } from './connection.js'
@@ -54,8 +55,16 @@ export function sftpDoor(gateway: Gateway, { host, port, hostKeys, limits: asked
   const connections = new Map<Socket, SftpConnection>()
   // Without noDelay every small answer would wait for the client's next acknowledgement.
   const server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
-    const strangers = [...connections.values()].filter((connection) => !connection.signedIn).length
-    if (connections.size >= limits.connections || strangers >= limits.strangers) {
+    const strangers = [...connections].flatMap(([each, connection]) => (connection.signedIn ? [] : [each]))
+    if (strangers.length >= limits.strangers) {
+      gateway.log.warn({ door: 'sftp' }, 'too many SFTP connections that have not signed in')
+      const intruder = oldestOfMost(strangers)
+      if (intruder) {
+        connections.delete(intruder)
+        intruder.destroy()
+      }
+    }
+    if (connections.size >= limits.connections) {
       gateway.log.warn({ door: 'sftp' }, 'too many SFTP connections at once')
       socket.destroy()
       return
@@ -90,6 +99,18 @@ export function sftpDoor(gateway: Gateway, { host, port, hostKeys, limits: asked
       signal.removeEventListener('abort', endAll)
     },
   }
+}
+
+/** Of the network that holds the most of these, the first: a flood makes room for others at its own cost. */
+function oldestOfMost(sockets: readonly Socket[]): Socket | undefined {
+  const networks = new Map<string, Socket[]>()
+  for (const socket of sockets) {
+    const network = networkOf(socket.remoteAddress ?? '')
+    networks.set(network, [...(networks.get(network) ?? []), socket])
+  }
+  let most: readonly Socket[] = []
+  for (const members of networks.values()) if (members.length > most.length) most = members
+  return most[0]
 }
 
 function parseHostKey(text: string): ParsedKey {

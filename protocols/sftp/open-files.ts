@@ -116,7 +116,7 @@ export class OpenFiles {
     if (plan.action === 'refuse existing') throw new GatewayError('exists', { op: 'open', path })
     if (own && !own.isUnlinked) {
       const handle = this.#share({ kind: 'file', file: own, plan })
-      if (plan.action === 'replace') await own.truncate(0)
+      if (plan.action === 'replace') await own.restart()
       return handle
     }
     const mode = standing ? standing.mode : asked.mode === undefined ? undefined : asked.mode & 0o777 & ~modeMask

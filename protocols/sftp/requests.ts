@@ -198,7 +198,8 @@ async function statTarget(desk: Desk, path: Path): Promise<Entry> {
 /** Of the file that was opened, with all writes that were asked for before. */
 export async function statHandle(desk: Desk, { file }: FileHandle): Promise<Entry> {
   await file.settled()
-  if (file.isAside || file.isUnlinked) return file.entry
+  // Whoever only reads is told of the bytes they read, though the name may be another file's by now.
+  if (file.isAside || file.isUnlinked || !file.writes) return file.entry
   try {
     return await desk.tree.stat(file.path, { signal: desk.signal })
   } catch (error) {

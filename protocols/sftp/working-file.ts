@@ -117,6 +117,19 @@ export class WorkingFile {
     })
   }
 
+  /** Emptied to be written anew: others see the bytes that stand there until it is published. */
+  restart(): Promise<void> {
+    if (this.isAside) return this.truncate(0)
+    return this.#after(async () => {
+      const file = await this.tree.open(this.path, 'replace', { readable: true, mode: this.entry.mode })
+      await this.#file?.close()
+      this.#file = file
+      this.#failure = undefined
+      this.#size = 0
+      this.#touched()
+    })
+  }
+
   /** Kept for the moment it is published, or set at once where the file is changed in place. */
   setAttributes(to: Attributes): Promise<void> {
     return this.#after(async () => {

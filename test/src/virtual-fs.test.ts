@@ -113,6 +113,22 @@ void t.test('what a rule hides is nowhere to be seen, and cannot be made', async
   t.same(await contents(as(), p('/b')), { '/b/d': null, '/b/open': 'x' }, 'nor is it copied along')
 })
 
+void t.test('a move brings nothing to light that a rule hides from the mover', async (t) => {
+  const { as, rule } = await newTree(t)
+  await fill(as(), { '/a/d/secret': 'x', '/a/e': null, '/open': null, '/dots': null })
+  await rule('/a', { hide: '^secret$', hideSub: true })
+  await rule('/dots', { hide: '^[.]', hideSub: true })
+  const ada = as({ may: ['write', 'rename', 'move', 'copy', 'remove'] })
+  await t.rejects(ada.move(p('/a/d'), p('/open/d'), keep), { code: 'denied' })
+  await t.rejects(ada.move(p('/a/d'), p('/dots/d'), keep), { code: 'denied' })
+  await ada.move(p('/a/d'), p('/a/e/d'), keep)
+  t.same(await names(ada, '/a/e/d'), [], 'within the reach of the rule it stays hidden')
+  await ada.move(p('/a'), p('/open/a'), keep)
+  t.same(await names(ada, '/open/a/e/d'), [], 'the rule of the folder itself goes along')
+  await as().move(p('/open/a/e/d'), p('/open/d'), keep)
+  t.same(await names(ada, '/open/d'), ['secret'])
+})
+
 void t.test('a folder with a password is shown, and entered with it alone', async (t) => {
   const { as, rule } = await newTree(t)
   await fill(as(), { '/a/closed/x': 'abc', '/a/closed/d/y': 'abc' })

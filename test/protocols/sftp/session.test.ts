@@ -315,6 +315,29 @@ void t.test('two handles of one session on a new file see the same bytes', async
   t.equal(await client.get('/both'), 'one')
 })
 
+void t.test('a file that its session goes on holding is overwritten as whole as any other', async (t) => {
+  const client = await session()
+  const connection = await running.connect()
+  const writer = await session(connection)
+  const first = await writer.mustOpen('/held', write | create | truncate)
+  const held = await writer.mustOpen('/held', read)
+  await writer.write(first, 0, 'the old bytes')
+  t.equal(await writer.close(first), status.ok)
+  const second = await writer.mustOpen('/held', write | create | truncate)
+  await writer.write(second, 0, 'half')
+  t.equal((await writer.read(held, 0, 100)).toString(), 'half', 'its own handles see what is written')
+  t.equal(await client.get('/held'), 'the old bytes')
+  connection.end()
+  await writer.closed
+  t.equal(await client.get('/held'), 'the old bytes')
+
+  const third = await client.mustOpen('/held', read)
+  const other = await session()
+  await other.put('/held', 'new')
+  t.match(await client.fstat(third), { size: 13 }, 'FSTAT tells of the bytes that READ gives')
+  t.equal((await client.read(third, 0, 100)).toString(), 'the old bytes')
+})
+
 void t.test('garbage ends its own channel and nothing else', async (t) => {
   const client = await session()
   for (const garbage of [uint32(0), uint32(0xffffffff), Buffer.from('GET / HTTP/1.1\r\n\r\n'), string('')]) {

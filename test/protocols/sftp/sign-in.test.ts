@@ -170,6 +170,31 @@ void t.test('nobody stays without signing in, not even silent ones', async (t) =
   )
 })
 
+void t.test(
+  'silent connections shut out nobody else: the oldest of the network that has most of them goes',
+  async (t) => {
+    const door = await startDoor(t, { strangers: 4 })
+    const silent = async (localAddress: string) => {
+      const socket = connectSocket({ port: door.port, host: '127.0.0.1', localAddress })
+      t.teardown(() => socket.destroy())
+      socket.on('error', () => undefined)
+      await once(socket, 'data')
+      return socket
+    }
+    const quiet = await silent('127.0.0.2')
+    const flood = [await silent('127.0.0.1'), await silent('127.0.0.1'), await silent('127.0.0.1')]
+    const gone = once(flood[0] ?? quiet, 'close')
+    const client = await door.connect({ localAddress: '127.0.0.3' })
+    await openChannel(client)
+    await gone
+    t.notOk(quiet.closed)
+    t.same(
+      flood.map(({ closed }) => closed),
+      [true, false, false],
+    )
+  },
+)
+
 void t.test('garbage before the handshake ends that connection alone', async (t) => {
   const door = await startDoor(t)
   for (const garbage of ['GET / HTTP/1.1\r\n\r\n', 'SSH-2.0-x\r\n' + '\0'.repeat(500), randomBytes(70_000)]) {

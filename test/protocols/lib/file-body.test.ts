@@ -1,0 +1,37 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import { sendPart } from '../../../protocols/lib/file-body.js'
+import { singleFile, singleFileFs } from './single-file-fs.js'
+import { asPath } from '../../../src/path.js'
+
+void t.test('clients that take nothing hold little memory, however many they are, and give it back', async (t) => {
+  const content = Buffer.alloc(2 * 1024 * 1024, 'x')
+  const whole = { offset: 0, length: content.length }
+  const lent = new Set<ArrayBufferLike>()
+  const open = async () => {
+    const file = await singleFileFs(singleFile(content)).open(asPath('/file.bin'), 'read')
+    const read = (into: Buffer, position: number) => {
+      lent.add(into.buffer)
+      return file.read(into, position)
+    }
+    return { entry: file.entry, read, close: () => file.close() }
+  }
+  const round = async (count: number) => {
+    lent.clear()
+    // Without a connection, nothing that is written is ever taken.
+    const responses = Array.from({ length: count }, () => new ServerResponse(new IncomingMessage(new Socket())))
+    const sending = responses.map(async (response) => sendPart(await open(), whole, response))
+    const ended = Promise.allSettled(sending)
+    await delay(500)
+    const mebibytes = [...lent].reduce((sum, { byteLength }) => sum + byteLength, 0) / 1024 / 1024
+    for (const response of responses) response.emit('close')
+    for (const each of await ended) t.equal(each.status, 'rejected')
+    return mebibytes
+  }
+  t.equal(await round(1), 1.5, 'one alone has large buffers')
+  const many = await round(200)
+  t.ok(many < 100, `200 hold ${many} MiB`)
+  t.equal(await round(1), 1.5, 'which are free again')
+})
