@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import ssh2 from 'ssh2'
 import t from 'tap'
-import { loadHostKeys } from '../../src/host-keys.js'
+import { parseKeyLine } from '../../src/accounts/public-keys.js'
+import { loadHostKeys, makeKeyPair } from '../../src/host-keys.js'
 
 void t.test('host keys are made once, in OpenSSH format, and nobody else can read them', async (t) => {
   const data = await mkdtemp(join(tmpdir(), 'tidegate-host-keys-'))
@@ -26,4 +27,13 @@ void t.test('host keys are made once, in OpenSSH format, and nobody else can rea
   )
   t.ok(length > 3072 / 8, 'the RSA key has 3072 bits')
   t.same(await loadHostKeys(folder), made, 'the next start finds the same keys')
+})
+
+void t.test('a new pair is always whole', async (t) => {
+  // The library alone fails for one in 256.
+  for (let count = 0; count < 600; count++) {
+    const { public: line } = await makeKeyPair('ed25519', { comment: 'test' })
+    if (parseKeyLine(line).blob.length !== 51) t.fail(line)
+  }
+  t.pass('each of 600 is')
 })

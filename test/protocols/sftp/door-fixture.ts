@@ -5,6 +5,7 @@ import { sftpDoor, type SftpDoor, type SftpLimits } from '../../../protocols/sft
 import type { Gateway } from '../../../src/gateway.js'
 import { allPermissions } from '../../../src/principal.js'
 import { startGateway } from '../../gateway.js'
+import { makeKeyPair } from '../../../src/host-keys.js'
 
 export const password = 'correct horse'
 
@@ -28,7 +29,7 @@ export async function startDoor(t: Test, limits: Partial<SftpLimits> = {}): Prom
     disabled: false,
     ssoId: '',
   })
-  const hostKeys = [ssh2.utils.generateKeyPairSync('ed25519').private]
+  const hostKeys = [(await makeKeyPair('ed25519', { comment: 'test' })).private]
   const door = sftpDoor(gateway, { host: '127.0.0.1', port: 0, hostKeys, limits })
   const { address } = await door.start()
   const port = Number(address.slice(address.lastIndexOf(':') + 1))

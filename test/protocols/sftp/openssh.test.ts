@@ -3,10 +3,10 @@ import { execFile, type ExecFileException } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import ssh2 from 'ssh2'
 import t from 'tap'
 import { lacks } from '../../programs.js'
 import { startDoor } from './door-fixture.js'
+import { makeKeyPair } from '../../../src/host-keys.js'
 
 interface Outcome {
   readonly status: number
@@ -19,7 +19,7 @@ t.setTimeout(120_000)
 void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
   const door = await startDoor(t)
   const folder = t.testdir()
-  const pair = ssh2.utils.generateKeyPairSync('ed25519')
+  const pair = await makeKeyPair('ed25519', { comment: 'test' })
   await door.gateway.accounts.keys.add(door.gateway.accounts.users.byName('ada')?.id ?? 0, 'key', pair.public)
   const key = join(folder, 'key')
   await writeFile(key, pair.private, { mode: 0o600 })

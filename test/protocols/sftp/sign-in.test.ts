@@ -7,6 +7,7 @@ import { isProved, type KeyRequest } from '../../../protocols/sftp/proof.js'
 import { permissionBits } from '../../../src/principal.js'
 import { openChannel, password, startDoor } from './door-fixture.js'
 import { string, uint32 } from './packet-client.js'
+import { makeKeyPair } from '../../../src/host-keys.js'
 
 type Door = Awaited<ReturnType<typeof startDoor>>
 
@@ -36,7 +37,7 @@ void t.test('keys of every plain type open a session, once their signature is pr
   ] as const) {
     const pair =
       type === 'ed25519'
-        ? ssh2.utils.generateKeyPairSync(type)
+        ? await makeKeyPair(type, { comment: 'test' })
         : ssh2.utils.generateKeyPairSync(type as 'rsa', { bits: bits })
     const key = await addKey(door, `${type} ${bits}`, pair)
     const before = key.lastUsed.getTime()
@@ -50,7 +51,7 @@ void t.test('keys of every plain type open a session, once their signature is pr
 
 void t.test('a key of somebody else, and one nobody knows, are refused', async (t) => {
   const door = await startDoor(t)
-  const pair = ssh2.utils.generateKeyPairSync('ed25519')
+  const pair = await makeKeyPair('ed25519', { comment: 'test' })
   await refused(t, door, { username: 'ada', password: '', privateKey: pair.private })
   await addKey(door, 'mine', pair)
   await refused(t, door, { username: 'admin', password: '', privateKey: pair.private })
@@ -58,9 +59,9 @@ void t.test('a key of somebody else, and one nobody knows, are refused', async (
 
 void t.test('a question about a key records nothing, and a false signature opens nothing', async (t) => {
   const door = await startDoor(t)
-  const pair = ssh2.utils.generateKeyPairSync('ed25519')
+  const pair = await makeKeyPair('ed25519', { comment: 'test' })
   const key = await addKey(door, 'asked', pair)
-  const other = ssh2.utils.parseKey(ssh2.utils.generateKeyPairSync('ed25519').private) as ParsedKey
+  const other = ssh2.utils.parseKey((await makeKeyPair('ed25519', { comment: 'test' })).private) as ParsedKey
   const mine = ssh2.utils.parseKey(pair.private) as ParsedKey
   // Shows the known key and signs with another.
   const liar = Object.assign(Object.create(mine) as ParsedKey, { sign: (data: Buffer) => other.sign(data) })
@@ -136,7 +137,7 @@ void t.test('an account without the right to SFTP is refused', async (t) => {
 
 void t.test('a connection ends when its key is deleted, and when its account is disabled', async (t) => {
   const door = await startDoor(t)
-  const pair = ssh2.utils.generateKeyPairSync('ed25519')
+  const pair = await makeKeyPair('ed25519', { comment: 'test' })
   const key = await addKey(door, 'short-lived', pair)
   const byKey = await door.connect({ password: '', privateKey: pair.private })
   const byPassword = await door.connect()

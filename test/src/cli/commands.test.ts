@@ -7,13 +7,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
 import { startGateway } from '../../gateway.js'
 import { connectHttp } from '../../stories/doors.js'
+import { makeKeyPair } from '../../../src/host-keys.js'
 
 const main = fileURLToPath(new URL('../../../src/main.js', import.meta.url))
-const publicKey = ssh2.utils.generateKeyPairSync('ed25519', { comment: 'someone@somewhere' }).public
+const publicKey = (await makeKeyPair('ed25519', { comment: 'someone@somewhere' })).public
 
 interface Outcome {
   readonly status: number | null
