@@ -27,6 +27,8 @@ export interface CopyJob {
    * puts it back where nothing took its place.
    */
   readonly setAside: (path: Path) => Promise<(() => Promise<void>) | undefined>
+  /** Rejects where a link with this text must not stand at this path of the tree. */
+  readonly assertLink: (target: Path, text: string) => void
   /** The last check before a file takes its name in the target. Resolves to what ends the reservation it took. */
   readonly beforePublish: (target: Path) => Promise<() => void>
 }
@@ -107,6 +109,7 @@ async function copyLink(job: CopyJob, from: Path, to: Path, link: Entry, copied:
   const { storage } = job.from
   if (storage === job.to.storage) {
     const target = await storage.readLink(from, { signal: job.signal })
+    job.assertLink(storage.treePath(to), target)
     const old = await existing(storage, to, job.signal)
     if (job.merge && old) return
     await inPlaceOf(job, to, old, () => published(job, to, () => storage.symlink(to, target, { signal: job.signal })))

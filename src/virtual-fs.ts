@@ -940,6 +940,24 @@ export class VirtualFs {
     if (kind === 'move' || mount === storage.mount) this.#assertLeadsInside(mount, target, text, ask)
   }
 
+  /** The same for the links in a folder. Whoever could read all that a link may lead to is not kept waiting for a look. */
+  async #assertLinksMayMove({ storage, inner }: Place, target: Path, ask: Ask): Promise<void> {
+    const { mount } = storage
+    const readsAll = isWithin(this.principal.base, mount) && this.#parts.rules.list().length === 0
+    if (readsAll || this.principal.role === 'admin') return
+    for await (const page of storage.pages(inner, { signal: ask.signal })) {
+      for (const member of page) {
+        const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
+        if (member.kind === 'link' || member.isLink === true) {
+          const text = await storage.readLink(from, { signal: ask.signal })
+          if (!text.startsWith('/')) this.#assertLeadsInside(mount, to, text, ask)
+        } else if (member.kind === 'folder') {
+          await this.#assertLinksMayMove({ storage, inner: from }, to, ask)
+        }
+      }
+    }
+  }
+
   /** In one step of the backend, the old target set aside meanwhile; false where the backend has none. */
   async #moveAtOnce(
     source: Path,
@@ -957,6 +975,9 @@ export class VirtualFs {
     const claims = [source, target].map((path) => ({ path, tree: true }))
     return this.#reserved(claims, { signal }, async () => {
       await this.#assertFree(touches, source, await this.#now(source, entry, ask), ask)
+      if (entry.kind === 'folder' && entry.isLink !== true && parentOf(source) !== parentOf(target)) {
+        await this.#assertLinksMayMove(from, target, { ...ask, signal })
+      }
       const now = await this.#existing(target, { signal })
       if (now && !ask.overwrite) throw new GatewayError('exists', { reason: `file [${nameOf(target)}] exists` })
       // A file takes the place of a file by itself; everything else needs the place to be free.
@@ -1023,6 +1044,9 @@ export class VirtualFs {
       // What the principal cannot see is not copied for them.
       leaveOut: (path) => path !== source && isHidden(this.principal, path, rules.nearest(parentOf(path))),
       setAside: (path) => this.#setAside(to.storage, path, signal),
+      assertLink: (path, text) => {
+        if (!text.startsWith('/')) this.#assertLeadsInside(to.storage.mount, path, text, ask)
+      },
       beforePublish: async (path) => {
         const release = await reservations.take([{ path, tree: false }], signal)
         try {

@@ -1,4 +1,7 @@
 import { getEventListeners } from 'node:events'
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
@@ -8,6 +11,7 @@ import { GatewayError } from '../../src/errors.js'
 import { LockedError } from '../../src/locks.js'
 import { asPath, type Path } from '../../src/path.js'
 import type { VirtualFs } from '../../src/virtual-fs.js'
+import { openLocal } from '../drivers/env.js'
 import { altered, bare, contents, newTree, openBody, sourceOf, text, type MountAsk } from './tree-fixture.js'
 
 const p = asPath
@@ -704,6 +708,22 @@ void t.test('a link leads to nothing that its maker could not read', async (t) =
   t.equal(links.at(-1), '../d/x')
   t.equal(await ada.readLink(p('/d/link')), '/x', 'and is told as it was said')
   await t.rejects(as({ base: '/m/home/bob' }).readLink(p('/link')), { code: 'denied' })
+})
+
+void t.test('nor does a link in a folder that is moved or copied elsewhere', async (t) => {
+  const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-links-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const { as } = await newTree(t, { '/': { driverOf: () => openLocal(folder) } })
+  await fill(as(), { '/x': 'of nobody', '/home/x': 'mine', '/home/d/e/f': null })
+  const ada = as({ base: '/home' })
+  await ada.symlink(p('/d/e/f/link'), '../../../x')
+  t.equal(await text(ada.read(p('/d/e/f/link'))), 'mine')
+  await t.rejects(ada.move(p('/d/e'), p('/e'), keep), { code: 'denied' })
+  await t.rejects(ada.copy(p('/d/e'), p('/copied'), keep), { code: 'denied' })
+  t.notOk('/copied/f/link' in (await contents(ada, p('/copied'))))
+  t.equal(await text(ada.read(p('/d/e/f/link'))), 'mine', 'it stays where it was')
+  await ada.move(p('/d'), p('/renamed'), keep)
+  t.equal(await text(ada.read(p('/renamed/e/f/link'))), 'mine', 'in a folder with another name it leads where it led')
 })
 
 void t.test('what was kept of a removed file does not come back with its name', async (t) => {
