@@ -879,6 +879,8 @@ export class VirtualFs {
       this.#judge('remove', target, ask)
       this.#judgeBelow('remove', target, ask)
     }
+    // Taking the place of a file is overwriting it, by whatever name.
+    if (old && old.kind !== 'folder' && ask.merge !== true) this.#judge('write', target, ask)
     if (isFolder) this.#judgeBelow(kind, source, ask)
     if (isFolder && kind === 'move') this.#assertStaysHidden(source, target)
     const parent = await this.#existing(parentOf(target), ask)

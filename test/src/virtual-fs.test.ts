@@ -133,6 +133,17 @@ void t.test('a move brings nothing to light that a rule hides from the mover', a
   t.same(await names(ada, '/open/d'), ['secret'])
 })
 
+void t.test('whoever may not write overwrites nothing by renaming, moving or copying onto it', async (t) => {
+  const { as } = await newTree(t, { '/': {} })
+  await fill(as(), { '/x': 'new', '/y': 'old', '/d/z': 'old' })
+  const ann = as({ may: ['rename', 'move', 'copy'] })
+  await t.rejects(ann.move(asPath('/x'), asPath('/y'), overwrite), { code: 'denied' })
+  await t.rejects(ann.copy(asPath('/x'), asPath('/y'), overwrite), { code: 'denied' })
+  await t.rejects(ann.move(asPath('/x'), asPath('/d/z'), overwrite), { code: 'denied' })
+  t.equal(await text(as().read(asPath('/y'))), 'old')
+  await ann.copy(asPath('/x'), asPath('/fresh'), { overwrite: false })
+})
+
 void t.test('a folder with a password is shown, and entered with it alone', async (t) => {
   const { as, rule } = await newTree(t)
   await fill(as(), { '/a/closed/x': 'abc', '/a/closed/d/y': 'abc' })
