@@ -27,7 +27,6 @@ async function serve(flags: Flags): Promise<void> {
   if (firstPassword !== undefined) {
     console.log(`first run: sign in as admin with the password ${firstPassword} (it is shown only this once)`)
   }
-  console.log(`tidegate ${version} ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)
   const manager = new ServiceManager({
     environment: process.env,
     log,
@@ -50,6 +49,8 @@ async function serve(flags: Flags): Promise<void> {
     )
   }
   process.on('SIGTERM', stop).on('SIGINT', stop)
+  // Whoever reads this may stop us at once.
+  console.log(`tidegate ${version} ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)
   await manager.ready()
 }
 
