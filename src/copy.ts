@@ -7,7 +7,7 @@ import { TreeError, type Failure } from './change.js'
 import type { Entry } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
 import type { Place } from './mounts.js'
-import { childOf, parentOf, type Path } from './path.js'
+import { childOf, parentOf, reservedPrefix, type Path } from './path.js'
 import type { Storage } from './storage.js'
 
 export interface CopyJob {
@@ -35,9 +35,6 @@ export interface CopyJob {
 
 /** Members that are copied at once. */
 const atOnce = 4
-
-/** Names that the core gives to what it sets aside; no door shows them. */
-export const reservedPrefix = '.tidegate-'
 
 /** One thing that was copied or moved, by its paths in the two storages. */
 export interface Copied {

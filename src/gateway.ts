@@ -25,7 +25,8 @@ import type { Store } from './store/rows.js'
 import { openStore } from './store/store.js'
 import { Tasks } from './tasks.js'
 import { TreeView } from './tree-view.js'
-import { needsSignature, VirtualFs, type TreeParts } from './virtual-fs.js'
+import { VirtualFs, type TreeParts } from './virtual-fs.js'
+import { needsSignature } from './visibility.js'
 
 export interface GatewayOptions {
   readonly config: Config
@@ -110,7 +111,7 @@ export class Gateway {
         instance: `${process.pid}-${randomBytes(6).toString('hex')}`,
         tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
       })
-      const links = new Links({ settings, needsSignature: (path) => asksForSignature(path, mounts, rules) })
+      const links = new Links({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
       const tasks = await Tasks.load(store.tasks, settings, log)
       await mounts.start()
       await finishIntents(store, mounts, log)
@@ -154,11 +155,6 @@ async function firstRun(store: Store, { config, adminPassword }: GatewayOptions)
     await store.storages.insert(newStorage({ mountPath: root, driver: 'Local', addition }))
   }
   return made.adminPassword
-}
-
-function asksForSignature(path: Path, mounts: Mounts, rules: Rules): boolean {
-  const rule = rules.nearest(path)
-  return mounts.rowOf(path)?.enableSign === true || (rule !== undefined && needsSignature(rule, path))
 }
 
 /** What a killed process began: a move that the backend did is followed, what was set aside is put right. */

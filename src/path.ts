@@ -11,6 +11,9 @@ export type Path = string & { readonly [clean]: true }
 
 export const root = '/' as Path
 
+/** Names that the core gives to what it sets aside; no door shows them. */
+export const reservedPrefix = '.tidegate-'
+
 /** Longest path that is accepted, in bytes: Linux's PATH_MAX. */
 export const pathLimit = 4096
 

@@ -1,13 +1,12 @@
 /** Storages as an admin configures them: rows that are checked, stored, and then mounted. */
 import PQueue from 'p-queue'
-import { reservedPrefix } from './copy.js'
 import type { AnyDriverType, Usage } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
 import type { Locks } from './locks.js'
 import { parsedAddition, visiblePath, type Mounts } from './mounts.js'
-import { checkName, cleanPath, isWithin, segmentsOf, type Path } from './path.js'
+import { checkName, cleanPath, isWithin, reservedPrefix, segmentsOf, type Path } from './path.js'
 import type { StorageRow, Store } from './store/rows.js'
 
 /** What an admin says of a storage; the rest of its row is the gateway's. */

@@ -1,0 +1,310 @@
+/**
+ * Moves and copies within the tree, both alike: what may stand in the way is asked first, then it is done in one step of the
+ * backend under a reservation, else item by item. Properties, rules and locks follow. Callers have judged the source.
+ */
+import type { Access } from './access.js'
+import type { Ask, Change, Changed } from './change.js'
+import type { ChangeGuard } from './change-guard.js'
+import { asideOf, copyTree, moveTree, settleAside, type Copied, type CopyJob } from './copy.js'
+import type { Entry } from './driver.js'
+import { GatewayError, isGatewayError } from './errors.js'
+import type { Touch } from './locks.js'
+import type { Place } from './mounts.js'
+import { checkName, childOf, isWithin, nameOf, parentOf, upwardFrom, type Path } from './path.js'
+import { isHidden } from './policy.js'
+import { holds } from './principal.js'
+import { covers } from './rules.js'
+import { joinSignals } from './signals.js'
+import type { Storage } from './storage.js'
+import type { TreeParts } from './tree-parts.js'
+import type { WholeTree } from './whole-tree.js'
+
+export interface CopyAsk extends Change {
+  /** false: `exists` if the target is there. */
+  readonly overwrite: boolean
+  /** false: a folder without its members (WebDAV's Depth 0). */
+  readonly deep?: boolean | undefined
+  /** Existing target folders are entered, existing files in them are left alone. */
+  readonly merge?: boolean | undefined
+}
+
+type Kind = 'move' | 'copy'
+
+/** One that nothing was found to stand in the way of. Paths are of the whole tree. */
+interface Transfer {
+  readonly kind: Kind
+  readonly source: Path
+  readonly target: Path
+  readonly from: Place
+  readonly to: Place
+  /** The source, of a link itself. */
+  readonly entry: Entry
+  readonly touches: readonly Touch[]
+  readonly ask: CopyAsk
+}
+
+export class Transfers {
+  constructor(
+    private readonly parts: Pick<TreeParts, 'mounts' | 'rules' | 'locks' | 'reservations' | 'store'>,
+    private readonly access: Access,
+    private readonly tree: WholeTree,
+    private readonly guard: ChangeGuard,
+  ) {}
+
+  /** Rejects with TreeError where only a part of it could be done. */
+  async transfer(source: Path, target: Path, ask: CopyAsk, kind: Kind): Promise<Changed> {
+    this.access.judge('receive', target, ask)
+    if (kind === 'move') this.access.assertMovable(source, 'move root folder is not allowed')
+    const from = this.tree.place(source)
+    const entry = await from.storage.stat(from.inner, { signal: ask.signal, link: true })
+    if (source === target) return { entry, created: false }
+    const old = await this.tree.existing(target, ask)
+    this.#assertReplaceable(source, target, entry, old, ask, kind)
+    const parent = await this.tree.existing(parentOf(target), ask)
+    if (!parent) throw new GatewayError('parent_missing')
+    if (parent.kind !== 'folder') throw new GatewayError('not_dir')
+    const to = this.parts.mounts.find(target, from.storage)
+    const touches: Touch[] = [{ path: target, tree: old?.kind === 'folder', membership: !old }]
+    if (kind === 'move') touches.unshift({ path: source, tree: isFolder(entry), membership: true })
+    const transfer: Transfer = { kind, source, target, from, to, entry, touches, ask }
+    await this.#assertLinkMayMove(transfer)
+    await this.guard.assertFree(touches, source, entry, ask)
+
+    const joined = joinSignals(ask.signal, this.access.principal.signal)
+    try {
+      const done = kind === 'move' && ask.merge !== true && (await this.#moveAtOnce(transfer, joined.signal))
+      if (!done) await this.#itemByItem(transfer, joined.signal)
+    } finally {
+      joined.release()
+    }
+    return { entry: await to.storage.stat(to.inner, { signal: ask.signal }), created: !old }
+  }
+
+  // What may stand in the way
+
+  /** `old` is what stands at the target. */
+  #assertReplaceable(source: Path, target: Path, entry: Entry, old: Entry | undefined, ask: CopyAsk, kind: Kind): void {
+    if (old && !ask.overwrite && ask.merge !== true) throw nameTaken(target)
+    if (!old) checkName(nameOf(target))
+    if (isFolder(entry) && isWithin(source, target)) {
+      throw new GatewayError('invalid', { reason: 'the destination folder is a subfolder of the source folder' })
+    }
+    if (isWithin(target, source))
+      throw new GatewayError('invalid', { reason: 'a folder cannot be replaced by what is in it' })
+    if (this.parts.mounts.isVirtual(target))
+      throw new GatewayError('denied', { reason: 'a mount point cannot be replaced' })
+    if (old?.kind === 'folder' && ask.merge !== true) {
+      this.access.judge('remove', target, ask)
+      this.access.judgeBelow('remove', target, ask)
+    }
+    // Taking the place of a file is overwriting it, by whatever name.
+    if (old && old.kind !== 'folder' && ask.merge !== true) this.access.judge('write', target, ask)
+    if (isFolder(entry)) this.access.judgeBelow(kind, source, ask)
+    if (isFolder(entry) && kind === 'move') this.#assertStaysHidden(source, target)
+  }
+
+  /** A rule above the source does not go along: what it hides in there must not come to light in another place. */
+  #assertStaysHidden(source: Path, target: Path): void {
+    const { rules } = this.parts
+    const rule = rules.nearest(source)
+    const seesHidden = holds(this.access.principal, 'seeHidden')
+    if (!rule || rule.path === source || rule.hide === '' || !rule.hideSub || seesHidden) return
+    const there = rules.nearest(parentOf(target))
+    if (there?.hide === rule.hide && covers(there, there.hideSub, target)) return
+    throw new GatewayError('denied', { reason: 'a folder rule hides things here that would be seen there' })
+  }
+
+  /** A relative link means something else in another folder. */
+  async #assertLinkMayMove({ kind, source, target, from, to, entry, ask }: Transfer): Promise<void> {
+    if (!isLink(entry) || parentOf(source) === parentOf(target)) return
+    const text = await from.storage.readLink(from.inner, { signal: ask.signal })
+    if (text.startsWith('/')) return
+    const { mount } = to.storage
+    if (kind === 'move' || mount === from.storage.mount) this.access.assertLeadsInside(mount, target, text, ask)
+  }
+
+  /** The same for the links in a folder. Whoever could read all that a link may lead to is not kept waiting for a look. */
+  async #assertLinksMayMove({ storage, inner }: Place, target: Path, ask: Ask): Promise<void> {
+    const { mount } = storage
+    const { base, role } = this.access.principal
+    if (role === 'admin' || (isWithin(base, mount) && this.parts.rules.list().length === 0)) return
+    for await (const page of storage.pages(inner, { signal: ask.signal })) {
+      for (const member of page) {
+        const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
+        if (isLink(member)) {
+          const text = await storage.readLink(from, { signal: ask.signal })
+          if (!text.startsWith('/')) this.access.assertLeadsInside(mount, to, text, ask)
+        } else if (member.kind === 'folder') {
+          await this.#assertLinksMayMove({ storage, inner: from }, to, ask)
+        }
+      }
+    }
+  }
+
+  // In one step
+
+  /** By the backend, the old target set aside meanwhile; false where the backend has no such step. */
+  async #moveAtOnce(transfer: Transfer, signal: AbortSignal): Promise<boolean> {
+    const { source, target, from, to, entry, touches, ask } = transfer
+    if (from.storage !== to.storage) return false
+    const claims = [source, target].map((path) => ({ path, tree: true }))
+    return this.guard.reserved(claims, { signal }, async () => {
+      await this.guard.assertFree(touches, source, await this.guard.now(source, entry, ask), ask)
+      if (isFolder(entry) && parentOf(source) !== parentOf(target)) {
+        await this.#assertLinksMayMove(from, target, { ...ask, signal })
+      }
+      const old = await this.tree.existing(target, { signal })
+      if (old && !ask.overwrite) throw nameTaken(target)
+      // A file takes the place of a file by itself; everything else needs the place to be free.
+      const replaces = old !== undefined && (old.kind === 'folder' || entry.kind === 'folder')
+      const settle = replaces ? await this.#setAside(to.storage, to.inner, signal) : undefined
+      if (replaces && !settle) return false
+      try {
+        return await this.#moveByBackend(transfer, signal)
+      } finally {
+        await settle?.()
+      }
+    })
+  }
+
+  /** With an intent that a restart would carry out. */
+  async #moveByBackend({ source, target, from, to }: Transfer, signal: AbortSignal): Promise<boolean> {
+    const { storage } = from
+    const { store, rules, locks } = this.parts
+    const intent = await store.intents.insert({ kind: 'move', from: source, to: target })
+    let moved = false
+    try {
+      moved = await storage.move(from.inner, to.inner, { signal })
+    } catch (error) {
+      // It may have happened all the same.
+      moved = (await isThere(storage, to.inner)) === true && (await isThere(storage, from.inner)) === false
+      throw error
+    } finally {
+      if (moved) {
+        await store.intents.carryOut(intent)
+        await rules.reload()
+        await locks.dropWithin(source, true)
+        await locks.dropWithin(target, false)
+      } else {
+        await store.intents.drop(intent)
+      }
+    }
+    return moved
+  }
+
+  /**
+   * Gives what stands at `path` of the storage another name, by an intent that a restart would finish; undefined where the
+   * backend cannot. Resolves to what removes it, or puts it back where nothing took its place.
+   */
+  async #setAside(storage: Storage, path: Path, signal: AbortSignal): Promise<(() => Promise<void>) | undefined> {
+    const { intents } = this.parts.store
+    const aside = asideOf(path)
+    const intent = await intents.insert({ kind: 'aside', from: storage.treePath(path), to: storage.treePath(aside) })
+    const settle = async () => {
+      await settleAside(storage, path, aside)
+      await intents.drop(intent)
+    }
+    try {
+      if (await storage.move(path, aside, { signal })) return settle
+    } catch (error) {
+      await settle()
+      throw error
+    }
+    await intents.drop(intent)
+    return undefined
+  }
+
+  // Item by item
+
+  async #itemByItem(transfer: Transfer, signal: AbortSignal): Promise<void> {
+    const { kind, source, target, ask } = transfer
+    const job = this.#job(transfer, signal)
+    const items: Copied[] = []
+    let whole = false
+    try {
+      await (kind === 'copy' ? copyTree(job, items) : moveTree(job, items))
+      whole = ask.merge !== true
+    } finally {
+      if (whole) await this.#follow(source, target, kind, ask.deep !== false)
+      else await this.#followItems(job, kind, items)
+    }
+  }
+
+  #job({ source, from, to, ask }: Transfer, signal: AbortSignal): CopyJob {
+    const { rules, reservations } = this.parts
+    return {
+      from,
+      to,
+      signal,
+      deep: ask.deep !== false,
+      merge: ask.merge === true,
+      overwrite: ask.overwrite,
+      // What the principal cannot see is not copied for them.
+      leaveOut: (path) => path !== source && isHidden(this.access.principal, path, rules.nearest(parentOf(path))),
+      setAside: (path) => this.#setAside(to.storage, path, signal),
+      assertLink: (path, text) => {
+        if (!text.startsWith('/')) this.access.assertLeadsInside(to.storage.mount, path, text, ask)
+      },
+      beforePublish: async (path) => {
+        const release = await reservations.take([{ path, tree: false }], signal)
+        try {
+          this.access.judge('receive', path, ask)
+          this.guard.assertUnlocked({ path }, ask)
+          return release
+        } catch (error) {
+          release()
+          throw error
+        }
+      },
+    }
+  }
+
+  /** Properties, rules and locks after a copy or a move that went item by item, all of it. */
+  async #follow(source: Path, target: Path, kind: Kind, deep: boolean): Promise<void> {
+    const { store, locks, rules } = this.parts
+    if (kind === 'copy') {
+      await store.properties.copy(source, target, deep)
+      return
+    }
+    // Attributes are not moved: those of the source went with it, those of the target came with its writing.
+    await store.properties.move(source, target)
+    await store.rules.move(source, target)
+    await rules.reload()
+    await locks.dropWithin(source, true)
+  }
+
+  /** The same where only some of it was copied or moved. */
+  async #followItems(job: CopyJob, kind: Kind, items: readonly Copied[]): Promise<void> {
+    const whole = new Set(
+      kind === 'move' ? items.filter(({ entry }) => entry.kind === 'folder').map(({ from }) => from) : [],
+    )
+    for (const { from, to } of items) {
+      // Members of a folder that moved go along with it.
+      if (from !== '/' && [...upwardFrom(parentOf(from))].some((above) => whole.has(above))) continue
+      await this.#follow(job.from.storage.treePath(from), job.to.storage.treePath(to), kind, false)
+    }
+  }
+}
+
+/** Whether something stands there; undefined where the storage does not tell. */
+async function isThere(storage: Storage, path: Path): Promise<boolean | undefined> {
+  try {
+    await storage.stat(path, { link: true })
+    return true
+  } catch (error) {
+    return isGatewayError(error, 'not_found') ? false : undefined
+  }
+}
+
+function isLink(entry: Entry): boolean {
+  return entry.kind === 'link' || entry.isLink === true
+}
+
+/** A link to a folder is none. */
+function isFolder(entry: Entry): boolean {
+  return entry.kind === 'folder' && entry.isLink !== true
+}
+
+function nameTaken(target: Path): GatewayError {
+  return new GatewayError('exists', { reason: `file [${nameOf(target)}] exists` })
+}

@@ -1,0 +1,18 @@
+/** The parts of the tree that are the same for every principal. */
+import type { Events } from './events.js'
+import type { Locks } from './locks.js'
+import type { Log } from './log.js'
+import type { Mounts } from './mounts.js'
+import type { Reservations } from './reservations.js'
+import type { Rules } from './rules.js'
+import type { Store } from './store/rows.js'
+
+export interface TreeParts {
+  readonly mounts: Mounts
+  readonly rules: Rules
+  readonly locks: Locks
+  readonly reservations: Reservations
+  readonly store: Store
+  readonly events: Events
+  readonly log: Log
+}

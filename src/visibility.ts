@@ -1,0 +1,85 @@
+/** What a principal may know of a folder: which of its entries, and what the folder rules say of it. Paths are of the whole tree. */
+import type { Entry } from './driver.js'
+import { childOf, parentOf, reservedPrefix, type Path } from './path.js'
+import { isHidden, mayWriteContent } from './policy.js'
+import { holds, type Principal } from './principal.js'
+import { covers, type Rule, type Rules } from './rules.js'
+import type { TreeParts } from './tree-parts.js'
+
+/** Which entries of a folder are asked for. */
+export interface EntryFilter {
+  readonly foldersOnly?: boolean | undefined
+  /** Only names that begin like this. */
+  readonly startsWith?: string | undefined
+}
+
+/** What a client is told of a folder or file beside its entries. */
+export interface FolderView {
+  readonly readme: string
+  readonly header: string
+  /** The principal may change something here. */
+  readonly write: boolean
+  /** A folder rule lets everybody write here. */
+  readonly writeByRule: boolean
+  /** The driver's name, or `unknown` for a folder between mounts. */
+  readonly provider: string
+  /** Links to files in here need a signature: a storage option or a folder rule says so (the `sign_all` setting aside). */
+  readonly signed: boolean
+}
+
+/** Those of a folder's entries that the principal may know of, in their order. */
+export function visibleEntries(
+  rules: Rules,
+  principal: Principal,
+  at: Path,
+  entries: readonly Entry[],
+  { foldersOnly = false, startsWith = '' }: EntryFilter = {},
+): readonly Entry[] {
+  const rule = rules.nearest(at)
+  const hides =
+    rule !== undefined && rule.hide !== '' && covers(rule, rule.hideSub, at) && !holds(principal, 'seeHidden')
+  const ruled = new Set(rules.below(at).map((below) => below.path))
+  const isShutOut = (path: Path) => {
+    const own = ruled.has(path) ? rules.nearest(path) : undefined
+    return own !== undefined && own.readUsers.length > 0 && !own.readUsers.includes(principal.userId)
+  }
+  const seen = (entry: Entry): boolean => {
+    if ((foldersOnly && entry.kind !== 'folder') || !entry.name.startsWith(startsWith)) return false
+    if (entry.name.startsWith(reservedPrefix)) return false
+    if (hides && isHidden(principal, childOf(at, entry.name), rule)) return false
+    return ruled.size === 0 || !isShutOut(childOf(at, entry.name))
+  }
+  return entries.every(seen) ? entries : entries.filter(seen)
+}
+
+export function folderView(parts: Pick<TreeParts, 'rules' | 'mounts'>, principal: Principal, at: Path): FolderView {
+  const rule = parts.rules.nearest(at)
+  const excluded = rule !== undefined && rule.writeUsers.length > 0 && !rule.writeUsers.includes(principal.userId)
+  const writeByRule = rule !== undefined && rule.write && covers(rule, rule.writeSub, at)
+  const changes = (['write', 'rename', 'move', 'copy', 'remove'] as const).some((each) => holds(principal, each))
+  const shut = excluded && covers(rule, rule.writeUsersSub, at)
+  return {
+    readme: rule && covers(rule, rule.readmeSub, at) ? rule.readme : '',
+    header: rule && covers(rule, rule.headerSub, at) ? rule.header : '',
+    write: !shut && (writeByRule || changes || mayWriteContent(principal, rule, at)),
+    writeByRule,
+    provider: parts.mounts.rowOf(at)?.driver ?? 'unknown',
+    signed: needsSignature(parts, at),
+  }
+}
+
+/** Whether links to what is at `at` need a signature, which proves who made them: a storage option or a folder rule says so. */
+export function needsSignature({ rules, mounts }: Pick<TreeParts, 'rules' | 'mounts'>, at: Path): boolean {
+  const rule = rules.nearest(at)
+  return mounts.rowOf(at)?.enableSign === true || (rule !== undefined && closesOrHides(rule, at))
+}
+
+/** Whether a rule closes or hides something for anybody. */
+function closesOrHides(rule: Rule, at: Path): boolean {
+  const reaches = (sub: boolean) => covers(rule, sub, at) || covers(rule, sub, parentOf(at))
+  return (
+    (rule.password !== '' && reaches(rule.passwordSub)) ||
+    (rule.readUsers.length > 0 && reaches(rule.readUsersSub)) ||
+    (rule.hide !== '' && reaches(rule.hideSub))
+  )
+}

@@ -1,0 +1,143 @@
+/**
+ * How a file gets its content, by one body or through a handle. What may stand in the way is asked before the body is read,
+ * and again once it has arrived, under a reservation that lasts until the file has its name. Callers have judged the path.
+ */
+import type { Access } from './access.js'
+import type { Change, Changed } from './change.js'
+import type { ChangeGuard } from './change-guard.js'
+import type { Entry, OpenFile, Source } from './driver.js'
+import { GatewayError, isGatewayError } from './errors.js'
+import type { Place } from './mounts.js'
+import { checkName, nameOf, parentOf, type Path } from './path.js'
+import { joinSignals } from './signals.js'
+import type { TreeParts } from './tree-parts.js'
+import type { WholeTree } from './whole-tree.js'
+
+/** The second asking, and what follows from it. */
+interface Publication {
+  /** Takes the reservation and asks; a rejection leaves the old file. */
+  readonly before: () => Promise<void>
+  /** Ends the reservation. */
+  readonly after: () => void
+  /** Whether nothing stood there at the second asking. */
+  readonly created: () => boolean
+}
+
+export class Writing {
+  constructor(
+    private readonly parts: Pick<TreeParts, 'mounts' | 'reservations'>,
+    private readonly access: Access,
+    private readonly tree: WholeTree,
+    private readonly guard: ChangeGuard,
+  ) {}
+
+  /** Stores a body. `parents`: missing folders are made. */
+  async put(at: Path, source: Source, change: Change & { readonly parents?: boolean | undefined }): Promise<Changed> {
+    const { storage, inner, old } = await this.assertWritable(at, change)
+    if (change.parents === true && !old) await this.makeParents(at, change)
+    const joined = joinSignals(change.signal, this.access.principal.signal)
+    const published = this.#publication(at, { ...change, signal: joined.signal })
+    const { createOnly, modified, mode } = change
+    const options = { signal: joined.signal, createOnly, modified, mode, beforePublish: published.before }
+    try {
+      const entry = await storage.write(inner, source, options)
+      return { entry, created: published.created() }
+    } finally {
+      published.after()
+      joined.release()
+    }
+  }
+
+  /** Rejects where a body would be refused; resolves to where it goes and what stands there. */
+  async assertWritable(at: Path, change: Change): Promise<Place & { readonly old: Entry | undefined }> {
+    if (this.parts.mounts.isVirtual(at)) throw new GatewayError('is_dir')
+    const place = this.tree.place(at)
+    const old = await this.tree.existing(at, change)
+    if (!old) checkName(nameOf(at))
+    if (old?.kind === 'folder') throw new GatewayError('is_dir')
+    if (old && change.createOnly === true) throw new GatewayError('exists')
+    await this.guard.assertFree([{ path: at, membership: !old }], at, old, change)
+    return { ...place, old }
+  }
+
+  /** A handle that writes. `path`: the principal's own, for what its errors tell. */
+  async open(
+    at: Path,
+    path: Path,
+    mode: 'update' | 'replace',
+    change: Change & { readonly readable?: boolean | undefined },
+  ): Promise<OpenFile> {
+    const { storage, inner } = this.tree.place(at)
+    const old = await this.tree.existing(at, change)
+    if (!old) checkName(nameOf(at))
+    if (old?.kind === 'folder') throw new GatewayError('is_dir')
+    await this.guard.assertFree([{ path: at, membership: !old }], at, old, change)
+    const published = this.#publication(at, change, mode === 'update')
+    const { signal, createOnly, modified, mode: bits, readable } = change
+    const options =
+      mode === 'update'
+        ? { signal, readable: true, beforePublish: published.before }
+        : { signal, createOnly, modified, mode: bits, readable, beforePublish: published.before }
+    return this.access.guarded(path, await storage.open(inner, mode, options), published.after)
+  }
+
+  #publication(at: Path, change: Change, mustExist = false): Publication {
+    let release: (() => void) | undefined
+    let created = false
+    let ended = false
+    const after = () => {
+      ended = true
+      release?.()
+      release = undefined
+    }
+    const check = async () => {
+      this.access.judge('write', at, change)
+      const entry = await this.tree.existing(at, change)
+      if (entry && change.createOnly === true) throw new GatewayError('exists')
+      if (entry?.kind === 'folder') throw new GatewayError('is_dir')
+      if (!entry && mustExist) throw new GatewayError('not_found')
+      created = !entry
+      await this.guard.assertFree([{ path: at, membership: created }], at, entry, change)
+    }
+    return {
+      before: async () => {
+        const taken = release
+          ? undefined
+          : await this.parts.reservations.take([{ path: at, tree: false }], change.signal)
+        release ??= taken
+        // The backend gave up while this waited: nobody would end the reservation any more.
+        if (ended) after()
+        if (ended) throw new GatewayError('aborted')
+        try {
+          await check()
+        } catch (error) {
+          after()
+          throw error
+        }
+      },
+      after,
+      created: () => created,
+    }
+  }
+
+  /** Makes the folders that lead to `at` and are not there yet; each of them is judged. */
+  async makeParents(at: Path, change: Change): Promise<void> {
+    const missing: Path[] = []
+    for (let folder = parentOf(at); folder !== '/'; folder = parentOf(folder)) {
+      const entry = await this.tree.existing(folder, change)
+      if (entry?.kind === 'folder') break
+      if (entry) throw new GatewayError('not_dir')
+      missing.unshift(folder)
+    }
+    for (const folder of missing) {
+      checkName(nameOf(folder))
+      this.access.judge('mkdir', folder, change)
+      const { storage, inner } = this.tree.place(folder)
+      this.guard.assertUnlocked({ path: folder, membership: true }, change)
+      await storage.mkdir(inner, { signal: change.signal }).catch((error: unknown) => {
+        // Somebody else made it meanwhile.
+        if (!isGatewayError(error, 'exists')) throw error
+      })
+    }
+  }
+}
