@@ -5,7 +5,7 @@ import { isGatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Log } from './log.js'
 import type { Mounts, Place } from './mounts.js'
 import { nameOf, type Path } from './path.js'
-import type { FolderListing } from './storage.js'
+import type { FolderListing } from './listings.js'
 
 export class WholeTree {
   constructor(

@@ -1,0 +1,60 @@
+/** Times and modes of files whose backend keeps none: they are kept in the store. Paths are of the whole tree. */
+import type { Attributes, Entry, Traits } from './driver.js'
+import { childOf, type Path } from './path.js'
+import type { Store } from './store/rows.js'
+
+export class KeptAttributes {
+  /** `needed`: whether the backend keeps none; otherwise nothing is kept here either. */
+  constructor(
+    private readonly store: Store['attributes'],
+    private readonly timeStep: Traits['timeStep'],
+    readonly needed: boolean,
+  ) {}
+
+  /** What the backend tells of `path`, with what is kept over it. */
+  async over(path: Path, entry: Entry): Promise<Entry> {
+    return this.needed ? overlaid(entry, await this.store.of(path)) : entry
+  }
+
+  /** The same for the pages of a folder. */
+  async *overPages(folder: Path, pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<readonly Entry[]> {
+    const kept = this.needed ? await this.store.ofChildren(folder) : undefined
+    if (!kept || kept.size === 0) {
+      yield* pages
+      return
+    }
+    for await (const page of pages) yield page.map((entry) => overlaid(entry, kept.get(childOf(folder, entry.name))))
+  }
+
+  async set(path: Path, to: Attributes): Promise<void> {
+    await this.store.set(path, to)
+  }
+
+  /** After a file was written: what was kept of the old one goes, what the backend did not keep of the new one stays. */
+  async written(path: Path, { modified, mode }: Attributes, entry: Entry): Promise<Entry> {
+    if (!this.needed) return entry
+    await this.store.delete(path)
+    const step = Number.isFinite(this.timeStep) ? Math.max(1, this.timeStep) : 1
+    // Only what the backend did not keep: the rest would hide what another program makes of the file.
+    const lost = {
+      ...(modified && Math.abs(modified.getTime() - entry.modified.getTime()) >= step && { modified }),
+      ...(mode !== undefined && mode !== entry.mode && { mode }),
+    }
+    await this.store.set(path, lost)
+    return overlaid(entry, lost)
+  }
+
+  async copied(from: Path, to: Path): Promise<void> {
+    if (this.needed) await this.store.copy(from, to)
+  }
+
+  async forget(path: Path): Promise<void> {
+    if (this.needed) await this.store.delete(path)
+  }
+}
+
+function overlaid(entry: Entry, attributes: Attributes | undefined): Entry {
+  if (!attributes) return entry
+  const { modified = entry.modified, mode = entry.mode } = attributes
+  return { ...entry, modified, ...(mode === undefined ? {} : { mode }) }
+}

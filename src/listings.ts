@@ -1,0 +1,187 @@
+/**
+ * The listings of one storage: sorted once, one load shared by all who wait for it, and kept as long as they hold: while the
+ * folder's revision stands where the backend has them, else for the time that the storage's options give.
+ */
+import picomatch from 'picomatch'
+import type { CallOptions, Driver, Entry } from './driver.js'
+import { GatewayError, isGatewayError } from './errors.js'
+import { ListingCache } from './listing-cache.js'
+import { nameOf, parentOf, within, type Path } from './path.js'
+import { withSignal } from './signals.js'
+import { sorted } from './sorting.js'
+import type { StorageRow } from './store/rows.js'
+
+/** A folder's entries, sorted. */
+export interface FolderListing {
+  readonly entries: readonly Entry[]
+  /** false: the names stand, their sizes and times may be older. Ask `refreshed` for those that are shown. */
+  readonly settled: boolean
+}
+
+/** Milliseconds in which a folder's revision may stay the same though a name came or went. */
+const revisionGrain = 2000
+
+interface Load {
+  readonly promise: Promise<readonly Entry[]>
+  readonly controller: AbortController
+  waiters: number
+  stale: boolean
+}
+
+export interface ListingsParts {
+  readonly row: StorageRow
+  readonly driver: Pick<Driver, 'stat' | 'revision'>
+  /** A folder's entries as the backend has them, in any order. */
+  readonly pages: (path: Path, options: CallOptions) => AsyncIterable<readonly Entry[]>
+}
+
+export class Listings {
+  readonly #parts: ListingsParts
+  readonly #cache = new ListingCache()
+  readonly #loads = new Map<Path, Load>()
+  readonly #policies: readonly CachePolicy[]
+
+  constructor(parts: ListingsParts) {
+    this.#parts = parts
+    this.#policies = cachePolicies(parts.row.customCachePolicies)
+  }
+
+  /** From the parent's cached listing; undefined where that cannot tell. */
+  entry(path: Path): Entry | undefined {
+    if (path === '/') return undefined
+    const folder = parentOf(path)
+    return this.#fresh(folder) && this.#cache.entry(folder, nameOf(path))
+  }
+
+  #fresh(folder: Path) {
+    const kept = this.#cache.get(folder)
+    if (!kept) return undefined
+    return Date.now() < kept.readAt + this.#lifetime(folder) ? kept : undefined
+  }
+
+  /** Milliseconds for which a listing of `folder` is kept where the backend cannot tell whether it still stands. */
+  #lifetime(folder: Path): number {
+    const policy = this.#policies.find((each) => each.matches(folder))
+    return policy?.milliseconds ?? this.#parts.row.cacheExpiration * 60_000
+  }
+
+  /** The whole folder, sorted by the storage's options. `part`: only so many entries are shown. */
+  async list(
+    path: Path,
+    options: CallOptions & { readonly refresh?: boolean; readonly part?: number } = {},
+  ): Promise<FolderListing> {
+    const kept = options.refresh === true ? undefined : this.#cache.get(path)
+    if (kept) {
+      if (kept.revision === undefined) {
+        if (this.#fresh(path)) return { entries: kept.entries, settled: true }
+      } else if (options.part !== undefined && options.part * 4 < kept.entries.length) {
+        const revision = await this.#revision(path, options)
+        if (revision === kept.revision) return { entries: kept.entries, settled: false }
+      }
+    }
+    return { entries: await this.#load(path, options.signal, options.refresh === true), settled: true }
+  }
+
+  async #revision(path: Path, options: CallOptions): Promise<string | undefined> {
+    try {
+      return await this.#parts.driver.revision?.(path, options)
+    } catch (error) {
+      if (isGatewayError(error, 'unsupported')) return undefined
+      throw error
+    }
+  }
+
+  /** One load for all who wait for it; it stops when the last of them leaves. */
+  async #load(path: Path, signal: AbortSignal | undefined, anew: boolean): Promise<readonly Entry[]> {
+    if (signal?.aborted) throw new GatewayError('aborted')
+    let load = this.#loads.get(path)
+    if (anew && load) {
+      load.stale = true
+      load = undefined
+    }
+    if (!load) {
+      const controller = new AbortController()
+      const begun: Load = {
+        promise: this.#collect(path, controller.signal, () => begun.stale),
+        controller,
+        waiters: 0,
+        stale: false,
+      }
+      begun.promise
+        .catch(() => undefined)
+        .finally(() => this.#loads.get(path) === begun && this.#loads.delete(path))
+        .catch(() => undefined)
+      this.#loads.set(path, begun)
+      load = begun
+    }
+    const shared = load
+    shared.waiters++
+    try {
+      return await withSignal(shared.promise, signal)
+    } finally {
+      if (--shared.waiters === 0) {
+        shared.controller.abort()
+        // Who comes now begins anew instead of sharing the end of this one.
+        if (this.#loads.get(path) === shared) this.#loads.delete(path)
+      }
+    }
+  }
+
+  async #collect(path: Path, signal: AbortSignal, isStale: () => boolean): Promise<readonly Entry[]> {
+    const revision = await this.#revision(path, { signal })
+    const readAt = Date.now()
+    const all: Entry[] = []
+    for await (const page of this.#parts.pages(path, { signal })) for (const entry of page) all.push(entry)
+    const entries = sorted(all, {
+      by: this.#parts.row.orderBy,
+      direction: this.#parts.row.orderDirection,
+      folders: this.#parts.row.extractFolder,
+    })
+    if (
+      !isStale() &&
+      (revision === undefined ? this.#lifetime(path) > 0 : await this.#holds(path, revision, readAt, signal))
+    ) {
+      this.#cache.keep(path, { entries, revision, readAt })
+    }
+    return entries
+  }
+
+  /** Whether a listing just read may be kept: nothing came or went meanwhile, nor so lately that the revision could not tell. */
+  async #holds(path: Path, revision: string, readAt: number, signal: AbortSignal): Promise<boolean> {
+    const folder = await this.#parts.driver.stat(path, { signal })
+    return folder.modified.getTime() < readAt - revisionGrain && (await this.#revision(path, { signal })) === revision
+  }
+
+  /** Drops the listings that a change at `path` makes old, also those being read right now. */
+  forget(path: Path, withBelow: boolean): void {
+    const old = (folder: Path) => folder === parentOf(path) || (withBelow && within(path, folder) !== undefined)
+    this.#cache.drop(parentOf(path))
+    if (withBelow) this.#cache.dropWithin(path)
+    for (const [folder, load] of this.#loads) {
+      if (!old(folder)) continue
+      load.stale = true
+      this.#loads.delete(folder)
+    }
+  }
+
+  close(): void {
+    this.#cache.clear()
+    for (const load of this.#loads.values()) load.controller.abort()
+  }
+}
+
+interface CachePolicy {
+  readonly matches: (path: string) => boolean
+  readonly milliseconds: number
+}
+
+/** Lines `glob:minutes`, the first that matches counts; others are passed over. */
+function cachePolicies(text: string): readonly CachePolicy[] {
+  return text.split('\n').flatMap((line) => {
+    const colon = line.lastIndexOf(':')
+    const minutes = Number(line.slice(colon + 1))
+    const glob = line.slice(0, Math.max(colon, 0)).trim()
+    if (glob === '' || line.slice(colon + 1).trim() === '' || !Number.isFinite(minutes)) return []
+    return [{ matches: picomatch(glob), milliseconds: minutes * 60_000 }]
+  })
+}
