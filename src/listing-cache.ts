@@ -1,4 +1,7 @@
-/** Listings that one storage keeps, bounded in bytes; the oldest used go first. */
+/**
+ * Listings in memory. Each storage has its own, by folder; all of them together are bounded in bytes, and of all of them the
+ * oldest used go first.
+ */
 import type { Entry } from './driver.js'
 import { isWithin, type Path } from './path.js'
 
@@ -12,25 +15,58 @@ export interface KeptListing {
 
 interface Kept extends KeptListing {
   readonly bytes: number
+  /** Takes it out of the cache that holds it. */
+  readonly drop: () => void
   /** Made when the first name is asked for. */
   byName: ReadonlyMap<string, Entry> | undefined
 }
 
-/** A rough measure of an entry in memory, with its place in the map of names. */
+/** A rough measure of a listing and of an entry in memory, with its place in the map of names. */
+const listingBytes = 200
 const entryBytes = 280
+
+/** The room that the caches of all storages share. */
+export class ListingBudget {
+  /** The oldest used first. */
+  readonly #kept = new Set<Kept>()
+  #bytes = 0
+
+  constructor(readonly limit: number = 64 * 1024 * 1024) {}
+
+  /** What is held now. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Makes room for it among the others. */
+  add(kept: Kept): void {
+    this.#kept.add(kept)
+    this.#bytes += kept.bytes
+    for (const oldest of this.#kept) {
+      if (this.#bytes <= this.limit) break
+      oldest.drop()
+    }
+  }
+
+  used(kept: Kept): void {
+    this.#kept.delete(kept)
+    this.#kept.add(kept)
+  }
+
+  remove(kept: Kept): void {
+    if (this.#kept.delete(kept)) this.#bytes -= kept.bytes
+  }
+}
 
 export class ListingCache {
   readonly #kept = new Map<Path, Kept>()
-  #bytes = 0
+  #closed = false
 
-  constructor(readonly limit: number = 32 * 1024 * 1024) {}
+  constructor(private readonly budget: ListingBudget) {}
 
   get(folder: Path): KeptListing | undefined {
     const kept = this.#kept.get(folder)
-    if (kept) {
-      this.#kept.delete(folder)
-      this.#kept.set(folder, kept)
-    }
+    if (kept) this.budget.used(kept)
     return kept
   }
 
@@ -42,32 +78,31 @@ export class ListingCache {
     return kept.byName.get(name)
   }
 
+  /** In place of an older one of the folder. One that is larger than all the room is not kept. */
   keep(folder: Path, listing: KeptListing): void {
     this.drop(folder)
-    let bytes = 200
+    let bytes = listingBytes
     for (const entry of listing.entries) bytes += entryBytes + 2 * entry.name.length
-    if (bytes > this.limit) return
-    this.#kept.set(folder, { ...listing, bytes, byName: undefined })
-    this.#bytes += bytes
-    for (const oldest of this.#kept.keys()) {
-      if (this.#bytes <= this.limit) break
-      this.drop(oldest)
-    }
+    if (bytes > this.budget.limit || this.#closed) return
+    const kept: Kept = { ...listing, bytes, drop: () => this.drop(folder), byName: undefined }
+    this.#kept.set(folder, kept)
+    this.budget.add(kept)
   }
 
   drop(folder: Path): void {
     const kept = this.#kept.get(folder)
     if (!kept) return
-    this.#bytes -= kept.bytes
     this.#kept.delete(folder)
+    this.budget.remove(kept)
   }
 
   dropWithin(path: Path): void {
     for (const folder of [...this.#kept.keys()]) if (isWithin(path, folder)) this.drop(folder)
   }
 
-  clear(): void {
-    this.#kept.clear()
-    this.#bytes = 0
+  /** Gives its room back, and takes none any more: a folder may still be being read. */
+  close(): void {
+    this.#closed = true
+    for (const folder of [...this.#kept.keys()]) this.drop(folder)
   }
 }

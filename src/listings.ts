@@ -5,7 +5,7 @@
 import picomatch from 'picomatch'
 import type { CallOptions, Driver, Entry } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
-import { ListingCache } from './listing-cache.js'
+import { ListingCache, type ListingBudget } from './listing-cache.js'
 import { nameOf, parentOf, within, type Path } from './path.js'
 import { withSignal } from './signals.js'
 import { sorted } from './sorting.js'
@@ -31,18 +31,20 @@ interface Load {
 export interface ListingsParts {
   readonly row: StorageRow
   readonly driver: Pick<Driver, 'stat' | 'revision'>
+  readonly budget: ListingBudget
   /** A folder's entries as the backend has them, in any order. */
   readonly pages: (path: Path, options: CallOptions) => AsyncIterable<readonly Entry[]>
 }
 
 export class Listings {
   readonly #parts: ListingsParts
-  readonly #cache = new ListingCache()
+  readonly #cache: ListingCache
   readonly #loads = new Map<Path, Load>()
   readonly #policies: readonly CachePolicy[]
 
   constructor(parts: ListingsParts) {
     this.#parts = parts
+    this.#cache = new ListingCache(parts.budget)
     this.#policies = cachePolicies(parts.row.customCachePolicies)
   }
 
@@ -165,7 +167,7 @@ export class Listings {
   }
 
   close(): void {
-    this.#cache.clear()
+    this.#cache.close()
     for (const load of this.#loads.values()) load.controller.abort()
   }
 }

@@ -3,6 +3,7 @@ import type { AnyDriverType, Driver, DriverEnv, Entry } from './driver.js'
 import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
+import { ListingBudget } from './listing-cache.js'
 import type { Log } from './log.js'
 import { asPath, cleanPath, nameOf, parentOf, root, within, type Path } from './path.js'
 import type { Spool } from './spool.js'
@@ -52,6 +53,7 @@ export class Mounts {
   /** What mounts put into the folders that lead to them. */
   #leading = new Map<Path, Map<string, Entry>>()
   readonly #turns = new Map<Path, number>()
+  readonly #listings = new ListingBudget()
 
   constructor(readonly parts: MountParts) {}
 
@@ -173,6 +175,7 @@ export class Mounts {
         events,
         spool,
         attributes: store.attributes,
+        listings: this.#listings,
       })
       mount.failures = 0
       await this.#status(mount, 'work')

@@ -24,6 +24,7 @@ import { GatewayError, isGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { hooked, SpooledFile, StreamReader, StreamWriter } from './handles.js'
 import { KeptAttributes } from './kept-attributes.js'
+import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing } from './listings.js'
 import { childOf, nameOf, root, under, within, type Path } from './path.js'
 import type { Spool } from './spool.js'
@@ -39,6 +40,8 @@ export interface StorageParts {
   readonly events: Events
   readonly spool: Spool
   readonly attributes: Store['attributes']
+  /** Room for listings, shared by all storages. */
+  readonly listings: ListingBudget
 }
 
 /** Members of a folder in one page of `pages`. */
@@ -71,6 +74,7 @@ export class Storage {
     this.#listings = new Listings({
       row: parts.row,
       driver: parts.driver,
+      budget: parts.listings,
       pages: (path, options) => this.#pagesOfDriver(path, options),
     })
     this.#unsubscribe = parts.events.on((event) => {

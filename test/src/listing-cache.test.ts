@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Entry } from '../../src/driver.js'
-import { ListingCache, type KeptListing } from '../../src/listing-cache.js'
+import { ListingBudget, ListingCache, type KeptListing } from '../../src/listing-cache.js'
 import { asPath } from '../../src/path.js'
 
 const entry = (name: string): Entry => ({ name, kind: 'file', size: 0, modified: new Date(0) })
@@ -13,7 +13,7 @@ const a = asPath('/a')
 const b = asPath('/b')
 
 void t.test('listings are kept, replaced and dropped by folder', async (t) => {
-  const cache = new ListingCache()
+  const cache = new ListingCache(new ListingBudget())
   cache.keep(a, listing(2))
   t.equal(cache.get(a)?.entries.length, 2)
   t.equal(cache.entry(a, 'file1')?.name, 'file1')
@@ -28,19 +28,17 @@ void t.test('listings are kept, replaced and dropped by folder', async (t) => {
 })
 
 void t.test('a tree is dropped with everything below, and nothing beside', async (t) => {
-  const cache = new ListingCache()
+  const cache = new ListingCache(new ListingBudget())
   for (const path of ['/', '/a', '/a/b', '/a/b/c', '/ab']) cache.keep(asPath(path), listing(1))
   cache.dropWithin(a)
   t.same(
     ['/', '/a', '/a/b', '/a/b/c', '/ab'].filter((path) => cache.get(asPath(path))),
     ['/', '/ab'],
   )
-  cache.clear()
-  t.equal(cache.get(asPath('/')), undefined)
 })
 
 void t.test('the least recently used go when the limit is reached', async (t) => {
-  const cache = new ListingCache(100_000)
+  const cache = new ListingCache(new ListingBudget(100_000))
   cache.keep(a, listing(100))
   cache.keep(b, listing(100))
   t.ok(cache.get(a), 'used last')
@@ -51,7 +49,7 @@ void t.test('the least recently used go when the limit is reached', async (t) =>
 })
 
 void t.test('one that is larger than the limit is not kept, and pushes nothing out', async (t) => {
-  const cache = new ListingCache(100_000)
+  const cache = new ListingCache(new ListingBudget(100_000))
   cache.keep(a, listing(10))
   cache.keep(b, listing(10))
   cache.keep(b, listing(10_000))
@@ -60,9 +58,37 @@ void t.test('one that is larger than the limit is not kept, and pushes nothing o
 })
 
 void t.test('the count of bytes stays true over many changes', async (t) => {
-  const cache = new ListingCache(100_000)
+  const cache = new ListingCache(new ListingBudget(100_000))
   for (let i = 0; i < 1000; i++) cache.keep(asPath(`/${i % 7}`), listing(i % 50))
   cache.dropWithin(asPath('/'))
   cache.keep(a, listing(300))
   t.ok(cache.get(a), 'nothing was counted twice')
+})
+
+void t.test('all storages together keep no more than the limit: the oldest used goes, whosever it is', async (t) => {
+  const budget = new ListingBudget(100_000)
+  const one = new ListingCache(budget)
+  const other = new ListingCache(budget)
+  one.keep(a, listing(100))
+  one.keep(b, listing(100))
+  other.keep(a, listing(100))
+  t.ok(one.get(a), 'used after the other of its storage')
+  other.keep(b, listing(100))
+  t.ok(one.get(a))
+  t.notOk(one.get(b))
+  t.ok(other.get(a), 'the same folder of another storage is another listing')
+  t.ok(other.get(b))
+  t.ok(budget.bytes <= budget.limit)
+  for (let i = 0; i < 100; i++) new ListingCache(budget).keep(a, listing(100))
+  t.ok(budget.bytes <= budget.limit, 'however many storages there are')
+})
+
+void t.test('a storage that goes gives its room back', async (t) => {
+  const budget = new ListingBudget(100_000)
+  const gone = new ListingCache(budget)
+  for (const path of ['/', '/a', '/b']) gone.keep(asPath(path), listing(100))
+  gone.close()
+  t.equal(budget.bytes, 0)
+  gone.keep(a, listing(100))
+  t.equal(budget.bytes, 0, 'and nothing that was still being read takes it again')
 })

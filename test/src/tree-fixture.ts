@@ -7,6 +7,7 @@ import type { TAP } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { AnyDriverType, Driver, Source, Traits } from '../../src/driver.js'
 import { Events, type TreeEvent } from '../../src/events.js'
+import { ListingBudget } from '../../src/listing-cache.js'
 import { Locks } from '../../src/locks.js'
 import { createLog } from '../../src/log.js'
 import { Mounts } from '../../src/mounts.js'
@@ -108,6 +109,7 @@ export async function newStorage(
     events,
     spool,
     attributes: store.attributes,
+    listings: new ListingBudget(),
   })
   return { storage, driver, events, heard, spool }
 }
