@@ -5,7 +5,7 @@ import { readAttributes } from './attributes.js'
 import type { WorkingFile } from './working-file.js'
 import { PacketBuilder, FieldReader } from './packets.js'
 import { limits, packetType } from './protocol.js'
-import { namePacket, ok, readPath, setAttributes, type Desk, type Request } from './requests.js'
+import { namePacket, ok, readPath, setAttributes, statName, type Desk, type Request } from './requests.js'
 
 /** Blocks that `statvfs` counts in. */
 const blockSize = 4096
@@ -59,7 +59,7 @@ export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Re
       const path = readPath(fields)
       const asked = readAttributes(fields)
       await desk.order.run([path], true, async () => {
-        const { kind, isLink } = await statLink(desk, path)
+        const { kind, isLink } = await statName(desk, path)
         // Nothing is kept of a link itself, and its target is not meant.
         if (kind !== 'link' && isLink !== true) await setAttributes(desk, path, asked)
       })
@@ -88,20 +88,16 @@ export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Re
   ],
 ])
 
-async function statLink(desk: Desk, path: Path) {
-  return desk.files.asideAt(path)?.entry ?? (await desk.tree.stat(path, { link: true, signal: desk.signal }))
-}
-
 /** rename(2): a file replaces what is no folder, a folder an empty folder. */
 async function assertReplaceable(desk: Desk, from: Path, to: Path): Promise<void> {
   if (from === to) return
   const { tree, signal } = desk
-  const target = await statLink(desk, to).catch((error: unknown) => {
+  const target = await statName(desk, to).catch((error: unknown) => {
     if (isGatewayError(error, 'not_found')) return undefined
     throw error
   })
   if (!target) return
-  const source = await statLink(desk, from)
+  const source = await statName(desk, from)
   const isFolder = (entry: typeof source) => entry.kind === 'folder' && entry.isLink !== true
   if (isFolder(source) && !isFolder(target)) throw new GatewayError('not_dir', { op: 'rename', path: to })
   if (!isFolder(target)) return

@@ -182,6 +182,12 @@ export class OpenFiles {
     return undefined
   }
 
+  /** Resolves when all that was asked of the files at `path` and below before has been done. */
+  async settled(path: Path): Promise<void> {
+    const written = [...this.#files.keys()].filter((file) => file.writes && isWithin(path, file.path))
+    await Promise.all(written.map((file) => file.settled()))
+  }
+
   /** A file under this name of which others do not see yet what was written. */
   asideAt(path: Path): WorkingFile | undefined {
     for (const file of this.#files.keys()) if (file.path === path && file.isAside) return file

@@ -87,9 +87,7 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
 
   [packetType.lstat]: async (desk, id, fields) => {
     const path = readPath(fields)
-    const entry = await desk.order.run([path], false, async () => {
-      return desk.files.asideAt(path)?.entry ?? (await desk.tree.stat(path, { link: true, signal: desk.signal }))
-    })
+    const entry = await desk.order.run([path], false, () => statName(desk, path))
     return attributesPacket(desk, id, asLink(entry))
   },
 
@@ -121,7 +119,10 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
     const path = readPath(fields)
     const { tree, files, owner, signal } = desk
     const handle = await files.admit(() =>
-      desk.order.run([path], false, () => FolderHandle.open(tree, path, owner, files.asideIn(path), signal)),
+      desk.order.run([path], false, async () => {
+        await files.settled(path)
+        return FolderHandle.open(tree, path, owner, files.asideIn(path), signal)
+      }),
     )
     return new PacketBuilder(packetType.handle, id).string(handle).finish()
   },
@@ -185,8 +186,15 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
   },
 }
 
-/** What stands behind the name; a link that leads nowhere is nothing. */
+/** What bears the name, a link not followed, with all writes of this session that were asked for before. */
+export async function statName(desk: Desk, path: Path): Promise<Entry> {
+  await desk.files.settled(path)
+  return desk.files.asideAt(path)?.entry ?? (await desk.tree.stat(path, { link: true, signal: desk.signal }))
+}
+
+/** What stands behind the name, as above; a link that leads nowhere is nothing. */
 async function statTarget(desk: Desk, path: Path): Promise<Entry> {
+  await desk.files.settled(path)
   const own = desk.files.asideAt(path)
   if (own) return own.entry
   const entry = await desk.tree.stat(path, { signal: desk.signal })
@@ -211,8 +219,9 @@ export async function statHandle(desk: Desk, { file }: FileHandle): Promise<Entr
 
 /** A size, times and a mode. What the backend cannot keep never fails a transfer; what the user may not, is told. */
 export async function setAttributes(desk: Desk, path: Path, asked: AskedAttributes): Promise<void> {
-  const { tree, signal } = desk
-  const own = desk.files.asideAt(path)
+  const { tree, files, signal } = desk
+  await files.settled(path)
+  const own = files.asideAt(path)
   if (own) {
     await setHandleAttributes({ file: own }, asked)
     return

@@ -75,6 +75,21 @@ void t.test('a new file takes its name at CLOSE, and its writer sees it before',
   t.equal(await other.get('/new'), 'hello')
 })
 
+void t.test('what is asked behind pipelined WRITEs sees what they wrote, as sshfs and git need it', async (t) => {
+  const client = await session()
+  for (const flags of [write | create | truncate, write]) {
+    const handle = await client.mustOpen('/pipelined', flags)
+    const size = flags === write ? 40_000 : 30_000
+    const writes = [0, 10_000, 20_000, size - 10_000].map((offset) => client.write(handle, offset, 'x'.repeat(10_000)))
+    const seen = [client.stat('/pipelined'), client.stat('/pipelined', types.lstat), client.fstat(handle)]
+    const listed = client.list('/')
+    t.same(await Promise.all(writes), [status.ok, status.ok, status.ok, status.ok])
+    for (const told of await Promise.all(seen)) t.match(told, { size })
+    t.match((await listed).get('pipelined'), new RegExp(` ${size} `))
+    t.equal(await client.close(handle), status.ok)
+  }
+})
+
 void t.test('an overwritten file stays whole until CLOSE, and when the connection drops', async (t) => {
   const client = await session()
   await client.put('/old', 'the old bytes')
