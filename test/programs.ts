@@ -15,6 +15,13 @@ export const programs: readonly Program[] = [
   { name: 'sftp', package: 'openssh-client' },
   { name: 'ssh-keygen', package: 'openssh-client' },
   { name: 'sshd', package: 'openssh-server' },
+  { name: 'mount.davfs', package: 'davfs2' },
+  { name: 'cadaver', package: 'cadaver' },
+  { name: 'sshfs', package: 'sshfs' },
+  { name: 'git', package: 'git' },
+  { name: 'gcc', package: 'gcc' },
+  { name: 'tar', package: 'tar' },
+  { name: 'findmnt', package: 'util-linux' },
 ]
 
 /** Absolute path of a program, looked for in PATH and where Debian keeps servers; undefined where it is not installed. */

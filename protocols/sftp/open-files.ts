@@ -137,7 +137,7 @@ export class OpenFiles {
       return new WorkingFile(tree, path, await tree.open(path, 'update', { signal }), false, true)
     }
     if (plan.action === 'replace') {
-      return new WorkingFile(tree, path, await tree.open(path, 'replace', { mode, readable, signal }), true, true)
+      return new WorkingFile(tree, path, await tree.open(path, 'replace', { mode, readable, signal }), true, true, mode)
     }
     const ifMatch = [etagOf(await empty())]
     const dropEmpty = () =>
@@ -152,6 +152,7 @@ export class OpenFiles {
         await tree.open(path, 'replace', { mode, readable, signal }),
         true,
         true,
+        mode,
         dropEmpty,
       )
     } catch (error) {

@@ -52,6 +52,8 @@ export class WorkingFile {
     private staged: boolean,
     /** Opened to change it. */
     readonly writes: boolean,
+    /** Permission bits that it is made with. */
+    mode?: number,
     /** The name was taken by an empty file at OPEN, to be removed if nothing follows. */
     private readonly dropEmpty?: () => Promise<void>,
   ) {
@@ -59,6 +61,7 @@ export class WorkingFile {
     this.#entry = file.entry
     this.#size = staged ? 0 : file.entry.size
     this.#changed = staged
+    this.#mode = mode
   }
 
   /** What was written so far is kept aside: others see the old file under its name, or none. */

@@ -27,6 +27,8 @@ export const uint64 = (value: number | bigint): Buffer => {
 export const string = (value: string | Buffer): Buffer =>
   Buffer.concat([uint32(Buffer.byteLength(value)), Buffer.from(value as string)])
 export const noAttributes = uint32(0)
+/** Attributes that hold permission bits alone. */
+export const permissions = (bits: number): Buffer => Buffer.concat([uint32(4), uint32(bits)])
 
 export class PacketClient {
   #received = Buffer.alloc(0)
@@ -97,8 +99,8 @@ export class PacketClient {
   }
 
   /** A handle that must be given. */
-  async mustOpen(path: string, opened: number): Promise<Buffer> {
-    const handle = await this.open(path, opened)
+  async mustOpen(path: string, opened: number, attributes = noAttributes): Promise<Buffer> {
+    const handle = await this.open(path, opened, attributes)
     if (typeof handle === 'number') throw new Error(`OPEN of ${path} was refused with status ${handle}`)
     return handle
   }

@@ -8,6 +8,7 @@ import {
   names,
   noAttributes,
   PacketClient,
+  permissions,
   status,
   string,
   types,
@@ -87,6 +88,20 @@ void t.test('what is asked behind pipelined WRITEs sees what they wrote, as sshf
     for (const told of await Promise.all(seen)) t.match(told, { size })
     t.match((await listed).get('pipelined'), new RegExp(` ${size} `))
     t.equal(await client.close(handle), status.ok)
+  }
+})
+
+void t.test('a file that is being written has the permission bits it was made with', async (t) => {
+  const client = await session()
+  for (const [path, flags] of [
+    ['/tool', write | create | truncate],
+    ['/other tool', write | create | exclusive],
+  ] as const) {
+    const handle = await client.mustOpen(path, flags, permissions(0o755))
+    t.match(await client.stat(path), { mode: 0o100755 })
+    t.match(await client.fstat(handle), { mode: 0o100755 })
+    t.equal(await client.close(handle), status.ok)
+    t.match(await client.stat(path), { mode: 0o100755 })
   }
 })
 
