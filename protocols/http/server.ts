@@ -16,11 +16,6 @@ import { envelopes } from './envelope.js'
 import { WireError } from './errors.js'
 import { sendErrorPage, sendPage, welcomePage } from './pages.js'
 import { register } from './register.js'
-import { adminRoutes } from './routes/admin.js'
-import { browseRoutes } from './routes/browse.js'
-import { bulkChangeRoutes } from './routes/bulk-change.js'
-import { changeRoutes } from './routes/change.js'
-import { uploadRoutes } from './routes/upload.js'
 
 /** Answers every request but those of other doors. `clients` says where clients reach this server and which proxies are believed. */
 export function httpDoor(gateway: Gateway, clients: ClientOptions): RequestHandler {
@@ -57,8 +52,6 @@ function answerOutside(request: IncomingMessage, response: ServerResponse, site:
 
 function apiHandler(door: Door): RequestHandler {
   const routes = new Router<State>({ strict: true, sensitive: true })
-  const groups = [browseRoutes, changeRoutes, bulkChangeRoutes, uploadRoutes, adminRoutes]
-  for (const add of groups) add(routes, door)
   register(routes, door, endpoints)
   const app = new Koa()
   // What routes throw is told elsewhere; here are broken connections, whose errors carry the bytes of the request along.
