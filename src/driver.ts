@@ -206,9 +206,11 @@ export const defaultTraits: Traits = {
   parallel: Number.POSITIVE_INFINITY,
 }
 
+export const fieldTypes = ['string', 'text', 'number', 'float', 'bool', 'select'] as const
+
 /** One configurable value of a driver: the row of the admin form, the check, and the type at once. */
 export interface Field {
-  readonly type: 'string' | 'text' | 'number' | 'float' | 'bool' | 'select'
+  readonly type: (typeof fieldTypes)[number]
   readonly default?: string | number | boolean
   readonly required?: boolean
   /** Allowed values of a `select`. */

@@ -20,7 +20,8 @@ export type SettingGroup = keyof typeof settingGroups
 export const settingFlags = { public: 0, private: 1, readonly: 2, deprecated: 3 } as const
 export type SettingFlag = keyof typeof settingFlags
 
-export type SettingType = 'string' | 'number' | 'bool' | 'select' | 'text'
+export const settingTypes = ['string', 'number', 'bool', 'select', 'text'] as const
+export type SettingType = (typeof settingTypes)[number]
 
 export interface SettingDefinition {
   readonly key: string

@@ -21,7 +21,7 @@ export interface SettingRow {
   /** Comma-separated. */
   readonly options: string
   readonly group: number
-  readonly flag: number
+  readonly flag: (typeof settingFlags)[SettingFlag]
   /** Position in the display. */
   readonly index: number
 }

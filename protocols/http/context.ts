@@ -28,6 +28,8 @@ export interface State {
   fields?: Readonly<Record<string, unknown>>
   /** What a refusal carries as its data; nothing else than null for most routes. */
   refusalData?: object
+  /** What a success says, where that is more than `success`. */
+  message?: string
 }
 export type Context = RouterContext<State>
 export type Routes = Router<State>

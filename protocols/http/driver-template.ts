@@ -1,22 +1,41 @@
 /** What an admin's form shows of a driver: the fields that every storage has, those of the driver, and its traits. */
-import type { AnyDriverType, DriverConfig, Field } from '../../src/driver.js'
+import { z } from 'zod'
+import { fieldTypes, type AnyDriverType, type DriverConfig, type Field } from '../../src/driver.js'
 
-export interface TemplateField {
-  readonly name: string
-  readonly type: Field['type']
-  /** Always a text. */
-  readonly default: string
-  /** Comma-separated. */
-  readonly options: string
-  readonly required: boolean
-  readonly help: string
-}
+const fieldData = z
+  .object({
+    name: z.string(),
+    type: z.enum(fieldTypes),
+    default: z.string(),
+    options: z.string().describe('Comma-separated, of a `select`.'),
+    required: z.boolean(),
+    help: z.string(),
+  })
+  .meta({ id: 'DriverField' })
 
-export interface DriverTemplate {
-  readonly common: readonly TemplateField[]
-  readonly additional: readonly TemplateField[]
-  readonly config: object
-}
+export const templateData = z
+  .object({
+    common: z.array(fieldData).describe('What every storage of this driver has.'),
+    additional: z.array(fieldData).describe('What the driver itself asks for: the field `addition` of a storage.'),
+    config: z
+      .object({
+        name: z.string(),
+        local_sort: z.boolean(),
+        only_local: z.boolean(),
+        only_proxy: z.boolean(),
+        no_cache: z.boolean(),
+        no_upload: z.boolean(),
+        need_ms: z.boolean(),
+        default_root: z.string(),
+        alert: z.string(),
+        only_indices: z.boolean(),
+        prefer_proxy: z.boolean(),
+      })
+      .describe('Traits of the driver.'),
+  })
+  .meta({ id: 'DriverTemplate' })
+
+export type DriverTemplate = z.infer<typeof templateData>
 
 export function driverTemplate({ name, fields, config = {} }: AnyDriverType): DriverTemplate {
   return {

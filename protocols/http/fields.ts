@@ -17,22 +17,26 @@ export const bodyLimit = 1024 * 1024
 export const signInBodyLimit = 64 * 1024
 
 /**
- * Reads the body of a request that carries fields, `limit` bytes at most. What starts like JSON is read as JSON whatever its
- * type says, anything else as a form; GET and HEAD have their query. `list`: a body that is a list is the field of this name.
+ * What a request brings as fields, not yet checked: of GET and HEAD the query, else the body, `limit` bytes at most. What
+ * starts like JSON is read as JSON whatever its type says, anything else as a form. `list`: a body that is a list is the
+ * field of this name.
  */
+export async function fieldsOf(
+  ctx: Pick<Koa.Context, 'req' | 'request' | 'method' | 'query' | 'is'>,
+  limit: number,
+  list?: string,
+): Promise<Fields> {
+  if (ctx.method === 'GET' || ctx.method === 'HEAD') return ctx.query
+  if (ctx.is('multipart/form-data') === 'multipart/form-data') {
+    return { ...ctx.query, ...(await multipartFields(ctx.req, limit)) }
+  }
+  return parseText(await readText(ctx, limit), ctx, list)
+}
+
+/** The older way, a step before the route. */
 export function readFields(limit = bodyLimit, list?: string): Middleware<State> {
   return async (ctx, next) => {
-    if (ctx.method === 'GET' || ctx.method === 'HEAD') {
-      ctx.state.fields = ctx.query
-      await next()
-      return
-    }
-    if (ctx.is('multipart/form-data') === 'multipart/form-data') {
-      ctx.state.fields = { ...ctx.query, ...(await multipartFields(ctx.req, limit)) }
-      await next()
-      return
-    }
-    ctx.state.fields = parseText(await readText(ctx, limit), ctx, list)
+    ctx.state.fields = await fieldsOf(ctx, limit, list)
     await next()
   }
 }
@@ -49,7 +53,7 @@ function tooLarge(limit: number): WireError {
   return new WireError(400, `the body is larger than ${limit} bytes`)
 }
 
-function parseText(text: string, ctx: Pick<Context, 'is' | 'query'>, list: string | undefined): Fields {
+function parseText(text: string, ctx: Pick<Koa.Context, 'is' | 'query'>, list: string | undefined): Fields {
   const isJson = /^[ \t\r\n]*[[{]/.test(text)
   if (!isJson && ctx.is('json') !== 'json') return { ...ctx.query, ...formOf(new URLSearchParams(text)) }
   if (text.trim() === '') throw new WireError(400, 'EOF')
@@ -105,14 +109,36 @@ async function multipartFields(request: Context['req'], limit: number): Promise<
 }
 
 /** The fields as `schema` has them; what does not fit is code 400 with the field's name, never its value. */
-export function parseFields<S extends z.ZodType>(ctx: Context, schema: S): z.output<S> {
-  const result = schema.safeParse(ctx.state.fields ?? {})
-  if (result.success) return result.data
-  const [issue] = result.error.issues
-  throw new WireError(400, `${issue?.path.join('.').slice(0, 100) ?? ''}: ${issue?.message ?? 'invalid'}`)
+export function checkFields<S extends z.ZodType>(schema: S, fields: unknown): z.output<S> {
+  return check(schema, fields, ({ path, message }) => `${path.join('.').slice(0, 100)}: ${message}`)
 }
 
-// The pieces of schemas. null is absent; forms and queries bring every value as text.
+/** Like `checkFields`; `wording` is the text that clients know for this query, whatever is wrong with it. */
+export function checkQuery<S extends z.ZodType>(schema: S, query: unknown, wording?: string): z.output<S> {
+  return wording === undefined ? checkFields(schema, query) : check(schema, query, () => wording)
+}
+
+/** Schemas of headers bring their own wording. */
+export function checkHeaders<S extends z.ZodType>(schema: S, headers: unknown): z.output<S> {
+  return check(schema, headers, ({ message }) => message)
+}
+
+function check<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  textOf: (issue: Pick<z.core.$ZodIssue, 'path' | 'message'>) => string,
+): z.output<S> {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  throw new WireError(400, textOf(result.error.issues[0] ?? { path: [], message: 'invalid' }))
+}
+
+export function parseFields<S extends z.ZodType>(ctx: Context, schema: S): z.output<S> {
+  return checkFields(schema, ctx.state.fields ?? {})
+}
+
+// The pieces of schemas. null is absent; forms and queries bring every value as text. `wire` is what the document of the API
+// says of a piece that takes more than one spelling.
 
 export const text = z
   .string()
@@ -124,19 +150,22 @@ export const oneTimeCode = z
   .union([z.string(), z.int().transform((code) => String(code).padStart(6, '0'))])
   .nullish()
   .transform((code) => code ?? '')
+  .meta({ wire: { type: 'string' }, description: 'Six digits.' })
 
 export const requiredText = z.string().min(1, 'must not be empty')
 
-export const integerValue = z.union(
-  [
-    z.int('must be an integer'),
-    z
-      .string()
-      .regex(/^[+-]?\d{1,15}$/)
-      .transform(Number),
-  ],
-  { error: 'must be an integer' },
-)
+export const integerValue = z
+  .union(
+    [
+      z.int('must be an integer'),
+      z
+        .string()
+        .regex(/^[+-]?\d{1,15}$/)
+        .transform(Number),
+    ],
+    { error: 'must be an integer' },
+  )
+  .meta({ wire: { type: 'integer' } })
 
 /** Absent or empty: `fallback`. */
 export function integer(fallback: number) {
@@ -144,14 +173,22 @@ export function integer(fallback: number) {
     .union([integerValue, z.literal('').transform(() => fallback)], { error: 'must be an integer' })
     .nullish()
     .transform((value) => value ?? fallback)
+    .meta({ wire: { type: 'integer', default: fallback } })
 }
 
-export const flagValue = z.union(
-  [z.boolean(), z.enum(['true', '1']).transform(() => true), z.enum(['false', '0', '']).transform(() => false)],
-  { error: 'must be true or false' },
-)
+export const flagValue = z
+  .union(
+    [z.boolean(), z.enum(['true', '1']).transform(() => true), z.enum(['false', '0', '']).transform(() => false)],
+    {
+      error: 'must be true or false',
+    },
+  )
+  .meta({ wire: { type: 'boolean' } })
 
-export const flag = flagValue.nullish().transform((value) => value ?? false)
+export const flag = flagValue
+  .nullish()
+  .transform((value) => value ?? false)
+  .meta({ wire: { type: 'boolean', default: false } })
 
 /** For what stays as it is where a request does not name it: absent stays absent. */
 export function given<S extends z.ZodType>(schema: S) {
@@ -163,8 +200,29 @@ export const texts = z
   .union([z.array(z.string()), z.string().transform((value) => [value])], { error: 'must be a list of texts' })
   .nullish()
   .transform((value) => value ?? [])
+  .meta({ wire: { type: 'array', items: { type: 'string' } } })
 
-export const paging = { page: integer(1), per_page: integer(0) }
+export const paging = {
+  page: integer(1).describe('Counted from 1.'),
+  per_page: integer(0).describe('0: everything is one page.'),
+}
+
+/** The number in the query that names one row. */
+export const rowNumber = z
+  .string('must be an integer')
+  .regex(/^\d{1,15}$/, 'must be an integer')
+  .transform(Number)
+  .meta({ wire: { type: 'integer', minimum: 0 } })
+
+export const rowId = z.object({ id: rowNumber })
+
+/** A text in the query; absent, or there more than once: empty. */
+export const queryText = z
+  .string()
+  .optional()
+  .catch(undefined)
+  .transform((value) => value ?? '')
+  .meta({ wire: { type: 'string' } })
 
 /**
  * The number in the query of a request that names one row, `id` unless told otherwise. `wording`: what clients know for a

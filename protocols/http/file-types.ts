@@ -11,18 +11,20 @@ const kinds = [
   { setting: 'text_types', type: 4 },
 ] as const
 
+export type FileType = 0 | typeof folderType | (typeof kinds)[number]['type']
+
 /** Follows the settings: an admin may change the lists at any time. */
 export class FileTypes {
   readonly #settings: Settings
   #lists: readonly string[] = []
-  #byExtension = new Map<string, number>()
+  #byExtension = new Map<string, FileType>()
 
   constructor(settings: Settings) {
     this.#settings = settings
   }
 
   /** Reads the settings once; the function may then be asked for many names. */
-  reader(): (name: string) => number {
+  reader(): (name: string) => FileType {
     const lists = kinds.map(({ setting }) => this.#settings.get(setting))
     if (lists.some((list, index) => list !== this.#lists[index])) {
       this.#lists = lists

@@ -1,25 +1,29 @@
 /** Files and folders as the API shows them. */
+import { z } from 'zod'
 import type { Entry } from '../../src/driver.js'
 import type { Gateway } from '../../src/gateway.js'
 import { childOf, under, type Path } from '../../src/path.js'
 import type { FolderView, VirtualFs } from '../../src/virtual-fs.js'
 import type { Door } from './context.js'
 import { folderType } from './file-types.js'
+import { moment } from './schemas.js'
 
-export interface FileObject {
-  readonly name: string
-  readonly size: number
-  readonly is_dir: boolean
-  readonly modified: string
-  readonly created: string
-  /** Empty where links need none. */
-  readonly sign: string
-  readonly thumb: string
-  readonly type: number
-  /** `hash_info` as JSON text. */
-  readonly hashinfo: string
-  readonly hash_info: Readonly<Record<string, string>> | null
-}
+export const fileData = z
+  .object({
+    name: z.string(),
+    size: z.int().describe('Bytes; 0 for a folder.'),
+    is_dir: z.boolean(),
+    modified: moment,
+    created: moment.describe('Where the storage does not know it, the same as `modified`.'),
+    sign: z.string().describe('The signature for links to it; empty where they need none.'),
+    thumb: z.string().describe('The address of a small picture, or empty.'),
+    type: z.literal([0, 1, 2, 3, 4, 5]).describe('0: unknown, 1: folder, 2: video, 3: audio, 4: text, 5: image.'),
+    hashinfo: z.string().describe('`hash_info` as JSON text.'),
+    hash_info: z.record(z.string(), z.string()).nullable().describe('Digests by the name of the algorithm.'),
+  })
+  .meta({ id: 'File' })
+
+export type FileObject = Readonly<z.input<typeof fileData>>
 
 /** RFC 3339. A time that is not known, or that has no place in four digits of a year, is the wire's zero. */
 export function wireTime(date: Date | undefined): string {

@@ -11,20 +11,11 @@ import type { RequestHandler } from '../lib/handler.js'
 import { Door, type Context, type State } from './context.js'
 import { answerCors } from './cors.js'
 import { answerDownload, isDownload } from './download.js'
+import { endpoints } from './endpoints.js'
 import { envelopes } from './envelope.js'
 import { WireError } from './errors.js'
 import { sendErrorPage, sendPage, welcomePage } from './pages.js'
-import { adminRoutes } from './routes/admin.js'
-import { appPasswordRoutes } from './routes/app-passwords.js'
-import { authRoutes } from './routes/auth.js'
-import { browseRoutes } from './routes/browse.js'
-import { bulkChangeRoutes } from './routes/bulk-change.js'
-import { changeRoutes } from './routes/change.js'
-import { meRoutes } from './routes/me.js'
-import { publicRoutes } from './routes/public.js'
-import { siteRoutes } from './routes/site.js'
-import { twoStepRoutes } from './routes/two-step.js'
-import { uploadRoutes } from './routes/upload.js'
+import { register } from './register.js'
 
 /** Answers every request but those of other doors. `clients` says where clients reach this server and which proxies are believed. */
 export function httpDoor(gateway: Gateway, clients: ClientOptions): RequestHandler {
@@ -61,20 +52,7 @@ function answerOutside(request: IncomingMessage, response: ServerResponse, site:
 
 function apiHandler(door: Door): RequestHandler {
   const routes = new Router<State>({ strict: true, sensitive: true })
-  const groups = [
-    publicRoutes,
-    authRoutes,
-    twoStepRoutes,
-    meRoutes,
-    appPasswordRoutes,
-    browseRoutes,
-    changeRoutes,
-    bulkChangeRoutes,
-    uploadRoutes,
-    siteRoutes,
-    adminRoutes,
-  ]
-  for (const add of groups) add(routes, door)
+  register(routes, door, endpoints)
   const app = new Koa()
   // What routes throw is told elsewhere; here are broken connections, whose errors carry the bytes of the request along.
   app.on('error', (error: NodeJS.ErrnoException) => {

@@ -7,6 +7,7 @@ import { commonFields } from './driver-template.js'
 import { WireError } from './errors.js'
 import { flag, flagValue, given, integer, integerValue, requiredText, text } from './fields.js'
 import { wireTime } from './object.js'
+import { moment } from './schemas.js'
 
 /** One of these, or empty. */
 function choice<const Value extends string>(...values: readonly Value[]) {
@@ -14,15 +15,16 @@ function choice<const Value extends string>(...values: readonly Value[]) {
     .union([z.literal(values), z.literal('')], { error: `must be one of ${values.join(', ')}` })
     .nullish()
     .transform((value) => value ?? ('' as const))
+    .meta({ wire: { type: 'string', enum: [...values, ''], default: '' } })
 }
 
 export const storageFields = z.object({
-  mount_path: requiredText,
-  order: integer(0),
-  driver: text,
-  cache_expiration: given(integerValue),
+  mount_path: requiredText.describe('Where it stands in the tree.'),
+  order: integer(0).describe('Storages are started, and shown, by this number.'),
+  driver: text.describe('The name of its driver, which cannot change later.'),
+  cache_expiration: given(integerValue).describe('Minutes for which a listing is kept.'),
   custom_cache_policies: text,
-  addition: text,
+  addition: text.describe('What the driver asks for, the text of a JSON object.'),
   remark: text,
   disabled: flag,
   disable_index: flag,
@@ -75,8 +77,38 @@ export function configurationOf(
   }
 }
 
+export const storageData = z
+  .object({
+    id: z.int(),
+    mount_path: z.string(),
+    order: z.int(),
+    driver: z.string(),
+    cache_expiration: z.int().describe('Minutes.'),
+    custom_cache_policies: z.string(),
+    status: z.string().describe('`work` while it runs, `disabled`, empty while it starts, else why it does not run.'),
+    addition: z.string().describe('What the driver asks for, the text of a JSON object.'),
+    remark: z.string(),
+    modified: moment.describe('When its configuration was last changed.'),
+    disabled: z.boolean(),
+    disable_index: z.boolean(),
+    enable_sign: z.boolean(),
+    order_by: z.enum(['', 'name', 'size', 'modified']),
+    order_direction: z.enum(['', 'asc', 'desc']),
+    extract_folder: z.enum(['', 'front', 'back']),
+    web_proxy: z.boolean(),
+    webdav_policy: z.enum(['302_redirect', 'use_proxy_url', 'native_proxy']),
+    proxy_range: z.boolean(),
+    down_proxy_url: z.string(),
+    disable_proxy_sign: z.boolean(),
+    mount_details: z
+      .object({ total_space: z.number(), used_space: z.number(), free_space: z.number() })
+      .optional()
+      .describe('Bytes; only in the list, where the storage tells them and settings do not forbid it.'),
+  })
+  .meta({ id: 'Storage' })
+
 /** `usage`: shown where it is known. */
-export function storageObject(row: StorageRow, usage?: Usage): object {
+export function storageObject(row: StorageRow, usage?: Usage): z.input<typeof storageData> {
   return {
     id: row.id,
     mount_path: row.mountPath,

@@ -14,7 +14,7 @@ export interface NewAppPassword {
   readonly readOnly: boolean
 }
 
-export const appPasswordDoors: readonly AppPasswordDoor[] = ['webdav', 'sftp']
+export const appPasswordDoors = ['webdav', 'sftp'] as const satisfies readonly AppPasswordDoor[]
 
 const longestName = 255
 /** Of one account: enough for every program, and a bound for what is kept in memory. */

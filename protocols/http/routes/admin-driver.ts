@@ -1,26 +1,50 @@
 /** What storages can be made of. */
-import type { Door, Routes } from '../context.js'
-import { driverTemplate } from '../driver-template.js'
-import { success } from '../envelope.js'
+import { z } from 'zod'
+import type { AnyDriverType } from '../../../src/driver.js'
+import { driverTemplate, templateData } from '../driver-template.js'
+import { endpoint } from '../endpoint.js'
 import { WireError } from '../errors.js'
+import { queryText } from '../fields.js'
 
-export function adminDriverRoutes(routes: Routes, { gateway }: Door): void {
-  const types = [...gateway.driverTypes].sort((one, other) => (one.name < other.name ? -1 : 1))
+export const adminDriverEndpoints = [
+  endpoint({
+    method: 'get',
+    path: '/api/admin/driver/list',
+    tag: 'Drivers',
+    summary: 'The forms of all drivers, by name',
+    access: 'admin',
+    data: z.record(z.string(), templateData),
+    answer: ({ door }) =>
+      Object.fromEntries(byName(door.gateway.driverTypes).map((type) => [type.name, driverTemplate(type)])),
+  }),
 
-  routes.get('/api/admin/driver/list', (ctx) => {
-    ctx.body = success(Object.fromEntries(types.map((type) => [type.name, driverTemplate(type)])))
-  })
+  endpoint({
+    method: 'get',
+    path: '/api/admin/driver/names',
+    tag: 'Drivers',
+    summary: 'The names of all drivers',
+    access: 'admin',
+    data: z.array(z.string()),
+    answer: ({ door }) => byName(door.gateway.driverTypes).map(({ name }) => name),
+  }),
 
-  routes.get('/api/admin/driver/names', (ctx) => {
-    ctx.body = success(types.map(({ name }) => name))
-  })
+  endpoint({
+    method: 'get',
+    path: '/api/admin/driver/info',
+    tag: 'Drivers',
+    summary: 'The form of one driver',
+    access: 'admin',
+    query: z.object({ driver: queryText.describe('Its name.') }),
+    data: templateData,
+    refusals: [{ code: 404, text: 'driver […] not found' }],
+    answer({ door, query }) {
+      const type = door.gateway.driverTypes.find(({ name }) => name === query.driver)
+      if (type === undefined) throw new WireError(404, `driver [${query.driver.slice(0, 100)}] not found`)
+      return driverTemplate(type)
+    },
+  }),
+]
 
-  routes.get('/api/admin/driver/info', (ctx) => {
-    const { driver } = ctx.query
-    const type = types.find(({ name }) => name === driver)
-    if (type === undefined) {
-      throw new WireError(404, `driver [${typeof driver === 'string' ? driver.slice(0, 100) : ''}] not found`)
-    }
-    ctx.body = success(driverTemplate(type))
-  })
+function byName(types: readonly AnyDriverType[]): readonly AnyDriverType[] {
+  return [...types].sort((one, other) => (one.name < other.name ? -1 : 1))
 }

@@ -3,35 +3,35 @@ import { z } from 'zod'
 import { cleanPath } from '../../../src/path.js'
 import type { FolderRule } from '../../../src/rules.js'
 import { onRow, rowThere } from '../admin-rows.js'
-import type { Door, Routes } from '../context.js'
-import { success } from '../envelope.js'
-import { flag, integerValue, paging, parseFields, queryId, readFields, requiredText, text } from '../fields.js'
+import { endpoint, type Refusal } from '../endpoint.js'
+import { flag, integerValue, paging, requiredText, rowId, text } from '../fields.js'
 import { pageOf } from '../paging.js'
+import { pageData } from '../schemas.js'
 
-const page = z.object(paging)
 const userIds = z
   .array(integerValue)
   .nullish()
   .transform((ids) => ids ?? [])
-const meta = z
-  .object({
-    path: requiredText,
-    password: text,
-    p_sub: flag,
-    write: flag,
-    w_sub: flag,
-    hide: text,
-    h_sub: flag,
-    readme: text,
-    r_sub: flag,
-    header: text,
-    header_sub: flag,
-    read_users: userIds,
-    read_users_sub: flag,
-    write_users: userIds,
-    write_users_sub: flag,
-  })
-  .transform((fields) => ({
+const metaFields = {
+  path: requiredText.describe('The folder that it is about. Each has one rule at most.'),
+  password: text,
+  p_sub: flag,
+  write: flag.describe('Everybody may upload.'),
+  w_sub: flag,
+  hide: text.describe('Regular expressions, one a line, matched anywhere in a name.'),
+  h_sub: flag,
+  readme: text,
+  r_sub: flag,
+  header: text,
+  header_sub: flag,
+  read_users: userIds.describe('Ids of those who may look; none: everybody.'),
+  read_users_sub: flag,
+  write_users: userIds.describe('Ids of those who may change; none: everybody.'),
+  write_users_sub: flag,
+}
+
+function ruleOf(fields: z.output<z.ZodObject<typeof metaFields>>): Omit<FolderRule, 'id'> {
+  return {
     path: cleanPath(fields.path),
     password: fields.password,
     passwordSub: fields.p_sub,
@@ -47,44 +47,113 @@ const meta = z
     readUsersSub: fields.read_users_sub,
     writeUsers: fields.write_users,
     writeUsersSub: fields.write_users_sub,
-  }))
-const metaId = z.object({ id: integerValue })
-
-const missing = 'failed get old meta: record not found'
-
-export function adminMetaRoutes(routes: Routes, { gateway: { rules } }: Door): void {
-  routes.get('/api/admin/meta/list', readFields(), (ctx) => {
-    const all = rules.list()
-    ctx.body = success({ content: pageOf(all, parseFields(ctx, page)).map(metaObject), total: all.length })
-  })
-
-  routes.get('/api/admin/meta/get', (ctx) => {
-    const id = queryId(ctx)
-    const rule = rules.list().find((each) => each.id === id)
-    ctx.body = success(metaObject(rowThere(rule, missing)))
-  })
-
-  routes.post('/api/admin/meta/create', readFields(), async (ctx) => {
-    const rule = parseFields(ctx, meta)
-    await onRow(missing, () => rules.create(rule))
-    ctx.body = success()
-  })
-
-  routes.post('/api/admin/meta/update', readFields(), async (ctx) => {
-    const { id } = parseFields(ctx, metaId)
-    const rule = parseFields(ctx, meta)
-    await onRow(missing, () => rules.update(id, rule))
-    ctx.body = success()
-  })
-
-  routes.post('/api/admin/meta/delete', async (ctx) => {
-    const id = queryId(ctx)
-    await onRow(missing, () => rules.delete(id))
-    ctx.body = success()
-  })
+  }
 }
 
-function metaObject(rule: FolderRule): object {
+const metaData = z
+  .object({
+    id: z.int(),
+    path: z.string(),
+    password: z.string(),
+    p_sub: z.boolean().describe('Whether the password holds below the folder, too; so for every `…_sub`.'),
+    write: z.boolean(),
+    w_sub: z.boolean(),
+    hide: z.string(),
+    h_sub: z.boolean(),
+    readme: z.string(),
+    r_sub: z.boolean(),
+    header: z.string(),
+    header_sub: z.boolean(),
+    read_users: z.array(z.int()),
+    read_users_sub: z.boolean(),
+    write_users: z.array(z.int()),
+    write_users_sub: z.boolean(),
+  })
+  .meta({ id: 'FolderRule' })
+
+const missing = 'failed get old meta: record not found'
+const unknown: Refusal = { code: 500, text: missing }
+const ruleRefusals: readonly Refusal[] = [
+  { code: 400, text: '… is illegal: …', when: 'a line of `hide` is no regular expression' },
+  { code: 400, text: 'a path cannot hold a NUL character' },
+  { code: 400, text: 'the path is too long' },
+  { code: 403, text: 'using relative path is not allowed' },
+  { code: 500, text: 'this folder has a rule already' },
+]
+
+export const adminMetaEndpoints = [
+  endpoint({
+    method: 'get',
+    path: '/api/admin/meta/list',
+    tag: 'Folder rules',
+    summary: 'The folder rules',
+    access: 'admin',
+    fields: z.object(paging),
+    data: pageData(metaData),
+    answer({ door, fields }) {
+      const all = door.gateway.rules.list()
+      return { content: pageOf(all, fields).map(metaObject), total: all.length }
+    },
+  }),
+
+  endpoint({
+    method: 'get',
+    path: '/api/admin/meta/get',
+    tag: 'Folder rules',
+    summary: 'One folder rule',
+    access: 'admin',
+    query: rowId,
+    data: metaData,
+    refusals: [unknown],
+    answer({ door, query }) {
+      const rule = door.gateway.rules.list().find(({ id }) => id === query.id)
+      return metaObject(rowThere(rule, missing))
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/meta/create',
+    tag: 'Folder rules',
+    summary: 'Add a folder rule',
+    access: 'admin',
+    fields: z.object(metaFields),
+    refusals: ruleRefusals,
+    async answer({ door, fields }) {
+      const rule = ruleOf(fields)
+      await onRow(missing, () => door.gateway.rules.create(rule))
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/meta/update',
+    tag: 'Folder rules',
+    summary: 'Replace a folder rule as a whole',
+    access: 'admin',
+    fields: z.object({ id: integerValue, ...metaFields }),
+    refusals: [...ruleRefusals, unknown],
+    async answer({ door, fields }) {
+      const rule = ruleOf(fields)
+      await onRow(missing, () => door.gateway.rules.update(fields.id, rule))
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/meta/delete',
+    tag: 'Folder rules',
+    summary: 'Delete a folder rule',
+    access: 'admin',
+    query: rowId,
+    refusals: [unknown],
+    async answer({ door, query }) {
+      await onRow(missing, () => door.gateway.rules.delete(query.id))
+    },
+  }),
+]
+
+function metaObject(rule: FolderRule): z.input<typeof metaData> {
   return {
     id: rule.id,
     path: rule.path,
@@ -98,9 +167,9 @@ function metaObject(rule: FolderRule): object {
     r_sub: rule.readmeSub,
     header: rule.header,
     header_sub: rule.headerSub,
-    read_users: rule.readUsers,
+    read_users: [...rule.readUsers],
     read_users_sub: rule.readUsersSub,
-    write_users: rule.writeUsers,
+    write_users: [...rule.writeUsers],
     write_users_sub: rule.writeUsersSub,
   }
 }

@@ -4,95 +4,169 @@ import { z } from 'zod'
 import type { Usage } from '../../../src/driver.js'
 import { isGatewayError } from '../../../src/errors.js'
 import { StorageNotStarted } from '../../../src/storages.js'
-import type { StorageRow } from '../../../src/store/rows.js'
 import { rowThere } from '../admin-rows.js'
-import type { Door, Routes } from '../context.js'
-import { success } from '../envelope.js'
+import type { Door } from '../context.js'
+import { endpoint, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
-import { integerValue, paging, parseFields, queryId, readFields } from '../fields.js'
+import { integerValue, paging, rowId } from '../fields.js'
 import { pageOf } from '../paging.js'
-import { configurationOf, driverConfig, storageFields, storageObject } from '../storage-object.js'
-
-const page = z.object(paging)
-const storageId = z.object({ id: integerValue })
+import { pageData } from '../schemas.js'
+import { configurationOf, driverConfig, storageData, storageFields, storageObject } from '../storage-object.js'
 
 /** Milliseconds that a list waits for storages to tell how full they are. */
 const usagePatience = 2000
 
-export function adminStorageRoutes(routes: Routes, { gateway }: Door): void {
-  const { storages, settings, driverTypes, log } = gateway
+const unknown: Refusal = { code: 500, text: 'failed get storage: record not found' }
+const idle: Refusal = {
+  code: 500,
+  text: 'failed init storage: …',
+  when: 'it is stored, but does not start; the text says why',
+}
+const configurationRefusals: readonly Refusal[] = [
+  { code: 403, text: 'using relative path is not allowed', when: '`mount_path` holds `..`' },
+  { code: 500, text: 'a storage with this mount_path exists already' },
+  { code: 500, text: 'failed get driver new: no driver named: …' },
+  { code: 500, text: 'webdav_policy must be one of …', when: 'the driver does not offer that one' },
+  { code: 500, text: 'the cache expiration is a number of minutes' },
+  { code: 500, text: '…', when: '`mount_path` is no path that can be had; the text says why' },
+]
 
-  routes.get('/api/admin/storage/list', readFields(), async (ctx) => {
-    const all = storages.list()
-    const rows = pageOf(all, parseFields(ctx, page))
-    const hidden = settings.bool('hide_storage_details_in_manage_page')
-    const usages = hidden ? [] : await Promise.all(rows.map(usageOf))
-    ctx.body = success({ content: rows.map((row, at) => storageObject(row, usages[at])), total: all.length })
-  })
-
-  /** A storage that does not know, or is slow to say, shows nothing. */
-  async function usageOf({ id }: StorageRow): Promise<Usage | undefined> {
-    const enough = AbortSignal.timeout(usagePatience)
-    const usage = storages.usage(id, enough).catch(() => undefined)
-    return Promise.race([usage, setTimeout(usagePatience, undefined, { ref: false })])
-  }
-
-  routes.get('/api/admin/storage/get', (ctx) => {
-    ctx.body = success(storageObject(rowThere(storages.get(queryId(ctx)), 'record not found')))
-  })
-
-  routes.post(
-    '/api/admin/storage/create',
-    (ctx, next) => {
-      // Clients read the id of every answer, and go on to edit the storage where there is one.
-      ctx.state.refusalData = { id: 0 }
-      return next()
+export const adminStorageEndpoints = [
+  endpoint({
+    method: 'get',
+    path: '/api/admin/storage/list',
+    tag: 'Storages',
+    summary: 'The storages, those that do not run too',
+    access: 'admin',
+    fields: z.object(paging),
+    data: pageData(storageData),
+    async answer({ door, fields }) {
+      const { settings, storages } = door.gateway
+      const all = storages.list()
+      const rows = pageOf(all, fields)
+      const hidden = settings.bool('hide_storage_details_in_manage_page')
+      const usages = hidden ? [] : await Promise.all(rows.map(({ id }) => usageOf(door, id)))
+      return { content: rows.map((row, at) => storageObject(row, usages[at])), total: all.length }
     },
-    readFields(),
-    async (ctx) => {
-      const fields = parseFields(ctx, storageFields)
+  }),
+
+  endpoint({
+    method: 'get',
+    path: '/api/admin/storage/get',
+    tag: 'Storages',
+    summary: 'One storage',
+    access: 'admin',
+    query: rowId,
+    data: storageData,
+    refusals: [{ code: 500, text: 'record not found' }],
+    answer: ({ door, query }) => storageObject(rowThere(door.gateway.storages.get(query.id), 'record not found')),
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/admin/storage/create',
+    tag: 'Storages',
+    summary: 'Mount a storage',
+    access: 'admin',
+    fields: storageFields,
+    data: z.object({ id: z.int() }),
+    // Clients read the id of every answer, and go on to edit the storage where there is one.
+    refusalData: { id: 0 },
+    refusals: [
+      ...configurationRefusals,
+      {
+        code: 500,
+        text: 'failed init storage but storage is already created: …',
+        when: 'it is stored, but does not start; `id` of the data is that of the storage',
+      },
+    ],
+    async answer({ context, door, fields }) {
+      const { driverTypes, storages } = door.gateway
       try {
         const configuration = configurationOf(fields, driverConfig(driverTypes, fields.driver))
         const { id } = await refused(() => storages.create(configuration))
-        ctx.body = success({ id })
+        return { id }
       } catch (error) {
         if (!(error instanceof StorageNotStarted)) throw error
-        ctx.state.refusalData = { id: error.id }
+        context.state.refusalData = { id: error.id }
         throw new WireError(500, `failed init storage but storage is already created: ${notStarted(error)}`)
       }
     },
-  )
+  }),
 
-  routes.post('/api/admin/storage/update', readFields(), async (ctx) => {
-    const { id } = parseFields(ctx, storageId)
-    const fields = parseFields(ctx, storageFields)
-    const configuration = configurationOf(fields, driverConfig(driverTypes, fields.driver))
-    await started(() => storages.update(id, configuration))
-    ctx.body = success()
-  })
+  endpoint({
+    method: 'post',
+    path: '/api/admin/storage/update',
+    tag: 'Storages',
+    summary: 'Replace the configuration of a storage as a whole, and start it again',
+    access: 'admin',
+    fields: z.object({ id: integerValue, ...storageFields.shape }),
+    refusals: [...configurationRefusals, unknown, idle, { code: 500, text: 'driver cannot be changed' }],
+    async answer({ door, fields }) {
+      const { driverTypes, storages } = door.gateway
+      const configuration = configurationOf(fields, driverConfig(driverTypes, fields.driver))
+      await started(() => storages.update(fields.id, configuration))
+    },
+  }),
 
-  routes.post('/api/admin/storage/delete', async (ctx) => {
-    const id = queryId(ctx)
-    await refused(() => storages.delete(id))
-    ctx.body = success()
-  })
+  endpoint({
+    method: 'post',
+    path: '/api/admin/storage/delete',
+    tag: 'Storages',
+    summary: 'Unmount a storage and forget it; its files stay where they are',
+    access: 'admin',
+    query: rowId,
+    refusals: [unknown],
+    async answer({ door, query }) {
+      await refused(() => door.gateway.storages.delete(query.id))
+    },
+  }),
 
-  routes.post('/api/admin/storage/enable', async (ctx) => {
-    const id = queryId(ctx)
-    await started(() => storages.enable(id))
-    ctx.body = success()
-  })
+  endpoint({
+    method: 'post',
+    path: '/api/admin/storage/enable',
+    tag: 'Storages',
+    summary: 'Start a storage that is disabled',
+    access: 'admin',
+    query: rowId,
+    refusals: [unknown, idle, { code: 500, text: 'this storage have enabled' }],
+    async answer({ door, query }) {
+      await started(() => door.gateway.storages.enable(query.id))
+    },
+  }),
 
-  routes.post('/api/admin/storage/disable', async (ctx) => {
-    const id = queryId(ctx)
-    await refused(() => storages.disable(id))
-    ctx.body = success()
-  })
+  endpoint({
+    method: 'post',
+    path: '/api/admin/storage/disable',
+    tag: 'Storages',
+    summary: 'Stop a storage; its place in the tree is free at once',
+    access: 'admin',
+    query: rowId,
+    refusals: [unknown, { code: 500, text: 'this storage have disabled' }],
+    async answer({ door, query }) {
+      await refused(() => door.gateway.storages.disable(query.id))
+    },
+  }),
 
-  routes.post('/api/admin/storage/load_all', (ctx) => {
-    storages.restartAll().catch((error: unknown) => log.error({ err: error }, 'the storages could not be restarted'))
-    ctx.body = success()
-  })
+  endpoint({
+    method: 'post',
+    path: '/api/admin/storage/load_all',
+    tag: 'Storages',
+    summary: 'Start all storages again, in the background',
+    access: 'admin',
+    answer({ door: { gateway } }) {
+      gateway.storages.restartAll().catch((error: unknown) => {
+        gateway.log.error({ err: error }, 'the storages could not be restarted')
+      })
+    },
+  }),
+]
+
+/** A storage that does not know, or is slow to say, shows nothing. */
+async function usageOf({ gateway }: Door, id: number): Promise<Usage | undefined> {
+  const enough = AbortSignal.timeout(usagePatience)
+  const usage = gateway.storages.usage(id, enough).catch(() => undefined)
+  return Promise.race([usage, setTimeout(usagePatience, undefined, { ref: false })])
 }
 
 async function refused<T>(work: () => Promise<T>): Promise<T> {

@@ -1,10 +1,9 @@
-/** Administration of accounts and of what belongs to them. */
+/** Administration of accounts. */
 import { z } from 'zod'
 import { isGatewayError } from '../../../src/errors.js'
-import { appPasswordObject, keyObject, userObject } from '../account-objects.js'
+import { userData, userObject } from '../account-objects.js'
 import { onRow, rowThere } from '../admin-rows.js'
-import type { Context, Door, Routes } from '../context.js'
-import { success } from '../envelope.js'
+import { endpoint, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
 import {
   flag,
@@ -13,23 +12,25 @@ import {
   integer,
   integerValue,
   paging,
-  parseFields,
-  queryId,
-  readFields,
+  queryText,
   requiredText,
+  rowId,
   text,
 } from '../fields.js'
 import { pageOf } from '../paging.js'
+import { pageData } from '../schemas.js'
 
 const roleValue = integerValue.pipe(z.literal([0, 1, 2], { error: 'must be 0, 1 or 2' }))
 
-const page = z.object(paging)
 const newUser = z.object({
   username: requiredText,
   password: text,
-  base_path: text,
-  role: roleValue.nullish().transform((role) => role ?? 0),
-  permission: integer(0),
+  base_path: text.describe('The folder of the tree that the user sees as `/`.'),
+  role: roleValue
+    .nullish()
+    .transform((role) => role ?? 0)
+    .describe('0: user. There is one guest and one admin from the start.'),
+  permission: integer(0).describe('A sum of the bits of permissions.'),
   disabled: flag,
   sso_id: text,
 })
@@ -37,7 +38,7 @@ const newUser = z.object({
 const changedUser = z.object({
   id: integerValue,
   username: requiredText,
-  password: text,
+  password: text.describe('Empty: it stays.'),
   base_path: given(z.string()),
   role: given(roleValue),
   permission: given(integerValue),
@@ -46,83 +47,111 @@ const changedUser = z.object({
 })
 
 const missing = 'failed get old user: record not found'
+const unknown: Refusal = { code: 500, text: missing }
+const accountRefusals: readonly Refusal[] = [
+  { code: 400, text: '…', when: 'a field holds what an account cannot have; the text says which' },
+  { code: 403, text: 'using relative path is not allowed', when: '`base_path` holds `..`' },
+  { code: 500, text: 'a user of this name exists already' },
+]
 
-export function adminUserRoutes(routes: Routes, { gateway: { accounts } }: Door): void {
-  const { users, keys, appPasswords } = accounts
+export const adminUserEndpoints = [
+  endpoint({
+    method: 'get',
+    path: '/api/admin/user/list',
+    tag: 'Users',
+    summary: 'The accounts',
+    access: 'admin',
+    fields: z.object(paging),
+    data: pageData(userData),
+    answer({ door, fields }) {
+      const all = door.gateway.accounts.users.list()
+      return { content: pageOf(all, fields).map(userObject), total: all.length }
+    },
+  }),
 
-  routes.get('/api/admin/user/list', readFields(), (ctx) => {
-    const all = users.list()
-    ctx.body = success({ content: pageOf(all, parseFields(ctx, page)).map(userObject), total: all.length })
-  })
+  endpoint({
+    method: 'get',
+    path: '/api/admin/user/get',
+    tag: 'Users',
+    summary: 'One account',
+    access: 'admin',
+    query: rowId,
+    data: userData,
+    refusals: [unknown],
+    answer: ({ door, query }) => userObject(rowThere(door.gateway.accounts.users.get(query.id), missing)),
+  }),
 
-  routes.get('/api/admin/user/get', (ctx) => {
-    ctx.body = success(userObject(rowThere(users.get(queryId(ctx)), missing)))
-  })
+  endpoint({
+    method: 'post',
+    path: '/api/admin/user/create',
+    tag: 'Users',
+    summary: 'Make an account',
+    access: 'admin',
+    fields: newUser,
+    refusals: accountRefusals,
+    async answer({ door, fields: { base_path: basePath, sso_id: ssoId, ...user } }) {
+      await onRow(missing, () => door.gateway.accounts.users.create({ ...user, basePath, ssoId }))
+    },
+  }),
 
-  routes.post('/api/admin/user/create', readFields(), async (ctx) => {
-    const { base_path: basePath, sso_id: ssoId, ...user } = parseFields(ctx, newUser)
-    await onRow(missing, () => users.create({ ...user, basePath, ssoId }))
-    ctx.body = success()
-  })
+  endpoint({
+    method: 'post',
+    path: '/api/admin/user/update',
+    tag: 'Users',
+    summary: 'Change an account; what is left out stays',
+    description: 'A new name, a new password or being disabled ends all sessions of the user.',
+    access: 'admin',
+    fields: changedUser,
+    refusals: [...accountRefusals, unknown],
+    async answer({ door, fields: { id, password, base_path: basePath, sso_id: ssoId, ...user } }) {
+      const changes = { ...user, basePath, ssoId, password: password === '' ? undefined : password }
+      await onRow(missing, () => door.gateway.accounts.users.update(id, changes))
+    },
+  }),
 
-  routes.post('/api/admin/user/update', readFields(), async (ctx) => {
-    const { id, password, base_path: basePath, sso_id: ssoId, ...user } = parseFields(ctx, changedUser)
-    const changes = { ...user, basePath, ssoId, password: password === '' ? undefined : password }
-    await onRow(missing, () => users.update(id, changes))
-    ctx.body = success()
-  })
+  endpoint({
+    method: 'post',
+    path: '/api/admin/user/delete',
+    tag: 'Users',
+    summary: 'Delete an account with its keys and app passwords',
+    access: 'admin',
+    query: rowId,
+    refusals: [unknown, { code: 500, text: 'cannot delete admin or guest' }],
+    async answer({ door, query }) {
+      try {
+        await onRow(missing, () => door.gateway.accounts.users.delete(query.id))
+      } catch (error) {
+        if (isGatewayError(error, 'invalid')) throw new WireError(500, error.reason)
+        throw error
+      }
+    },
+  }),
 
-  routes.post('/api/admin/user/delete', async (ctx) => {
-    const id = queryId(ctx)
-    try {
-      await onRow(missing, () => users.delete(id))
-    } catch (error) {
-      if (isGatewayError(error, 'invalid')) throw new WireError(500, error.reason)
-      throw error
-    }
-    ctx.body = success()
-  })
+  endpoint({
+    method: 'post',
+    path: '/api/admin/user/cancel_2fa',
+    tag: 'Users',
+    summary: 'Turn off the two-step verification of an account',
+    access: 'admin',
+    query: rowId,
+    refusals: [unknown],
+    async answer({ door, query }) {
+      await onRow(missing, () => door.gateway.accounts.users.update(query.id, { otpSecret: '' }))
+    },
+  }),
 
-  routes.post('/api/admin/user/cancel_2fa', async (ctx) => {
-    const id = queryId(ctx)
-    await onRow(missing, () => users.update(id, { otpSecret: '' }))
-    ctx.body = success()
-  })
-
-  // Asked for after an account was changed behind the server's back.
-  routes.post('/api/admin/user/del_cache', async (ctx) => {
-    const { username } = ctx.query
-    await accounts.reload()
-    rowThere(typeof username === 'string' ? users.byName(username) : undefined, missing)
-    ctx.body = success()
-  })
-
-  /** The account that the query names by `uid`. */
-  function ownerOf(ctx: Context): number {
-    const id = queryId(ctx, 'uid', 'user id format invalid')
-    if (users.get(id) === undefined) throw new WireError(404, 'user invalid')
-    return id
-  }
-
-  routes.get('/api/admin/user/sshkey/list', readFields(), (ctx) => {
-    const all = keys.list(ownerOf(ctx))
-    ctx.body = success({ content: pageOf(all, parseFields(ctx, page)).map(keyObject), total: all.length })
-  })
-
-  routes.post('/api/admin/user/sshkey/delete', async (ctx) => {
-    const key = keys.get(queryId(ctx, 'id', 'id format invalid'))
-    if (key !== undefined) await keys.delete(key.userId, key.id)
-    ctx.body = success()
-  })
-
-  routes.get('/api/admin/user/app_password/list', readFields(), (ctx) => {
-    const all = appPasswords.list(ownerOf(ctx))
-    ctx.body = success({ content: pageOf(all, parseFields(ctx, page)).map(appPasswordObject), total: all.length })
-  })
-
-  routes.post('/api/admin/user/app_password/delete', async (ctx) => {
-    const row = appPasswords.get(queryId(ctx, 'id', 'id format invalid'))
-    if (row !== undefined) await appPasswords.delete(row.userId, row.id)
-    ctx.body = success()
-  })
-}
+  endpoint({
+    method: 'post',
+    path: '/api/admin/user/del_cache',
+    tag: 'Users',
+    summary: 'Read the accounts again, after one was changed behind the back of the server',
+    access: 'admin',
+    query: z.object({ username: queryText }),
+    refusals: [unknown],
+    async answer({ door, query }) {
+      const { accounts } = door.gateway
+      await accounts.reload()
+      rowThere(accounts.users.byName(query.username), missing)
+    },
+  }),
+]

@@ -4,67 +4,121 @@ import { isGatewayError } from '../../../src/errors.js'
 import { cleanPath } from '../../../src/path.js'
 import { compileRenaming } from '../../../src/renaming.js'
 import { gatherFiles, removeEmptyFolders, renameEach, renameMembers } from '../../../src/tree-changes.js'
-import { treeOf } from '../authenticate.js'
-import type { Door, Routes } from '../context.js'
-import { success } from '../envelope.js'
+import { endpoint, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
-import { parseFields, readFields, text } from '../fields.js'
+import { text } from '../fields.js'
+import { treeHeaders } from '../folder-password.js'
+import { changeRefusals, nameExists, pathRefusals } from '../refusals.js'
 import { askOf, assertTargetFolder } from './change.js'
 
-const batchFields = z.object({
-  src_dir: text,
-  rename_objects: z
-    .array(z.object({ src_name: text, new_name: text }))
-    .nullish()
-    .transform((objects) => objects ?? []),
-})
 /** A folder that must be named: work on a whole tree does not begin at the root because a field was left out. */
-const folder = text.refine((path) => path !== '', 'must not be empty')
-const regexFields = z.object({ src_dir: text, src_name_regex: text, new_name_regex: text })
-const gatherFields = z.object({
-  src_dir: folder,
-  dst_dir: folder,
-  // Whatever else a client says, or nothing, must not cost a file.
-  conflict_policy: text.transform((policy) => (policy === 'skip' || policy === 'overwrite' ? policy : 'cancel')),
-})
-const clearFields = z.object({ src_dir: folder })
+const namedFolder = text.refine((path) => path !== '', 'must not be empty')
 
-export function bulkChangeRoutes(routes: Routes, door: Door): void {
-  routes.post('/api/fs/batch_rename', readFields(), async (ctx) => {
-    const fs = await treeOf(door, ctx.req)
-    const { src_dir: folder, rename_objects: objects } = parseFields(ctx, batchFields)
-    const renamings = objects
-      .map(({ src_name: from, new_name: to }) => ({ from, to }))
-      .filter(({ from, to }) => from !== '' && to !== '')
-    await renameMembers(fs, cleanPath(folder), renamings, askOf(ctx))
-    ctx.body = success()
-  })
+const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
 
-  routes.post('/api/fs/regex_rename', readFields(), async (ctx) => {
-    const fs = await treeOf(door, ctx.req)
-    const { src_dir: folder, src_name_regex: pattern, new_name_regex: replacement } = parseFields(ctx, regexFields)
-    if (pattern === '') throw new WireError(400, 'src_name_regex: must not be empty')
-    await renameEach(fs, cleanPath(folder), compiled(pattern, replacement), askOf(ctx))
-    ctx.body = success()
-  })
+export const bulkChangeEndpoints = [
+  endpoint({
+    method: 'post',
+    path: '/api/fs/batch_rename',
+    tag: 'Files',
+    summary: 'Rename members of a folder, one after the other',
+    access: 'guest',
+    headers: treeHeaders,
+    fields: z.object({
+      src_dir: text,
+      rename_objects: z
+        .array(z.object({ src_name: text, new_name: text }))
+        .nullish()
+        .transform((objects) => objects ?? [])
+        .describe('Those with an empty side are passed over.'),
+    }),
+    refusals: [...refusals, nameExists],
+    async answer({ context, door, fields, headers, principal }) {
+      const renamings = fields.rename_objects
+        .map(({ src_name: from, new_name: to }) => ({ from, to }))
+        .filter(({ from, to }) => from !== '' && to !== '')
+      await renameMembers(
+        door.gateway.as(principal),
+        cleanPath(fields.src_dir),
+        renamings,
+        askOf(context, headers.password),
+      )
+    },
+  }),
 
-  routes.post('/api/fs/recursive_move', readFields(), async (ctx) => {
-    const fs = await treeOf(door, ctx.req)
-    const { src_dir: source, dst_dir: target, conflict_policy: policy } = parseFields(ctx, gatherFields)
-    const [from, to] = [cleanPath(source), cleanPath(target)]
-    const ask = askOf(ctx)
-    await fs.assertMayChange('move', from, ask)
-    await assertTargetFolder(fs, to, ask)
-    const count = await gatherFiles(fs, from, to, policy, ask)
-    ctx.body = success(null, `Successfully moved ${count} ${count === 1 ? 'file' : 'files'}`)
-  })
+  endpoint({
+    method: 'post',
+    path: '/api/fs/regex_rename',
+    tag: 'Files',
+    summary: 'Rename those members of a folder whose names match a pattern',
+    access: 'guest',
+    headers: treeHeaders,
+    fields: z.object({
+      src_dir: text,
+      src_name_regex: text.describe('RE2. Every match in a name is replaced.'),
+      new_name_regex: text.describe('`$1` and `${name}` stand for groups, `$$` for a dollar.'),
+    }),
+    refusals: [
+      ...refusals,
+      nameExists,
+      { code: 500, text: '… is illegal: …', when: 'the pattern is none' },
+      { code: 500, text: 'patterns and replacements have … characters at most' },
+    ],
+    async answer({ context, door, fields, headers, principal }) {
+      const { src_name_regex: pattern, new_name_regex: replacement } = fields
+      if (pattern === '') throw new WireError(400, 'src_name_regex: must not be empty')
+      const folder = cleanPath(fields.src_dir)
+      const renaming = compiled(pattern, replacement)
+      await renameEach(door.gateway.as(principal), folder, renaming, askOf(context, headers.password))
+    },
+  }),
 
-  routes.post('/api/fs/remove_empty_directory', readFields(), async (ctx) => {
-    const fs = await treeOf(door, ctx.req)
-    await removeEmptyFolders(fs, cleanPath(parseFields(ctx, clearFields).src_dir), askOf(ctx))
-    ctx.body = success()
-  })
-}
+  endpoint({
+    method: 'post',
+    path: '/api/fs/recursive_move',
+    tag: 'Files',
+    summary: 'Move all files below a folder right into another one',
+    description: 'The `message` says how many were moved.',
+    access: 'guest',
+    headers: treeHeaders,
+    fields: z.object({
+      src_dir: namedFolder,
+      dst_dir: namedFolder,
+      // Whatever else a client says, or nothing, must not cost a file.
+      conflict_policy: text
+        .transform((policy) => (policy === 'skip' || policy === 'overwrite' ? policy : 'cancel'))
+        .describe('`skip`, `overwrite`; anything else: nothing is moved where two names are the same.'),
+    }),
+    refusals: [
+      ...refusals,
+      nameExists,
+      { code: 500, text: 'failed to get dst dir: …', when: '`dst_dir` is no folder' },
+    ],
+    async answer({ context, door, fields, headers, principal }) {
+      const fs = door.gateway.as(principal)
+      const [from, to] = [cleanPath(fields.src_dir), cleanPath(fields.dst_dir)]
+      const ask = askOf(context, headers.password)
+      await fs.assertMayChange('move', from, ask)
+      await assertTargetFolder(fs, to, ask)
+      const count = await gatherFiles(fs, from, to, fields.conflict_policy, ask)
+      context.state.message = `Successfully moved ${count} ${count === 1 ? 'file' : 'files'}`
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/fs/remove_empty_directory',
+    tag: 'Files',
+    summary: 'Remove the empty folders below a folder',
+    access: 'guest',
+    headers: treeHeaders,
+    fields: z.object({ src_dir: namedFolder }),
+    refusals,
+    async answer({ context, door, fields, headers, principal }) {
+      await removeEmptyFolders(door.gateway.as(principal), cleanPath(fields.src_dir), askOf(context, headers.password))
+    },
+  }),
+]
 
 function compiled(pattern: string, replacement: string): ReturnType<typeof compileRenaming> {
   try {

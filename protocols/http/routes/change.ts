@@ -13,107 +13,173 @@ import {
   root,
   type Path,
 } from '../../../src/path.js'
+import type { Principal } from '../../../src/principal.js'
 import type { VirtualFs } from '../../../src/virtual-fs.js'
-import { treeOf } from '../authenticate.js'
-import { signalOf, type Context, type Door, type Routes } from '../context.js'
-import { success } from '../envelope.js'
+import { signalOf, type Context } from '../context.js'
+import { endpoint, type Call, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
-import { flag, parseFields, readFields, text, texts } from '../fields.js'
-import { folderPassword } from '../folder-password.js'
+import { flag, text, texts } from '../fields.js'
+import { treeHeaders } from '../folder-password.js'
+import { changeRefusals, nameExists, pathRefusals } from '../refusals.js'
 
-const mkdirFields = z.object({ path: text })
-const renameFields = z.object({ path: text, name: text, overwrite: flag })
-const removeFields = z.object({ dir: text, names: texts })
 const transferFields = z.object({
   src_dir: text,
   dst_dir: text,
-  names: texts,
+  names: texts.describe('Of members of `src_dir`.'),
   overwrite: flag,
-  skip_existing: flag,
-  merge: flag,
+  skip_existing: flag.describe('Leave out what is there already.'),
+  merge: flag.describe('Of `copy`: enter folders that are there already, and leave out files that are.'),
 })
+const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
+const noNames: Refusal = { code: 400, text: 'Empty file names' }
+const transferRefusals: readonly Refusal[] = [
+  ...refusals,
+  noNames,
+  nameExists,
+  { code: 500, text: '… in place', when: 'source and target are the same' },
+  { code: 500, text: 'the destination folder is a subfolder of the source folder' },
+  { code: 500, text: 'failed to get dst dir: …', when: '`dst_dir` is no folder' },
+]
 
-export function changeRoutes(routes: Routes, door: Door): void {
-  routes.post('/api/fs/mkdir', readFields(), async (ctx) => {
-    const fs = await treeOf(door, ctx.req)
-    const path = cleanPath(parseFields(ctx, mkdirFields).path)
-    if (path === root) throw new WireError(500, 'the root folder cannot be made')
-    try {
-      await fs.mkdir(path, { ...askOf(ctx), parents: true })
-    } catch (error) {
-      if (isGatewayError(error, 'exists')) throw new WireError(500, 'file exists')
-      throw error
-    }
-    ctx.body = success()
-  })
-
-  routes.post('/api/fs/rename', readFields(), async (ctx) => {
-    const fs = await treeOf(door, ctx.req)
-    const { path: asked, name, overwrite } = parseFields(ctx, renameFields)
-    const from = cleanPath(asked)
-    if (from === root) throw new WireError(500, 'rename root folder is not allowed')
-    const to = childOf(parentOf(from), checkName(name))
-    await namingConflict(name, () => fs.move(from, to, { ...askOf(ctx), overwrite }))
-    ctx.body = success()
-  })
-
-  routes.post('/api/fs/move', readFields(), (ctx) => transfer(ctx, 'move'))
-  routes.post('/api/fs/copy', readFields(), (ctx) => transfer(ctx, 'copy'))
-
-  async function transfer(ctx: Context, kind: 'move' | 'copy'): Promise<void> {
-    const fs = await treeOf(door, ctx.req)
-    const fields = parseFields(ctx, transferFields)
-    const { overwrite, skip_existing: skipExisting } = fields
-    const merge = fields.merge && kind === 'copy'
-    const [from, to] = [cleanPath(fields.src_dir), cleanPath(fields.dst_dir)]
-    const names = singleNames(fields.names)
-    const ask = askOf(ctx)
-    await assertTargetFolder(fs, to, ask)
-
-    // Every name is checked before anything is done.
-    const chosen: string[] = []
-    for (const name of names) {
-      const there = overwrite ? undefined : await existing(fs, childOf(to, name), ask)
-      if (there === undefined) chosen.push(name)
-      else if (merge && there.kind === 'folder') chosen.push(name)
-      else if (!skipExisting && !merge) throw new WireError(403, `file [${name}] exists`)
-    }
-    for (const name of chosen) {
-      const [source, target] = [childOf(from, name), childOf(to, name)]
-      if (source === target) throw new WireError(500, `${kind} in place`)
-      if (isWithin(source, to)) {
-        throw new WireError(500, 'the destination folder is a subfolder of the source folder')
-      }
-      const job = { ...ask, overwrite, merge }
-      await namingConflict(name, () => (kind === 'move' ? fs.move(source, target, job) : fs.copy(source, target, job)))
-    }
-    ctx.body = success()
-  }
-
-  routes.post('/api/fs/remove', readFields(), async (ctx) => {
-    const fs = await treeOf(door, ctx.req)
-    const { dir: asked, names: askedNames } = parseFields(ctx, removeFields)
-    const dir = cleanPath(asked)
-    const names = singleNames(askedNames)
-    const ask = askOf(ctx)
-    for (const name of names) {
+export const changeEndpoints = [
+  endpoint({
+    method: 'post',
+    path: '/api/fs/mkdir',
+    tag: 'Files',
+    summary: 'Make a folder, and those above it',
+    access: 'guest',
+    headers: treeHeaders,
+    fields: z.object({ path: text }),
+    refusals: [
+      ...refusals,
+      { code: 500, text: 'the root folder cannot be made' },
+      { code: 500, text: 'file exists', when: 'there is a file of this name' },
+    ],
+    async answer({ context, door, fields, headers, principal }) {
+      const path = cleanPath(fields.path)
+      if (path === root) throw new WireError(500, 'the root folder cannot be made')
       try {
-        await fs.remove(childOf(dir, name), ask)
+        await door.gateway.as(principal).mkdir(path, { ...askOf(context, headers.password), parents: true })
       } catch (error) {
-        if (!isGatewayError(error, 'not_found')) throw error
+        if (isGatewayError(error, 'exists')) throw new WireError(500, 'file exists')
+        throw error
       }
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/fs/rename',
+    tag: 'Files',
+    summary: 'Give a file or a folder another name',
+    access: 'guest',
+    headers: treeHeaders,
+    fields: z.object({ path: text, name: text.describe('A single name, no path.'), overwrite: flag }),
+    refusals: [...refusals, nameExists],
+    async answer({ context, door, fields: { path, name, overwrite }, headers, principal }) {
+      const fs = door.gateway.as(principal)
+      const from = cleanPath(path)
+      if (from === root) throw new WireError(500, 'rename root folder is not allowed')
+      const to = childOf(parentOf(from), checkName(name))
+      await namingConflict(name, () => fs.move(from, to, { ...askOf(context, headers.password), overwrite }))
+    },
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/fs/move',
+    tag: 'Files',
+    summary: 'Move members of one folder to another',
+    access: 'guest',
+    headers: treeHeaders,
+    fields: transferFields,
+    refusals: transferRefusals,
+    answer: (call) => transfer(call, 'move'),
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/fs/copy',
+    tag: 'Files',
+    summary: 'Copy members of one folder to another',
+    access: 'guest',
+    headers: treeHeaders,
+    fields: transferFields,
+    refusals: transferRefusals,
+    answer: (call) => transfer(call, 'copy'),
+  }),
+
+  endpoint({
+    method: 'post',
+    path: '/api/fs/remove',
+    tag: 'Files',
+    summary: 'Remove members of a folder, with all that is in them',
+    description: 'What is not there counts as removed.',
+    access: 'guest',
+    headers: treeHeaders,
+    fields: z.object({ dir: text, names: texts.describe('Of members of `dir`.') }),
+    refusals: [...refusals, noNames],
+    async answer({ context, door, fields, headers, principal }) {
+      const fs = door.gateway.as(principal)
+      const dir = cleanPath(fields.dir)
+      const names = singleNames(fields.names)
+      const ask = askOf(context, headers.password)
+      for (const name of names) {
+        try {
+          await fs.remove(childOf(dir, name), ask)
+        } catch (error) {
+          if (!isGatewayError(error, 'not_found')) throw error
+        }
+      }
+    },
+  }),
+]
+
+async function transfer(
+  {
+    context,
+    door,
+    fields,
+    headers,
+    principal,
+  }: Call<z.output<typeof transferFields>, unknown, z.output<typeof treeHeaders>, Principal>,
+  kind: 'move' | 'copy',
+): Promise<void> {
+  const fs = door.gateway.as(principal)
+  const { overwrite, skip_existing: skipExisting } = fields
+  const merge = fields.merge && kind === 'copy'
+  const [from, to] = [cleanPath(fields.src_dir), cleanPath(fields.dst_dir)]
+  const names = singleNames(fields.names)
+  const ask = askOf(context, headers.password)
+  await assertTargetFolder(fs, to, ask)
+
+  // Every name is checked before anything is done.
+  const chosen: string[] = []
+  for (const name of names) {
+    const there = overwrite ? undefined : await existing(fs, childOf(to, name), ask)
+    if (there === undefined) chosen.push(name)
+    else if (merge && there.kind === 'folder') chosen.push(name)
+    else if (!skipExisting && !merge) throw new WireError(403, `file [${name}] exists`)
+  }
+  for (const name of chosen) {
+    const [source, target] = [childOf(from, name), childOf(to, name)]
+    if (source === target) throw new WireError(500, `${kind} in place`)
+    if (isWithin(source, to)) {
+      throw new WireError(500, 'the destination folder is a subfolder of the source folder')
     }
-    ctx.body = success()
-  })
+    const job = { ...ask, overwrite, merge }
+    await namingConflict(name, () => (kind === 'move' ? fs.move(source, target, job) : fs.copy(source, target, job)))
+  }
 }
 
-export function askOf(ctx: Context): Ask {
-  return { signal: signalOf(ctx.res), password: folderPassword(ctx.req) }
+/** How the tree is asked: until the client has gone, with the password it brings along. */
+export function askOf(context: Context, password: string | undefined): Ask {
+  return { signal: signalOf(context.res), password }
 }
 
 /** Names of members of a folder: never a way out of it, nor the folder itself. */
 function singleNames(names: readonly string[]): readonly string[] {
-  if (names.length === 0) throw new WireError(400, 'Empty file names')
+  if (names.length === 0) throw new WireError(noNames.code, noNames.text)
   for (const name of names) {
     if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name)) throw new RelativePathError()
     if (name.includes('\0')) throw new GatewayError('invalid', { reason: 'a name cannot hold a NUL character' })

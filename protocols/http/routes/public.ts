@@ -1,13 +1,35 @@
 /** What anybody may ask. */
-import type { Door, Routes } from '../context.js'
-import { success } from '../envelope.js'
+import { z } from 'zod'
+import { endpoint } from '../endpoint.js'
 
-export function publicRoutes(routes: Routes, { gateway }: Door): void {
-  routes.all('/api/public/settings', (ctx) => {
-    ctx.body = success(gateway.settings.public())
-  })
-  // Clients ask for these two at their start and need a list; there are no tools and no archive formats.
-  routes.all(['/api/public/offline_download_tools', '/api/public/archive_extensions'], (ctx) => {
-    ctx.body = success([])
-  })
-}
+export const publicEndpoints = [
+  endpoint({
+    method: 'any',
+    path: '/api/public/settings',
+    tag: 'Public',
+    summary: 'The settings that everybody may read',
+    access: 'anybody',
+    data: z.record(z.string(), z.string()),
+    answer: ({ door }) => door.gateway.settings.public(),
+  }),
+
+  // Clients ask for these two at their start and need a list.
+  endpoint({
+    method: 'any',
+    path: '/api/public/offline_download_tools',
+    tag: 'Public',
+    summary: 'The tools for offline downloads: none',
+    access: 'anybody',
+    data: z.array(z.string()),
+    answer: () => [],
+  }),
+  endpoint({
+    method: 'any',
+    path: '/api/public/archive_extensions',
+    tag: 'Public',
+    summary: 'The extensions of archives that can be looked into: none',
+    access: 'anybody',
+    data: z.array(z.string()),
+    answer: () => [],
+  }),
+]

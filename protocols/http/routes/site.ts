@@ -1,16 +1,45 @@
 /** What browsers and crawlers ask of any site. */
-import type { Door, Routes } from '../context.js'
+import { endpoint } from '../endpoint.js'
 
-export function siteRoutes(routes: Routes, { gateway: { settings } }: Door): void {
-  routes.all('/ping', (ctx) => {
-    ctx.body = 'pong'
-  })
-  routes.get('/favicon.ico', (ctx) => {
-    const address = settings.get('favicon')
-    if (address === '') ctx.status = 404
-    else ctx.redirect(address)
-  })
-  routes.get('/robots.txt', (ctx) => {
-    ctx.body = settings.get('robots_txt')
-  })
-}
+const text = 'text/plain; charset=utf-8'
+
+export const siteEndpoints = [
+  endpoint({
+    method: 'any',
+    path: '/ping',
+    tag: 'Site',
+    summary: 'Whether the server answers',
+    access: 'anybody',
+    plain: [{ status: 200, description: 'The text `pong`.', type: text }],
+    answer({ context }) {
+      context.body = 'pong'
+    },
+  }),
+  endpoint({
+    method: 'get',
+    path: '/favicon.ico',
+    tag: 'Site',
+    summary: 'The icon of the site',
+    access: 'anybody',
+    plain: [
+      { status: 302, description: 'To the address that the setting `favicon` holds.', type: text },
+      { status: 404, description: 'The setting is empty.', type: text },
+    ],
+    answer({ context, door }) {
+      const address = door.gateway.settings.get('favicon')
+      if (address === '') context.status = 404
+      else context.redirect(address)
+    },
+  }),
+  endpoint({
+    method: 'get',
+    path: '/robots.txt',
+    tag: 'Site',
+    summary: 'What crawlers are told',
+    access: 'anybody',
+    plain: [{ status: 200, description: 'The setting `robots_txt`.', type: text }],
+    answer({ context, door }) {
+      context.body = door.gateway.settings.get('robots_txt')
+    },
+  }),
+]

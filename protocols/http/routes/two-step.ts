@@ -1,42 +1,49 @@
 /** Two-step verification of the user who asks. */
 import { z } from 'zod'
 import { newOtpSecret, otpAddress } from '../../../src/accounts/otp.js'
-import type { Principal } from '../../../src/principal.js'
-import { principalOf } from '../authenticate.js'
-import type { Context, Door, Routes } from '../context.js'
-import { success } from '../envelope.js'
-import { WireError } from '../errors.js'
-import { oneTimeCode, parseFields, readFields } from '../fields.js'
+import { endpoint, type Refusal } from '../endpoint.js'
+import { oneTimeCode } from '../fields.js'
 
 /** Pixels of each side of the picture. */
 const pictureSize = 400
 
-const proof = z.object({
-  code: oneTimeCode.pipe(z.string().min(1, 'must not be empty')),
-  secret: z.string().min(1, 'must not be empty').max(128, 'is too long'),
-})
+const guestRefusal: Refusal = { code: 403, text: 'Guest user can not generate 2FA code' }
 
-export function twoStepRoutes(routes: Routes, door: Door): void {
-  async function owner(ctx: Context): Promise<Principal> {
-    const principal = await principalOf(door, ctx.req)
-    if (principal.role === 'guest') throw new WireError(403, 'Guest user can not generate 2FA code')
-    return principal
-  }
-
+export const twoStepEndpoints = [
   // Nothing is stored until a code proves that the secret has arrived.
-  routes.post('/api/auth/2fa/generate', async (ctx) => {
-    const { username } = await owner(ctx)
-    const secret = newOtpSecret()
-    // Needed so seldom that it is loaded when it is.
-    const { toDataURL } = await import('qrcode')
-    const qr = await toDataURL(otpAddress(secret, username), { type: 'image/png', width: pictureSize })
-    ctx.body = success({ qr, secret })
-  })
-
-  routes.post('/api/auth/2fa/verify', readFields(), async (ctx) => {
-    const { userId } = await owner(ctx)
-    const { code, secret } = parseFields(ctx, proof)
-    await door.gateway.accounts.turnOnTwoStep(userId, secret, code)
-    ctx.body = success()
-  })
-}
+  endpoint({
+    method: 'post',
+    path: '/api/auth/2fa/generate',
+    tag: 'Signing in',
+    summary: 'A new secret for two-step verification',
+    description: 'Nothing changes until `verify` brings a code made from it.',
+    access: 'user',
+    guestRefusal,
+    data: z.object({
+      qr: z.string().describe('A picture to scan, PNG, as a data URL.'),
+      secret: z.string().describe('The same in base32, for typing.'),
+    }),
+    async answer({ principal }) {
+      const secret = newOtpSecret()
+      // Needed so seldom that it is loaded when it is.
+      const { toDataURL } = await import('qrcode')
+      const qr = await toDataURL(otpAddress(secret, principal.username), { type: 'image/png', width: pictureSize })
+      return { qr, secret }
+    },
+  }),
+  endpoint({
+    method: 'post',
+    path: '/api/auth/2fa/verify',
+    tag: 'Signing in',
+    summary: 'Turn on two-step verification with a code made from a new secret',
+    access: 'user',
+    guestRefusal,
+    fields: z.object({
+      code: oneTimeCode.pipe(z.string().min(1, 'must not be empty')),
+      secret: z.string().min(1, 'must not be empty').max(128, 'is too long'),
+    }),
+    refusals: [{ code: 400, text: 'Invalid 2FA code' }],
+    answer: ({ door, fields: { code, secret }, principal }) =>
+      door.gateway.accounts.turnOnTwoStep(principal.userId, secret, code),
+  }),
+]

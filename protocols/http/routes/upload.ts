@@ -1,68 +1,110 @@
 /** Uploads: put (the raw body) and form (a part of one). */
+import { z } from 'zod'
 import type { Change } from '../../../src/change.js'
 import type { Source } from '../../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../../src/errors.js'
 import { nameOf, parentOf, under, type Path } from '../../../src/path.js'
+import type { Principal } from '../../../src/principal.js'
 import type { Spooled } from '../../../src/spool.js'
 import type { TaskWork } from '../../../src/tasks.js'
 import type { VirtualFs } from '../../../src/virtual-fs.js'
 import { bodySource } from '../../lib/body.js'
-import { treeOf } from '../authenticate.js'
-import { signalOf, type Context, type Door, type Routes } from '../context.js'
-import { success } from '../envelope.js'
+import { signalOf, type Door } from '../context.js'
+import { endpoint, type Call, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
 import { filePart } from '../form-upload.js'
-import { taskObject } from '../task-object.js'
-import { readUploadHeaders, type UploadHeaders } from '../upload-headers.js'
+import { changeRefusals, pathRefusals } from '../refusals.js'
+import { taskData, taskObject } from '../task-object.js'
+import { uploadHeaders, type UploadHeaders } from '../upload-headers.js'
 import { verifiedSource } from '../verified-source.js'
 
 const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'Thumbs.db', '@eaDir'])
 
-export function uploadRoutes(routes: Routes, door: Door): void {
-  routes.put('/api/fs/put', async (ctx) => {
-    const headers = readUploadHeaders(ctx.req)
-    await store(ctx, headers, bodySource(ctx.req, headers))
-  })
+/** Null once the file is stored; a task where one is asked for. */
+const data = z.object({ task: taskData }).nullable()
+const refusals: readonly Refusal[] = [
+  ...pathRefusals,
+  ...changeRefusals,
+  { code: 400, text: 'File-Path …', when: 'it is missing, malformed, or names no file' },
+  { code: 400, text: 'X-File-Size is not an integer' },
+  { code: 400, text: 'x-file-… is not a digest of … hexadecimal digits' },
+  { code: 400, text: 'the content does not have the announced …', when: 'it has another digest; nothing is stored' },
+  { code: 400, text: '… bytes were announced, … came' },
+  { code: 403, text: 'file exists', when: '`Overwrite` is `false`' },
+  { code: 403, text: 'system file upload ignored', when: 'settings say that such files are not wanted' },
+]
 
-  routes.put('/api/fs/form', async (ctx) => {
-    const headers = readUploadHeaders(ctx.req)
-    const part = await filePart(ctx.req, signalOf(ctx.res))
-    try {
-      await store(ctx, headers, { ...headers, rereadable: false, read: async () => part })
-    } finally {
-      part.destroy()
-    }
-  })
+export const uploadEndpoints = [
+  endpoint({
+    method: 'put',
+    path: '/api/fs/put',
+    tag: 'Uploads',
+    summary: 'Store the body of the request as a file',
+    description: 'Folders above it are made. Success means that the file is stored, as a whole.',
+    access: 'guest',
+    headers: uploadHeaders,
+    content: { type: 'application/octet-stream', description: 'The content of the file; of any type.' },
+    data,
+    refusals,
+    answer: (call) => store(call, bodySource(call.context.req, call.headers)),
+  }),
 
-  /** Answers once the bytes are stored; as a task, once they are received. */
-  async function store(ctx: Context, headers: UploadHeaders, source: Source): Promise<void> {
-    const { path, createOnly, modified, password } = headers
-    assertWanted(path)
-    const fs = await treeOf(door, ctx.req)
-    const signal = signalOf(ctx.res)
-    const change = { createOnly, modified, password, parents: true }
-    try {
-      if (headers.asTask) {
-        await fs.assertWritable(path, { ...change, signal })
-        const received = await door.gateway.spool.receive(verifiedSource(source), signal)
-        const task = await door.gateway.tasks.add(fs.principal, uploadWork(fs, path, received, change))
-        ctx.body = success({ task: taskObject(task) })
-      } else {
-        await fs.write(path, verifiedSource(source), { ...change, signal })
-        ctx.body = success()
+  endpoint({
+    method: 'put',
+    path: '/api/fs/form',
+    tag: 'Uploads',
+    summary: 'Store a part of a form as a file',
+    description: 'As `put`. Where the form has several such parts, the first one counts.',
+    access: 'guest',
+    headers: uploadHeaders,
+    content: { type: 'multipart/form-data', description: 'A form (RFC 7578).', part: 'file' },
+    data,
+    refusals: [
+      ...refusals,
+      { code: 400, text: 'the form is malformed' },
+      { code: 500, text: 'http: no such file', when: 'the form has no part `file`' },
+    ],
+    async answer(call) {
+      const part = await filePart(call.context.req, signalOf(call.context.res))
+      try {
+        return await store(call, { ...call.headers, rereadable: false, read: async () => part })
+      } finally {
+        part.destroy()
       }
-    } catch (error) {
-      if (isGatewayError(error, 'exists')) throw new WireError(403, 'file exists')
-      throw error
-    }
-  }
+    },
+  }),
+]
 
-  function assertWanted(path: Path): void {
-    const name = nameOf(path)
-    if (!door.gateway.settings.bool('ignore_system_files')) return
-    if (systemFiles.has(name) || name.startsWith('._')) {
-      throw new GatewayError('denied', { reason: 'system file upload ignored' })
+/** Answers once the bytes are stored; as a task, once they are received. */
+async function store(
+  { context, door, headers, principal }: Call<unknown, unknown, UploadHeaders, Principal>,
+  source: Source,
+): Promise<z.input<typeof data>> {
+  const { path, createOnly, modified, password } = headers
+  assertWanted(door, path)
+  const fs = door.gateway.as(principal)
+  const signal = signalOf(context.res)
+  const change = { createOnly, modified, password, parents: true }
+  try {
+    if (!headers.asTask) {
+      await fs.write(path, verifiedSource(source), { ...change, signal })
+      return null
     }
+    await fs.assertWritable(path, { ...change, signal })
+    const received = await door.gateway.spool.receive(verifiedSource(source), signal)
+    const task = await door.gateway.tasks.add(fs.principal, uploadWork(fs, path, received, change))
+    return { task: taskObject(task) }
+  } catch (error) {
+    if (isGatewayError(error, 'exists')) throw new WireError(403, 'file exists')
+    throw error
+  }
+}
+
+function assertWanted(door: Door, path: Path): void {
+  const name = nameOf(path)
+  if (!door.gateway.settings.bool('ignore_system_files')) return
+  if (systemFiles.has(name) || name.startsWith('._')) {
+    throw new GatewayError('denied', { reason: 'system file upload ignored' })
   }
 }
 

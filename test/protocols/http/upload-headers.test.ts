@@ -1,8 +1,17 @@
-import type { IncomingMessage } from 'node:http'
 import t from 'tap'
-import { readUploadHeaders } from '../../../protocols/http/upload-headers.js'
+import { wireAnswer } from '../../../protocols/http/errors.js'
+import { checkHeaders } from '../../../protocols/http/fields.js'
+import { uploadHeaders } from '../../../protocols/http/upload-headers.js'
 
-const read = (headers: Record<string, string>) => readUploadHeaders({ headers } as unknown as IncomingMessage)
+const read = (headers: Record<string, string>) => checkHeaders(uploadHeaders, headers)
+const refusal = (headers: Record<string, string>) => {
+  try {
+    return read(headers)
+  } catch (error) {
+    const { code, message } = wireAnswer(error)
+    return `${code} ${message}`
+  }
+}
 const at = (path: string) => ({ 'file-path': path })
 
 void t.test('File-Path is percent-encoded or raw UTF-8, and a plus is a plus', async (t) => {
@@ -13,13 +22,13 @@ void t.test('File-Path is percent-encoded or raw UTF-8, and a plus is a plus', a
 })
 
 void t.test('File-Path that names no file is refused', async (t) => {
-  for (const path of ['', '/', '%2F', '.', '//']) t.throws(() => read(at(path)), { code: 'invalid' }, path)
-  t.throws(() => read({}), { code: 'invalid', reason: 'File-Path is missing' })
+  for (const path of ['', '/', '%2F', '.', '//']) t.match(refusal(at(path)), /^400 /, path)
+  t.equal(refusal({}), '400 File-Path is missing')
   for (const path of ['/a%zz', '/a%', '/%ff', '/a%00b', '/a/b%0Ac']) {
-    t.throws(() => read(at(path)), { code: 'invalid' }, path)
+    t.match(refusal(at(path)), /^400 /, path)
   }
   for (const path of ['/a/../b', '..', '/%2e%2e/b', '/a/..%5c..%5cb']) {
-    t.throws(() => read(at(path)), { message: 'using relative path is not allowed' }, path)
+    t.equal(refusal(at(path)), '403 using relative path is not allowed', path)
   }
 })
 
@@ -41,12 +50,12 @@ void t.test('Last-Modified is milliseconds, anything else is left alone', async 
 void t.test('size and digests must be what they claim to be', async (t) => {
   t.equal(read({ ...at('/a'), 'x-file-size': '12' }).size, 12)
   for (const size of ['x', '-1', '1.5', '99999999999999999999']) {
-    t.throws(() => read({ ...at('/a'), 'x-file-size': size }), { code: 'invalid' }, size)
+    t.equal(refusal({ ...at('/a'), 'x-file-size': size }), '400 X-File-Size is not an integer', size)
   }
   const md5 = 'D41D8CD98F00B204E9800998ECF8427E'
   t.same(read({ ...at('/a'), 'x-file-md5': md5, 'x-file-sha1': '' }).hashes, { md5: md5.toLowerCase() })
-  t.throws(() => read({ ...at('/a'), 'x-file-md5': 'abc' }), { code: 'invalid' })
-  t.throws(() => read({ ...at('/a'), 'x-file-sha256': md5 }), { code: 'invalid' })
+  t.equal(refusal({ ...at('/a'), 'x-file-md5': 'abc' }), '400 x-file-md5 is not a digest of 32 hexadecimal digits')
+  t.match(refusal({ ...at('/a'), 'x-file-sha256': md5 }), /^400 x-file-sha256 /)
 })
 
 void t.test('a folder password comes in a header or a cookie', async (t) => {

@@ -1,0 +1,37 @@
+/** Every endpoint of this door. */
+import type { Endpoint } from './endpoint.js'
+import { adminCredentialEndpoints } from './routes/admin-credentials.js'
+import { adminDriverEndpoints } from './routes/admin-driver.js'
+import { adminMetaEndpoints } from './routes/admin-meta.js'
+import { adminSettingEndpoints } from './routes/admin-setting.js'
+import { adminStorageEndpoints } from './routes/admin-storage.js'
+import { adminUserEndpoints } from './routes/admin-user.js'
+import { appPasswordEndpoints } from './routes/app-passwords.js'
+import { authEndpoints } from './routes/auth.js'
+import { browseEndpoints } from './routes/browse.js'
+import { changeEndpoints } from './routes/change.js'
+import { bulkChangeEndpoints } from './routes/bulk-change.js'
+import { uploadEndpoints } from './routes/upload.js'
+import { meEndpoints } from './routes/me.js'
+import { publicEndpoints } from './routes/public.js'
+import { siteEndpoints } from './routes/site.js'
+import { twoStepEndpoints } from './routes/two-step.js'
+
+export const endpoints: readonly Endpoint[] = [
+  ...publicEndpoints,
+  ...authEndpoints,
+  ...twoStepEndpoints,
+  ...meEndpoints,
+  ...appPasswordEndpoints,
+  ...browseEndpoints,
+  ...changeEndpoints,
+  ...bulkChangeEndpoints,
+  ...uploadEndpoints,
+  ...adminUserEndpoints,
+  ...adminCredentialEndpoints,
+  ...adminMetaEndpoints,
+  ...adminDriverEndpoints,
+  ...adminStorageEndpoints,
+  ...adminSettingEndpoints,
+  ...siteEndpoints,
+]
