@@ -12,78 +12,56 @@ export interface Order {
  * numbers, everything else by code point.
  */
 export function sorted(entries: readonly Entry[], order: Order): readonly Entry[] {
-  const result = [...entries].sort(compare(order.by))
+  const result = order.by === 'name' ? naturallySorted(entries) : [...entries].sort(compare(order.by))
   if (order.by !== '' && order.direction === 'desc') result.reverse()
   if (order.folders === '') return result
   const folders = result.filter((entry) => entry.kind === 'folder')
+  if (folders.length === 0 || folders.length === result.length) return result
   const others = result.filter((entry) => entry.kind !== 'folder')
   return order.folders === 'front' ? [...folders, ...others] : [...others, ...folders]
 }
 
-function compare(by: Order['by']): (one: Entry, other: Entry) => number {
+function compare(by: Exclude<Order['by'], 'name'>): (one: Entry, other: Entry) => number {
   switch (by) {
-    case 'name':
-      return (one, other) => naturalOrder(one.name, other.name)
     case 'size':
-      return (one, other) => one.size - other.size || plainOrder(one, other)
+      return (one, other) => one.size - other.size || plainOrder(one.name, other.name)
     case 'modified':
-      return (one, other) => one.modified.getTime() - other.modified.getTime() || plainOrder(one, other)
+      return (one, other) => one.modified.getTime() - other.modified.getTime() || plainOrder(one.name, other.name)
     case '':
-      return plainOrder
+      return (one, other) => plainOrder(one.name, other.name)
   }
 }
 
-function plainOrder(one: Entry, other: Entry): number {
-  return one.name < other.name ? -1 : one.name > other.name ? 1 : 0
+function naturallySorted(entries: readonly Entry[]): Entry[] {
+  return entries
+    .map((entry) => ({ entry, key: naturalKey(entry.name) }))
+    .sort((one, other) => plainOrder(one.key, other.key) || plainOrder(one.entry.name, other.entry.name))
+    .map(({ entry }) => entry)
 }
 
-const zero = 48
-const nine = 57
-
-const isDigit = (code: number): boolean => code >= zero && code <= nine
-
-/** Runs of digits count as the numbers they are, everything else by code point. Names that differ never compare as equal. */
-export function naturalOrder(one: string, other: string): number {
-  const shorter = Math.min(one.length, other.length)
-  let at = 0
-  while (at < shorter && one.charCodeAt(at) === other.charCodeAt(at)) at++
-  // Up to here both are the same: only the run of digits that this place belongs to is to be weighed.
-  const begin = startOfDigits(one, at)
-  if (isDigit(one.charCodeAt(begin)) && isDigit(other.charCodeAt(begin))) {
-    const numbers = compareNumbers(one, other, begin)
-    if (numbers !== 0) return numbers
-    const [first, second] = [endOfDigits(one, begin), endOfDigits(other, begin)]
-    // The same number spelled with more or fewer zeros: what follows decides, then the spelling.
-    if (first !== second) return naturalOrder(one.slice(first), other.slice(second)) || second - first
-  }
-  const difference = (one.codePointAt(at) ?? -1) - (other.codePointAt(at) ?? -1)
-  return difference || one.length - other.length
+function plainOrder(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0
 }
 
-/** Where the run of digits begins that ends right before `at` or holds it; `at` where none does. */
-function startOfDigits(text: string, at: number): number {
-  let begin = at
-  while (begin > 0 && isDigit(text.charCodeAt(begin - 1))) begin--
-  return begin
+/**
+ * A text whose plain order is the natural order of the name. A run of digits becomes `0`, which is to anything else as every
+ * digit is, then how many digits there are, then the digits: the longer number is the larger one. Numbers that are equal and
+ * spelled with more or fewer zeros have one key; then the spelling decides.
+ */
+function naturalKey(name: string): string {
+  const key = name.replace(/\d+/g, (run) => {
+    const digits = run.replace(/^0+(?=\d)/, '')
+    return `0${String.fromCharCode(digits.length)}${digits}`
+  })
+  return outsidePlainOrder.test(key) ? inCodePoints(key) : key
 }
 
-/** Compares the numbers that begin at `begin` in both. */
-function compareNumbers(one: string, other: string, begin: number): number {
-  let i = begin
-  let j = begin
-  while (one.charCodeAt(i) === zero) i++
-  while (other.charCodeAt(j) === zero) j++
-  const lengths = endOfDigits(one, i) - i - (endOfDigits(other, j) - j)
-  if (lengths !== 0) return lengths
-  for (; isDigit(one.charCodeAt(i)); i++, j++) {
-    const difference = one.charCodeAt(i) - other.charCodeAt(j)
-    if (difference !== 0) return difference
-  }
-  return 0
-}
+const outsidePlainOrder = /[\ud800-\uffff]/
 
-function endOfDigits(text: string, from: number): number {
-  let at = from
-  while (isDigit(text.charCodeAt(at))) at++
-  return at
+/** Code units moved so that their order is that of the code points: surrogates stand for the highest of all. */
+function inCodePoints(text: string): string {
+  return text.replace(/[\ud800-\uffff]/g, (unit) => {
+    const code = unit.charCodeAt(0)
+    return String.fromCharCode(code < 0xe000 ? code + 0x2000 : code - 0x800)
+  })
 }

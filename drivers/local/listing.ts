@@ -7,7 +7,8 @@ import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { childOf, isListableName, type Path } from '../../src/path.js'
 import { immediateCalls, patientCalls } from './calls.js'
 import { entryOf } from './entry.js'
-import { isReserved, type Folder, type RootFolder } from './root-folder.js'
+import type { Folder } from './folder.js'
+import { isReserved, type RootFolder } from './root-folder.js'
 
 const pageSize = 1000
 /** Milliseconds. */

@@ -25,13 +25,14 @@ import { sizeOfTree } from './directory-size.js'
 import { entryOf, revisionOf, secondsOf } from './entry.js'
 import { systemCode, translated } from './errors.js'
 import { FileStream, streamOf } from './file-stream.js'
+import type { Folder } from './folder.js'
 import { ReadHandle, StagedHandle, UpdateHandle } from './handles.js'
 import type { LocalOptions } from './index.js'
 import { stagingNameOf } from './instance.js'
 import { listFolder } from './listing.js'
 import { immediateBytes, receive } from './receive.js'
 import { RecycleBin, removeTree } from './removal.js'
-import { isReserved, placeOnly, RefusedLink, RootFolder, type Folder, type Place } from './root-folder.js'
+import { isReserved, placeOnly, RefusedLink, RootFolder, type Place } from './root-folder.js'
 import { copyBytes, Staging, type Staged } from './staging.js'
 
 const { O_RDONLY, O_RDWR, O_NOFOLLOW, O_NONBLOCK, COPYFILE_FICLONE_FORCE } = constants
@@ -442,7 +443,10 @@ class Local implements Driver {
   }
 
   close(): Promise<void> {
-    return this.#run(undefined, () => this.parts.staging.close())
+    return this.#run(undefined, async () => {
+      this.parts.root.close()
+      await this.parts.staging.close()
+    })
   }
 
   // What the methods share

@@ -5,7 +5,8 @@ import { dirname, join, sep } from 'node:path'
 import { GatewayError } from '../../src/errors.js'
 import type { Path } from '../../src/path.js'
 import { systemCode } from './errors.js'
-import type { Folder, Place, RootFolder } from './root-folder.js'
+import type { Folder } from './folder.js'
+import type { Place, RootFolder } from './root-folder.js'
 
 /**
  * Removes the folder and all below it. Each folder is opened by its exact path: no link is entered. An abort leaves what

@@ -6,12 +6,14 @@
  * lead elsewhere. On Linux names are used relative to that handle (`/proc/self/fd/N/name`); other systems
  * give no such way, there the folder's real path is compared and then used.
  */
-import { closeSync, constants, readlinkSync, realpathSync, type BigIntStats } from 'node:fs'
+import { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { segmentsOf, nameOf, parentOf, type Path } from '../../src/path.js'
 import { Pace, patientCalls, type Calls } from './calls.js'
 import { systemCode } from './errors.js'
+import { Handle, HandleFolder, joined, PlainFolder, type Folder } from './folder.js'
+import { HeldFolders } from './held-folders.js'
 import { MountTable } from './mount-table.js'
 
 /** Everything this driver stages has a name that starts so; no caller sees or touches one. */
@@ -36,20 +38,6 @@ export class RefusedLink extends GatewayError {
   }
 }
 
-/** A folder inside of the root, held until `close`. */
-export interface Folder {
-  /** Its real path. */
-  readonly host: string
-  readonly calls: Calls
-  /** What to call a name in it by. */
-  at(name: string): string
-  /** The folder itself. */
-  readonly self: string
-  /** Whether it is still where it was. */
-  stands(): boolean
-  close(): void
-}
-
 /** A name in a folder, with what stood there when it was looked up. `.` names the root itself. */
 export interface Place {
   readonly folder: Folder
@@ -72,56 +60,10 @@ export interface LocateOptions {
   readonly create?: boolean
 }
 
-class HandleFolder implements Folder {
-  readonly self: string
-
-  constructor(
-    readonly host: string,
-    readonly calls: Calls,
-    readonly fd: number,
-  ) {
-    this.self = `/proc/self/fd/${fd}`
-  }
-
-  at(name: string): string {
-    return `${this.self}/${name}`
-  }
-
-  stands(): boolean {
-    return readlinkSync(this.self) === this.host
-  }
-
-  close(): void {
-    closeSync(this.fd)
-  }
-}
-
-class PlainFolder implements Folder {
-  constructor(
-    readonly host: string,
-    readonly calls: Calls,
-  ) {}
-
-  get self(): string {
-    return this.host
-  }
-
-  at(name: string): string {
-    return joined(this.host, name)
-  }
-
-  stands(): boolean {
-    return realpathSync.native(this.host) === this.host
-  }
-
-  close(): void {
-    // Nothing is held.
-  }
-}
-
 export class RootFolder {
   readonly #mounts: MountTable
   readonly #pace = new Pace()
+  readonly #held = new HeldFolders()
 
   /** `real`: the absolute path of the root, free of links. */
   constructor(readonly real: string) {
@@ -142,6 +84,16 @@ export class RootFolder {
   async folder(path: Path): Promise<Folder> {
     assertClean(path)
     if (segmentsOf(path).some(isReserved)) throw new GatewayError('not_found')
+    const host = this.hostOf(path)
+    const calls = this.calls(host)
+    const known = calls.immediate ? this.#held.take(host, calls) : undefined
+    if (known) return known
+    const folder = await this.#opened(path)
+    if (calls.immediate && folder instanceof HandleFolder) this.#held.keep(folder)
+    return folder
+  }
+
+  async #opened(path: Path): Promise<Folder> {
     // Where nothing is mounted that we could wait for, opening tells sooner than looking at each step of the path.
     if (handles && !this.#mounts.waiting) {
       const folder = await this.openExactly(this.hostOf(path))
@@ -204,10 +156,15 @@ export class RootFolder {
     const flags = placeOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW
     const fd = await asUndefined(() => calls.open(host, flags), 'ENOENT', 'ENOTDIR', 'ELOOP')
     if (fd === undefined) return undefined
-    const folder = new HandleFolder(host, calls, fd)
+    const folder = new HandleFolder(host, calls, new Handle(fd))
     if (folder.stands()) return folder
     folder.close()
     return undefined
+  }
+
+  /** Lets go of what is held beyond its use. */
+  close(): void {
+    this.#held.close()
   }
 
   hostOf(path: Path): string {
@@ -307,10 +264,6 @@ function assertClean(path: Path): void {
     throw new GatewayError('invalid', { reason: 'not a clean path' })
   }
   if (path.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })
-}
-
-function joined(folder: string, name: string): string {
-  return folder === '/' ? `/${name}` : `${folder}/${name}`
 }
 
 async function asUndefined<T>(call: () => T | Promise<T>, ...codes: readonly string[]): Promise<T | undefined> {

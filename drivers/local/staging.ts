@@ -13,7 +13,8 @@ import { nameOf, parentOf, type Path } from '../../src/path.js'
 import { patientCalls, writeAll, type Calls } from './calls.js'
 import { systemCode } from './errors.js'
 import { isDead } from './instance.js'
-import { isReserved, reservedName, type Folder, type Place, type RootFolder } from './root-folder.js'
+import type { Folder } from './folder.js'
+import { isReserved, reservedName, type Place, type RootFolder } from './root-folder.js'
 
 const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW, O_WRONLY } = constants
 const creating = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
