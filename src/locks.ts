@@ -31,6 +31,9 @@ export interface Lock extends Omit<LockRequest, 'seconds'> {
 /** Seconds. */
 export const longestLock = 7 * 24 * 3600
 
+/** Milliseconds between extensions of a lock whose holder is at work. */
+const longestPause = 60_000
+
 /** Locks that one user may hold at once. */
 const locksPerUser = 10_000
 
@@ -179,6 +182,27 @@ export class Locks {
     const refreshed = { ...lock, expires }
     this.#put(refreshed)
     return refreshed
+  }
+
+  /**
+   * While a principal who presents the tokens of locks over `path` is at work on it, these keep the time they have left now.
+   * Returns what ends that.
+   */
+  keep(path: Path, tokens: readonly string[], principal: Principal): () => void {
+    if (tokens.length === 0 || this.#byToken.size === 0) return () => undefined
+    const held = this.covering(path).filter((lock) => lock.userId === principal.userId && tokens.includes(lock.token))
+    if (held.length === 0) return () => undefined
+    const left = new Map(held.map((lock) => [lock.token, lock.expires.getTime() - Date.now()]))
+    const extend = async ([token, time]: readonly [string, number]): Promise<void> => {
+      const expires = new Date(Date.now() + time)
+      const lock = this.#byToken.get(token)
+      if (!lock || !stands(lock) || lock.expires >= expires) return
+      // A lock that cannot be extended runs out: whoever writes is then told so.
+      if (await this.store.refresh(token, expires).catch(() => false)) this.#put({ ...lock, expires })
+    }
+    const pause = Math.min(Math.min(...left.values()) / 3, longestPause)
+    const timer = setInterval(() => void Promise.all([...left].map(extend)), pause)
+    return () => clearInterval(timer)
   }
 
   /** `precondition_failed` unless the principal holds a lock of this token that covers `path`. */

@@ -25,7 +25,7 @@ interface Publication {
 
 export class Writing {
   constructor(
-    private readonly parts: Pick<TreeParts, 'mounts' | 'reservations'>,
+    private readonly parts: Pick<TreeParts, 'locks' | 'mounts' | 'reservations'>,
     private readonly access: Access,
     private readonly tree: WholeTree,
     private readonly guard: ChangeGuard,
@@ -39,10 +39,13 @@ export class Writing {
     const published = this.#publication(at, { ...change, signal: joined.signal })
     const { createOnly, modified, mode } = change
     const options = { signal: joined.signal, createOnly, modified, mode, beforePublish: published.before }
+    // A body may take longer than its sender asked the lock to stand.
+    const letGo = this.parts.locks.keep(at, change.lockTokens ?? [], this.access.principal)
     try {
       const entry = await storage.write(inner, source, options)
       return { entry, created: published.created() }
     } finally {
+      letGo()
       published.after()
       joined.release()
     }

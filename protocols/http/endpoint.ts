@@ -22,6 +22,7 @@ export const tags = {
   Users: 'Administration of accounts.',
   'Folder rules':
     'Administration of what is said about folders: passwords, hidden names, notes. Clients know them as metas.',
+  Locks: 'Administration of the locks of the tree, which WebDAV clients take and every door honours.',
   Storages: 'Administration of what is mounted where.',
   Drivers: 'What storages can be made of.',
   Settings: 'Administration of settings.',

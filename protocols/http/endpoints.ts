@@ -2,6 +2,7 @@
 import type { Endpoint } from './endpoint.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
+import { adminLockEndpoints } from './routes/admin-lock.js'
 import { adminMetaEndpoints } from './routes/admin-meta.js'
 import { adminSettingEndpoints } from './routes/admin-setting.js'
 import { adminStorageEndpoints } from './routes/admin-storage.js'
@@ -30,6 +31,7 @@ export const endpoints: readonly Endpoint[] = [
   ...adminUserEndpoints,
   ...adminCredentialEndpoints,
   ...adminMetaEndpoints,
+  ...adminLockEndpoints,
   ...adminDriverEndpoints,
   ...adminStorageEndpoints,
   ...adminSettingEndpoints,

@@ -123,6 +123,21 @@ void t.test('a lock ends when its time is over, and is forgotten', async (t) => 
   t.same([...store.rows.keys()], [next.token], 'the store forgot it, too')
 })
 
+void t.test('a lock does not run out while its holder is at work under it', async (t) => {
+  const { lock, locks, stops } = await fresh()
+  const { token } = await lock('/a', { seconds: 1 })
+  const others = await lock('/b', { seconds: 1 })
+  const letGo = locks.keep(asPath('/a'), [token, others.token], ada)
+  const strange = locks.keep(asPath('/b'), [others.token], bob)
+  await sleep(1500)
+  t.equal(stops({ path: '/a' }), token, 'it stands')
+  t.equal(stops({ path: '/b' }), undefined, 'one elsewhere, and one that somebody else presents, does not')
+  letGo()
+  strange()
+  await sleep(1100)
+  t.equal(stops({ path: '/a' }), undefined, 'it ends when the work has ended')
+})
+
 void t.test('no lock is asked for longer than a week, nor shorter than a second', async (t) => {
   const { lock } = await fresh()
   const left = (granted: Lock) => (granted.expires.getTime() - Date.now()) / 1000
