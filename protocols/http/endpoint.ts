@@ -26,6 +26,7 @@ export const tags = {
   Storages: 'Administration of what is mounted where.',
   Drivers: 'What storages can be made of.',
   Settings: 'Administration of settings.',
+  Documentation: 'This document, for programs and for people.',
   Site: 'What browsers, crawlers and monitors ask of any site.',
 } as const
 
@@ -45,8 +46,8 @@ export type Method = 'get' | 'post' | 'put'
 export interface PlainAnswer {
   readonly status: number
   readonly description: string
-  /** Media type of the body; absent: there is none. */
-  readonly type?: string
+  /** Media types of the body; absent: there is none. */
+  readonly types?: readonly string[]
 }
 
 /** A body that is no fields but content. */
@@ -66,8 +67,12 @@ export interface Description {
   readonly summary: string
   readonly description?: string
   readonly access: Access
+  /** Anybody may call, and a token that comes along is read all the same. */
+  readonly readsToken?: boolean
   /** What the guest is told where users may call; unless said otherwise 401 `user invalid`. */
   readonly guestRefusal?: Refusal
+  /** Of the `{names}` in the path. */
+  readonly params?: z.ZodType
   /** In the query, whatever the method. */
   readonly query?: z.ZodType
   /** The text about a faulty query that clients know; otherwise it names the field. */
@@ -84,7 +89,7 @@ export interface Description {
   /** Of the envelope of a success; absent: null. */
   readonly data?: z.ZodType
   /** What every refusal carries as data once it is known who calls; absent: null. */
-  readonly refusalData?: object
+  readonly refusalData?: Readonly<Record<string, number>>
   /** Beside those that follow from access and fields. */
   readonly refusals?: readonly Refusal[]
   /** Instead of an envelope. */

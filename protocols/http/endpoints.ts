@@ -1,5 +1,6 @@
 /** Every endpoint of this door. */
-import type { Endpoint } from './endpoint.js'
+import type { Description, Endpoint } from './endpoint.js'
+import { linkDescriptions } from './link-descriptions.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
 import { adminLockEndpoints } from './routes/admin-lock.js'
@@ -13,6 +14,7 @@ import { browseEndpoints } from './routes/browse.js'
 import { changeEndpoints } from './routes/change.js'
 import { bulkChangeEndpoints } from './routes/bulk-change.js'
 import { uploadEndpoints } from './routes/upload.js'
+import { documentationEndpoints } from './routes/documentation.js'
 import { meEndpoints } from './routes/me.js'
 import { publicEndpoints } from './routes/public.js'
 import { siteEndpoints } from './routes/site.js'
@@ -35,5 +37,9 @@ export const endpoints: readonly Endpoint[] = [
   ...adminDriverEndpoints,
   ...adminStorageEndpoints,
   ...adminSettingEndpoints,
+  ...documentationEndpoints(() => described),
   ...siteEndpoints,
 ]
+
+/** What the document of the API tells of: the endpoints, and the links that are answered without the router. */
+export const described: readonly Description[] = [...endpoints, ...linkDescriptions]

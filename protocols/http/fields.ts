@@ -212,7 +212,7 @@ export const rowNumber = z
   .string('must be an integer')
   .regex(/^\d{1,15}$/, 'must be an integer')
   .transform(Number)
-  .meta({ wire: { type: 'integer', minimum: 0 } })
+  .meta({ wire: { type: 'integer', minimum: 0 }, example: 1 })
 
 export const rowId = z.object({ id: rowNumber })
 

@@ -1,7 +1,7 @@
 /** The few HTML pages that this door writes itself. */
 import type { ServerResponse } from 'node:http'
 
-function escapeHtml(text: string): string {
+export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
@@ -18,7 +18,8 @@ ${body}
 `
 }
 
-const headers = {
+/** Of pages that hold nothing but text and their own style. */
+export const pageHeaders = {
   'Content-Type': 'text/html; charset=utf-8',
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
@@ -32,7 +33,7 @@ export function sendErrorPage(response: ServerResponse, status: number, message:
 
 export function sendPage(response: ServerResponse, status: number, text: string): void {
   const body = Buffer.from(text)
-  response.writeHead(status, { ...headers, 'Content-Length': body.length })
+  response.writeHead(status, { ...pageHeaders, 'Content-Length': body.length })
   response.end(response.req.method === 'HEAD' ? undefined : body)
 }
 

@@ -16,6 +16,7 @@ import { envelopes } from './envelope.js'
 import { WireError } from './errors.js'
 import { sendErrorPage, sendPage, welcomePage } from './pages.js'
 import { register } from './register.js'
+import { adminRoutes } from './routes/admin.js'
 
 /** Answers every request but those of other doors. `clients` says where clients reach this server and which proxies are believed. */
 export function httpDoor(gateway: Gateway, clients: ClientOptions): RequestHandler {
@@ -53,6 +54,8 @@ function answerOutside(request: IncomingMessage, response: ServerResponse, site:
 function apiHandler(door: Door): RequestHandler {
   const routes = new Router<State>({ strict: true, sensitive: true })
   register(routes, door, endpoints)
+  const groups = [adminRoutes]
+  for (const add of groups) add(routes, door)
   const app = new Koa()
   // What routes throw is told elsewhere; here are broken connections, whose errors carry the bytes of the request along.
   app.on('error', (error: NodeJS.ErrnoException) => {

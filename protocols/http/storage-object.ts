@@ -19,12 +19,14 @@ function choice<const Value extends string>(...values: readonly Value[]) {
 }
 
 export const storageFields = z.object({
-  mount_path: requiredText.describe('Where it stands in the tree.'),
+  mount_path: requiredText.meta({ example: '/docs' }).describe('Where it stands in the tree.'),
   order: integer(0).describe('Storages are started, and shown, by this number.'),
-  driver: text.describe('The name of its driver, which cannot change later.'),
+  driver: text.meta({ example: 'Local' }).describe('The name of its driver, which cannot change later.'),
   cache_expiration: given(integerValue).describe('Minutes for which a listing is kept.'),
   custom_cache_policies: text,
-  addition: text.describe('What the driver asks for, the text of a JSON object.'),
+  addition: text
+    .meta({ example: '{"root_folder_path":"/srv/docs"}' })
+    .describe('What the driver asks for, the text of a JSON object.'),
   remark: text,
   disabled: flag,
   disable_index: flag,

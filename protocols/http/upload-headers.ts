@@ -49,6 +49,7 @@ export const uploadHeaders = z
     'file-path': z
       .string('File-Path is missing')
       .min(1, 'File-Path is missing')
+      .meta({ example: '/folder/file.txt' })
       .describe('Where the file goes, with its name; each character outside of ASCII percent-encoded.'),
     overwrite: word('true').describe('`false`: the upload is refused where there is a file already.'),
     'as-task': word('false').describe('`true`: the answer comes once the bytes are received; a task stores them.'),

@@ -34,7 +34,7 @@ export const adminDriverEndpoints = [
     tag: 'Drivers',
     summary: 'The form of one driver',
     access: 'admin',
-    query: z.object({ driver: queryText.describe('Its name.') }),
+    query: z.object({ driver: queryText.meta({ example: 'Local' }).describe('Its name.') }),
     data: templateData,
     refusals: [{ code: 404, text: 'driver […] not found' }],
     answer({ door, query }) {

@@ -13,12 +13,12 @@ const userIds = z
   .nullish()
   .transform((ids) => ids ?? [])
 const metaFields = {
-  path: requiredText.describe('The folder that it is about. Each has one rule at most.'),
+  path: requiredText.meta({ example: '/photos' }).describe('The folder that it is about. Each has one rule at most.'),
   password: text,
   p_sub: flag,
   write: flag.describe('Everybody may upload.'),
   w_sub: flag,
-  hide: text.describe('Regular expressions, one a line, matched anywhere in a name.'),
+  hide: text.meta({ example: '^private$' }).describe('Regular expressions, one a line, matched anywhere in a name.'),
   h_sub: flag,
   readme: text,
   r_sub: flag,
@@ -131,7 +131,7 @@ export const adminMetaEndpoints = [
     tag: 'Folder rules',
     summary: 'Replace a folder rule as a whole',
     access: 'admin',
-    fields: z.object({ id: integerValue, ...metaFields }),
+    fields: z.object({ id: integerValue.meta({ example: 1 }), ...metaFields }),
     refusals: [...ruleRefusals, unknown],
     async answer({ door, fields }) {
       const rule = ruleOf(fields)

@@ -37,17 +37,19 @@ const groupQuery = z
 
 /** Clients send whole rows back: what a setting is, is not theirs to say. */
 const savedRows = z.object({
-  settings: z.array(
-    z.object({
-      key: z.string().min(1, 'must not be empty'),
-      value: z
-        .union([z.string(), z.number().transform(String), z.boolean().transform(String)], {
-          error: 'must be a text',
-        })
-        .meta({ wire: { type: 'string' } }),
-    }),
-    { error: 'must be a list of settings' },
-  ),
+  settings: z
+    .array(
+      z.object({
+        key: z.string().min(1, 'must not be empty'),
+        value: z
+          .union([z.string(), z.number().transform(String), z.boolean().transform(String)], {
+            error: 'must be a text',
+          })
+          .meta({ wire: { type: 'string' } }),
+      }),
+      { error: 'must be a list of settings' },
+    )
+    .meta({ example: [{ key: 'site_title', value: 'Files' }] }),
 })
 
 const missing = 'failed to get settingItem: record not found'
@@ -82,7 +84,7 @@ export const adminSettingEndpoints = [
     summary: 'One setting, or several',
     access: 'admin',
     query: z.object({
-      key: queryText.describe('One setting is the answer; wins over `keys`.'),
+      key: queryText.meta({ example: 'site_title' }).describe('One setting is the answer; wins over `keys`.'),
       keys: queryText.describe('Comma-separated; a list in this order is the answer.'),
     }),
     data: z.union([settingData, z.array(settingData)]),
@@ -125,7 +127,7 @@ export const adminSettingEndpoints = [
     tag: 'Settings',
     summary: 'Forget a value that this version has no setting for',
     access: 'admin',
-    query: z.object({ key: queryText }),
+    query: z.object({ key: queryText.meta({ example: 'old_key' }) }),
     refusals: [
       { code: 500, text: 'setting […] is not deprecated' },
       { code: 500, text: missing },

@@ -100,7 +100,7 @@ export const adminStorageEndpoints = [
     tag: 'Storages',
     summary: 'Replace the configuration of a storage as a whole, and start it again',
     access: 'admin',
-    fields: z.object({ id: integerValue, ...storageFields.shape }),
+    fields: z.object({ id: integerValue.meta({ example: 1 }), ...storageFields.shape }),
     refusals: [...configurationRefusals, unknown, idle, { code: 500, text: 'driver cannot be changed' }],
     async answer({ door, fields }) {
       const { driverTypes, storages } = door.gateway

@@ -23,8 +23,8 @@ import { pageData } from '../schemas.js'
 const roleValue = integerValue.pipe(z.literal([0, 1, 2], { error: 'must be 0, 1 or 2' }))
 
 const newUser = z.object({
-  username: requiredText,
-  password: text,
+  username: requiredText.meta({ example: 'ann' }),
+  password: text.meta({ example: 'secret' }),
   base_path: text.describe('The folder of the tree that the user sees as `/`.'),
   role: roleValue
     .nullish()
@@ -36,8 +36,8 @@ const newUser = z.object({
 })
 /** What is left out stays as it is: not every client knows every field. */
 const changedUser = z.object({
-  id: integerValue,
-  username: requiredText,
+  id: integerValue.meta({ example: 3 }),
+  username: requiredText.meta({ example: 'ann' }),
   password: text.describe('Empty: it stays.'),
   base_path: given(z.string()),
   role: given(roleValue),
@@ -146,7 +146,7 @@ export const adminUserEndpoints = [
     tag: 'Users',
     summary: 'Read the accounts again, after one was changed behind the back of the server',
     access: 'admin',
-    query: z.object({ username: queryText }),
+    query: z.object({ username: queryText.meta({ example: 'ann' }) }),
     refusals: [unknown],
     async answer({ door, query }) {
       const { accounts } = door.gateway

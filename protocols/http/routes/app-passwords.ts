@@ -11,7 +11,7 @@ import { pageOf } from '../paging.js'
 import { pageData } from '../schemas.js'
 
 const newAppPassword = z.object({
-  name: requiredText.describe('Unique for the user, at most 255 bytes.'),
+  name: requiredText.meta({ example: 'phone' }).describe('Unique for the user, at most 255 bytes.'),
   doors: z
     .array(z.enum(appPasswordDoors, { error: `must be one of ${appPasswordDoors.join(', ')}` }), {
       error: 'must be a list of doors',

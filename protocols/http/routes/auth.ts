@@ -8,11 +8,13 @@ import { endpoint, type Call, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
 import { oneTimeCode, requiredText, signInBodyLimit, text } from '../fields.js'
 
-const who = { username: requiredText }
-const plainFields = z.object({ ...who, password: text, otp_code: oneTimeCode })
+const who = { username: requiredText.meta({ example: 'ann' }) }
+const plainFields = z.object({ ...who, password: text.meta({ example: 'secret' }), otp_code: oneTimeCode })
 const hashFields = z.object({
   ...who,
-  password: text.describe('Lower-case hexadecimal SHA-256 of the password and `-https://github.com/alist-org/alist`.'),
+  password: text
+    .meta({ example: '8a119a191d7f34278647d21217ff550a9f6748d48a6952379405487747a840c3' })
+    .describe('Lower-case hexadecimal SHA-256 of the password and `-https://github.com/alist-org/alist`.'),
   otp_code: oneTimeCode,
 })
 const tokenData = z.object({ token: z.string().describe('For the header Authorization of further requests.') })
@@ -57,6 +59,7 @@ export const authEndpoints = [
     summary: 'Sign out: the token that is sent ends',
     description: 'Succeeds without a token, and with one that has ended, too.',
     access: 'anybody',
+    readsToken: true,
     async answer({ context, door }) {
       const ended = tokenOf(context.req)
       if (ended !== '') await door.gateway.accounts.signOut(ended)

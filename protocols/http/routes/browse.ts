@@ -15,7 +15,7 @@ import { pathRefusals } from '../refusals.js'
 import { moment } from '../schemas.js'
 import { askOf } from './change.js'
 
-const path = text.describe('Below the base path of the user; left out: the root.')
+const path = text.meta({ example: '/folder' }).describe('Below the base path of the user; left out: the root.')
 const password = text.describe('Of a folder that has one. Left out: the header `Password`.')
 
 /** What is told of a folder beside what is in it. */

@@ -12,7 +12,7 @@ import { changeRefusals, nameExists, pathRefusals } from '../refusals.js'
 import { askOf, assertTargetFolder } from './change.js'
 
 /** A folder that must be named: work on a whole tree does not begin at the root because a field was left out. */
-const namedFolder = text.refine((path) => path !== '', 'must not be empty')
+const namedFolder = text.refine((path) => path !== '', 'must not be empty').meta({ example: '/folder' })
 
 const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
 
@@ -25,11 +25,12 @@ export const bulkChangeEndpoints = [
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      src_dir: text,
+      src_dir: text.meta({ example: '/folder' }),
       rename_objects: z
         .array(z.object({ src_name: text, new_name: text }))
         .nullish()
         .transform((objects) => objects ?? [])
+        .meta({ example: [{ src_name: 'old.txt', new_name: 'new.txt' }] })
         .describe('Those with an empty side are passed over.'),
     }),
     refusals: [...refusals, nameExists],
@@ -54,9 +55,11 @@ export const bulkChangeEndpoints = [
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      src_dir: text,
-      src_name_regex: text.describe('RE2. Every match in a name is replaced.'),
-      new_name_regex: text.describe('`$1` and `${name}` stand for groups, `$$` for a dollar.'),
+      src_dir: text.meta({ example: '/folder' }),
+      src_name_regex: text.meta({ example: '^IMG_(.*)' }).describe('RE2. Every match in a name is replaced.'),
+      new_name_regex: text
+        .meta({ example: 'photo $1' })
+        .describe('`$1` and `${name}` stand for groups, `$$` for a dollar.'),
     }),
     refusals: [
       ...refusals,
@@ -83,7 +86,7 @@ export const bulkChangeEndpoints = [
     headers: treeHeaders,
     fields: z.object({
       src_dir: namedFolder,
-      dst_dir: namedFolder,
+      dst_dir: namedFolder.meta({ example: '/other' }),
       // Whatever else a client says, or nothing, must not cost a file.
       conflict_policy: text
         .transform((policy) => (policy === 'skip' || policy === 'overwrite' ? policy : 'cancel'))

@@ -23,9 +23,9 @@ import { treeHeaders } from '../folder-password.js'
 import { changeRefusals, nameExists, pathRefusals } from '../refusals.js'
 
 const transferFields = z.object({
-  src_dir: text,
-  dst_dir: text,
-  names: texts.describe('Of members of `src_dir`.'),
+  src_dir: text.meta({ example: '/folder' }),
+  dst_dir: text.meta({ example: '/other' }),
+  names: texts.meta({ example: ['file.txt'] }).describe('Of members of `src_dir`.'),
   overwrite: flag,
   skip_existing: flag.describe('Leave out what is there already.'),
   merge: flag.describe('Of `copy`: enter folders that are there already, and leave out files that are.'),
@@ -49,7 +49,7 @@ export const changeEndpoints = [
     summary: 'Make a folder, and those above it',
     access: 'guest',
     headers: treeHeaders,
-    fields: z.object({ path: text }),
+    fields: z.object({ path: text.meta({ example: '/folder/new' }) }),
     refusals: [
       ...refusals,
       { code: 500, text: 'the root folder cannot be made' },
@@ -74,7 +74,11 @@ export const changeEndpoints = [
     summary: 'Give a file or a folder another name',
     access: 'guest',
     headers: treeHeaders,
-    fields: z.object({ path: text, name: text.describe('A single name, no path.'), overwrite: flag }),
+    fields: z.object({
+      path: text.meta({ example: '/folder/old.txt' }),
+      name: text.meta({ example: 'new.txt' }).describe('A single name, no path.'),
+      overwrite: flag,
+    }),
     refusals: [...refusals, nameExists],
     async answer({ context, door, fields: { path, name, overwrite }, headers, principal }) {
       const fs = door.gateway.as(principal)
@@ -117,7 +121,10 @@ export const changeEndpoints = [
     description: 'What is not there counts as removed.',
     access: 'guest',
     headers: treeHeaders,
-    fields: z.object({ dir: text, names: texts.describe('Of members of `dir`.') }),
+    fields: z.object({
+      dir: text.meta({ example: '/folder' }),
+      names: texts.meta({ example: ['file.txt'] }).describe('Of members of `dir`.'),
+    }),
     refusals: [...refusals, noNames],
     async answer({ context, door, fields, headers, principal }) {
       const fs = door.gateway.as(principal)

@@ -35,7 +35,7 @@ export const meEndpoints = [
     access: 'user',
     guestRefusal: { code: 403, text: 'Guest user can not update profile' },
     fields: z.object({
-      username: requiredText,
+      username: requiredText.meta({ example: 'ann' }),
       password: text.describe('Empty: it stays.'),
       sso_id: given(z.string()).describe('Left out: it stays.'),
     }),
@@ -71,8 +71,8 @@ export const meEndpoints = [
     summary: 'Add an SSH key',
     access: 'user',
     fields: z.object({
-      title: text.describe('Unique for the user.'),
-      key: text.describe('A line as in `authorized_keys`.'),
+      title: text.meta({ example: 'laptop' }).describe('Unique for the user.'),
+      key: text.meta({ example: 'ssh-ed25519 AAAA… ann@laptop' }).describe('A line as in `authorized_keys`.'),
     }),
     refusals: [
       { code: 400, text: 'request invalid', when: '`title` or `key` is empty' },

@@ -1,7 +1,7 @@
 /** What browsers and crawlers ask of any site. */
 import { endpoint } from '../endpoint.js'
 
-const text = 'text/plain; charset=utf-8'
+const types = ['text/plain']
 
 export const siteEndpoints = [
   endpoint({
@@ -10,7 +10,7 @@ export const siteEndpoints = [
     tag: 'Site',
     summary: 'Whether the server answers',
     access: 'anybody',
-    plain: [{ status: 200, description: 'The text `pong`.', type: text }],
+    plain: [{ status: 200, description: 'The text `pong`.', types }],
     answer({ context }) {
       context.body = 'pong'
     },
@@ -22,8 +22,12 @@ export const siteEndpoints = [
     summary: 'The icon of the site',
     access: 'anybody',
     plain: [
-      { status: 302, description: 'To the address that the setting `favicon` holds.', type: text },
-      { status: 404, description: 'The setting is empty.', type: text },
+      {
+        status: 302,
+        description: 'To the address that the setting `favicon` holds.',
+        types: ['text/html', 'text/plain'],
+      },
+      { status: 404, description: 'The setting is empty.', types },
     ],
     answer({ context, door }) {
       const address = door.gateway.settings.get('favicon')
@@ -37,7 +41,7 @@ export const siteEndpoints = [
     tag: 'Site',
     summary: 'What crawlers are told',
     access: 'anybody',
-    plain: [{ status: 200, description: 'The setting `robots_txt`.', type: text }],
+    plain: [{ status: 200, description: 'The setting `robots_txt`.', types }],
     answer({ context, door }) {
       context.body = door.gateway.settings.get('robots_txt')
     },

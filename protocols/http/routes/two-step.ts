@@ -39,8 +39,10 @@ export const twoStepEndpoints = [
     access: 'user',
     guestRefusal,
     fields: z.object({
-      code: oneTimeCode.pipe(z.string().min(1, 'must not be empty')),
-      secret: z.string().min(1, 'must not be empty').max(128, 'is too long'),
+      code: oneTimeCode
+        .pipe(z.string().min(1, 'must not be empty'))
+        .meta({ wire: { type: 'string', minLength: 1 }, example: '123456' }),
+      secret: z.string().min(1, 'must not be empty').max(128, 'is too long').describe('The one that `generate` gave.'),
     }),
     refusals: [{ code: 400, text: 'Invalid 2FA code' }],
     answer: ({ door, fields: { code, secret }, principal }) =>

@@ -1,0 +1,220 @@
+/** The document of the API as a page to read: one HTML text without scripts, and nothing that is fetched from elsewhere. */
+import { STATUS_CODES } from 'node:http'
+import { curlOf } from './curl-example.js'
+import type { JsonSchema } from './json-schema.js'
+import type { OpenApiDocument, Operation } from './openapi.js'
+import { escapeHtml } from './pages.js'
+
+/** What one section tells of: the same operation by all of its methods. */
+interface Section {
+  readonly path: string
+  readonly methods: readonly string[]
+  /** The one with a body, where there are two; by this method. */
+  readonly operation: Operation
+  readonly method: string
+}
+
+const style = `
+:root { color-scheme: light dark; --line: #8884; --soft: #8881; --accent: #2a6fdb }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0; display: grid; grid-template-columns: 18rem minmax(0, 1fr) }
+nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1rem; box-sizing: border-box; border-right: 1px solid var(--line); font-size: 14px }
+nav ul { list-style: none; padding: 0; margin: 0 0 1rem }
+nav a { text-decoration: none; overflow-wrap: anywhere }
+main { padding: 1rem 2rem 6rem; max-width: 60rem }
+a { color: var(--accent) }
+h2 { margin-top: 4rem; border-bottom: 1px solid var(--line) }
+h3 { margin-top: 3rem; font-size: 1.1rem; overflow-wrap: anywhere }
+h4 { margin: 1.2rem 0 .3rem }
+code, pre { font: 14px/1.5 ui-monospace, monospace; background: var(--soft) }
+code { padding: 0 .2em }
+pre { padding: .8rem; overflow: auto }
+table { border-collapse: collapse; width: 100%; font-size: 15px }
+th, td { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line) }
+.method { color: var(--accent) }
+@media (max-width: 50rem) { body { display: block } nav { position: static; height: auto; border: 0 } main { padding: 1rem } }
+`
+
+const callers: Readonly<Record<Operation['x-access'], string>> = {
+  anybody: 'Anybody may call it.',
+  guest: 'For users, and for the guest where that account is enabled.',
+  user: 'For users who are signed in.',
+  admin: 'For the admin.',
+}
+
+export function docsPage(document: OpenApiDocument): string {
+  const { info, servers, tags } = document
+  const site = servers[0]?.url ?? ''
+  const sections = sectionsOf(document)
+  const groups = tags.map((tag) => ({
+    ...tag,
+    sections: sections.filter(({ operation }) => operation.tags.includes(tag.name)),
+  }))
+  const menu = groups.map(
+    ({ name, sections: own }) => `<a href="#${anchor(name)}"><b>${escapeHtml(name)}</b></a>
+<ul>${own.map(({ operation, path }) => `<li><a href="#${operation.operationId}">${escapeHtml(path)}</a>`).join('\n')}</ul>`,
+  )
+  const body = groups.map(
+    ({ name, description, sections: own }) => `<h2 id="${anchor(name)}">${escapeHtml(name)}</h2>
+<p>${inline(description)}</p>
+${own.map((section) => sectionHtml(section, document, site)).join('\n')}`,
+  )
+  const shapes = Object.entries(document.components.schemas).filter(([name]) => !name.endsWith('Fields'))
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(info.title)}: the API</title>
+<style>${style}</style>
+<nav>
+${menu.join('\n')}
+<a href="#shapes"><b>Shapes</b></a>
+</nav>
+<main>
+<h1>${escapeHtml(info.title)}: the API</h1>
+${paragraphs(info.description)}
+<p>The same for programs: <a href="openapi.json">openapi.json</a>.</p>
+${body.join('\n')}
+<h2 id="shapes">Shapes</h2>
+<p>What several answers hold.</p>
+${shapes.map(([name, schema]) => `<h3 id="${shapeAnchor(name)}">${escapeHtml(name)}</h3>\n${fieldTable(rows(schema))}`).join('\n')}
+</main>
+</html>
+`
+}
+
+function sectionsOf({ paths }: OpenApiDocument): readonly Section[] {
+  return Object.entries(paths).flatMap(([path, item]) => {
+    const all = Object.entries(item).map(([method, operation]) => ({ method: method.toUpperCase(), operation }))
+    const shown = all.find(({ operation }) => operation.requestBody !== undefined) ?? all[0]
+    return shown === undefined ? [] : [{ path, methods: all.map(({ method }) => method), ...shown }]
+  })
+}
+
+function sectionHtml({ path, method, methods, operation }: Section, document: OpenApiDocument, site: string): string {
+  const { description, operationId, summary } = operation
+  const schema = bodySchema(operation, document)
+  const parts = [
+    `<h3 id="${operationId}"><span class="method">${methods.join(', ')}</span> ${escapeHtml(path)}</h3>`,
+    `<p>${[`${summary}.`, description ?? '', callers[operation['x-access']]].map(inline).join(' ')}</p>`,
+    parameterTable(operation),
+    schema === undefined ? '' : `<h4>Fields</h4>\n${fieldTable(rows(schema))}`,
+    operation.requestBody?.description === undefined ? '' : `<p>Body: ${inline(operation.requestBody.description)}</p>`,
+    `<pre>${escapeHtml(curlOf(method, path, operation, schema, site))}</pre>`,
+    operation['x-refusals'] === undefined ? responseTable(operation) : dataHtml(operation) + refusalTable(operation),
+  ]
+  return parts.filter((part) => part !== '').join('\n')
+}
+
+function parameterTable({ parameters = [] }: Operation): string {
+  if (parameters.length === 0) return ''
+  const lines = parameters.map(({ name, in: place, required, schema, description = '' }) => [
+    `<code>${escapeHtml(name)}</code>`,
+    place,
+    typeHtml(schema) + (required ? ', required' : ''),
+    inline(description),
+  ])
+  return `<h4>Parameters</h4>\n${table(['name', 'in', 'type', ''], lines)}`
+}
+
+/** The fields of the body; where it may be a list instead, those of the object. */
+function bodySchema({ requestBody }: Operation, document: OpenApiDocument): JsonSchema | undefined {
+  const schema = requestBody?.content['application/json']?.schema ?? requestBody?.content['multipart/form-data']?.schema
+  return schema && resolved(schema.anyOf?.at(-1) ?? schema, document)
+}
+
+function resolved(schema: JsonSchema, { components }: OpenApiDocument): JsonSchema {
+  return (schema.$ref === undefined ? undefined : components.schemas[referenced(schema.$ref)]) ?? schema
+}
+
+function dataHtml({ responses }: Operation): string {
+  const schema = responses['200']?.content?.['application/json']?.schema?.oneOf?.[0]?.properties?.data
+  if (schema === undefined || schema.type === 'null') return '<h4>Data</h4>\n<p><code>null</code></p>'
+  const own = rows(schema)
+  const note = `<p>${typeHtml(schema)}${schema.description === undefined ? '' : `. ${inline(schema.description)}`}</p>`
+  return `<h4>Data</h4>\n${own.length === 0 ? note : fieldTable(own)}`
+}
+
+function refusalTable(operation: Operation): string {
+  const lines = (operation['x-refusals'] ?? []).map(({ code, text, when = '' }) => [
+    String(code),
+    `<code>${escapeHtml(text)}</code>`,
+    inline(when),
+  ])
+  return `<details><summary>Refusals</summary>\n${table(['code', 'message', 'when'], lines)}</details>`
+}
+
+function responseTable({ responses }: Operation): string {
+  const lines = Object.entries(responses).map(([status, { description, content = {} }]) => [
+    `${status} ${STATUS_CODES[status] ?? ''}`,
+    inline(description),
+    Object.keys(content).map(escapeHtml).join(', '),
+  ])
+  return `<h4>Answers</h4>\n${table(['status', '', 'type'], lines)}`
+}
+
+type Row = readonly [name: string, schema: JsonSchema, required: boolean]
+
+/** The fields of an object, those of objects in it too: `content[].name`. Named shapes stay closed. */
+function rows(schema: JsonSchema, prefix = ''): readonly Row[] {
+  if (schema.items !== undefined) return rows(schema.items, `${prefix}[]`)
+  if (schema.anyOf !== undefined) return schema.anyOf.flatMap((choice) => rows(choice, prefix))
+  return Object.entries(schema.properties ?? {}).flatMap(([name, property]): readonly Row[] => {
+    const path = prefix === '' ? name : `${prefix}.${name}`
+    return [[path, property, schema.required?.includes(name) === true], ...rows(property, path)]
+  })
+}
+
+function fieldTable(fields: readonly Row[]): string {
+  const lines = fields.map(([name, schema, required]) => [
+    `<code>${escapeHtml(name)}</code>`,
+    typeHtml(schema) + (required ? '' : ', optional'),
+    inline(schema.description ?? ''),
+  ])
+  return table(['name', 'type', ''], lines)
+}
+
+function typeHtml(schema: JsonSchema): string {
+  const { $ref, additionalProperties, anyOf, const: only, enum: choices, items, type } = schema
+  if ($ref !== undefined) {
+    const name = referenced($ref)
+    return `<a href="#${shapeAnchor(name)}">${escapeHtml(name)}</a>`
+  }
+  if (anyOf !== undefined) return anyOf.map(typeHtml).join(' or ')
+  if (only !== undefined) return `<code>${escapeHtml(JSON.stringify(only))}</code>`
+  if (choices !== undefined)
+    return choices.map((choice) => `<code>${escapeHtml(JSON.stringify(choice))}</code>`).join(', ')
+  if (items !== undefined) return `list of ${typeHtml(items)}`
+  if (typeof additionalProperties === 'object') return `object, by name: ${typeHtml(additionalProperties)}`
+  const usual =
+    schema.default === undefined ? '' : `, <code>${escapeHtml(JSON.stringify(schema.default))}</code> unless said`
+  return escapeHtml([type].flat().join(' or ')) + usual
+}
+
+function table(heads: readonly string[], lines: readonly (readonly string[])[]): string {
+  const head = heads.map((text) => `<th>${text}`).join('')
+  return `<table><tr>${head}\n${lines.map((cells) => `<tr>${cells.map((cell) => `<td>${cell}`).join('')}`).join('\n')}\n</table>`
+}
+
+function paragraphs(text: string): string {
+  return text
+    .split('\n\n')
+    .map((part) => `<p>${inline(part)}</p>`)
+    .join('\n')
+}
+
+/** Text with `code` in backticks. */
+function inline(text: string): string {
+  return escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
+}
+
+function referenced(reference: string): string {
+  return reference.slice(reference.lastIndexOf('/') + 1)
+}
+
+function anchor(name: string): string {
+  return `tag-${name.toLowerCase().replace(/[^a-z0-9]+/g, '-')}`
+}
+
+function shapeAnchor(name: string): string {
+  return `shape-${name}`
+}
