@@ -13,6 +13,7 @@ import { browseEndpoints } from './routes/browse.js'
 import { changeEndpoints } from './routes/change.js'
 import { bulkChangeEndpoints } from './routes/bulk-change.js'
 import { uploadEndpoints } from './routes/upload.js'
+import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
 import { publicEndpoints } from './routes/public.js'
 import { siteEndpoints } from './routes/site.js'
@@ -25,6 +26,7 @@ export const endpoints: readonly Endpoint[] = [
   ...meEndpoints,
   ...appPasswordEndpoints,
   ...browseEndpoints,
+  ...linkEndpoints,
   ...changeEndpoints,
   ...bulkChangeEndpoints,
   ...uploadEndpoints,
