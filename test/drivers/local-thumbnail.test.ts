@@ -94,6 +94,18 @@ void t.test('what is no picture of that kind is shown as it is, what is broken i
   t.same(driver.traits?.thumbnails?.[0], 'image')
 })
 
+void t.test('an image that ends its decoder ends nothing else', async (t) => {
+  const { folder, of } = await mounted(t)
+  await writeFile(join(folder, 'a.png'), await image('png', 3000, 3000))
+  await of('a.png')
+  const words = ['-o', 'pid,args', '--ppid', String(process.pid)]
+  const pid = /^ *(\d+) .*image-process/m.exec(execFileSync('ps', words).toString())?.[1]
+  const begun = of('a.png')
+  process.kill(Number(pid), 'SIGKILL')
+  await t.rejects(begun, { code: 'invalid', message: /it broke the decoder/ })
+  t.same(await looksOf((await of('a.png')).bytes), [144, 144, 'png'], 'the next one has a new decoder')
+})
+
 void t.test('a large file is left alone, whatever it says it is', async (t) => {
   const { folder, of } = await mounted(t)
   const file = join(folder, 'large.png')

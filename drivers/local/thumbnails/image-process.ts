@@ -22,13 +22,20 @@ const width = 144
 const highest = 10 * width
 /** An image that unfolds into more than this is left alone. */
 const pixelLimit = 100_000_000
+/** Above this one image may take hundreds of megabytes while it is decoded: such are decoded one after another. */
+const largePixels = 16_000_000
 /** Seconds. */
 const timeLimit = 10
 
+interface ImageSize {
+  readonly width: number
+  readonly height: number
+}
+
 /** As much of the library as is used: it is optional, and may be missing also where this is compiled. */
 interface Image {
-  metadata(): Promise<{ readonly autoOrient: { readonly width: number; readonly height: number } }>
-  resize(size: { width: number; height: number; fit: 'fill'; kernel: 'lanczos3' }): Image
+  metadata(): Promise<{ readonly autoOrient: ImageSize }>
+  resize(size: ImageSize & { readonly fit: 'fill'; readonly kernel: 'lanczos3' }): Image
   timeout(limit: { seconds: number }): Image
   png(): Image
   toBuffer(): Promise<Uint8Array>
@@ -40,7 +47,7 @@ interface ImageLibrary {
   cache(keep: boolean): void
   concurrency(threads: number): void
 }
-const library: string = 'sharp'
+const library = 'sharp' as string
 
 async function main(): Promise<void> {
   try {
@@ -58,13 +65,18 @@ async function main(): Promise<void> {
   sharp.cache(false)
   sharp.concurrency(1)
 
+  let large: Promise<unknown> = Promise.resolve()
   const make = async (bytes: Uint8Array): Promise<Uint8Array> => {
     const image = sharp(bytes, { limitInputPixels: pixelLimit, failOn: 'error', autoOrient: true })
     const { autoOrient } = await image.metadata()
     const height = Math.round((width * autoOrient.height) / autoOrient.width)
     const size = { width, height: Math.min(Math.max(height, 1), highest) }
     const small = image.resize({ ...size, fit: 'fill', kernel: 'lanczos3' })
-    return small.timeout({ seconds: timeLimit }).png().toBuffer()
+    const decode = () => small.timeout({ seconds: timeLimit }).png().toBuffer()
+    if (autoOrient.width * autoOrient.height <= largePixels) return decode()
+    const made = large.then(decode)
+    large = made.catch(() => undefined)
+    return made
   }
   const pieces = new Map<number, Uint8Array[]>()
   process.on('message', ({ id, piece, dropped }: ImageOrder) => {

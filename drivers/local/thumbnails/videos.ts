@@ -25,7 +25,7 @@ const containers = [
 
 /** The file is the third descriptor of the program: no name of it reaches a command line. */
 const input = process.platform === 'linux' ? 'file:/proc/self/fd/3' : 'file:/dev/fd/3'
-const guards = ['-protocol_whitelist', 'file', '-format_whitelist', containers]
+const guards = ['-protocol_whitelist', 'file', '-format_whitelist', containers, '-max_pixels', String(pixelLimit)]
 
 const scale = "scale=w=144:h='clip(round(144/dar),1,1440)':flags=lanczos,setsar=1"
 
@@ -76,7 +76,7 @@ async function durationOf(fd: number, signal: AbortSignal): Promise<number> {
 
 /** Empty where there is none. */
 async function frameAt(fd: number, seconds: number, signal: AbortSignal): Promise<Buffer> {
-  const reading = [...guards, '-max_pixels', String(pixelLimit), '-threads', '1', '-ss', seconds.toFixed(3)]
+  const reading = [...guards, '-threads', '1', '-ss', seconds.toFixed(3)]
   const writing = ['-frames:v', '1', '-vf', scale, '-threads', '1', '-c:v', 'png', '-f', 'image2pipe', 'pipe:1']
   const streams = ['-map', '0:v:0', '-an', '-sn', '-dn']
   const words = ['-v', 'error', '-nostdin', ...reading, '-noaccurate_seek', '-i', input, ...streams, ...writing]

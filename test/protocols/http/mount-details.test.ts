@@ -48,7 +48,7 @@ void t.test('mount points tell how full they are, where an admin wants that', as
   const ann = await served.as('ann', [], '/a')
   t.strictSame(await details(ann, '/'), { ...none, Full: wire })
 
-  const guest = (await served.gateway.accounts.users.list()).find(({ role }) => role === 1)
+  const guest = served.gateway.accounts.users.list().find(({ role }) => role === 1)
   await served.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false })
   served.token = ''
   t.strictSame(await details(), none, 'guests are not told')
