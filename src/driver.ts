@@ -124,6 +124,11 @@ export interface Driver {
   revision?(path: Path, options?: CallOptions): Promise<string>
   /** A direct address, and until when it is good. */
   link?(path: Path, options?: CallOptions): Promise<Link>
+  /**
+   * A small picture of a file of this kind; the trait `thumbnails` says of which kinds there are any. `unsupported` where this
+   * file is none to make one of, and may be shown as it is; `invalid` where it is broken or too large for that.
+   */
+  thumbnail?(path: Path, kind: ThumbnailKind, options?: CallOptions): Promise<Thumbnail>
   usage?(options?: CallOptions): Promise<Usage>
   close?(): Promise<void>
 }
@@ -171,9 +176,22 @@ export interface Upload {
 }
 
 export interface Link {
+  /** `http` or `https`; with a slash at its start, an address of this gateway. */
   readonly url: string
+  /** What a request for it must carry: nobody can be sent there with a redirect alone. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Absent: not known. Such a link is asked for each time. */
   readonly until?: Date
+}
+
+/** What a file is taken for by its name. */
+export type ThumbnailKind = 'image' | 'video'
+
+/** A whole picture, some kilobytes of it. */
+export interface Thumbnail {
+  /** Media type. */
+  readonly type: string
+  readonly bytes: Buffer
 }
 
 /** In bytes. */
@@ -195,6 +213,8 @@ export interface Traits {
   readonly timeStep: number
   /** Calls that Storage may have in flight. */
   readonly parallel: number
+  /** Kinds of files of which `thumbnail` makes pictures. */
+  readonly thumbnails: readonly ThumbnailKind[]
 }
 
 export const defaultTraits: Traits = {
@@ -204,6 +224,7 @@ export const defaultTraits: Traits = {
   emptyFolders: true,
   timeStep: 1,
   parallel: Number.POSITIVE_INFINITY,
+  thumbnails: [],
 }
 
 export const fieldTypes = ['string', 'text', 'number', 'float', 'bool', 'select'] as const

@@ -6,6 +6,7 @@ import { Accounts } from './accounts/accounts.js'
 import { bootstrapAccounts } from './accounts/bootstrap.js'
 import type { Config } from './config.js'
 import { settleAside } from './copy.js'
+import { Deliveries } from './deliveries.js'
 import type { AnyDriverType } from './driver.js'
 import { isGatewayError } from './errors.js'
 import { Events } from './events.js'
@@ -118,7 +119,8 @@ export class Gateway {
       await rules.reload()
       const reservations = new Reservations()
       const storages = new Storages({ store, mounts, locks, events, driverTypes: options.drivers })
-      const tree = { store, rules, locks, events, mounts, reservations, log }
+      const deliveries = new Deliveries(settings, links)
+      const tree = { store, rules, locks, events, mounts, reservations, deliveries, log }
       const parts = { ...tree, settings, accounts, spool, storages, links, tasks }
       return new Gateway(options, parts, firstPassword)
     } catch (error) {

@@ -146,3 +146,8 @@ export function* upwardFrom(path: Path): Generator<Path> {
     if (at === '/') return
   }
 }
+
+/** As part of a URL: each segment percent-encoded. */
+export function encodePath(path: Path): string {
+  return path.split('/').map(encodeURIComponent).join('/')
+}

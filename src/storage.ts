@@ -15,6 +15,8 @@ import {
   type OpenMode,
   type OpenOptions,
   type Source,
+  type Thumbnail,
+  type ThumbnailKind,
   type Traits,
   type Usage,
   type WriteOptions,
@@ -24,9 +26,12 @@ import { GatewayError, isGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { hooked, SpooledFile, StreamReader, StreamWriter } from './handles.js'
 import { KeptAttributes } from './kept-attributes.js'
+import { KeptLinks } from './kept-links.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing } from './listings.js'
 import { childOf, nameOf, root, under, within, type Path } from './path.js'
+import { PatientUsage } from './patient-usage.js'
+import { withSignal } from './signals.js'
 import type { Spool } from './spool.js'
 import type { StorageRow, Store } from './store/rows.js'
 import { rangeOf } from './stream-range.js'
@@ -58,6 +63,8 @@ export class Storage {
   readonly #calls: DriverCalls
   readonly #listings: Listings
   readonly #attributes: KeptAttributes
+  readonly #links = new KeptLinks()
+  readonly #patientUsage = new PatientUsage((signal) => this.usage({ signal }))
 
   constructor(parts: StorageParts) {
     this.row = parts.row
@@ -230,13 +237,33 @@ export class Storage {
     return this.#driver.readLink(path, options)
   }
 
+  /** Whether files may have direct addresses. */
+  get hasLinks(): boolean {
+    return this.#driver.link !== undefined
+  }
+
+  /** Undefined where the backend has no direct address of this file that is good now. */
   async link(path: Path, options: CallOptions = {}): Promise<Link | undefined> {
-    return unlessUnsupported(this.#driver.link && (async () => this.#driver.link?.(path, options)))
+    if (!this.hasLinks) return undefined
+    const ask = () => unlessUnsupported(() => this.#calls.run(async () => this.#driver.link?.(path)))
+    return withSignal(this.#links.of(path, ask), options.signal)
+  }
+
+  async thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail> {
+    const call = async () => this.#driver.thumbnail?.(path, kind, options)
+    const made = await this.#calls.run(call, options.signal)
+    if (!made) throw new GatewayError('unsupported', { reason: 'this storage makes no thumbnails' })
+    return made
   }
 
   async usage(options: CallOptions = {}): Promise<Usage> {
     if (!this.#driver.usage) throw new GatewayError('unsupported', { reason: 'this storage does not tell its size' })
     return this.#driver.usage(options)
+  }
+
+  /** The same for those who do not wait for it: undefined where the backend does not tell, or not in time. */
+  usageSoon(): Promise<Usage | undefined> {
+    return this.#driver.usage ? this.#patientUsage.soon() : Promise.resolve(undefined)
   }
 
   // Changing
@@ -369,6 +396,7 @@ export class Storage {
   #forget(treePath: Path, withBelow: boolean): void {
     const path = within(this.mount, treePath) ?? (within(treePath, this.mount) === undefined ? undefined : root)
     if (path === undefined) return
+    this.#links.forget(path, withBelow)
     this.#listings.forget(path, withBelow)
   }
 }

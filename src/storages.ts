@@ -51,11 +51,9 @@ export class Storages {
     return this.parts.mounts.rows().find((row) => row.id === id)
   }
 
-  /** `unavailable` for one that does not run, `unsupported` where the backend does not tell. */
-  async usage(id: number, signal?: AbortSignal): Promise<Usage> {
-    const storage = this.parts.mounts.storageOf(id)
-    if (!storage) throw new GatewayError('unavailable')
-    return storage.usage({ signal })
+  /** How full it is; undefined for one that does not run, does not tell, or not in time. */
+  async usage(id: number): Promise<Usage | undefined> {
+    return this.parts.mounts.storageOf(id)?.usageSoon()
   }
 
   /** Rejects as `checkConfiguration`, with `exists` for a taken path, and with StorageNotStarted. Resolves once it runs. */

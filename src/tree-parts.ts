@@ -1,4 +1,5 @@
 /** The parts of the tree that are the same for every principal. */
+import type { Deliveries } from './deliveries.js'
 import type { Events } from './events.js'
 import type { Locks } from './locks.js'
 import type { Log } from './log.js'
@@ -14,5 +15,6 @@ export interface TreeParts {
   readonly reservations: Reservations
   readonly store: Store
   readonly events: Events
+  readonly deliveries: Deliveries
   readonly log: Log
 }

@@ -17,6 +17,8 @@ import type {
   OpenMode,
   OpenOptions,
   Source,
+  Thumbnail,
+  ThumbnailKind,
   Usage,
   WriteOptions,
 } from './driver.js'
@@ -114,9 +116,16 @@ export class TreeView implements Driver {
   }
 
   async link(path: Path, options?: CallOptions): Promise<Link> {
-    const link = await this.#in(path, ({ storage, inner }) => storage.link(inner, options))
+    // What is to go through us there does so here too.
+    const link = await this.#in(path, async ({ storage, inner }) =>
+      storage.row.webProxy ? undefined : storage.link(inner, options),
+    )
     if (!link) throw new GatewayError('unsupported')
     return link
+  }
+
+  thumbnail(path: Path, kind: ThumbnailKind, options?: CallOptions): Promise<Thumbnail> {
+    return this.#in(path, ({ storage, inner }) => storage.thumbnail(inner, kind, options))
   }
 
   usage(options?: CallOptions): Promise<Usage> {

@@ -9,7 +9,19 @@ import type { Ask, Change, Changed, Conditions } from './change.js'
 import { ChangeGuard } from './change-guard.js'
 import { asksForState } from './conditions.js'
 import { removeAll } from './copy.js'
-import type { Attributes, ByteRange, Entry, Link, OpenFile, OpenMode, Source, Usage } from './driver.js'
+import type { Delivery, DeliveryAsk } from './deliveries.js'
+import type {
+  Attributes,
+  ByteRange,
+  Entry,
+  Link,
+  OpenFile,
+  OpenMode,
+  Source,
+  Thumbnail,
+  ThumbnailKind,
+  Usage,
+} from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import type { Lock, LockRequest } from './locks.js'
 import { checkName, childOf, nameOf, parentOf, resolvePath, root, within, type Path } from './path.js'
@@ -142,18 +154,56 @@ export class VirtualFs {
     })
   }
 
-  /** A direct address of the backend, where it has one and the storage's options allow to redirect. */
+  /** How the bytes of a file reach whoever asks there. `denied` where the storage has them not go through us. */
+  delivery(path: Path, ask: Ask & DeliveryAsk): Promise<Delivery> {
+    return this.#access.judged('link', 'read', path, ask, async (at) => {
+      const { storage, inner } = this.#tree.place(at)
+      return this.#parts.deliveries.of(storage, inner, ask)
+    })
+  }
+
+  /** A direct address of the backend, whatever the storage's options say; undefined where it has none. */
   link(path: Path, ask: Ask = {}): Promise<Link | undefined> {
     return this.#access.judged('link', 'read', path, ask, async (at) => {
       const { storage, inner } = this.#tree.place(at)
-      const { webProxy, webdavPolicy } = storage.row
-      const proxied = this.principal.door === 'webdav' ? webdavPolicy !== '302_redirect' : webProxy
-      return proxied ? undefined : storage.link(inner, ask)
+      return storage.link(inner, ask)
+    })
+  }
+
+  /** Rejects as the driver's `thumbnail`. */
+  thumbnail(path: Path, kind: ThumbnailKind, ask: Ask = {}): Promise<Thumbnail> {
+    return this.#access.judged('make thumbnail', 'read', path, ask, async (at) => {
+      const { storage, inner } = this.#tree.place(at)
+      const joined = joinSignals(ask.signal, this.principal.signal)
+      try {
+        return await storage.thumbnail(inner, kind, { signal: joined.signal })
+      } finally {
+        joined.release()
+      }
     })
   }
 
   usage(path: Path, ask: Ask = {}): Promise<Usage> {
     return this.#access.judged('usage', 'read', path, ask, (at) => this.#tree.place(at).storage.usage(ask))
+  }
+
+  /** Of those of the paths where something is mounted; a storage that does not tell, or not in time, is left out. */
+  async mountUsages(paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
+    const { mounts } = this.#parts
+    const usages = await Promise.all(
+      paths
+        .filter((path) => mounts.isMountPoint(this.#access.resolve(path)))
+        .map(async (path) => {
+          try {
+            const { storage } = this.#tree.place(this.#access.admit('read', path, {}))
+            return [path, await storage.usageSoon()] as const
+          } catch {
+            // One that did not start, or is closed to the principal, tells nothing.
+            return [path, undefined] as const
+          }
+        }),
+    )
+    return new Map(usages.flatMap(([path, usage]) => (usage ? [[path, usage] as const] : [])))
   }
 
   readLink(path: Path, ask: Ask = {}): Promise<string> {

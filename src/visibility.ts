@@ -1,5 +1,5 @@
 /** What a principal may know of a folder: which of its entries, and what the folder rules say of it. Paths are of the whole tree. */
-import type { Entry } from './driver.js'
+import type { Entry, ThumbnailKind } from './driver.js'
 import { childOf, parentOf, reservedPrefix, type Path } from './path.js'
 import { isHidden, mayWriteContent } from './policy.js'
 import { holds, type Principal } from './principal.js'
@@ -25,6 +25,8 @@ export interface FolderView {
   readonly provider: string
   /** Links to files in here need a signature: a storage option or a folder rule says so (the `sign_all` setting aside). */
   readonly signed: boolean
+  /** Kinds of files of which there are thumbnails. */
+  readonly thumbnails: readonly ThumbnailKind[]
 }
 
 /** Those of a folder's entries that the principal may know of, in their order. */
@@ -58,13 +60,15 @@ export function folderView(parts: Pick<TreeParts, 'rules' | 'mounts'>, principal
   const writeByRule = rule !== undefined && rule.write && covers(rule, rule.writeSub, at)
   const changes = (['write', 'rename', 'move', 'copy', 'remove'] as const).some((each) => holds(principal, each))
   const shut = excluded && covers(rule, rule.writeUsersSub, at)
+  const row = parts.mounts.rowOf(at)
   return {
     readme: rule && covers(rule, rule.readmeSub, at) ? rule.readme : '',
     header: rule && covers(rule, rule.headerSub, at) ? rule.header : '',
     write: !shut && (writeByRule || changes || mayWriteContent(principal, rule, at)),
     writeByRule,
-    provider: parts.mounts.rowOf(at)?.driver ?? 'unknown',
+    provider: row?.driver ?? 'unknown',
     signed: needsSignature(parts, at),
+    thumbnails: (row && parts.mounts.storageOf(row.id)?.traits.thumbnails) ?? [],
   }
 }
 

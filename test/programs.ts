@@ -22,6 +22,8 @@ export const programs: readonly Program[] = [
   { name: 'gcc', package: 'gcc' },
   { name: 'tar', package: 'tar' },
   { name: 'findmnt', package: 'util-linux' },
+  { name: 'ffmpeg', package: 'ffmpeg' },
+  { name: 'ffprobe', package: 'ffmpeg' },
 ]
 
 /** Absolute path of a program, looked for in PATH and where Debian keeps servers; undefined where it is not installed. */

@@ -7,12 +7,16 @@ import type { Path } from '../../src/path.js'
 import { patientCalls } from './calls.js'
 import { isReserved, type RootFolder } from './root-folder.js'
 
-/** All files below `path`; links are not entered and count nothing. */
-export async function sizeOfTree(root: RootFolder, path: Path, signal: AbortSignal): Promise<number> {
+/** All files below `path`; links are not entered and count nothing. Stops with any of the signals. */
+export async function sizeOfTree(
+  root: RootFolder,
+  path: Path,
+  signals: readonly (AbortSignal | undefined)[],
+): Promise<number> {
   let total = 0
   const folders = [root.hostOf(path)]
   for (let host = folders.pop(); host !== undefined; host = folders.pop()) {
-    if (signal.aborted) throw new GatewayError('aborted')
+    if (signals.some((signal) => signal?.aborted === true)) throw new GatewayError('aborted')
     const folder = await root.openExactly(host)
     if (!folder) continue
     try {

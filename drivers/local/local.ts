@@ -15,6 +15,9 @@ import type {
   OpenMode,
   OpenOptions,
   Source,
+  Thumbnail,
+  ThumbnailKind,
+  Traits,
   Usage,
   WriteOptions,
 } from '../../src/driver.js'
@@ -34,6 +37,8 @@ import { immediateBytes, receive } from './receive.js'
 import { RecycleBin, removeTree } from './removal.js'
 import { isReserved, placeOnly, RefusedLink, RootFolder, type Place } from './root-folder.js'
 import { copyBytes, Staging, type Staged } from './staging.js'
+import type { OpenedFile } from './thumbnails/images.js'
+import { openThumbnails, type Thumbnails } from './thumbnails/thumbnails.js'
 
 const { O_RDONLY, O_RDWR, O_NOFOLLOW, O_NONBLOCK, COPYFILE_FICLONE_FORCE } = constants
 const syncFile = promisify(fsync)
@@ -52,6 +57,7 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   }
   const folderMode = parseInt(options.mkdir_perm, 8)
   const root = new RootFolder(real)
+  const thumbnails = await openThumbnails(options, real, env.log)
   const staging = new Staging(root, stagingNameOf(env.instance), env.log)
   await staging.sweep()
   let bin: RecycleBin | undefined
@@ -60,13 +66,14 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
     await mkdir(host, { recursive: true, mode: folderMode })
     bin = new RecycleBin(root, await realpath(host))
   }
-  return new Local({ root, staging, bin, folderMode, options, env })
+  return new Local({ root, staging, bin, thumbnails, folderMode, options, env })
 }
 
 interface LocalParts {
   readonly root: RootFolder
   readonly staging: Staging
   readonly bin: RecycleBin | undefined
+  readonly thumbnails: Thumbnails | undefined
   readonly folderMode: number
   readonly options: LocalOptions
   readonly env: DriverEnv
@@ -76,7 +83,11 @@ class Local implements Driver {
   /** Devices whose files share no blocks. */
   readonly #cannotClone = new Set<bigint>()
 
-  constructor(private readonly parts: LocalParts) {}
+  readonly traits: Partial<Traits>
+
+  constructor(private readonly parts: LocalParts) {
+    this.traits = { thumbnails: parts.thumbnails?.kinds ?? [] }
+  }
 
   // Reading
 
@@ -84,14 +95,16 @@ class Local implements Driver {
     return this.#run(options.signal, () =>
       this.#at(path, { follow: false }, async (place) => {
         const stats = existing(place)
-        return options.link === true ? entryOf(nameOf(path), stats) : this.#entry(path, nameOf(path), stats)
+        return options.link === true
+          ? entryOf(nameOf(path), stats)
+          : this.#entry(path, nameOf(path), stats, options.signal)
       }),
     )
   }
 
   /** What a listing shows: a link as its target, or as a link where it is refused. */
-  async #entry(path: Path, name: string, stats: BigIntStats): Promise<Entry> {
-    const { root, options } = this.parts
+  async #entry(path: Path, name: string, stats: BigIntStats, signal?: AbortSignal): Promise<Entry> {
+    const { root, options, env } = this.parts
     let entry = entryOf(name, stats)
     if (stats.isSymbolicLink()) {
       try {
@@ -101,7 +114,7 @@ class Local implements Driver {
       }
     }
     if (!options.directory_size || entry.kind !== 'folder' || entry.isLink === true) return entry
-    return { ...entry, size: await sizeOfTree(root, path, this.parts.env.signal) }
+    return { ...entry, size: await sizeOfTree(root, path, [env.signal, signal]) }
   }
 
   async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
@@ -113,7 +126,7 @@ class Local implements Driver {
         log: env.log,
         signal,
         foldersToo: options.directory_size,
-        entry: (child, name, stats) => this.#entry(child, name, stats),
+        entry: (child, name, stats) => this.#entry(child, name, stats, signal),
       })
     } catch (error) {
       throw translated(error)
@@ -176,6 +189,30 @@ class Local implements Driver {
         throw error
       }
     })
+  }
+
+  thumbnail(path: Path, kind: ThumbnailKind, { signal }: CallOptions = {}): Promise<Thumbnail> {
+    return this.#run(signal, async () => {
+      const { thumbnails } = this.parts
+      if (!thumbnails) throw new GatewayError('unsupported', { reason: 'this storage makes no thumbnails' })
+      const asked = await this.#at(path, { follow: true }, async ({ stats, host }) => {
+        assertFile(stats)
+        return { path: host, revision: revisionOf(stats), open: () => this.#openWhole(path) }
+      })
+      return thumbnails.of(asked, kind, signal)
+    })
+  }
+
+  /** For somebody who reads all of it. */
+  async #openWhole(path: Path): Promise<OpenedFile> {
+    const { fd, calls, stats } = await this.#openFile(path, O_RDONLY)
+    const handle = new ReadHandle(entryOf(nameOf(path), stats), fd, patientCalls, () => calls.close(fd))
+    return {
+      fd,
+      size: Number(stats.size),
+      read: (into, position) => handle.read(into, position),
+      close: () => handle.close(),
+    }
   }
 
   revision(path: Path, { signal }: CallOptions = {}): Promise<string> {
@@ -444,6 +481,7 @@ class Local implements Driver {
 
   close(): Promise<void> {
     return this.#run(undefined, async () => {
+      await this.parts.thumbnails?.close()
       this.parts.root.close()
       await this.parts.staging.close()
     })
@@ -500,7 +538,7 @@ function existing({ stats, name }: Place): BigIntStats {
   return stats
 }
 
-function assertFile(stats: BigIntStats | undefined): void {
+function assertFile(stats: BigIntStats | undefined): asserts stats is BigIntStats {
   if (!stats) throw new GatewayError('not_found')
   if (stats.isDirectory()) throw new GatewayError('is_dir')
   if (!stats.isFile()) throw new GatewayError('denied', { reason: 'not a regular file' })

@@ -1,12 +1,13 @@
 /** Links to files: /d and /p. A signature in the link, not a signed-in user, says what may be read. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, toGatewayError } from '../../src/errors.js'
-import { nameOf, resolvePath, root, type Path } from '../../src/path.js'
+import { resolvePath, root, type Path } from '../../src/path.js'
 import { sendFile } from '../lib/send.js'
 import type { Door } from './context.js'
-import { isUnforeseen, wireAnswer, WireError } from './errors.js'
-import { extensionOf, extensionsOf } from './file-types.js'
+import { isUnforeseen, wireAnswer } from './errors.js'
+import { absoluteUrl } from './object.js'
 import { sendErrorPage } from './pages.js'
+import { answerThumbnail } from './thumbnail.js'
 
 const redirectHeaders = {
   'Referrer-Policy': 'no-referrer',
@@ -39,25 +40,31 @@ export async function answerDownload(door: Door, request: IncomingMessage, respo
 }
 
 async function download(door: Door, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { links, settings } = door.gateway
-  const { path, query } = readLink(request.url ?? '/')
+  const { path, query: text } = readLink(request.url ?? '/')
+  const query = new URLSearchParams(text)
   // Clients put the signature into the query as it is, some with a slash behind.
-  const signature = query === '' ? undefined : new URLSearchParams(query).get('sign')?.replace(/\/$/, '')
-  const fs = door.gateway.as(await links.open(path, signature))
-  const direct = await fs.link(path)
-  if (direct !== undefined) {
-    const extension = extensionOf(nameOf(path))
-    const listed = (key: string): boolean => extensionsOf(settings.get(key)).includes(extension)
-    const wantsProxy = request.url?.startsWith('/p/') === true
-    if (!listed('proxy_types')) {
-      if (!wantsProxy) {
-        response.writeHead(302, { ...redirectHeaders, Location: direct.url, 'Content-Length': 0 }).end()
-        return
-      }
-      if (!listed('text_types')) throw new WireError(403, 'proxy not allowed')
-    }
+  const signature = query.get('sign')?.replace(/\/$/, '')
+  const fs = door.gateway.as(await door.gateway.links.open(path, signature))
+  if (query.get('type') === 'thumb' && (await answerThumbnail(door, request, response, fs, path))) return
+  const route = request.url?.startsWith('/p/') === true ? 'p' : 'd'
+  const delivery = await fs.delivery(path, { route, withoutProxy: query.has('d') })
+  if (delivery.kind === 'stream') {
+    await sendFile(request, response, { fs, path })
+    return
   }
-  await sendFile(request, response, { fs, path })
+  const url = delivery.kind === 'direct' ? withParameters(door, delivery.url, query) : delivery.url
+  const location = absoluteUrl(door.clientOf(request).baseUrl, url)
+  response.writeHead(302, { ...redirectHeaders, Location: location, 'Content-Length': 0 }).end()
+}
+
+/** Where the settings say so, what the query of a link holds goes along to the backend, sorted by name. */
+function withParameters({ gateway: { settings } }: Door, url: string, query: URLSearchParams): string {
+  if (!settings.bool('forward_direct_link_params')) return url
+  const forwarded = new URLSearchParams(query)
+  for (const name of settings.get('ignore_direct_link_params').split(',')) forwarded.delete(name.trim())
+  if (forwarded.size === 0) return url
+  forwarded.sort()
+  return `${url}${url.includes('?') ? '&' : '?'}${forwarded.toString()}`
 }
 
 /** The path that a link names, percent-escapes decoded and dots resolved, and its query. */

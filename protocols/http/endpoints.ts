@@ -15,6 +15,7 @@ import { changeEndpoints } from './routes/change.js'
 import { bulkChangeEndpoints } from './routes/bulk-change.js'
 import { uploadEndpoints } from './routes/upload.js'
 import { documentationEndpoints } from './routes/documentation.js'
+import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
 import { publicEndpoints } from './routes/public.js'
 import { siteEndpoints } from './routes/site.js'
@@ -27,6 +28,7 @@ export const endpoints: readonly Endpoint[] = [
   ...meEndpoints,
   ...appPasswordEndpoints,
   ...browseEndpoints,
+  ...linkEndpoints,
   ...changeEndpoints,
   ...bulkChangeEndpoints,
   ...uploadEndpoints,

@@ -1,13 +1,17 @@
 /** The numbers by which clients choose icon and preview of a file. */
+import type { ThumbnailKind } from '../../src/driver.js'
+import { extensionOf, extensionsOf } from '../../src/extensions.js'
 import type { Settings } from '../../src/settings.js'
 
 export const folderType = 1
+const videoType = 2
+const imageType = 5
 
 /** In the order in which a name is tested: an extension of two lists counts for the first. */
 const kinds = [
   { setting: 'audio_types', type: 3 },
-  { setting: 'video_types', type: 2 },
-  { setting: 'image_types', type: 5 },
+  { setting: 'video_types', type: videoType },
+  { setting: 'image_types', type: imageType },
   { setting: 'text_types', type: 4 },
 ] as const
 
@@ -38,17 +42,7 @@ export class FileTypes {
   }
 }
 
-/** Comma-separated, without dots. */
-export function extensionsOf(list: string): string[] {
-  return list
-    .toLowerCase()
-    .split(',')
-    .map((extension) => extension.trim())
-    .filter((extension) => extension !== '')
-}
-
-/** What follows the last dot, in lower case; empty without one. `.gitignore` is all extension. */
-export function extensionOf(name: string): string {
-  const dot = name.lastIndexOf('.')
-  return dot < 0 ? '' : name.slice(dot + 1).toLowerCase()
+/** What a picture can be made of; undefined for files of other types. */
+export function thumbnailKind(type: number): ThumbnailKind | undefined {
+  return type === imageType ? 'image' : type === videoType ? 'video' : undefined
 }

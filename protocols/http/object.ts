@@ -2,10 +2,11 @@
 import { z } from 'zod'
 import type { Entry } from '../../src/driver.js'
 import type { Gateway } from '../../src/gateway.js'
-import { childOf, under, type Path } from '../../src/path.js'
+import { childOf, encodePath, under, type Path } from '../../src/path.js'
 import type { FolderView, VirtualFs } from '../../src/virtual-fs.js'
 import type { Door } from './context.js'
-import { folderType } from './file-types.js'
+import { folderType, thumbnailKind } from './file-types.js'
+import { mountDetailsData } from './mount-details.js'
 import { moment } from './schemas.js'
 
 export const fileData = z
@@ -20,6 +21,9 @@ export const fileData = z
     type: z.literal([0, 1, 2, 3, 4, 5]).describe('0: unknown, 1: folder, 2: video, 3: audio, 4: text, 5: image.'),
     hashinfo: z.string().describe('`hash_info` as JSON text.'),
     hash_info: z.record(z.string(), z.string()).nullable().describe('Digests by the name of the algorithm.'),
+    mount_details: mountDetailsData
+      .optional()
+      .describe('Bytes; only of mount points, not for guests, and where settings do not hide it.'),
   })
   .meta({ id: 'File' })
 
@@ -31,18 +35,31 @@ export function wireTime(date: Date | undefined): string {
   return time > -62135596800000 && time < 253402300800000 ? new Date(time).toISOString() : '0001-01-01T00:00:00Z'
 }
 
-/** Builds objects of entries of one folder: what is the same for all of them is asked once. */
+/**
+ * Builds objects of entries of one folder: what is the same for all of them is asked once. `baseUrl` is what absolute links
+ * start with.
+ */
 export function objectsIn(
   { gateway, fileTypes }: Door,
   fs: VirtualFs,
   folder: Path,
   view: FolderView,
+  baseUrl: string,
 ): (entry: Entry) => FileObject {
   const typeOf = fileTypes.reader()
   const absolute = under(fs.principal.base, folder)
   const signed = isSigned(gateway, view)
+  /** A picture of the backend's, else of ours: its link is signed always. */
+  const thumbOf = ({ name, thumb }: Entry, type: number): string => {
+    if (thumb !== undefined) return absoluteUrl(baseUrl, thumb)
+    const kind = thumbnailKind(type)
+    if (kind === undefined || !view.thumbnails.includes(kind)) return ''
+    const path = childOf(absolute, name)
+    return `${baseUrl}/d${encodePath(path)}?type=thumb&sign=${gateway.links.sign(path)}`
+  }
   return (entry) => {
     const isFolder = entry.kind === 'folder'
+    const type = isFolder ? folderType : typeOf(entry.name)
     const modified = wireTime(entry.modified)
     const { hashes } = entry
     return {
@@ -52,8 +69,8 @@ export function objectsIn(
       modified,
       created: entry.created === undefined ? modified : wireTime(entry.created),
       sign: signed && !isFolder ? gateway.links.sign(childOf(absolute, entry.name)) : '',
-      thumb: entry.thumb ?? '',
-      type: isFolder ? folderType : typeOf(entry.name),
+      thumb: isFolder ? '' : thumbOf(entry, type),
+      type,
       hashinfo: hashes === undefined ? 'null' : JSON.stringify(hashes),
       hash_info: hashes ?? null,
     }
@@ -65,7 +82,7 @@ export function isSigned(gateway: Gateway, view: FolderView): boolean {
   return view.signed || gateway.settings.bool('sign_all')
 }
 
-/** A path of the whole tree as part of a link: each segment percent-encoded. */
-export function encodePath(path: Path): string {
-  return path.split('/').map(encodeURIComponent).join('/')
+/** An address of a backend may be one of this gateway, without the base that clients know it by. */
+export function absoluteUrl(baseUrl: string, url: string): string {
+  return url.startsWith('/') ? baseUrl + url : url
 }

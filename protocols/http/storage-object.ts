@@ -6,6 +6,7 @@ import type { StorageConfiguration } from '../../src/storages.js'
 import { commonFields } from './driver-template.js'
 import { WireError } from './errors.js'
 import { flag, flagValue, given, integer, integerValue, requiredText, text } from './fields.js'
+import { mountDetails, mountDetailsData } from './mount-details.js'
 import { wireTime } from './object.js'
 import { moment } from './schemas.js'
 
@@ -102,8 +103,7 @@ export const storageData = z
     proxy_range: z.boolean(),
     down_proxy_url: z.string(),
     disable_proxy_sign: z.boolean(),
-    mount_details: z
-      .object({ total_space: z.number(), used_space: z.number(), free_space: z.number() })
+    mount_details: mountDetailsData
       .optional()
       .describe('Bytes; only in the list, where the storage tells them and settings do not forbid it.'),
   })
@@ -133,9 +133,7 @@ export function storageObject(row: StorageRow, usage?: Usage): z.input<typeof st
     proxy_range: row.proxyRange,
     down_proxy_url: row.downProxyUrl,
     disable_proxy_sign: row.disableProxySign,
-    ...(usage && {
-      mount_details: { total_space: usage.total, used_space: usage.used, free_space: usage.free },
-    }),
+    ...(usage && { mount_details: mountDetails(usage) }),
   }
 }
 

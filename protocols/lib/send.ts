@@ -127,9 +127,7 @@ function answerTo(request: IncomingMessage, entry: Entry, options: SendOptions):
   const name = nameOf(options.path)
   const type = options.type ?? mediaType(name)
   headers['Content-Type'] = type
-  // What users stored never runs as a page of ours.
-  headers['X-Content-Type-Options'] = 'nosniff'
-  headers['Content-Security-Policy'] = "sandbox; default-src 'none'"
+  Object.assign(headers, untrusted)
   if (options.disposition !== 'none') headers['Content-Disposition'] = attachment(name)
   if (wanted === 'whole') {
     headers['Content-Length'] = size
@@ -252,8 +250,14 @@ class Boundary {
   }
 }
 
+/** What users stored never runs as a page of ours. */
+export const untrusted = {
+  'X-Content-Type-Options': 'nosniff',
+  'Content-Security-Policy': "sandbox; default-src 'none'",
+} as const
+
 /** RFC 6266: a plain name for old clients, the true one percent-encoded in UTF-8. */
-function attachment(name: string): string {
+export function attachment(name: string): string {
   const encoded = encodeURIComponent(name).replace(
     /['()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,

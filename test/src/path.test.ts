@@ -4,6 +4,7 @@ import {
   checkName,
   childOf,
   cleanPath,
+  encodePath,
   isListableName,
   isWithin,
   nameOf,
@@ -106,4 +107,8 @@ void t.test('paths are joined, cut and compared by whole segments', async (t) =>
   t.same(segmentsOf(asPath('/a/b')), ['a', 'b'])
   t.same([...upwardFrom(asPath('/a/b'))], ['/a/b', '/a', '/'])
   t.same([...upwardFrom(root)], ['/'])
+})
+
+void t.test('each segment of a path in a URL is encoded', async (t) => {
+  t.equal(encodePath(asPath('/a b/ä#?%/x')), '/a%20b/%C3%A4%23%3F%25/x')
 })

@@ -6,6 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import type { TAP } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { AnyDriverType, Driver, Source, Traits } from '../../src/driver.js'
+import { Deliveries } from '../../src/deliveries.js'
 import { Events, type TreeEvent } from '../../src/events.js'
 import { ListingBudget } from '../../src/listing-cache.js'
 import { Locks } from '../../src/locks.js'
@@ -152,7 +153,10 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
   })
   t.teardown(() => mounts.stop())
-  const parts: TreeParts = { mounts, rules, locks, reservations: new Reservations(), store, events, log }
+  // No setting is on, and a signature is the path itself.
+  const deliveries = new Deliveries({ get: () => '' }, { sign: (path) => path })
+  const reservations = new Reservations()
+  const parts: TreeParts = { mounts, rules, locks, reservations, store, events, deliveries, log }
   const mount = async (path: string, { over = {}, traits, driverOf, ...fields }: MountAsk = {}) => {
     const name = `memory ${path}`
     if (!driverTypes.some((type) => type.name === name)) {

@@ -1,20 +1,14 @@
 /** Administration of storages. What is refused is told with code 500, as clients expect it here. */
-import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
-import type { Usage } from '../../../src/driver.js'
 import { isGatewayError } from '../../../src/errors.js'
 import { StorageNotStarted } from '../../../src/storages.js'
 import { rowThere } from '../admin-rows.js'
-import type { Door } from '../context.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
 import { integerValue, paging, rowId } from '../fields.js'
 import { pageOf } from '../paging.js'
 import { pageData } from '../schemas.js'
 import { configurationOf, driverConfig, storageData, storageFields, storageObject } from '../storage-object.js'
-
-/** Milliseconds that a list waits for storages to tell how full they are. */
-const usagePatience = 2000
 
 const unknown: Refusal = { code: 500, text: 'failed get storage: record not found' }
 const idle: Refusal = {
@@ -45,7 +39,7 @@ export const adminStorageEndpoints = [
       const all = storages.list()
       const rows = pageOf(all, fields)
       const hidden = settings.bool('hide_storage_details_in_manage_page')
-      const usages = hidden ? [] : await Promise.all(rows.map(({ id }) => usageOf(door, id)))
+      const usages = hidden ? [] : await Promise.all(rows.map(({ id }) => storages.usage(id)))
       return { content: rows.map((row, at) => storageObject(row, usages[at])), total: all.length }
     },
   }),
@@ -161,13 +155,6 @@ export const adminStorageEndpoints = [
     },
   }),
 ]
-
-/** A storage that does not know, or is slow to say, shows nothing. */
-async function usageOf({ gateway }: Door, id: number): Promise<Usage | undefined> {
-  const enough = AbortSignal.timeout(usagePatience)
-  const usage = gateway.storages.usage(id, enough).catch(() => undefined)
-  return Promise.race([usage, setTimeout(usagePatience, undefined, { ref: false })])
-}
 
 async function refused<T>(work: () => Promise<T>): Promise<T> {
   try {

@@ -1,15 +1,17 @@
 /** Looking at the tree: list, get, dirs. */
 import { z } from 'zod'
 import type { Ask } from '../../../src/change.js'
+import type { Usage } from '../../../src/driver.js'
 import { isGatewayError } from '../../../src/errors.js'
-import { cleanPath, nameOf, parentOf, root, under, type Path } from '../../../src/path.js'
+import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/path.js'
 import type { FolderView, VirtualFs } from '../../../src/virtual-fs.js'
-import type { Context, Door } from '../context.js'
+import type { Door } from '../context.js'
 import { endpoint } from '../endpoint.js'
 import { closedText, WireError } from '../errors.js'
 import { flag, paging, text } from '../fields.js'
 import { treeHeaders } from '../folder-password.js'
-import { encodePath, fileData, isSigned, objectsIn, wireTime, type FileObject } from '../object.js'
+import { mountDetails } from '../mount-details.js'
+import { absoluteUrl, fileData, isSigned, objectsIn, wireTime, type FileObject } from '../object.js'
 import { sliceOf } from '../paging.js'
 import { pathRefusals } from '../refusals.js'
 import { moment } from '../schemas.js'
@@ -61,6 +63,7 @@ export const browseEndpoints = [
     ],
     async answer({ context, door, fields, headers, principal }) {
       const fs = door.gateway.as(principal)
+      const { baseUrl } = door.clientOf(context.req)
       const at = cleanPath(fields.path)
       const { entries, total, folder } = await browsing(() =>
         fs.list(at, {
@@ -70,7 +73,7 @@ export const browseEndpoints = [
         }),
       )
       return {
-        content: entries.map(objectsIn(door, fs, at, folder)),
+        content: await withMountDetails(door, fs, at, entries.map(objectsIn(door, fs, at, folder, baseUrl))),
         total,
         readme: folder.readme,
         header: folder.header,
@@ -93,18 +96,21 @@ export const browseEndpoints = [
     refusals: pathRefusals,
     async answer({ context, door, fields, headers, principal }) {
       const fs = door.gateway.as(principal)
+      const { baseUrl } = door.clientOf(context.req)
       const at = cleanPath(fields.path)
       const ask = askOf(context, fields.password || headers.password)
       const { entry, folder } = await browsing(() => fs.view(at, ask))
       const name = at === root ? 'root' : nameOf(at)
-      const object = objectsIn(door, fs, parentOf(at), folder)({ ...entry, name })
+      const object = objectsIn(door, fs, parentOf(at), folder, baseUrl)({ ...entry, name })
+      const usage = object.is_dir ? (await mountUsages(door, fs, [at])).get(at) : undefined
       return {
         ...object,
-        raw_url: object.is_dir ? '' : await rawUrl(door, context, fs, at, folder, object.sign, ask),
+        ...(usage && { mount_details: mountDetails(usage) }),
+        raw_url: object.is_dir ? '' : await rawUrl(door, baseUrl, fs, at, folder, object.sign, ask),
         readme: folder.readme,
         header: folder.header,
         provider: folder.provider,
-        related: at === root ? null : await related(door, fs, at, ask),
+        related: at === root ? null : await related(door, baseUrl, fs, at, ask),
       }
     },
   }),
@@ -137,32 +143,58 @@ export const browseEndpoints = [
   }),
 ]
 
-/** Where the bytes of a file are to be had: from the backend, else from us. */
+/** How full the storages are that are mounted there; guests are not told. */
+async function mountUsages(door: Door, fs: VirtualFs, paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
+  const hidden = fs.principal.role === 'guest' || door.gateway.settings.bool('hide_storage_details')
+  return hidden ? new Map<Path, Usage>() : fs.mountUsages(paths)
+}
+
+async function withMountDetails(
+  door: Door,
+  fs: VirtualFs,
+  folder: Path,
+  objects: FileObject[],
+): Promise<FileObject[]> {
+  const paths = objects.filter((object) => object.is_dir).map(({ name }) => childOf(folder, name))
+  const usages = await mountUsages(door, fs, paths)
+  if (usages.size === 0) return objects
+  return objects.map((object) => {
+    const usage = object.is_dir ? usages.get(childOf(folder, object.name)) : undefined
+    return usage ? { ...object, mount_details: mountDetails(usage) } : object
+  })
+}
+
+/** Where the bytes of a file are to be had: from the backend, from the storage's own proxy, or from us. */
 async function rawUrl(
   door: Door,
-  context: Context,
+  baseUrl: string,
   fs: VirtualFs,
   path: Path,
   view: FolderView,
   sign: string,
   ask: Ask,
 ): Promise<string> {
-  const { baseUrl } = door.clientOf(context.req)
-  const link = await fs.link(path, ask)
-  if (link !== undefined) return link.url.startsWith('/') ? baseUrl + link.url : link.url
+  const delivery = await fs.delivery(path, { ...ask, route: 'raw_url' })
+  if (delivery.kind !== 'stream') return absoluteUrl(baseUrl, delivery.url)
   const query = isSigned(door.gateway, view) ? `?sign=${sign}` : ''
   return `${baseUrl}/p${encodePath(under(fs.principal.base, path))}${query}`
 }
 
 /** Siblings whose names start with that of the object without its extension; null for none. */
-async function related(door: Door, fs: VirtualFs, path: Path, ask: Ask): Promise<FileObject[] | null> {
+async function related(
+  door: Door,
+  baseUrl: string,
+  fs: VirtualFs,
+  path: Path,
+  ask: Ask,
+): Promise<FileObject[] | null> {
   const name = nameOf(path)
   const stem = name.replace(/(?<=.)\.[^.]*$/s, '')
   const parent = parentOf(path)
   try {
     const { entries, folder } = await fs.list(parent, { ...ask, startsWith: stem, limit: relatedLimit })
     const akin = entries.filter((entry) => entry.name !== name)
-    return akin.length === 0 ? null : akin.map(objectsIn(door, fs, parent, folder))
+    return akin.length === 0 ? null : akin.map(objectsIn(door, fs, parent, folder, baseUrl))
   } catch (error) {
     // Who may see the object need not be able to list its folder.
     if (isGatewayError(error) && error.code !== 'internal') return null

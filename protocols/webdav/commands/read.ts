@@ -23,11 +23,12 @@ export const get: Command = async (exchange) => {
   }
 }
 
-async function send({ request, response, fs, path, ask }: Exchange): Promise<void> {
-  const link = await fs.link(path, ask)
-  // Headers that the address wants cannot be put into a redirect.
-  if (link && Object.keys(link.headers ?? {}).length === 0) {
-    answer(response, 302, { location: link.url, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+async function send({ request, response, prefix, fs, path, ask }: Exchange): Promise<void> {
+  const delivery = await fs.delivery(path, { ...ask, route: 'webdav' })
+  if (delivery.kind !== 'stream') {
+    // An address of this gateway is one below its site, as the prefix is.
+    const location = delivery.url.startsWith('/') ? prefix.replace(/\/dav$/, '') + delivery.url : delivery.url
+    answer(response, 302, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
     return
   }
   // It watches the connection itself.

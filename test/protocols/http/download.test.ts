@@ -93,3 +93,34 @@ void t.test('links of a user with a base folder are links of the whole tree', as
   const { content } = (await ann.post('/api/fs/list', {})).data as { content: { sign: string }[] }
   t.equal(content[0]?.sign, sign)
 })
+
+void t.test('the headers of a file are those that clients know, and no browser runs it as ours', async (t) => {
+  const served = await serve(t)
+  const page = '<script>alert(1)</script>'
+  await served.put("/ä 'x';.html", page)
+  await served.put('/plain', 'x')
+  const url = (name: string) =>
+    `${served.url}/d/${encodeURIComponent(name)}?sign=${served.gateway.links.sign(`/${name}` as never)}`
+  for (const method of ['GET', 'HEAD']) {
+    const { headers } = await fetch(url("ä 'x';.html"), { method })
+    const told = Object.fromEntries(headers)
+    for (const name of ['date', 'connection', 'keep-alive', 'etag', 'last-modified']) delete told[name]
+    const name = '%C3%A4%20%27x%27%3B.html'
+    t.strictSame(told, {
+      'accept-ranges': 'bytes',
+      'content-disposition': `attachment; filename="${name}"; filename*=utf-8''${name}`,
+      'content-length': String(page.length),
+      'content-security-policy': "sandbox; default-src 'none'",
+      'content-type': 'text/html; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+    })
+    t.match(headers.get('etag'), /^"[^"]+"$/)
+    t.equal(new Date(headers.get('last-modified') ?? '').toUTCString(), headers.get('last-modified'))
+  }
+  t.equal((await fetch(url('plain'))).headers.get('content-type'), 'application/octet-stream')
+  for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+    const refused = await fetch(url('plain'), { method })
+    t.equal(refused.status, 405, method)
+    t.equal(refused.headers.get('allow'), 'GET, HEAD')
+  }
+})

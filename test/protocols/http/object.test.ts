@@ -1,6 +1,6 @@
 import t from 'tap'
 import { Door } from '../../../protocols/http/context.js'
-import { encodePath, objectsIn, wireTime } from '../../../protocols/http/object.js'
+import { objectsIn, wireTime } from '../../../protocols/http/object.js'
 import { proxyList } from '../../../protocols/lib/client.js'
 import type { Entry } from '../../../src/driver.js'
 import type { Gateway } from '../../../src/gateway.js'
@@ -20,11 +20,12 @@ const gateway = {
 } as unknown as Gateway
 const door = new Door(gateway, { trustedProxies: proxyList([]), siteUrl: '' })
 const fs = { principal: { base: asPath('/home/ann') } } as unknown as VirtualFs
-const view = { signed: false } as FolderView
+const view = { signed: false, thumbnails: ['image'] } as unknown as FolderView
+const site = 'https://files.example/sub'
 const entry: Entry = { name: 'a.txt', kind: 'file', size: 5, modified: new Date('2024-05-17T16:05:36.465Z') }
 
 void t.test('an entry becomes an object of the API', async (t) => {
-  const object = objectsIn(door, fs, asPath('/docs'), view)
+  const object = objectsIn(door, fs, asPath('/docs'), view, site)
   t.strictSame(object(entry), {
     name: 'a.txt',
     size: 5,
@@ -42,11 +43,11 @@ void t.test('an entry becomes an object of the API', async (t) => {
 })
 
 void t.test('a signature is for the path of the whole tree, where one is asked for', async (t) => {
-  const signed = objectsIn(door, fs, asPath('/docs'), { ...view, signed: true })
+  const signed = objectsIn(door, fs, asPath('/docs'), { ...view, signed: true }, site)
   t.equal(signed(entry).sign, 'signed:/home/ann/docs/a.txt')
   t.equal(signed({ ...entry, kind: 'folder' }).sign, '')
   settings.sign_all = 'true'
-  t.equal(objectsIn(door, fs, asPath('/'), view)(entry).sign, 'signed:/home/ann/a.txt')
+  t.equal(objectsIn(door, fs, asPath('/'), view, site)(entry).sign, 'signed:/home/ann/a.txt')
   settings.sign_all = 'false'
 })
 
@@ -67,6 +68,14 @@ void t.test('times that no year of four digits holds are the zero of the wire', 
   }
 })
 
-void t.test('each segment of a link is encoded', async (t) => {
-  t.equal(encodePath(asPath('/a b/ä#?%/x')), '/a%20b/%C3%A4%23%3F%25/x')
+void t.test('a thumbnail is the backend’s own, or a signed link to ours where the storage makes them', async (t) => {
+  const object = objectsIn(door, fs, asPath('/a b'), view, site)
+  const link = `${site}/d/home/ann/a%20b/%C3%A4%23.PNG?type=thumb&sign=signed:/home/ann/a b/ä#.PNG`
+  t.equal(object({ ...entry, name: 'ä#.PNG' }).thumb, link)
+  t.equal(object({ ...entry, name: 'a.mkv' }).thumb, '', 'none of videos here')
+  t.equal(object({ ...entry, name: 'a.png', kind: 'folder' }).thumb, '')
+  t.equal(object({ ...entry, name: 'a.png', thumb: 'https://cdn.example/a' }).thumb, 'https://cdn.example/a')
+  t.equal(object({ ...entry, thumb: '/p/a.webp' }).thumb, `${site}/p/a.webp`)
+  const none = objectsIn(door, fs, asPath('/a b'), { ...view, thumbnails: [] }, site)
+  t.equal(none({ ...entry, name: 'a.png' }).thumb, '')
 })

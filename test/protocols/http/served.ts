@@ -89,6 +89,12 @@ export class Served {
     return new Served(this.url, this.gateway, (data as { token: string }).token)
   }
 
+  /** Mounts another storage. `fields`: over those that every storage has. */
+  async mount(path: string, driver: string, fields: Readonly<Record<string, unknown>> = {}): Promise<Envelope> {
+    const row = { mount_path: path, driver, cache_expiration: 0, addition: '{}', ...fields }
+    return this.post('/api/admin/storage/create', row)
+  }
+
   async rule(path: string, rule: Partial<FolderRule>): Promise<void> {
     await this.gateway.rules.create({
       path: path as Path,
@@ -111,11 +117,11 @@ export class Served {
   }
 }
 
-/** Signed in as admin. */
-export async function serve(test: Test, siteUrl = ''): Promise<Served> {
+/** Signed in as admin. `drivers`: more that storages can be made of. */
+export async function serve(test: Test, siteUrl = '', drivers: readonly AnyDriverType[] = []): Promise<Served> {
   const config = { ...configSchema.parse({ site_url: siteUrl }), data: join(test.testdir(), 'data') }
   const log = createLog('silent')
-  const gateway = await Gateway.open({ config, log, drivers: [localInMemory, broken], adminPassword })
+  const gateway = await Gateway.open({ config, log, drivers: [localInMemory, broken, ...drivers], adminPassword })
   test.teardown(() => gateway.close())
   const door = httpDoor(gateway, { trustedProxies: proxyList([]), siteUrl })
   const url = await listen(test, door)

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import type { Entry, Link } from '../../../src/driver.js'
+import type { Entry } from '../../../src/driver.js'
 import type { Gateway } from '../../../src/gateway.js'
 import type { VirtualFs } from '../../../src/virtual-fs.js'
 import { proxyList } from '../../../protocols/lib/client.js'
@@ -21,7 +21,7 @@ async function serve(t: Test, tree: Partial<VirtualFs>): Promise<{ url: string; 
       locks: () => Promise.resolve([]),
       properties: () => Promise.resolve([]),
       memberProperties: () => Promise.resolve(new Map()),
-      link: () => Promise.resolve(undefined),
+      delivery: () => Promise.resolve({ kind: 'stream' }),
       ...tree,
     }),
   } as unknown as Gateway
@@ -84,17 +84,4 @@ void t.test('a slow client is not sent more than it takes', async (t) => {
   await new Promise((resolve) => setTimeout(resolve, 300))
   t.ok(pages < 100, `${pages} pages were asked for`)
   await reader?.cancel()
-})
-
-void t.test('a direct address is a redirect, unless it wants headers', async (t) => {
-  const address = 'https://store.example/object?signature=1'
-  const links: (Link | undefined)[] = [{ url: address }, { url: address, headers: { authorization: 'x' } }]
-  const { url } = await serve(t, {
-    link: () => Promise.resolve(links.shift()),
-    open: () => Promise.reject(new TypeError('it was read')),
-  })
-  const redirected = await fetch(`${url}file`, { redirect: 'manual' })
-  t.equal(redirected.status, 302)
-  t.equal(redirected.headers.get('location'), address)
-  t.equal((await fetch(`${url}file`, { redirect: 'manual' })).status, 500)
 })

@@ -1,0 +1,9 @@
+/** How full a storage is, as the API shows it. */
+import { z } from 'zod'
+import type { Usage } from '../../src/driver.js'
+
+export const mountDetailsData = z.object({ total_space: z.number(), used_space: z.number(), free_space: z.number() })
+
+export function mountDetails({ total, used, free }: Usage): z.input<typeof mountDetailsData> {
+  return { total_space: total, used_space: used, free_space: free }
+}

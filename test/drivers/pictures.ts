@@ -1,0 +1,45 @@
+/** Images and videos for tests, made by the programs that read them. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import sharp from 'sharp'
+
+const run = promisify(execFile)
+
+type Format = 'jpeg' | 'png' | 'webp' | 'gif' | 'tiff' | 'avif'
+
+/** One colour all over. */
+export function image(format: Format, width: number, height: number): Promise<Buffer> {
+  const background = { r: 200, g: 30, b: 30 }
+  return sharp({ create: { width, height, channels: 3, background } })
+    .toFormat(format)
+    .toBuffer()
+}
+
+/** A JPEG that a camera took on its side: it is shown upright. */
+export function sideways(width: number, height: number): Promise<Buffer> {
+  const background = { r: 30, g: 200, b: 30 }
+  return sharp({ create: { width, height, channels: 3, background } })
+    .jpeg()
+    .withMetadata({ orientation: 6 })
+    .toBuffer()
+}
+
+/** The width, height and format of a picture. */
+export async function looksOf(picture: Buffer): Promise<readonly [number, number, string]> {
+  const { width, height, format } = await sharp(picture).metadata()
+  return [width, height, format]
+}
+
+/** How bright a picture is on the whole, 0 to 255. */
+export async function brightness(picture: Buffer): Promise<number> {
+  const { channels } = await sharp(picture).removeAlpha().stats()
+  return channels.reduce((sum, { mean }) => sum + mean, 0) / channels.length
+}
+
+/** A video of so many seconds, black in its first half and white in its second; its format is that of the name. */
+export async function video(file: string, seconds = 4): Promise<void> {
+  const half = seconds / 2
+  const colour = (name: string) => ['-f', 'lavfi', '-i', `color=${name}:size=320x180:rate=10:duration=${half}`]
+  const join = ['-filter_complex', '[0][1]concat=n=2', '-g', '5', '-pix_fmt', 'yuv420p']
+  await run('ffmpeg', ['-v', 'error', '-y', ...colour('black'), ...colour('white'), ...join, file])
+}

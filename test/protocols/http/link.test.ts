@@ -1,0 +1,201 @@
+import t, { type Test } from 'tap'
+import type { Link } from '../../../src/driver.js'
+import { asPath } from '../../../src/path.js'
+import { linkedType, type Linking } from './linked.js'
+import { serve, type Served } from './served.js'
+
+const store = 'https://store.example'
+const proxied = 'https://worker.example/base'
+
+interface Fixture {
+  readonly served: Served
+  readonly linking: Linking
+  /** What GET of this link answers with, not followed. */
+  readonly get: (link: string) => Promise<Response>
+  readonly sign: (path: string) => string
+}
+
+/** A storage with direct addresses at `/s`, with files in it. */
+async function linked(t: Test, fields: Readonly<Record<string, unknown>> = {}, siteUrl = ''): Promise<Fixture> {
+  const linking: Linking = { link: (path) => ({ url: `${store}${path}?key=1` }), asked: 0 }
+  const served = await serve(t, siteUrl, [linkedType(linking)])
+  const { message } = await served.mount('/s', 'Linked', fields)
+  t.equal(message, 'success')
+  for (const name of ['a b.bin', 'a.txt', 'a.m3u8']) await served.put(`/s/${name}`, `content of ${name}`)
+  const sign = (path: string) => served.gateway.links.sign(asPath(path))
+  const get = (link: string) => fetch(served.url + link, { redirect: 'manual' })
+  return { served, linking, get, sign }
+}
+
+async function rawUrl({ served }: Fixture, path: string): Promise<string> {
+  const { data } = await served.post('/api/fs/get', { path })
+  return (data as { raw_url: string }).raw_url
+}
+
+void t.test('a link leads to the backend, unseen by it and by caches', async (t) => {
+  const fixture = await linked(t)
+  const { get, sign } = fixture
+  for (const method of ['GET', 'HEAD']) {
+    const url = `${fixture.served.url}/d/s/a%20b.bin?sign=${sign('/s/a b.bin')}`
+    const response = await fetch(url, { method, redirect: 'manual' })
+    t.equal(response.status, 302)
+    t.equal(response.headers.get('location'), `${store}/a%20b.bin?key=1`)
+    t.equal(response.headers.get('referrer-policy'), 'no-referrer')
+    t.equal(response.headers.get('cache-control'), 'max-age=0, no-cache, no-store, must-revalidate')
+  }
+  t.equal(await rawUrl(fixture, '/s/a b.bin'), `${store}/a%20b.bin?key=1`)
+  t.equal((await get('/d/s/a%20b.bin')).status, 401, 'not without a signature')
+  t.equal((await get(`/d/s/none?sign=${sign('/s/none')}`)).status, 404)
+  t.equal((await get(`/d/s?sign=${sign('/s')}`)).status, 400)
+})
+
+void t.test('only some files of such a storage go through us', async (t) => {
+  const fixture = await linked(t)
+  const { served, get, sign } = fixture
+  const refused = await get(`/p/s/a%20b.bin?sign=${sign('/s/a b.bin')}`)
+  t.equal(refused.status, 403)
+  t.match(await refused.text(), 'proxy not allowed')
+  t.equal(await (await get(`/p/s/a.txt?sign=${sign('/s/a.txt')}`)).text(), 'content of a.txt')
+  for (const route of ['d', 'p']) {
+    t.equal(await (await get(`/${route}/s/a.m3u8?sign=${sign('/s/a.m3u8')}`)).text(), 'content of a.m3u8', route)
+  }
+  t.equal((await get(`/d/s/a.txt?sign=${sign('/s/a.txt')}`)).status, 302)
+  t.equal(await rawUrl(fixture, '/s/a.m3u8'), `${store}/a.m3u8?key=1`, 'raw_url does not look at extensions')
+  await served.gateway.settings.set(
+    new Map([
+      ['proxy_types', 'BIN'],
+      ['text_types', ''],
+    ]),
+  )
+  t.equal((await get(`/d/s/a%20b.bin?sign=${sign('/s/a b.bin')}`)).status, 200)
+  t.equal((await get(`/p/s/a.txt?sign=${sign('/s/a.txt')}`)).status, 403)
+})
+
+void t.test('a storage whose files are proxied on the web has no other links', async (t) => {
+  const fixture = await linked(t, { web_proxy: true })
+  const { get, sign, served } = fixture
+  const signature = sign('/s/a b.bin')
+  for (const route of ['d', 'p']) t.equal((await get(`/${route}/s/a%20b.bin?sign=${signature}`)).status, 200, route)
+  t.equal(await rawUrl(fixture, '/s/a b.bin'), `${served.url}/p/s/a%20b.bin?sign=${signature}`)
+  t.equal(fixture.linking.asked, 0)
+})
+
+void t.test('a proxy of the storage’s own gets the requests, and passes itself by', async (t) => {
+  const fixture = await linked(t, { web_proxy: true, down_proxy_url: `${proxied}/ \nhttps://second.example` })
+  const { get, sign } = fixture
+  const signature = sign('/s/a b.bin')
+  for (const route of ['d', 'p']) {
+    const sent = await get(`/${route}/s/a%20b.bin?sign=${signature}`)
+    t.equal(sent.status, 302)
+    t.equal(sent.headers.get('location'), `${proxied}/s/a%20b.bin?sign=${signature}`)
+    for (const mark of ['d', 'd=', 'd=1']) {
+      const asked = await get(`/${route}/s/a%20b.bin?${mark}&sign=${signature}`)
+      t.equal(await asked.text(), 'content of a b.bin')
+    }
+  }
+  t.equal(await rawUrl(fixture, '/s/a b.bin'), `${proxied}/s/a%20b.bin?sign=${signature}`)
+  t.equal((await get(`/p/s/none?sign=${sign('/s/none')}`)).status, 404, 'nothing is looked for there that is not here')
+  t.equal((await get(`/p/s?sign=${sign('/s')}`)).status, 400)
+})
+
+void t.test('its links carry no signature where the storage says so', async (t) => {
+  const fields = { web_proxy: true, down_proxy_url: proxied, disable_proxy_sign: true }
+  const fixture = await linked(t, fields)
+  const sent = await fixture.get(`/p/s/a.txt?sign=${fixture.sign('/s/a.txt')}`)
+  t.equal(sent.headers.get('location'), `${proxied}/s/a.txt`)
+  t.equal(await rawUrl(fixture, '/s/a.txt'), `${proxied}/s/a.txt`)
+})
+
+void t.test('an address that nobody can open as it is is not handed out', async (t) => {
+  const fixture = await linked(t)
+  const { linking, get, sign, served } = fixture
+  const signature = sign('/s/a b.bin')
+  const ours = `${served.url}/p/s/a%20b.bin?sign=${signature}`
+  const links: Link[] = [
+    { url: `${store}/x`, headers: { cookie: 'secret' } },
+    { url: `${store}/x`, until: new Date(Date.now() - 1000) },
+    { url: 'javascript:alert(1)' },
+    { url: 'file:///etc/passwd' },
+    { url: '//other.example/x' },
+  ]
+  for (const link of links) {
+    linking.link = () => link
+    t.equal(await rawUrl(fixture, '/s/a b.bin'), ours, link.url)
+    for (const route of ['d', 'p']) {
+      const response = await get(`/${route}/s/a%20b.bin?sign=${signature}`)
+      t.equal(await response.text(), 'content of a b.bin', `${route} ${link.url}`)
+    }
+  }
+})
+
+void t.test('an address is written as a header can hold it', async (t) => {
+  const { linking, get, sign } = await linked(t)
+  linking.link = () => ({ url: `${store}/ä\r\nSet-Cookie: x=1?a=%2F&b=\ud800` })
+  const response = await get(`/d/s/a.txt?sign=${sign('/s/a.txt')}`)
+  t.equal(response.status, 302)
+  t.equal(response.headers.get('location'), `${store}/%C3%A4%0D%0ASet-Cookie:%20x=1?a=%2F&b=%EF%BF%BD`)
+  t.equal(response.headers.get('set-cookie'), null)
+})
+
+void t.test('an address without a host is one of this gateway', async (t) => {
+  const fixture = await linked(t, {}, '/sub')
+  fixture.linking.link = () => ({ url: '/assets/x' })
+  const response = await fixture.get(`/d/s/a.txt?sign=${fixture.sign('/s/a.txt')}`)
+  t.equal(response.headers.get('location'), `${fixture.served.url}/assets/x`)
+  t.equal(await rawUrl(fixture, '/s/a.txt'), `${fixture.served.url}/assets/x`)
+})
+
+void t.test('an address that is good for a while is asked for once', async (t) => {
+  const fixture = await linked(t)
+  const { linking, get, sign, served } = fixture
+  linking.link = () => ({ url: `${store}/${linking.asked}`, until: new Date(Date.now() + 3_600_000) })
+  const link = `/d/s/a.txt?sign=${sign('/s/a.txt')}`
+  for (let count = 0; count < 3; count++) t.equal((await get(link)).headers.get('location'), `${store}/1`)
+  await served.put('/s/a.txt', 'another')
+  t.equal((await get(link)).headers.get('location'), `${store}/2`, 'a file that changed has another')
+})
+
+void t.test('what the query of a link holds goes along where a setting says so', async (t) => {
+  const { get, sign, served } = await linked(t)
+  const link = `/d/s/a.txt?z=1&response-type=text%2Fx&a=x+y&a=%26&sign=${sign('/s/a.txt')}&openlist_ts=5&raw`
+  t.equal((await get(link)).headers.get('location'), `${store}/a.txt?key=1`)
+  await served.gateway.settings.set(new Map([['forward_direct_link_params', 'true']]))
+  t.equal((await get(link)).headers.get('location'), `${store}/a.txt?key=1&a=x+y&a=%26&response-type=text%2Fx&z=1`)
+  await served.gateway.settings.set(new Map([['ignore_direct_link_params', 'sign, a,z']]))
+  const sent = (await get(link)).headers.get('location')
+  t.equal(sent, `${store}/a.txt?key=1&openlist_ts=5&raw=&response-type=text%2Fx`)
+})
+
+void t.test('an admin’s programs are told the address of any file', async (t) => {
+  const { served, linking, sign } = await linked(t)
+  const none = { header: null, concurrency: 0, part_size: 0, content_length: 0, Expiration: null }
+  const ask = (path: string) => served.post('/api/fs/link', { path })
+  t.strictSame((await ask('/s/a b.bin')).data, { url: `${store}/a%20b.bin?key=1`.replace('%20', ' '), ...none })
+  linking.link = () => ({
+    url: `${store}/x`,
+    headers: { Cookie: 'a=1' },
+    until: new Date(Date.now() + 60_000),
+  })
+  const { data } = await ask('/s/a.txt')
+  t.match(data, { url: `${store}/x`, header: { Cookie: ['a=1'] } })
+  const { Expiration: left } = data as { Expiration: number }
+  t.ok(left > 50e9 && left <= 60e9, `${left} ns`)
+  // Where there is no such address, one of ours, whatever is there.
+  for (const path of ['/a b/ä', '/', '/none']) {
+    const url = `${served.url}/p${path === '/a b/ä' ? '/a%20b/%C3%A4' : path}?d&sign=${sign(path)}`
+    t.strictSame((await ask(path)).data, { url, ...none })
+  }
+  t.match(await ask('/s/none'), { code: 500, message: /object not found$/ })
+  t.match(await ask('/a/../b'), { code: 403 })
+})
+
+void t.test('nobody else is, and their own folder does not count', async (t) => {
+  const { served } = await linked(t)
+  const ann = await served.as('ann', ['write', 'seeHidden'], '/s')
+  t.match(await ann.post('/api/fs/link', { path: '/a.txt' }), { code: 403, message: 'You are not an admin' })
+  await served.gateway.accounts.users.update(1, { basePath: asPath('/s') })
+  const { data } = await served.post('/api/auth/login', { username: 'admin', password: 'admin password' })
+  const { token } = data as { token: string }
+  const { data: link } = await served.post('/api/fs/link', { path: '/s/a.txt' }, { authorization: token })
+  t.match(link, { url: `${store}/a.txt?key=1` })
+})

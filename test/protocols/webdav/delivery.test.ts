@@ -1,0 +1,72 @@
+/** GET of a storage whose files have direct addresses, by each of its policies. */
+import t, { type Test } from 'tap'
+import type { Link } from '../../../src/driver.js'
+import { asPath } from '../../../src/path.js'
+import { proxyList } from '../../../protocols/lib/client.js'
+import { webdavDoor } from '../../../protocols/webdav/door.js'
+import { linkedType, type Linking } from '../http/linked.js'
+import { listen } from '../http/listen.js'
+import { adminPassword, serve } from '../http/served.js'
+
+const store = 'https://store.example'
+
+async function linked(t: Test, fields: Readonly<Record<string, unknown>>, link: Partial<Link> = {}, siteUrl = '') {
+  const linking: Linking = { link: (path) => ({ url: store + path, ...link }), asked: 0 }
+  const served = await serve(t, siteUrl, [linkedType(linking)])
+  await served.mount('/s', 'Linked', fields)
+  await served.put('/s/a b.bin', 'content')
+  const url = await listen(t, webdavDoor(served.gateway, { trustedProxies: proxyList([]), siteUrl }))
+  const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
+  const ask = (path: string, method = 'GET') =>
+    fetch(`${url}${siteUrl}/dav${path}`, { method, redirect: 'manual', headers: { authorization } })
+  return { ask, sign: (path: string) => served.gateway.links.sign(asPath(path)) }
+}
+
+void t.test('302_redirect leads to the backend', async (t) => {
+  const { ask } = await linked(t, {
+    webdav_policy: '302_redirect',
+    web_proxy: true,
+    down_proxy_url: 'https://w.example',
+  })
+  for (const method of ['GET', 'HEAD']) {
+    const response = await ask('/s/a%20b.bin', method)
+    t.equal(response.status, 302)
+    t.equal(response.headers.get('location'), `${store}/a%20b.bin`)
+    t.equal(response.headers.get('cache-control'), 'no-store')
+  }
+  t.equal((await ask('/s/none')).status, 404)
+  t.equal((await ask('/s/')).status, 405)
+  t.equal((await ask('/s/', 'HEAD')).status, 200)
+})
+
+void t.test('use_proxy_url leads to the storage’s own proxy, where it has one', async (t) => {
+  const withProxy = await linked(t, { webdav_policy: 'use_proxy_url', down_proxy_url: 'https://w.example' })
+  const response = await withProxy.ask('/s/a%20b.bin')
+  t.equal(response.status, 302)
+  t.equal(response.headers.get('location'), `https://w.example/s/a%20b.bin?sign=${withProxy.sign('/s/a b.bin')}`)
+  t.equal((await withProxy.ask('/s/none')).status, 404)
+  t.equal((await withProxy.ask('/s/')).status, 405)
+})
+
+void t.test('without one, and with native_proxy, the bytes come from us', async (t) => {
+  const policies = [
+    { webdav_policy: 'use_proxy_url' },
+    { webdav_policy: 'native_proxy', down_proxy_url: 'https://w.example' },
+  ]
+  for (const policy of policies) {
+    const { ask } = await linked(t, policy)
+    t.equal(await (await ask('/s/a%20b.bin')).text(), 'content')
+  }
+})
+
+void t.test('an address that wants headers, or is good no longer, is no redirect', async (t) => {
+  for (const link of [{ headers: { cookie: 'x' } }, { until: new Date(0) }]) {
+    const { ask } = await linked(t, { webdav_policy: '302_redirect' }, link)
+    t.equal(await (await ask('/s/a%20b.bin')).text(), 'content')
+  }
+})
+
+void t.test('an address without a host is one of the site', async (t) => {
+  const { ask } = await linked(t, { webdav_policy: '302_redirect' }, { url: '/d/x' }, '/sub')
+  t.equal((await ask('/s/a%20b.bin')).headers.get('location'), '/sub/d/x')
+})
