@@ -17,8 +17,8 @@ function isNetwork(text: string): boolean {
   return version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128)
 }
 
-/** The configuration file. Every key is optional. */
-export const configSchema = z.strictObject({
+/** Each key of the configuration file. */
+const keys = {
   http: address.default('0.0.0.0:5244').describe('Address of the HTTP API and WebDAV.'),
   sftp: z
     .union([z.literal('off'), address])
@@ -36,12 +36,30 @@ export const configSchema = z.strictObject({
     .default([])
     .describe('Addresses or networks (CIDR) of proxies whose X-Forwarded-* headers are believed.'),
   cors_origins: z.array(z.string()).default(['*']).describe('Origins that browsers may call the API from.'),
+  dist_dir: z
+    .string()
+    .default('')
+    .describe(
+      'Folder of a built web client, with its index.html, that is served as the pages of the site. Empty: none.',
+    ),
+  cdn: z
+    .string()
+    .regex(/^$|^https?:\/\/[^\s/?#"'<>\\]+[^\s?#"'<>\\]*$/, 'must be empty, or a URL of http or https without ? and #')
+    .refine((text) => text === '' || URL.canParse(text), 'must be a URL')
+    .default('')
+    .describe('URL from which browsers load the files of the web client in dist_dir instead of from here.'),
   token_hours: z.number().int().positive().default(48).describe('How long a sign-in lasts.'),
   drain_seconds: z.number().nonnegative().default(30).describe('How long running transfers may go on after a stop.'),
   log_level: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
     .describe('The least important messages that the log shows.'),
+}
+
+/** The configuration file. Every key is optional. */
+export const configSchema = z.strictObject(keys).refine((file) => file.cdn === '' || file.dist_dir !== '', {
+  path: ['cdn'],
+  message: 'is of use only beside dist_dir, which names the folder with the index.html',
 })
 
 /** The same as a JSON Schema, for editors: the text of config/schema.json. */

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { driverTypes } from '../drivers/index.js'
 import { httpDoor } from '../protocols/http/server.js'
+import { WebClient } from '../protocols/http/site/web-client.js'
 import { proxyList, sitePath } from '../protocols/lib/client.js'
 import { HttpListener } from '../protocols/lib/http-listener.js'
 import { sftpDoor } from '../protocols/sftp/door.js'
@@ -28,6 +29,7 @@ export interface Daemon {
  * a sentence for the admin, where one of them cannot; nothing is left open then.
  */
 export async function startDaemon(config: Config, log: Log, adminPassword?: string): Promise<Daemon> {
+  const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)
   const giveBack = await takeFolder(config.data)
   // Making an RSA key takes a while at the first run: it goes on while the rest starts.
   const hostKeys = config.sftp === 'off' ? undefined : loadHostKeys(join(config.data, 'ssh'))
@@ -53,7 +55,7 @@ export async function startDaemon(config: Config, log: Log, adminPassword?: stri
     const listener = new HttpListener({
       ...splitAddress(config.http),
       handlers: new Map([
-        ['', httpDoor(gateway, clients)],
+        ['', httpDoor(gateway, clients, web)],
         [`${site}/dav`, webdavDoor(gateway, clients)],
       ]),
     })

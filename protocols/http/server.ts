@@ -17,11 +17,15 @@ import { WireError } from './errors.js'
 import { sendErrorPage, sendPage, welcomePage } from './pages.js'
 import { register } from './register.js'
 import { adminRoutes } from './routes/admin.js'
+import type { WebClient } from './site/web-client.js'
 
-/** Answers every request but those of other doors. `clients` says where clients reach this server and which proxies are believed. */
-export function httpDoor(gateway: Gateway, clients: ClientOptions): RequestHandler {
+/**
+ * Answers every request but those of other doors. `clients` says where clients reach this server and which proxies are
+ * believed; `web` are the pages for browsers, where an admin brought some.
+ */
+export function httpDoor(gateway: Gateway, clients: ClientOptions, web?: WebClient): RequestHandler {
   const door = new Door(gateway, clients)
-  const api = apiHandler(door)
+  const api = apiHandler(door, web)
   const site = sitePath(clients.siteUrl)
   const { cors_origins: origins } = gateway.config
   return (request, response) => {
@@ -33,6 +37,7 @@ export function httpDoor(gateway: Gateway, clients: ClientOptions): RequestHandl
     }
     request.url = url
     if (isDownload(url)) void answerDownload(door, request, response)
+    else if (web?.servesFile(url) === true) void web.answerFile(request, response)
     else api(request, response)
   }
 }
@@ -51,7 +56,7 @@ function answerOutside(request: IncomingMessage, response: ServerResponse, site:
   else sendErrorPage(response, 404, 'There is nothing here.')
 }
 
-function apiHandler(door: Door): RequestHandler {
+function apiHandler(door: Door, web: WebClient | undefined): RequestHandler {
   const routes = new Router<State>({ strict: true, sensitive: true })
   register(routes, door, endpoints)
   const groups = [adminRoutes]
@@ -63,23 +68,20 @@ function apiHandler(door: Door): RequestHandler {
   })
   app.use(envelopes(door))
   app.use(routes.routes())
-  app.use((ctx) => {
-    answerUnknown(door, ctx as unknown as Context)
-  })
+  app.use((ctx) => answerUnknown(door, web, ctx as unknown as Context))
   const handle = app.callback()
   return (request: IncomingMessage, response: ServerResponse) => void handle(request, response)
 }
 
 /** What no route answers: the API says so in its envelope, browsers get a page, other methods 405. */
-function answerUnknown(door: Door, ctx: Context): void {
-  const isPageMethod = ctx.method === 'GET' || ctx.method === 'POST'
+async function answerUnknown(door: Door, web: WebClient | undefined, ctx: Context): Promise<void> {
+  const isPageMethod = ['GET', 'HEAD', 'POST'].includes(ctx.method)
   if (isPageMethod && ctx.path.startsWith('/api/')) throw new WireError(404, 'no such endpoint')
   ctx.respond = false
-  if (!isPageMethod) ctx.res.writeHead(405, { 'Content-Length': 0 }).end()
-  else if (ctx.path === '/') sendPage(ctx.res, 200, welcomePage(title(door), door.clientOf(ctx.req).baseUrl))
+  // An endpoint of the API has its own methods, of which nothing is known here.
+  const allow = ctx.path.startsWith('/api/') ? {} : { Allow: 'GET, HEAD, POST' }
+  if (!isPageMethod) ctx.res.writeHead(405, { ...allow, 'Content-Length': 0 }).end()
+  else if (web !== undefined) await web.answerPage(ctx.req, ctx.res, door.gateway.settings)
+  else if (ctx.path === '/') sendPage(ctx.res, 200, welcomePage(door.gateway, door.clientOf(ctx.req)))
   else sendErrorPage(ctx.res, 404, 'There is nothing here.')
-}
-
-function title(door: Door): string {
-  return door.gateway.settings.get('site_title') || 'Tidegate'
 }

@@ -13,17 +13,22 @@ import { judgeConditions, rangeApplies, type Validators } from './conditions.js'
 import { readWhole, sendPart } from './file-body.js'
 import { parseRange, type Part } from './ranges.js'
 
-export interface SendOptions {
-  readonly fs: VirtualFs
-  readonly path: Path
-  /** A signal in it aborts when the client has gone; without one that is looked after here. */
-  readonly ask?: Ask | undefined
+export interface Presentation {
   /** Added to every answer. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Media type; absent: by the name's extension. */
   readonly type?: string | undefined
   /** 'attachment' (the default) tells browsers to save it under its name. */
   readonly disposition?: 'attachment' | 'none' | undefined
+  /** Not of a user but of the admin, who may let it run as a page of this site: it comes without the sandbox. */
+  readonly trusted?: boolean | undefined
+}
+
+export interface SendOptions extends Presentation {
+  readonly fs: VirtualFs
+  readonly path: Path
+  /** A signal in it aborts when the client has gone; without one that is looked after here. */
+  readonly ask?: Ask | undefined
 }
 
 /** Up to here a file is read at once, before its head goes out. */
@@ -45,9 +50,7 @@ export async function sendFile(
   try {
     const found = request.method === 'HEAD' ? await statFile(options, ask) : await openFile(options, ask)
     try {
-      const answer = answerTo(request, found.entry, options)
-      if (answer.body === undefined) response.writeHead(answer.status, answer.headers).end()
-      else await sendBody(response, answer, answer.body, found, options, ask)
+      await sendFound(request, response, found, nameOf(options.path), options)
     } finally {
       await found.file?.close()
     }
@@ -60,6 +63,33 @@ export async function sendFile(
   }
 }
 
+/** The same for a file that is open; who opened it closes it. */
+export async function sendOpenFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  file: OpenFile,
+  presentation: Presentation,
+): Promise<void> {
+  try {
+    await sendFound(request, response, { entry: file.entry, file }, file.entry.name, presentation)
+  } catch (error) {
+    if (response.headersSent) response.destroy()
+    throw toGatewayError(error)
+  }
+}
+
+async function sendFound(
+  request: IncomingMessage,
+  response: ServerResponse,
+  found: Found,
+  name: string,
+  presentation: Presentation,
+): Promise<void> {
+  const answer = answerTo(request, found.entry, name, presentation)
+  if (answer.body === undefined) response.writeHead(answer.status, answer.headers).end()
+  else await sendBody(response, answer, answer.body, found)
+}
+
 /** Aborts when the client has gone before it was answered. */
 function signalOf(response: ServerResponse): { signal: AbortSignal; release: () => void } {
   const gone = new AbortController()
@@ -70,11 +100,12 @@ function signalOf(response: ServerResponse): { signal: AbortSignal; release: () 
   return { signal: gone.signal, release: () => response.off('close', onClose) }
 }
 
-interface Found {
-  readonly entry: Entry
-  /** Absent: the storage has no handles, or nothing is to be read. */
-  readonly file?: OpenFile
-}
+type ReadPart = (part: Part) => Promise<Readable>
+
+/** Without a handle where the storage has none, or nothing is to be read. */
+type Found =
+  | { readonly entry: Entry; readonly file: OpenFile }
+  | { readonly entry: Entry; readonly file?: undefined; readonly read: ReadPart }
 
 async function openFile(options: SendOptions, ask: Ask): Promise<Found> {
   try {
@@ -86,11 +117,12 @@ async function openFile(options: SendOptions, ask: Ask): Promise<Found> {
   }
 }
 
-async function statFile({ fs, path }: SendOptions, ask: Ask): Promise<Found> {
+async function statFile(options: SendOptions, ask: Ask): Promise<Found> {
+  const { fs, path } = options
   const entry = await fs.stat(path, ask)
   if (entry.kind === 'folder') throw new GatewayError('is_dir', { op: 'read', path })
   if (entry.kind === 'link') throw new GatewayError('not_found', { op: 'read', path })
-  return { entry }
+  return { entry, read: (part) => readPart(options, part, ask) }
 }
 
 interface Answer {
@@ -100,7 +132,7 @@ interface Answer {
   readonly body?: { readonly parts: readonly Part[]; readonly boundary?: Boundary }
 }
 
-function answerTo(request: IncomingMessage, entry: Entry, options: SendOptions): Answer {
+function answerTo(request: IncomingMessage, entry: Entry, name: string, presentation: Presentation): Answer {
   const { size } = entry
   // RFC 9110 §8.8.2.1: never later than now.
   const validators = { etag: etagOf(entry), modified: new Date(Math.min(entry.modified.getTime(), Date.now())) }
@@ -110,7 +142,7 @@ function answerTo(request: IncomingMessage, entry: Entry, options: SendOptions):
     'Last-Modified': validators.modified.toUTCString(),
     'Accept-Ranges': 'bytes',
   }
-  if (options.headers !== undefined) Object.assign(headers, options.headers)
+  if (presentation.headers !== undefined) Object.assign(headers, presentation.headers)
   const verdict = judgeConditions(request.headers, validators)
   if (verdict === 304) return { status: 304, headers }
   if (verdict === 412) {
@@ -124,11 +156,11 @@ function answerTo(request: IncomingMessage, entry: Entry, options: SendOptions):
     headers['Content-Length'] = 0
     return { status: 416, headers }
   }
-  const name = nameOf(options.path)
-  const type = options.type ?? mediaType(name)
+  const type = presentation.type ?? mediaType(name)
   headers['Content-Type'] = type
-  Object.assign(headers, untrusted)
-  if (options.disposition !== 'none') headers['Content-Disposition'] = attachment(name)
+  if (presentation.trusted === true) headers['X-Content-Type-Options'] = 'nosniff'
+  else Object.assign(headers, untrusted)
+  if (presentation.disposition !== 'none') headers['Content-Disposition'] = attachment(name)
   if (wanted === 'whole') {
     headers['Content-Length'] = size
     if (request.method === 'HEAD' || size === 0) return { status: 200, headers }
@@ -161,11 +193,10 @@ async function sendBody(
   response: ServerResponse,
   { status, headers }: Answer,
   { parts, boundary }: NonNullable<Answer['body']>,
-  { file }: Found,
-  options: SendOptions,
-  ask: Ask,
+  found: Found,
 ): Promise<void> {
   const [first] = parts
+  const { file } = found
   if (file !== undefined && parts.length === 1 && first !== undefined && first.length <= smallFile) {
     const bytes = await readWhole(file, first)
     response.writeHead(status, headers).end(bytes)
@@ -174,9 +205,9 @@ async function sendBody(
   if (first === undefined) return
   if (file === undefined) {
     // What can be refused is refused before the head goes out.
-    const stream = await readPart(options, first, ask)
+    const stream = await found.read(first)
     response.writeHead(status, headers)
-    await pipeline(streamParts(stream, parts, boundary, options, ask), response)
+    await pipeline(streamParts(stream, parts, boundary, found.read), response)
     return
   }
   response.writeHead(status, headers)
@@ -196,11 +227,10 @@ async function* streamParts(
   opened: Readable,
   parts: readonly Part[],
   boundary: Boundary | undefined,
-  options: SendOptions,
-  ask: Ask,
+  read: ReadPart,
 ): AsyncGenerator<Buffer | string> {
   for (const [index, part] of parts.entries()) {
-    const stream = index === 0 ? opened : await readPart(options, part, ask)
+    const stream = index === 0 ? opened : await read(part)
     if (boundary !== undefined) yield boundary.before(part)
     let sent = 0
     for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -214,7 +244,8 @@ async function* streamParts(
   if (boundary !== undefined) yield boundary.end
 }
 
-function mediaType(name: string): string {
+/** By the extension of a name; `application/octet-stream` where it has none that is known. */
+export function mediaType(name: string): string {
   const dot = name.lastIndexOf('.')
   return (dot >= 0 && contentType(name.slice(dot + 1).toLowerCase())) || 'application/octet-stream'
 }

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { createServer, connect } from 'node:net'
 import type { Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
+import { WebClient } from '../../protocols/http/site/web-client.js'
 import { sitePath } from '../../protocols/lib/client.js'
 import { loadConfig, splitAddress, type Config } from '../config.js'
 import type { Driver, DriverEnv } from '../driver.js'
@@ -31,6 +32,7 @@ export function addCheckCommand(program: Command): void {
       const config = await loadConfig({ flags, environment: process.env })
       const findings: Finding[] = [{ what: 'configuration', ok: true, detail: `data in ${config.data}` }]
       findings.push(...(await checkDatabase(config)))
+      if (config.dist_dir !== '') findings.push(await finding('web client', () => checkWebClient(config)))
       for (const [what, address] of [
         ['http', config.http],
         ['sftp', config.sftp],
@@ -53,6 +55,11 @@ async function finding(what: string, look: () => Promise<string>): Promise<Findi
       failure.cause instanceof Error && failure.code === 'internal' ? failure.cause.message : failure.reason
     return { what, ok: false, detail }
   }
+}
+
+async function checkWebClient(config: Config): Promise<string> {
+  await WebClient.open(config, createLog('silent'))
+  return `pages from ${config.dist_dir}`
 }
 
 async function checkDatabase(config: Config): Promise<readonly Finding[]> {
