@@ -24,6 +24,7 @@ export const programs: readonly Program[] = [
   { name: 'findmnt', package: 'util-linux' },
   { name: 'ffmpeg', package: 'ffmpeg' },
   { name: 'ffprobe', package: 'ffmpeg' },
+  { name: 'chromium', package: 'chromium' },
 ]
 
 /** Absolute path of a program, looked for in PATH and where Debian keeps servers; undefined where it is not installed. */

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { splitAddress } from '../../src/config.js'
 import type { Gateway } from '../../src/gateway.js'
-import type { Client } from '../lib/client.js'
+import { sitePath, type Client } from '../lib/client.js'
 import { forAttribute, forText } from './site/escape.js'
 
 function page(title: string, body: string): string {
@@ -48,7 +48,7 @@ export function welcomePage({ config, settings }: Gateway, client: Client): stri
       `${code(dav.replace(/^http/, 'webdav'))}, Finder and Windows as it stands here${client.secure ? '' : '; Windows wants https'}.`,
     ...sftpWay(config.sftp, client.origin),
     `HTTP API: sign in at ${code(`POST ${baseUrl}/api/auth/login`)}, then ask below ${code(`${baseUrl}/api/fs/`)}.
-All of it is described at <a href="${forAttribute(`${baseUrl}/api/docs`)}">/api/docs</a>.`,
+All of it is described at <a href="${forAttribute(`${sitePath(config.site_url)}/api/docs`)}">/api/docs</a>.`,
   ]
   return page(
     title,

@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { memoryType } from '../../../drivers/memory/index.js'
 import { httpDoor } from '../../../protocols/http/server.js'
-import { proxyList } from '../../../protocols/lib/client.js'
-import { configSchema } from '../../../src/config.js'
+import { WebClient } from '../../../protocols/http/site/web-client.js'
+import { proxyList, sitePath } from '../../../protocols/lib/client.js'
+import { configSchema, type ConfigFile } from '../../../src/config.js'
 import type { AnyDriverType } from '../../../src/driver.js'
 import { GatewayError } from '../../../src/errors.js'
 import { Gateway } from '../../../src/gateway.js'
@@ -117,15 +118,21 @@ export class Served {
   }
 }
 
-/** Signed in as admin. `drivers`: more that storages can be made of. */
-export async function serve(test: Test, siteUrl = '', drivers: readonly AnyDriverType[] = []): Promise<Served> {
-  const config = { ...configSchema.parse({ site_url: siteUrl }), data: join(test.testdir(), 'data') }
+/** Signed in as admin. `drivers`: more that storages can be made of; `file`: keys of the configuration file. */
+export async function serve(
+  test: Test,
+  siteUrl = '',
+  drivers: readonly AnyDriverType[] = [],
+  file: Partial<ConfigFile> = {},
+): Promise<Served> {
+  const config = { ...configSchema.parse({ site_url: siteUrl, ...file }), data: join(test.testdir(), 'data') }
   const log = createLog('silent')
   const gateway = await Gateway.open({ config, log, drivers: [localInMemory, broken, ...drivers], adminPassword })
   test.teardown(() => gateway.close())
-  const door = httpDoor(gateway, { trustedProxies: proxyList([]), siteUrl })
+  const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)
+  const door = httpDoor(gateway, { trustedProxies: proxyList(config.trusted_proxies), siteUrl }, web)
   const url = await listen(test, door)
-  const served = new Served(url + siteUrl, gateway)
+  const served = new Served(url + sitePath(siteUrl), gateway)
   const { data } = await served.post('/api/auth/login', { username: 'admin', password: adminPassword })
   served.token = (data as { token: string }).token
   return served

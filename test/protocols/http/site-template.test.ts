@@ -1,0 +1,52 @@
+import { runInNewContext } from 'node:vm'
+import t from 'tap'
+import { forAttribute, forScript, forText } from '../../../protocols/http/site/escape.js'
+import { PageTemplate, type PageValues } from '../../../protocols/http/site/page-template.js'
+
+const nothing: PageValues = { cdn: '', site: '', title: '', mainColor: '', favicon: '', logo: '', head: '', body: '' }
+
+void t.test('a string in a script is the same string, and nothing in it has a meaning for HTML', async (t) => {
+  const everything = Array.from({ length: 0x3000 }, (_, code) => String.fromCharCode(code)).join('')
+  const written = forScript(everything)
+  t.equal(runInNewContext(written), everything)
+  t.notMatch(written.slice(1, -1), /[<>&'"`\n\r\u2028\u2029]/)
+  t.equal(forScript('#1890ff'), "'#1890ff'")
+})
+
+void t.test('nothing in a text or an attribute ends it', async (t) => {
+  t.equal(forText('a <b> & "c" \'d\''), 'a &#60;b&#62; &#38; &#34;c&#34; &#39;d&#39;')
+  t.equal(forAttribute('a b=c\n'), 'a&#32;b&#61;c&#10;')
+  t.equal(forText('\0'), '&#65533;')
+  t.equal(forAttribute('https://example.org/a.png?b'), 'https://example.org/a.png?b')
+})
+
+void t.test('only the first of each mark is replaced', async (t) => {
+  const template = new PageTemplate('Loading... Loading... cdn: undefined cdn: undefined')
+  t.equal(template.render({ ...nothing, title: 'T', cdn: '/c' }), "T Loading... cdn: '/c' cdn: undefined")
+})
+
+void t.test('a page without marks stays as it is', async (t) => {
+  t.equal(new PageTemplate('').render(nothing), '')
+  t.equal(new PageTemplate('<p>plain').render(nothing), '<p>plain')
+})
+
+void t.test('a path of the site with signs that scripts and attributes know', async (t) => {
+  const template = new PageTemplate('base_path: undefined <link href="/manifest.json">')
+  t.equal(
+    template.render({ ...nothing, site: `/a'b"c` }),
+    `base_path: '/a\\u0027b\\u0022c' <link href="/a&#39;b&#34;c/manifest.json">`,
+  )
+})
+
+void t.test('the pictures of every age of both projects are replaced by those of the site', async (t) => {
+  for (const address of [
+    'https://res.oplist.org/logo/logo',
+    'https://cdn.oplist.org/gh/OpenListTeam/Logo@main/logo',
+    'https://cdn.jsdelivr.net/gh/alist-org/logo@main/logo',
+    'https://jsd.nn.ci/gh/alist-org/logo@main/logo',
+  ]) {
+    const template = new PageTemplate(`<link href="${address}.svg"><link href="${address}.png">`)
+    t.equal(template.render({ ...nothing, favicon: '/f', logo: '/l' }), '<link href="/f"><link href="/l">')
+    t.equal(template.render(nothing), '<link href="data:,"><link href="data:,">')
+  }
+})
