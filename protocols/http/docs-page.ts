@@ -1,9 +1,9 @@
 /** The document of the API as a page to read: one HTML text without scripts, and nothing that is fetched from elsewhere. */
 import { STATUS_CODES } from 'node:http'
 import { curlOf } from './curl-example.js'
+import { forText } from './escape.js'
 import type { JsonSchema } from './json-schema.js'
 import type { OpenApiDocument, Operation } from './openapi.js'
-import { escapeHtml } from './pages.js'
 
 /** What one section tells of: the same operation by all of its methods. */
 interface Section {
@@ -50,11 +50,11 @@ export function docsPage(document: OpenApiDocument): string {
     sections: sections.filter(({ operation }) => operation.tags.includes(tag.name)),
   }))
   const menu = groups.map(
-    ({ name, sections: own }) => `<a href="#${anchor(name)}"><b>${escapeHtml(name)}</b></a>
-<ul>${own.map(({ operation, path }) => `<li><a href="#${operation.operationId}">${escapeHtml(path)}</a>`).join('\n')}</ul>`,
+    ({ name, sections: own }) => `<a href="#${anchor(name)}"><b>${forText(name)}</b></a>
+<ul>${own.map(({ operation, path }) => `<li><a href="#${operation.operationId}">${forText(path)}</a>`).join('\n')}</ul>`,
   )
   const body = groups.map(
-    ({ name, description, sections: own }) => `<h2 id="${anchor(name)}">${escapeHtml(name)}</h2>
+    ({ name, description, sections: own }) => `<h2 id="${anchor(name)}">${forText(name)}</h2>
 <p>${inline(description)}</p>
 ${own.map((section) => sectionHtml(section, document, site)).join('\n')}`,
   )
@@ -63,20 +63,20 @@ ${own.map((section) => sectionHtml(section, document, site)).join('\n')}`,
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(info.title)}: the API</title>
+<title>${forText(info.title)}: the API</title>
 <style>${style}</style>
 <nav>
 ${menu.join('\n')}
 <a href="#shapes"><b>Shapes</b></a>
 </nav>
 <main>
-<h1>${escapeHtml(info.title)}: the API</h1>
+<h1>${forText(info.title)}: the API</h1>
 ${paragraphs(info.description)}
 <p>The same for programs: <a href="openapi.json">openapi.json</a>.</p>
 ${body.join('\n')}
 <h2 id="shapes">Shapes</h2>
 <p>What several answers hold.</p>
-${shapes.map(([name, schema]) => `<h3 id="${shapeAnchor(name)}">${escapeHtml(name)}</h3>\n${fieldTable(rows(schema))}`).join('\n')}
+${shapes.map(([name, schema]) => `<h3 id="${shapeAnchor(name)}">${forText(name)}</h3>\n${fieldTable(rows(schema))}`).join('\n')}
 </main>
 </html>
 `
@@ -94,12 +94,12 @@ function sectionHtml({ path, method, methods, operation }: Section, document: Op
   const { description, operationId, summary } = operation
   const schema = bodySchema(operation, document)
   const parts = [
-    `<h3 id="${operationId}"><span class="method">${methods.join(', ')}</span> ${escapeHtml(path)}</h3>`,
+    `<h3 id="${operationId}"><span class="method">${methods.join(', ')}</span> ${forText(path)}</h3>`,
     `<p>${[`${summary}.`, description ?? '', callers[operation['x-access']]].map(inline).join(' ')}</p>`,
     parameterTable(operation),
     schema === undefined ? '' : `<h4>Fields</h4>\n${fieldTable(rows(schema))}`,
     operation.requestBody?.description === undefined ? '' : `<p>Body: ${inline(operation.requestBody.description)}</p>`,
-    `<pre>${escapeHtml(curlOf(method, path, operation, schema, site))}</pre>`,
+    `<pre>${forText(curlOf(method, path, operation, schema, site))}</pre>`,
     operation['x-refusals'] === undefined ? responseTable(operation) : dataHtml(operation) + refusalTable(operation),
   ]
   return parts.filter((part) => part !== '').join('\n')
@@ -108,7 +108,7 @@ function sectionHtml({ path, method, methods, operation }: Section, document: Op
 function parameterTable({ parameters = [] }: Operation): string {
   if (parameters.length === 0) return ''
   const lines = parameters.map(({ name, in: place, required, schema, description = '' }) => [
-    `<code>${escapeHtml(name)}</code>`,
+    `<code>${forText(name)}</code>`,
     place,
     typeHtml(schema) + (required ? ', required' : ''),
     inline(description),
@@ -137,7 +137,7 @@ function dataHtml({ responses }: Operation): string {
 function refusalTable(operation: Operation): string {
   const lines = (operation['x-refusals'] ?? []).map(({ code, text, when = '' }) => [
     String(code),
-    `<code>${escapeHtml(text)}</code>`,
+    `<code>${forText(text)}</code>`,
     inline(when),
   ])
   return `<details><summary>Refusals</summary>\n${table(['code', 'message', 'when'], lines)}</details>`
@@ -147,7 +147,7 @@ function responseTable({ responses }: Operation): string {
   const lines = Object.entries(responses).map(([status, { description, content = {} }]) => [
     `${status} ${STATUS_CODES[status] ?? ''}`,
     inline(description),
-    Object.keys(content).map(escapeHtml).join(', '),
+    Object.keys(content).map(forText).join(', '),
   ])
   return `<h4>Answers</h4>\n${table(['status', '', 'type'], lines)}`
 }
@@ -166,7 +166,7 @@ function rows(schema: JsonSchema, prefix = ''): readonly Row[] {
 
 function fieldTable(fields: readonly Row[]): string {
   const lines = fields.map(([name, schema, required]) => [
-    `<code>${escapeHtml(name)}</code>`,
+    `<code>${forText(name)}</code>`,
     typeHtml(schema) + (required ? '' : ', optional'),
     inline(schema.description ?? ''),
   ])
@@ -177,17 +177,17 @@ function typeHtml(schema: JsonSchema): string {
   const { $ref, additionalProperties, anyOf, const: only, enum: choices, items, type } = schema
   if ($ref !== undefined) {
     const name = referenced($ref)
-    return `<a href="#${shapeAnchor(name)}">${escapeHtml(name)}</a>`
+    return `<a href="#${shapeAnchor(name)}">${forText(name)}</a>`
   }
   if (anyOf !== undefined) return anyOf.map(typeHtml).join(' or ')
-  if (only !== undefined) return `<code>${escapeHtml(JSON.stringify(only))}</code>`
+  if (only !== undefined) return `<code>${forText(JSON.stringify(only))}</code>`
   if (choices !== undefined)
-    return choices.map((choice) => `<code>${escapeHtml(JSON.stringify(choice))}</code>`).join(', ')
+    return choices.map((choice) => `<code>${forText(JSON.stringify(choice))}</code>`).join(', ')
   if (items !== undefined) return `list of ${typeHtml(items)}`
   if (typeof additionalProperties === 'object') return `object, by name: ${typeHtml(additionalProperties)}`
   const usual =
-    schema.default === undefined ? '' : `, <code>${escapeHtml(JSON.stringify(schema.default))}</code> unless said`
-  return escapeHtml([type].flat().join(' or ')) + usual
+    schema.default === undefined ? '' : `, <code>${forText(JSON.stringify(schema.default))}</code> unless said`
+  return forText([type].flat().join(' or ')) + usual
 }
 
 function table(heads: readonly string[], lines: readonly (readonly string[])[]): string {
@@ -204,7 +204,7 @@ function paragraphs(text: string): string {
 
 /** Text with `code` in backticks. */
 function inline(text: string): string {
-  return escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
+  return forText(text).replace(/`([^`]+)`/g, '<code>$1</code>')
 }
 
 function referenced(reference: string): string {

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { splitAddress } from '../../src/config.js'
 import type { Gateway } from '../../src/gateway.js'
 import { sitePath, type Client } from '../lib/client.js'
-import { forAttribute, forText } from './site/escape.js'
+import { forAttribute, forText } from './escape.js'
 
 function page(title: string, body: string): string {
   return `<!doctype html>

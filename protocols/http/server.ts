@@ -7,9 +7,9 @@ import Koa from 'koa'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Gateway } from '../../src/gateway.js'
 import { sitePath, type ClientOptions } from '../lib/client.js'
+import { answerCors } from '../lib/cors.js'
 import type { RequestHandler } from '../lib/handler.js'
 import { Door, type Context, type State } from './context.js'
-import { answerCors } from './cors.js'
 import { answerDownload, isDownload } from './download.js'
 import { endpoints } from './endpoints.js'
 import { envelopes } from './envelope.js'
@@ -29,7 +29,7 @@ export function httpDoor(gateway: Gateway, clients: ClientOptions, web?: WebClie
   const site = sitePath(clients.siteUrl)
   const { cors_origins: origins } = gateway.config
   return (request, response) => {
-    if (answerCors(request, response, origins)) return
+    if (answerCors(request, response, origins, 'any')) return
     const url = belowSite(request.url ?? '/', site)
     if (url === undefined) {
       answerOutside(request, response, site)

@@ -9,6 +9,7 @@ import { LockedError } from '../../src/locks.js'
 import { root } from '../../src/path.js'
 import { drain } from '../lib/body.js'
 import { clientOf, sitePath, type Client, type ClientOptions } from '../lib/client.js'
+import { answerCors } from '../lib/cors.js'
 import type { RequestHandler } from '../lib/handler.js'
 import { copy, move } from './commands/transfer.js'
 import { lock, unlock } from './commands/lock.js'
@@ -58,7 +59,10 @@ interface Admitted {
 /** `client` says where clients reach this server and which proxies are believed. */
 export function webdavDoor(gateway: Gateway, client: ClientOptions): RequestHandler {
   const door = new Door(gateway, client)
-  return (request, response) => door.handle(request, response)
+  const { cors_origins: origins } = gateway.config
+  return (request, response) => {
+    if (!answerCors(request, response, origins, 'declared')) door.handle(request, response)
+  }
 }
 
 class Door {

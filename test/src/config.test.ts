@@ -39,6 +39,11 @@ void t.test('what does not fit is told in one sentence that names it', async (t)
     ['{ "http": "localhost:65536" }', /^bad configuration: http: a port is a number up to 65535/],
     ['{ "trusted_proxies": ["nonsense"] }', /^bad configuration: trusted_proxies.0: must be an address or a network/],
     ['{ "site_url": "ftp://x" }', /^bad configuration: site_url: must be empty, a path/],
+    ['{ "dist_dir": "/web", "cdn": "ftp://x" }', /^bad configuration: cdn: must be empty, or a URL of http or https/],
+    ['{ "dist_dir": "/web", "cdn": "https://x/?y" }', /^bad configuration: cdn: must be empty, or a URL/],
+    [`{ "dist_dir": "/web", "cdn": "https://x/'y" }`, /^bad configuration: cdn: must be empty, or a URL/],
+    ['{ "dist_dir": "/web", "cdn": "https://[" }', /^bad configuration: cdn: must be a URL/],
+    ['{ "cdn": "https://cdn.example/build" }', /^bad configuration: cdn: is of use only beside dist_dir/],
     ['{ "token_hours": "48" }', /^bad configuration: token_hours: /],
   ]
   for (const [content, reason] of wrong) {

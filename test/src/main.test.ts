@@ -1,12 +1,14 @@
 /** The process as an admin and a service manager see it: lines, statuses, signals. */
 import { spawn, type ChildProcessByStdio } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
@@ -144,6 +146,22 @@ void t.test('a bad configuration is one sentence and status 2', async (t) => {
   const daemon = start(t, await dataFolder(t), ['--http', 'nowhere'])
   t.equal(await daemon.ended, 2)
   t.equal(daemon.err(), 'tidegate: bad configuration: http: must be HOST:PORT\n')
+})
+
+void t.test('so is a folder for the web client that holds none; check says so too', async (t) => {
+  const data = await dataFolder(t)
+  const folder = join(data, '..')
+  const config = join(folder, 'tidegate.json')
+  await writeFile(config, JSON.stringify({ dist_dir: folder }))
+  const daemon = start(t, data, ['--config', config])
+  t.equal(await daemon.ended, 2)
+  const fault = `bad configuration: dist_dir: ${folder}/index.html: there is no such file that can be read`
+  t.equal(daemon.err(), `tidegate: ${fault}\n`)
+  t.equal(existsSync(data), false, 'nothing was begun')
+  const check = spawn(process.execPath, [main, 'check', '--data', data, '--config', config], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.match(await text(check.stdout), `WRONG  web client     ${fault}`)
 })
 
 void t.test('a taken port is one sentence and status 1', async (t) => {

@@ -2,7 +2,7 @@
  * The index page of a web client of the AList / OpenList family. Its build leaves literal marks in the page for the server to
  * replace, the first occurrence of each: the same marks whatever the page calls its global, so pages of all ages fit.
  */
-import { forAttribute, forScript, forText } from './escape.js'
+import { forAttribute, forScript, forText } from '../escape.js'
 
 export interface PageValues {
   /** Where the page loads its files from, without a trailing slash; empty: from the root of the server. */

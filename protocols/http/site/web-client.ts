@@ -105,7 +105,9 @@ export class WebClient {
   async #sendFile(request: IncomingMessage, response: ServerResponse, names: readonly string[]): Promise<void> {
     const { file, encoding } = await this.#bestOf(names, acceptedEncodings(request.headers['accept-encoding']))
     try {
-      const headers: Record<string, string> = { 'Cache-Control': keptLong, Vary: 'Accept-Encoding' }
+      // Added, not set: CORS may have named another header.
+      response.appendHeader('Vary', 'Accept-Encoding')
+      const headers: Record<string, string> = { 'Cache-Control': keptLong }
       if (encoding !== undefined) headers['Content-Encoding'] = encoding
       const type = mediaType(names.at(-1) ?? '')
       await sendOpenFile(request, response, file, { headers, type, disposition: 'none', trusted: true })

@@ -1,6 +1,6 @@
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { forAttribute, forScript, forText } from '../../../protocols/http/site/escape.js'
+import { forAttribute, forScript, forText } from '../../../protocols/http/escape.js'
 import { PageTemplate, type PageValues } from '../../../protocols/http/site/page-template.js'
 
 const nothing: PageValues = { cdn: '', site: '', title: '', mainColor: '', favicon: '', logo: '', head: '', body: '' }

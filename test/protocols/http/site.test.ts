@@ -1,5 +1,7 @@
 import t from 'tap'
+import { rawRequest } from './raw-request.js'
 import { serve } from './served.js'
+import { webBuild } from './web-build.js'
 
 void t.test('what anybody may ask', async (t) => {
   const { url } = await serve(t)
@@ -42,17 +44,92 @@ void t.test('pages for browsers and crawlers', async (t) => {
     new Map([
       ['site_title', '<b>Files</b>'],
       ['favicon', 'https://example.org/i.png'],
+      ['robots_txt', '<script>'],
     ]),
   )
   const page = await fetch(`${url}/`)
   t.equal(page.status, 200)
   const text = await page.text()
   t.match(text, `${url}/dav/`)
+  t.match(text, 'sftp -P 5222 <var>user</var>@127.0.0.1<')
+  t.match(text, 'href="/api/docs"')
   t.notMatch(text, '<b>Files')
-  t.match(await (await fetch(`${url}/robots.txt`)).text(), /User-agent/)
+  const head = await fetch(`${url}/`, { method: 'HEAD' })
+  t.equal(head.headers.get('content-length'), String(text.length))
+  const robots = await fetch(`${url}/robots.txt`)
+  t.equal(robots.headers.get('content-type'), 'text/plain; charset=utf-8')
+  t.equal(await robots.text(), '<script>')
   const icon = await fetch(`${url}/favicon.ico`, { redirect: 'manual', method: 'HEAD' })
   t.equal(icon.status, 302)
   t.equal(icon.headers.get('location'), 'https://example.org/i.png')
+})
+
+void t.test(
+  'the page of a client that comes by another name tells it that name, and nothing that is none',
+  async (t) => {
+    const { url } = await serve(t, '', [], { sftp: '0.0.0.0:22' })
+    for (const [host, shown] of [
+      ['files.example:8080', /http:\/\/files\.example:8080\/dav\/.*@files\.example</s],
+      ['1.2.3.4.5', /http:\/\/1\.2\.3\.4\.5\/dav\//],
+      ['[::1]:5244', /@\[::1\]</],
+      ['<b>x', /http:\/\/127\.0\.0\.1:\d+\/dav\//],
+    ] as const) {
+      const { body } = await rawRequest(url, { path: '/', headers: { host } })
+      t.match(body, shown, host)
+      t.match(body, 'sftp -P 22 ')
+      t.notMatch(body, '<b>')
+    }
+    await t.test('without SFTP', async (t) => {
+      const { url } = await serve(t, '', [], { sftp: 'off' })
+      t.notMatch(await (await fetch(url)).text(), /sftp/i)
+    })
+  },
+)
+
+void t.test('an icon that no redirect can lead to is none', async (t) => {
+  const { url, gateway } = await serve(t)
+  for (const favicon of ['', 'http://[', 'javascript:alert(1)', 'data:image/png;base64,AAAA', 'https://', '  ']) {
+    await gateway.settings.set(new Map([['favicon', favicon]]))
+    t.equal((await fetch(`${url}/favicon.ico`, { redirect: 'manual' })).status, 404, favicon)
+  }
+  for (const [favicon, location] of [
+    ['/images/own.png', '/images/own.png'],
+    ['https://example.org/a b\r\nX: y', 'https://example.org/a%20bX:%20y'],
+    ['/a\r\nX-Evil: y', '/a%0D%0AX-Evil:%20y'],
+    ['/世', '/%E4%B8%96'],
+  ] as const) {
+    await gateway.settings.set(new Map([['favicon', favicon]]))
+    const icon = await fetch(`${url}/favicon.ico`, { redirect: 'manual' })
+    t.equal(icon.status, 302, favicon)
+    t.equal(icon.headers.get('location'), location)
+    t.equal(icon.headers.get('x-evil'), null)
+  }
+})
+
+void t.test('the manifest with which a browser installs the site as an app', async (t) => {
+  for (const site of ['', '/sub']) {
+    await t.test(`at "${site}/"`, async (t) => {
+      const { url, gateway } = await serve(t, site, [], { dist_dir: await webBuild(t) })
+      await gateway.settings.set(new Map([['site_title', `"Tides"</script>`]]))
+      for (const path of ['/manifest.json', '/static/manifest.json', '/manifest.json?v=1']) {
+        const answer = await fetch(url + path)
+        t.equal(answer.headers.get('content-type'), 'application/manifest+json; charset=utf-8')
+        t.equal(answer.headers.get('cache-control'), 'public, max-age=3600')
+        t.strictSame(await answer.json(), {
+          name: `"Tides"</script>`,
+          display: 'standalone',
+          scope: site || '/',
+          start_url: site || '/',
+          icons: [],
+        })
+      }
+      t.equal((await fetch(`${url}/manifest.json`, { method: 'HEAD' })).status, 200)
+      await gateway.settings.set(new Map([['logo', 'https://example.org/l.png\nhttps://example.org/d.png']]))
+      t.match(await (await fetch(`${url}/manifest.json`)).json(), {
+        icons: [{ src: 'https://example.org/l.png', sizes: '512x512', type: 'image/png' }],
+      })
+    })
+  }
 })
 
 void t.test('pages of other origins may call the API', async (t) => {
@@ -74,7 +151,31 @@ void t.test('pages of other origins may call the API', async (t) => {
   t.equal(preflight.headers.get('access-control-allow-methods'), '*')
   t.equal(preflight.headers.get('access-control-max-age'), '43200')
   const unnamed = await fetch(`${url}/d/x`, { method: 'OPTIONS', headers: { origin } })
-  t.match(unnamed.headers.get('access-control-allow-headers'), /Authorization/)
+  t.equal(unnamed.status, 204)
+  const named = unnamed.headers.get('access-control-allow-headers')
+  for (const header of ['Authorization', 'File-Path', 'X-File-Sha256', 'X-Upload-Id', 'X-Chunk-Index'])
+    t.match(named, header)
+  const odd = { origin, 'access-control-request-headers': 'x, <b>' }
+  const preflightOdd = await fetch(`${url}/anything`, { method: 'OPTIONS', headers: odd })
+  t.equal(preflightOdd.headers.get('access-control-allow-headers'), named)
+  t.equal((await fetch(`${url}/x`, { method: 'OPTIONS' })).status, 405, 'without an origin it is a request like others')
+})
+
+void t.test('only the origins that are named, where some are', async (t) => {
+  const dist = await webBuild(t)
+  const { url } = await serve(t, '', [], { cors_origins: ['https://app.example'], dist_dir: dist })
+  for (const [origin, allowed] of [
+    ['https://app.example', 'https://app.example'],
+    ['https://app.example.evil', null],
+    ['null', null],
+  ] as const) {
+    for (const path of ['/ping', '/assets/app-3f9c.js', '/folder']) {
+      const answer = await fetch(url + path, { headers: { origin } })
+      t.equal(answer.headers.get('access-control-allow-origin'), allowed, path)
+      t.match(answer.headers.get('vary'), 'Origin')
+    }
+  }
+  t.match((await fetch(`${url}/ping`)).headers.get('vary'), 'Origin', 'so that a cache keeps nothing for everybody')
 })
 
 void t.test('a site below a path', async (t) => {

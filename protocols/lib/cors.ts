@@ -15,22 +15,34 @@ const knownHeaders = [
   'X-File-Sha1',
   'X-File-Sha256',
   'X-File-Size',
+  'X-Upload-Id',
+  'X-Chunk-Index',
+  'X-Chunk-Size',
 ].join(', ')
 const secondsToKeep = '43200'
 
-/** Adds the headers of an answer to a page of another origin; answers a preflight itself and says so with true. */
-export function answerCors(request: IncomingMessage, response: ServerResponse, origins: readonly string[]): boolean {
+/**
+ * Adds the headers of an answer to a page of one of the origins (`*`: of any); answers a preflight itself and says so with
+ * true. `preflight` tells apart what else OPTIONS may mean to the door: 'any' takes each one that comes from a page.
+ */
+export function answerCors(
+  request: IncomingMessage,
+  response: ServerResponse,
+  origins: readonly string[],
+  preflight: 'any' | 'declared',
+): boolean {
   const { origin } = request.headers
+  const isOpen = origins.includes('*')
+  // A cache must not give the answer to one origin to another.
+  if (!isOpen) response.setHeader('Vary', 'Origin')
   if (origin === undefined) return false
-  if (origins.includes('*')) {
-    response.setHeader('Access-Control-Allow-Origin', '*')
-  } else {
-    response.setHeader('Vary', 'Origin')
-    if (origins.includes(origin)) response.setHeader('Access-Control-Allow-Origin', origin)
+  if (isOpen || origins.includes(origin)) {
+    response.setHeader('Access-Control-Allow-Origin', isOpen ? '*' : origin)
+    response.setHeader('Access-Control-Expose-Headers', '*')
   }
-  if (request.method !== 'OPTIONS') return false
+  const { 'access-control-request-method': method, 'access-control-request-headers': asked } = request.headers
+  if (request.method !== 'OPTIONS' || (preflight === 'declared' && method === undefined)) return false
   response.setHeader('Access-Control-Allow-Methods', '*')
-  const asked = request.headers['access-control-request-headers']
   response.setHeader('Access-Control-Allow-Headers', isTokenList(asked) ? asked : knownHeaders)
   response.setHeader('Access-Control-Max-Age', secondsToKeep)
   response.writeHead(204).end()

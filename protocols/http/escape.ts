@@ -11,7 +11,7 @@ function referenced(text: string, pattern: RegExp): string {
  */
 export function forText(text: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are among what must not pass
-  return referenced(text, /[&<>"'`\\\u0000-\u001f\u2028\u2029]/g)
+  return referenced(text, /[&<>"'\\\u0000-\u001f\u2028\u2029]/g)
 }
 
 /** The value of an attribute, quoted or not. */
