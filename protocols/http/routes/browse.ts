@@ -149,12 +149,7 @@ async function mountUsages(door: Door, fs: VirtualFs, paths: readonly Path[]): P
   return hidden ? new Map<Path, Usage>() : fs.mountUsages(paths)
 }
 
-async function withMountDetails(
-  door: Door,
-  fs: VirtualFs,
-  folder: Path,
-  objects: FileObject[],
-): Promise<FileObject[]> {
+async function withMountDetails(door: Door, fs: VirtualFs, folder: Path, objects: FileObject[]): Promise<FileObject[]> {
   const paths = objects.filter((object) => object.is_dir).map(({ name }) => childOf(folder, name))
   const usages = await mountUsages(door, fs, paths)
   if (usages.size === 0) return objects
@@ -181,13 +176,7 @@ async function rawUrl(
 }
 
 /** Siblings whose names start with that of the object without its extension; null for none. */
-async function related(
-  door: Door,
-  baseUrl: string,
-  fs: VirtualFs,
-  path: Path,
-  ask: Ask,
-): Promise<FileObject[] | null> {
+async function related(door: Door, baseUrl: string, fs: VirtualFs, path: Path, ask: Ask): Promise<FileObject[] | null> {
   const name = nameOf(path)
   const stem = name.replace(/(?<=.)\.[^.]*$/s, '')
   const parent = parentOf(path)

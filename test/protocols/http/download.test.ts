@@ -103,8 +103,8 @@ void t.test('the headers of a file are those that clients know, and no browser r
     `${served.url}/d/${encodeURIComponent(name)}?sign=${served.gateway.links.sign(`/${name}` as never)}`
   for (const method of ['GET', 'HEAD']) {
     const { headers } = await fetch(url("ä 'x';.html"), { method })
-    const told = Object.fromEntries(headers)
-    for (const name of ['date', 'connection', 'keep-alive', 'etag', 'last-modified']) delete told[name]
+    const others = ['date', 'connection', 'keep-alive', 'etag', 'last-modified']
+    const told = Object.fromEntries([...headers].filter(([name]) => !others.includes(name)))
     const name = '%C3%A4%20%27x%27%3B.html'
     t.strictSame(told, {
       'accept-ranges': 'bytes',
