@@ -8,7 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Gateway } from '../../src/gateway.js'
 import { sitePath, type ClientOptions } from '../lib/client.js'
 import type { RequestHandler } from '../lib/handler.js'
-import { Door, type Context, type State } from './context.js'
+import { Door, type Context, type Routes, type State } from './context.js'
 import { answerCors } from './cors.js'
 import { answerDownload, isDownload } from './download.js'
 import { endpoints } from './endpoints.js'
@@ -51,18 +51,23 @@ function answerOutside(request: IncomingMessage, response: ServerResponse, site:
   else sendErrorPage(response, 404, 'There is nothing here.')
 }
 
-function apiHandler(door: Door): RequestHandler {
-  const routes = new Router<State>({ strict: true, sensitive: true })
+/** Everything that is answered by path, the links to files aside. */
+export function apiRoutes(door: Door): Routes {
+  const routes: Routes = new Router<State>({ strict: true, sensitive: true })
   register(routes, door, endpoints)
   const groups = [adminRoutes]
   for (const add of groups) add(routes, door)
+  return routes
+}
+
+function apiHandler(door: Door): RequestHandler {
   const app = new Koa()
   // What routes throw is told elsewhere; here are broken connections, whose errors carry the bytes of the request along.
   app.on('error', (error: NodeJS.ErrnoException) => {
     door.gateway.log.debug({ code: error.code }, 'a connection failed')
   })
   app.use(envelopes(door))
-  app.use(routes.routes())
+  app.use(apiRoutes(door).routes())
   app.use((ctx) => {
     answerUnknown(door, ctx as unknown as Context)
   })
