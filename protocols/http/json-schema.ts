@@ -10,6 +10,7 @@ export interface JsonSchema {
   required?: string[]
   items?: JsonSchema
   additionalProperties?: JsonSchema | boolean
+  propertyNames?: JsonSchema
   anyOf?: JsonSchema[]
   oneOf?: JsonSchema[]
   enum?: unknown[]
@@ -82,13 +83,15 @@ function withoutNull(choices: readonly JsonSchema[]): JsonSchema {
   return rest.length === 1 && rest[0] !== undefined ? rest[0] : { anyOf: rest }
 }
 
-/** Leaves out what says nothing: the range of safe integers, and the spelling of a date by pattern. */
+/** Leaves out what says nothing: the range of safe integers, the spelling of a date by pattern, that names are texts. */
 function tidy(node: Adaptable): void {
   if (node.example !== undefined) node.examples = [node.example]
   delete node.example
   if (node.minimum === Number.MIN_SAFE_INTEGER) delete node.minimum
   if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum
   if (node.format === 'date-time') delete node.pattern
+  delete node.propertyNames
+  if (node.type === 'number' && node.enum?.every(Number.isInteger) === true) node.type = 'integer'
 }
 
 function withoutId({ id: _id, ...definition }: JsonSchema & { id?: string }): JsonSchema {

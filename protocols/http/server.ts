@@ -9,7 +9,7 @@ import type { Gateway } from '../../src/gateway.js'
 import { sitePath, type ClientOptions } from '../lib/client.js'
 import { answerCors } from '../lib/cors.js'
 import type { RequestHandler } from '../lib/handler.js'
-import { Door, type Context, type State } from './context.js'
+import { Door, type Context, type Routes, type State } from './context.js'
 import { answerDownload, isDownload } from './download.js'
 import { endpoints } from './endpoints.js'
 import { envelopes } from './envelope.js'
@@ -56,18 +56,23 @@ function answerOutside(request: IncomingMessage, response: ServerResponse, site:
   else sendErrorPage(response, 404, 'There is nothing here.')
 }
 
-function apiHandler(door: Door, web: WebClient | undefined): RequestHandler {
-  const routes = new Router<State>({ strict: true, sensitive: true })
+/** Everything that is answered by path, the links to files aside. */
+export function apiRoutes(door: Door): Routes {
+  const routes: Routes = new Router<State>({ strict: true, sensitive: true })
   register(routes, door, endpoints)
   const groups = [adminRoutes]
   for (const add of groups) add(routes, door)
+  return routes
+}
+
+function apiHandler(door: Door, web: WebClient | undefined): RequestHandler {
   const app = new Koa()
   // What routes throw is told elsewhere; here are broken connections, whose errors carry the bytes of the request along.
   app.on('error', (error: NodeJS.ErrnoException) => {
     door.gateway.log.debug({ code: error.code }, 'a connection failed')
   })
   app.use(envelopes(door))
-  app.use(routes.routes())
+  app.use(apiRoutes(door).routes())
   app.use((ctx) => answerUnknown(door, web, ctx as unknown as Context))
   const handle = app.callback()
   return (request: IncomingMessage, response: ServerResponse) => void handle(request, response)

@@ -13,6 +13,7 @@ import { createLog } from '../../../src/log.js'
 import type { Path } from '../../../src/path.js'
 import { permissionBits, type Permission } from '../../../src/principal.js'
 import type { FolderRule } from '../../../src/rules.js'
+import { assertDeclared } from './declared.js'
 import { listen } from './listen.js'
 
 export const adminPassword = 'admin password'
@@ -44,23 +45,27 @@ export class Served {
     public token = '',
   ) {}
 
-  async #answer(response: Response): Promise<Envelope> {
+  /** The envelope, which is held against what its endpoint declares. */
+  async #ask(path: string, init: RequestInit): Promise<Envelope> {
+    const response = await fetch(this.url + path, init)
     if (response.status !== 200) throw new Error(`real status ${response.status}`)
-    return (await response.json()) as Envelope
+    const answer = (await response.json()) as Envelope
+    assertDeclared(init.method ?? 'GET', path, answer)
+    return answer
   }
 
   async post(path: string, body: unknown = {}, headers: Record<string, string> = {}): Promise<Envelope> {
     const sent = { 'content-type': 'application/json', authorization: this.token, ...headers }
-    return this.#answer(await fetch(this.url + path, { method: 'POST', body: JSON.stringify(body), headers: sent }))
+    return this.#ask(path, { method: 'POST', body: JSON.stringify(body), headers: sent })
   }
 
   async get(path: string, headers: Record<string, string> = {}): Promise<Envelope> {
-    return this.#answer(await fetch(this.url + path, { headers: { authorization: this.token, ...headers } }))
+    return this.#ask(path, { headers: { authorization: this.token, ...headers } })
   }
 
   async put(path: string, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Envelope> {
     const sent = { authorization: this.token, 'file-path': encodeURIComponent(path), ...headers }
-    return this.#answer(await fetch(`${this.url}/api/fs/put`, { method: 'PUT', body, headers: sent }))
+    return this.#ask('/api/fs/put', { method: 'PUT', body, headers: sent })
   }
 
   async names(path: string): Promise<string[]> {

@@ -1,0 +1,36 @@
+/** Holds the answers that tests receive against what the endpoints declare, so that the document of the API tells the truth. */
+import { isDeepStrictEqual } from 'node:util'
+import type { z } from 'zod'
+import type { Description } from '../../../protocols/http/endpoint.js'
+import { endpoints } from '../../../protocols/http/endpoints.js'
+import { isToldBy, refusalsOf } from '../../../protocols/http/refusals.js'
+import type { Envelope } from './served.js'
+
+/** Throws a sentence where the answer is not one that its endpoint declares. `target`: path and query. */
+export function assertDeclared(method: string, target: string, answer: Envelope): void {
+  const [path] = target.split('?')
+  const endpoint = endpoints.find((each) => each.path === path && isBy(each, method))
+  if (endpoint === undefined || endpoint.plain !== undefined) return
+  const fault = answer.code === 200 ? faultOfData(endpoint.data, answer.data) : faultOfRefusal(endpoint, answer)
+  if (fault !== undefined) throw new Error(`${method} ${endpoint.path} answers otherwise than declared: ${fault}`)
+}
+
+function isBy({ method: declared }: Description, method: string): boolean {
+  return declared === 'any' || declared === method.toLowerCase()
+}
+
+function faultOfData(schema: z.ZodType | undefined, data: unknown): string | undefined {
+  if (schema === undefined) return data === null ? undefined : `data is ${JSON.stringify(data)}, not null`
+  const result = schema.safeParse(data)
+  if (!result.success) return result.error.message
+  return isDeepStrictEqual(result.data, data) ? undefined : `data has fields of its own: ${JSON.stringify(data)}`
+}
+
+function faultOfRefusal(endpoint: Description, { code, data, message }: Envelope): string | undefined {
+  const told = refusalsOf(endpoint).some((refusal) => refusal.code === code && isToldBy(message, refusal))
+  if (!told) return `the refusal ${code} "${message}" is not among its own`
+  if (data === null) return undefined
+  const { refusalData } = endpoint
+  const fits = refusalData !== undefined && isDeepStrictEqual(Object.keys(data as object), Object.keys(refusalData))
+  return fits ? undefined : `a refusal carries ${JSON.stringify(data)}`
+}

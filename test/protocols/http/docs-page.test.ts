@@ -1,0 +1,82 @@
+import t from 'tap'
+import { docsPage } from '../../../protocols/http/docs-page.js'
+import { described } from '../../../protocols/http/endpoints.js'
+import { openApiDocument } from '../../../protocols/http/openapi.js'
+import { serve } from './served.js'
+
+const document = { ...openApiDocument(described), servers: [{ url: 'http://host' }] }
+
+void t.test('the page tells of every operation and every shape, at an anchor of its own', async (t) => {
+  const page = docsPage(document)
+  const anchors = [...page.matchAll(/ id="([^"]*)"/g)].map(([, name = '']) => name)
+  t.equal(new Set(anchors).size, anchors.length)
+  for (const [path, item] of Object.entries(document.paths)) {
+    t.ok(page.includes(`</span> ${path}</h3>`), path)
+    t.ok(
+      Object.values(item).some(({ operationId }) => anchors.includes(operationId)),
+      path,
+    )
+  }
+  for (const [, target = ''] of page.matchAll(/href="#([^"]*)"/g)) t.ok(anchors.includes(target), target)
+})
+
+void t.test('nothing on it is fetched from elsewhere, and nothing runs', async (t) => {
+  const page = docsPage(document)
+  t.notMatch(page, /<(script|link|img|iframe|form)|src=|@import|url\(/)
+  t.same([...new Set([...page.matchAll(/href="([^#][^"]*)"/g)].map(([, target]) => target))], ['openapi.json'])
+})
+
+void t.test('whatever the document holds is shown as text', async (t) => {
+  const nasty = `<i>"&'`
+  const page = docsPage({
+    ...document,
+    info: { title: nasty, description: `${nasty} \`${nasty}\`` },
+    servers: [{ url: `http://x/${nasty}` }],
+    tags: [{ name: nasty, description: nasty }],
+    paths: {
+      [`/${nasty}`]: {
+        post: {
+          operationId: 'one',
+          tags: [nasty],
+          summary: nasty,
+          'x-access': 'admin',
+          security: [],
+          parameters: [{ name: nasty, in: 'query', required: true, schema: { type: nasty, examples: [nasty] } }],
+          responses: { 200: { description: nasty, content: { [nasty]: {} } } },
+        },
+      },
+    },
+    components: {
+      schemas: { Shape: { properties: { [nasty]: { enum: [nasty], description: nasty } } } },
+      securitySchemes: {},
+    },
+  })
+  t.notMatch(page, /<i>/)
+  t.match(page, '&#60;i&#62;')
+})
+
+void t.test('it is served to anybody, with the address that the client knows in its examples', async (t) => {
+  const { url } = await serve(t)
+  const response = await fetch(`${url}/api/docs`)
+  t.equal(response.headers.get('content-type'), 'text/html; charset=utf-8')
+  t.match(response.headers.get('content-security-policy'), /^default-src 'none'/)
+  t.match(await response.text(), `${url}/api/fs/list`)
+})
+
+void t.test('an example is a call that works', async (t) => {
+  const page = docsPage(document)
+  const example = (id: string) => /<pre>([^<]*)<\/pre>/.exec(page.slice(page.indexOf(`id="${id}"`)))?.[1]
+  const shown = (id: string) => example(id)?.replace(/&#(\d+);/g, (_match, code) => String.fromCharCode(Number(code)))
+  t.equal(
+    shown('fs_move'),
+    `curl 'http://host/api/fs/move' \\
+  -H "Authorization: $TOKEN" \\
+  -H 'Content-Type: application/json' \\
+  -d '{"src_dir":"/folder","dst_dir":"/other","names":["file.txt"]}'`,
+  )
+  t.match(shown('admin_user_get'), /^curl 'http:\/\/host\/api\/admin\/user\/get\?id=1'/)
+  t.match(shown('admin_user_delete'), /^curl -X POST 'http:\/\/host\/api\/admin\/user\/delete\?id=1'/)
+  t.match(shown('fs_put'), /^curl 'http:\/\/host\/api\/fs\/put' [^]*-H 'File-Path: \/folder\/file.txt'[^]*-T file.txt$/)
+  t.match(shown('fs_form'), /^curl -X PUT 'http:\/\/host\/api\/fs\/form' [^]*-F 'file=@file.txt'$/)
+  t.match(shown('d_path'), /^curl 'http:\/\/host\/d\/folder\/file.txt'$/)
+})
