@@ -1,0 +1,182 @@
+/** Names and paths, by what goes wrong with them elsewhere, at every field of every door. */
+import t from 'tap'
+import { asPath } from '../../src/path.js'
+import { bait, everyField, type Field } from './fields.js'
+import { addUser, closedFolders, everyPermission, giveaways, restore, startWorld, store, type World } from './world.js'
+
+t.setTimeout(300_000)
+
+/** Ways to say `../team-secret/there.txt`, or to hope that somebody downstream reads it so. */
+const climbs = (target: string): Readonly<Record<string, readonly string[]>> => ({
+  'a name is checked by itself, never joined first': [
+    `../${target}`,
+    `/../${target}`,
+    `/open/../../${target}`,
+    `./../${target}`,
+    `/open/./sub/../../../${target}`,
+    `/..`,
+    `..`,
+  ],
+  'a prefix ends with a separator': [
+    `-secret/there.txt`,
+    `/-secret/there.txt`,
+    `/team-secret/there.txt`,
+    `/team/../${target}`,
+  ],
+  'a leading double slash is one slash': [`//${target}`, `///${target}`, `//../${target}`, `//127.0.0.1/${target}`],
+  'a backslash is no way around the check for ..': [
+    `..\\${target.replaceAll('/', '\\')}`,
+    `\\..\\${target}`,
+    `/open\\..\\..\\${target}`,
+    `\\\\${target}`,
+    `..%5c${target}`,
+    `..%255c${target}`,
+  ],
+  'an escape is decoded once, before the check': [
+    `%2e%2e/${target}`,
+    `%2e%2e%2f${target}`,
+    `..%2f${target}`,
+    `%252e%252e/${target}`,
+    `%252e%252e%252f${target}`,
+    `%2e./${target}`,
+    `/open%2f..%2f..%2f${target}`,
+  ],
+  'what is no UTF-8, or an overlong form of it, is no dot and no slash': [
+    `%c0%ae%c0%ae/${target}`,
+    `%c0%ae%c0%ae%c0%af${target}`,
+    `..%c0%af${target}`,
+    `%e0%80%ae%e0%80%ae/${target}`,
+    `%ff/../${target}`,
+  ],
+  'characters that look like dots and slashes are none': [
+    `\uff0e\uff0e/${target}`,
+    `\u2024\u2024/${target}`,
+    `\u2025/${target}`,
+    `..\u2215${target}`,
+    `..\uff0f${target}`,
+    `..\u29f5${target}`,
+    `.\u0307.\u0307/${target}`,
+  ],
+  'nothing ends a path early': [
+    `/open\0/../../${target}`,
+    `../${target}\0.txt`,
+    `..;/${target}`,
+    `..;x=1/${target}`,
+    `../${target};x`,
+    `../${target}?x`,
+    `../${target}#x`,
+    `.. /${target}`,
+    `../ ${target}`,
+    `..\t/${target}`,
+    `..\r\n/${target}`,
+    `.../${target}`,
+    `..../${target}`,
+    `../${target} `,
+    `../${target}.`,
+  ],
+  'no other scheme of names leads into the host': [
+    `/proc/self/root/${target}`,
+    `/proc/self/cwd/${target}`,
+    `file:///${target}`,
+    `~/../${target}`,
+    `~root/${target}`,
+    `C:\\${target}`,
+    `/@s/${target}`,
+    `/.tidegate-staging/${target}`,
+    '/etc/passwd',
+  ],
+})
+
+const outside = 'team-secret/there.txt'
+
+function assertQuiet(t: Tap, field: Field, said: string, answer: string): void {
+  const given = giveaways.find((giveaway) => answer.includes(giveaway) && !said.includes(giveaway))
+  if (given !== undefined || answer.includes('root:x:')) {
+    t.fail(`${field.title} of ${JSON.stringify(said)} gives away ${given}`, { answer: answer.slice(0, 500) })
+  }
+}
+type Tap = Pick<typeof t, 'fail'>
+
+/** Own things to work on are there again for each try. */
+async function ready(world: World): Promise<void> {
+  const { all } = world
+  await unlock(world)
+  await store(all, `/team${bait}`, 'mine')
+  await all.mkdir(asPath('/team/open/sub'), { parents: true })
+}
+
+async function unlock({ gateway: { locks } }: World): Promise<void> {
+  for (const { token } of locks.list()) await locks.break(token)
+}
+
+void t.test('whatever a client says for a path, it stays in its own part of the tree', async (t) => {
+  const world = await startWorld(t)
+  const fields = await everyField(t, world)
+  const before = await world.untouched()
+  for (const [cause, texts] of Object.entries(climbs(outside))) {
+    await t.test(cause, async (t) => {
+      for (const field of fields) {
+        for (const text of texts) {
+          await ready(world)
+          assertQuiet(t, field, text, await field.say(text))
+        }
+        t.same(await world.untouched(), before, `${field.title} leaves the rest of the tree alone`)
+        t.same(await world.loot('/team/open'), [], `${field.title} brings nothing of it here`)
+      }
+    })
+  }
+})
+
+void t.test('what is closed is refused under its own name, too, and nothing tells whether it is there', async (t) => {
+  const world = await startWorld(t)
+  const fields = (await everyField(t, world)).filter(({ kind }) => kind === 'path')
+  const before = await world.untouched()
+  for (const folder of closedFolders) {
+    await t.test(folder, async (t) => {
+      for (const field of fields) {
+        await ready(world)
+        const there = await field.say(`${folder}/there.txt`)
+        await ready(world)
+        const gone = await field.say(`${folder}/gone!.txt`)
+        assertQuiet(t, field, '', there)
+        const alike = (answer: string) =>
+          answer
+            .replace(/there\.txt|gone(!|%21)\.txt/g, '?')
+            .replace(/"(content-length|etag|last-modified)":"([^"\\]|\\.)*"/g, '')
+        t.equal(alike(there), alike(gone), field.title)
+      }
+      for (const field of fields) {
+        await ready(world)
+        assertQuiet(t, field, '', await field.say(folder))
+        assertQuiet(t, field, '', await field.say(`${folder}/`))
+      }
+      t.same(await world.untouched(), before)
+      t.same(await world.loot('/team/open'), [])
+    })
+  }
+})
+
+void t.test('these tries have teeth: whoever is not confined gets at the same things by them', async (t) => {
+  const world = await startWorld(t)
+  await addUser(world, 'insider', everyPermission)
+  const fields = (await everyField(t, world, 'insider')).filter(({ kind }) => kind === 'path')
+  // They tell nothing and change nothing: REALPATH is about names alone, and so on.
+  const harmless =
+    /^SFTP (REALPATH|READLINK|SYMLINK at|statvfs|MKDIR|RMDIR)|^MKCOL|tag of an If|mkdir|dirs|remove_empty/
+  for (const field of fields.filter(({ title }) => !harmless.test(title))) {
+    await restore(world)
+    const before = await world.untouched()
+    const answers: string[] = []
+    for (const said of ['/team-secret/there.txt', '/team-secret/new', '/team-secret']) {
+      await store(world.all, bait, 'mine')
+      await store(world.all, '/open/sub/file', 'mine')
+      answers.push(await field.say(said))
+    }
+    const learnt = answers.some((answer) => giveaways.some((giveaway) => answer.includes(giveaway)))
+    const after = await world.untouched().catch(() => ({}))
+    const changed = JSON.stringify(after) !== JSON.stringify(before)
+    t.ok(learnt || changed || (await world.loot('/open')).length > 0, field.title, { answers })
+    await unlock(world)
+    for (const used of ['/open', '/team-secret']) await world.all.remove(asPath(used)).catch(() => undefined)
+  }
+})

@@ -1,0 +1,268 @@
+/**
+ * A tree with one user who is confined to a part of it, and things in and around that part which are none of theirs. What they
+ * must never learn is marked: no answer may hold a mark.
+ */
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { connect } from 'node:net'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { Client, type ClientChannel } from 'ssh2'
+import type { Test } from 'tap'
+import { asPath, childOf, isWithin, root } from '../../src/path.js'
+import { permissionBits, type Permission, type Principal } from '../../src/principal.js'
+import type { FolderRule } from '../../src/rules.js'
+import type { VirtualFs } from '../../src/virtual-fs.js'
+import { startGateway, type RunningGateway, type RunOptions } from '../gateway.js'
+import { PacketClient } from '../protocols/sftp/packet-client.js'
+
+/** Content of everything that is not theirs. */
+export const mark = 'MARKED-AS-NOT-YOURS'
+/** A size that nothing else has, for whoever would learn of sizes. */
+const markedSize = 48_611
+const marked = Buffer.alloc(markedSize, mark)
+
+/** What would give the marked things away: content, size, and names that only a listing could tell. */
+export const giveaways = [mark, String(markedSize), 'untold']
+
+export const everyPermission = Object.keys(permissionBits) as Permission[]
+/** All that changes files, at all doors, and nothing that opens what a rule closes. */
+export const busy: readonly Permission[] = [
+  'write',
+  'rename',
+  'move',
+  'copy',
+  'remove',
+  'webdavRead',
+  'webdavManage',
+  'sftpRead',
+  'sftpManage',
+]
+
+/** Folders and files that are not theirs, as they would name them: each holds `there.txt`, and no `gone!.txt`. */
+export const closedFolders = ['/locked', '/theirs', '/veiled'] as const
+
+export interface World extends RunningGateway {
+  /** The tree without any bounds. */
+  readonly all: VirtualFs
+  /** Everything that is not theirs, with its content: equal before and after whatever they do. */
+  untouched(): Promise<Readonly<Record<string, string>>>
+  /** What below a folder is a copy of something that is not theirs. */
+  loot(folder: string): Promise<readonly string[]>
+}
+
+const noRule: Omit<FolderRule, 'id' | 'path'> = {
+  password: '',
+  passwordSub: false,
+  write: false,
+  writeSub: false,
+  hide: '',
+  hideSub: false,
+  readme: '',
+  readmeSub: false,
+  header: '',
+  headerSub: false,
+  readUsers: [],
+  readUsersSub: false,
+  writeUsers: [],
+  writeUsersSub: false,
+}
+
+export async function addRule({ gateway }: RunningGateway, path: string, rule: Partial<FolderRule>): Promise<void> {
+  await gateway.rules.create({ ...noRule, ...rule, path: asPath(path) })
+}
+
+export const userPassword = 'a good password'
+
+export async function addUser(
+  { gateway }: RunningGateway,
+  username: string,
+  permissions: readonly Permission[],
+  base = '/',
+): Promise<number> {
+  const permission = permissions.reduce((sum, each) => sum | permissionBits[each], 0)
+  await gateway.accounts.users.create({
+    username,
+    password: userPassword,
+    basePath: base,
+    role: 0,
+    permission,
+    disabled: false,
+    ssoId: '',
+  })
+  return gateway.accounts.users.byName(username)?.id ?? 0
+}
+
+export async function store(fs: VirtualFs, path: string, content: string | Buffer): Promise<void> {
+  const bytes = Buffer.from(content as string)
+  await fs.write(
+    asPath(path),
+    { size: bytes.length, rereadable: true, read: async () => Readable.from([bytes], { objectMode: false }) },
+    { parents: true },
+  )
+}
+
+/**
+ * `mallory` sees `/team` as the root. Around it: a sibling whose name begins alike, and a file above. In it: a folder with a
+ * password, one for other readers, and what a rule hides.
+ */
+export async function startWorld(t: Test, options: RunOptions = {}): Promise<World> {
+  const running = await startGateway(t, options)
+  const { gateway } = running
+  const all = gateway.as(unbound())
+  await restore({ all })
+  await store(all, '/team/open/sub/file', 'mine')
+  await addRule(running, '/team', { hide: '^veiled', hideSub: true })
+  await addRule(running, '/team/locked', { password: 'sesame', passwordSub: true })
+  await addRule(running, '/team/theirs', { readUsers: [1], readUsersSub: true, writeUsers: [1], writeUsersSub: true })
+  await addUser(running, 'mallory', busy, '/team')
+  const untouched = async () => {
+    const found: Record<string, string> = {}
+    for (const folder of ['/', '/team-secret', ...closedFolders.map((each) => `/team${each}`)]) {
+      const { entries } = await all.list(asPath(folder))
+      for (const { name, kind, size, modified } of entries) {
+        const at = childOf(asPath(folder), name)
+        if (kind === 'folder') found[at] = 'folder'
+        else
+          found[at] = `${size} ${modified.toISOString()} ${(await buffer(await all.read(at))).toString().slice(0, 40)}`
+      }
+    }
+    const hidden = await all.stat(asPath('/team/veiled.txt'))
+    for (const { path } of gateway.locks.list()) {
+      if (!isWithin(asPath('/team'), path) || closedFolders.some((each) => isWithin(asPath(`/team${each}`), path))) {
+        found[`lock on ${path}`] = 'not theirs'
+      }
+    }
+    return { ...found, '/team/veiled.txt': `${hidden.size} ${hidden.modified.toISOString()}` }
+  }
+  const loot = async (folder: string): Promise<readonly string[]> => {
+    const found: string[] = []
+    for (const { name, kind, size } of (await all.list(asPath(folder))).entries) {
+      const at = childOf(asPath(folder), name)
+      if (kind === 'folder') found.push(...(await loot(at)))
+      else if (size === markedSize) found.push(at)
+    }
+    return found
+  }
+  return { ...running, all, untouched, loot }
+}
+
+/** Puts everything that is not theirs back where it was. */
+export async function restore({ all }: Pick<World, 'all'>): Promise<void> {
+  const closed = [
+    '/team-secret/there.txt',
+    '/team-secret/untold.txt',
+    '/there.txt',
+    ...closedFolders.flatMap((folder) => [`/team${folder}/there.txt`, `/team${folder}/untold.txt`]),
+    '/team/veiled.txt',
+  ]
+  for (const path of closed) await store(all, path, marked)
+}
+
+function unbound(): Principal {
+  return {
+    userId: 1,
+    username: 'admin',
+    role: 'admin',
+    permissions: 0xffff,
+    base: root,
+    door: 'http',
+    signal: new AbortController().signal,
+  }
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+}
+
+/** Sends a request target as it stands, but for characters that no request can hold: those go out as escapes of their bytes. */
+export function send(
+  url: string,
+  method: string,
+  target: string,
+  headers: Readonly<Record<string, string>> = {},
+  body?: string | Buffer,
+): Promise<Reply> {
+  const { hostname, port } = new URL(url)
+  const path = target.replace(/[^\u0021-\u007e]/gu, (character) => escaped(character))
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({ hostname, port, method, path, headers, agent: false }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('error', reject)
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          text: Buffer.concat(chunks).toString('latin1'),
+        }),
+      )
+    })
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}
+
+function escaped(character: string): string {
+  return [...Buffer.from(character)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
+}
+
+/** Bytes as they stand, and all that comes back until the connection ends or nothing came for a while. */
+export function sendRaw(url: string, bytes: string | Buffer, patience = 1000): Promise<string> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname, () => socket.write(bytes))
+    const chunks: Buffer[] = []
+    socket.setTimeout(patience, () => socket.destroy())
+    socket.on('data', (chunk) => chunks.push(chunk))
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve(Buffer.concat(chunks).toString('latin1')))
+  })
+}
+
+export interface Envelope {
+  readonly code: number
+  readonly message: string
+  readonly data: unknown
+}
+
+export async function post(url: string, path: string, body: unknown, token = ''): Promise<Envelope> {
+  const headers = { 'content-type': 'application/json', ...(token === '' ? {} : { authorization: token }) }
+  const { text } = await send(url, 'POST', path, headers, typeof body === 'string' ? body : JSON.stringify(body))
+  return JSON.parse(Buffer.from(text, 'latin1').toString()) as Envelope
+}
+
+export async function signIn(
+  { url }: { readonly url: string },
+  username: string,
+  password = userPassword,
+): Promise<string> {
+  const { data, message } = await post(url, '/api/auth/login', { username, password })
+  if (data === null) throw new Error(message)
+  return (data as { token: string }).token
+}
+
+export function basic(username: string, password = userPassword): string {
+  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+}
+
+/** A session of SFTP packets, and the connection under it. */
+export async function packets(
+  t: Test,
+  { sftpPort }: RunningGateway,
+  username: string,
+  password = userPassword,
+): Promise<PacketClient> {
+  const client = new Client()
+  t.teardown(() => client.end())
+  const channel = await new Promise<ClientChannel>((resolve, reject) => {
+    client.once('ready', () =>
+      client.subsys('sftp', (error: Error | undefined, opened) => (error ? reject(error) : resolve(opened))),
+    )
+    client.on('error', reject).connect({ host: '127.0.0.1', port: sftpPort, username, password })
+  })
+  const session = new PacketClient(channel)
+  await session.start()
+  return session
+}
