@@ -17,8 +17,8 @@ export const reservedPrefix = '.tidegate-'
 /** Longest path that is accepted, in bytes: Linux's PATH_MAX. */
 export const pathLimit = 4096
 
-// eslint-disable-next-line no-control-regex -- refusing control characters is the point
-const controlCharacters = /[\u0000-\u001f\u007f]/
+/** Those of ASCII and of Latin-1 (C0, DEL, C1): Unicode's category Cc. What only steers how text is shown (Cf) is none. */
+const controlCharacters = /\p{Cc}/u
 
 /**
  * A path from a user's text: `\` counts as `/`, a missing leading slash is added, empty and `.`
@@ -35,6 +35,15 @@ export function cleanPath(text: string): Path {
     segments.push(segment)
   }
   return `/${segments.join('/')}` as Path
+}
+
+/**
+ * A path at which something new may come to stand: as `cleanPath` has it, but a `\` is refused rather than read as a `/`, as
+ * it is in every other new name. Otherwise a file called `a\b` would end up as `b` in a folder that nobody asked for.
+ */
+export function newPath(text: string): Path {
+  if (text.includes('\\')) throw new RelativePathError()
+  return cleanPath(text)
 }
 
 /** A path that tries to climb by `..`; the HTTP door has a status of its own for it. */

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { HashName } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
-import { checkName, cleanPath, nameOf, type Path } from '../../src/path.js'
+import { checkName, nameOf, newPath, type Path } from '../../src/path.js'
 import { folderPassword, headerText, passwordHeaders } from './folder-password.js'
 
 export interface UploadHeaders {
@@ -84,7 +84,7 @@ function pathOf(header: string): Path {
   } catch {
     throw new GatewayError('invalid', { reason: 'File-Path holds a bad percent-escape' })
   }
-  const path = cleanPath(text)
+  const path = newPath(text)
   if (path === '/') throw new GatewayError('invalid', { reason: 'File-Path names no file' })
   checkName(nameOf(path))
   return path

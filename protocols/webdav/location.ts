@@ -67,6 +67,8 @@ function decodePath(escaped: string): string {
     text = Buffer.from(text, 'latin1').toString('utf8')
     if (text.includes('\ufffd')) throw malformed(escaped)
   }
+  // RFC 3986 has no such character, and it must not be taken for a separator.
+  if (text.includes('\\')) throw malformed(escaped)
   if (!text.includes('%')) return climbless(text)
   // An escaped separator would change what is a name and what is a folder.
   if (/%2f|%5c|%00/i.test(text)) throw malformed(escaped)

@@ -200,7 +200,8 @@ export function send(
       )
     })
     sent.on('error', reject)
-    sent.end(body)
+    // Beside a text, Node would send the bytes of the headers as something else.
+    sent.end(body === undefined ? undefined : Buffer.from(body as string))
   })
 }
 

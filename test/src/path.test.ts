@@ -8,6 +8,7 @@ import {
   isListableName,
   isWithin,
   nameOf,
+  newPath,
   parentOf,
   pathLimit,
   resolvePath,
@@ -47,6 +48,14 @@ void t.test('a text that climbs, holds a NUL or is too long is no path', async (
   t.equal(cleanPath(`/${'a'.repeat(pathLimit - 1)}`).length, pathLimit)
 })
 
+void t.test('where something new is to stand, a backslash is no separator', (t) => {
+  t.equal(newPath('a//b/'), '/a/b')
+  for (const text of ['a\\b', '\\a', '/a/b\\', '/a\\../b']) {
+    t.throws(() => newPath(text), { message: 'using relative path is not allowed' }, text)
+  }
+  t.end()
+})
+
 void t.test('a relative text is resolved from where it is said, and never leads above the root', async (t) => {
   const home = asPath('/home/ada')
   const rows: readonly (readonly [string, string])[] = [
@@ -70,11 +79,21 @@ void t.test('a constant must be clean already', async (t) => {
 })
 
 void t.test('names of new things are checked', async (t) => {
-  for (const name of ['a', '.a', 'a..b', '...', 'é', '世'.repeat(85), ' ', '%2e%2e', '😀'])
+  for (const name of ['a', '.a', 'a..b', '...', 'é', '世'.repeat(85), ' ', '%2e%2e', '😀', '\u202eab', 'a\u200fb'])
     t.equal(checkName(name), name)
   for (const name of ['', '.', '..', 'a/b', 'a\\b', '/'])
     t.throws(() => checkName(name), { message: 'using relative path is not allowed' }, name)
-  for (const name of ['a\0', 'a\n', '\x1b[31m', 'a\x7f', 'a\ud800', 'a'.repeat(256), '世'.repeat(86)]) {
+  for (const name of [
+    'a\0',
+    'a\n',
+    '\x1b[31m',
+    'a\x7f',
+    'a\x85',
+    '\x9b31m',
+    'a\ud800',
+    'a'.repeat(256),
+    '世'.repeat(86),
+  ]) {
     t.throws(() => checkName(name), { code: 'invalid' }, JSON.stringify(name))
   }
 })

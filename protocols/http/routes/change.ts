@@ -8,6 +8,7 @@ import {
   childOf,
   cleanPath,
   isWithin,
+  newPath,
   parentOf,
   RelativePathError,
   root,
@@ -56,7 +57,7 @@ export const changeEndpoints = [
       { code: 500, text: 'file exists', when: 'there is a file of this name' },
     ],
     async answer({ context, door, fields, headers, principal }) {
-      const path = cleanPath(fields.path)
+      const path = newPath(fields.path)
       if (path === root) throw new WireError(500, 'the root folder cannot be made')
       try {
         await door.gateway.as(principal).mkdir(path, { ...askOf(context, headers.password), parents: true })

@@ -1,0 +1,94 @@
+/** Names of new things, at every field of every door that says one. */
+import t from 'tap'
+import { asPath } from '../../src/path.js'
+import { bait, everyField } from './fields.js'
+import { startWorld, store, type World } from './world.js'
+
+t.setTimeout(300_000)
+
+const making =
+  /mkdir path|File-Path|^PUT|^MKCOL|Destination|^LOCK|OPEN to (replace|create)|MKDIR|(RENAME|posix-rename|hardlink) to|SYMLINK at/
+
+/** Fields in which a client has to escape what is no character of an address or a header. */
+const needsEscapes = /^(PUT|MKCOL|LOCK) target|Destination|unescaped/
+
+async function makers(t: Tap, world: World) {
+  const fields = await everyField(t, world)
+  return fields
+    .filter(({ kind, title }) => kind === 'new' || (kind === 'path' && making.test(title)))
+    .map((field) => ({
+      ...field,
+      make: (name: string) =>
+        field.say(field.kind === 'new' || field.title.includes('below a folder') ? name : `/open/${name}`),
+    }))
+}
+type Tap = Parameters<typeof startWorld>[0]
+
+async function members({ all }: World): Promise<readonly string[]> {
+  const { entries } = await all.list(asPath('/team/open'))
+  return entries.map(({ name }) => name).sort()
+}
+
+async function ready(world: World): Promise<void> {
+  for (const { token } of world.gateway.locks.list()) await world.gateway.locks.break(token)
+  for (const name of await members(world)) await world.all.remove(asPath(`/team/open/${name}`))
+  await store(world.all, `/team${bait}`, 'mine')
+}
+
+const refused: Readonly<Record<string, readonly string[]>> = {
+  'a new name holds no separator, of whichever system': ['a\\b', '\\a', 'a\\', '..\\a'],
+  'a new name holds no control character: no line of a header, a log or a listing is written by it': [
+    'a\0b',
+    'a\r\nX-Evil: 1',
+    'a\nb',
+    'a\tb',
+    'a\u001b[31mb',
+    'a\u007fb',
+    'a\u0080b',
+    'a\u0085b',
+    'a\u009b31mb',
+  ],
+  'a new name fits into a name': ['x'.repeat(256), '\u4e16'.repeat(86)],
+  'a new name is nothing that we set aside ourselves': ['.tidegate-staging', '.TIDEGATE-aside-x'],
+}
+
+void t.test('what may not be a name is refused at every field of every door', async (t) => {
+  const world = await startWorld(t)
+  for (const field of await makers(t, world)) {
+    for (const [cause, names] of Object.entries(refused)) {
+      for (const name of names) {
+        await ready(world)
+        const answer = await field.make(name)
+        t.same(await members(world), ['bait'], `${cause}: ${field.title} of ${JSON.stringify(name.slice(0, 20))}`, {
+          answer,
+        })
+      }
+    }
+  }
+})
+
+void t.test('what may be a name is kept to the byte at every field of every door', async (t) => {
+  const world = await startWorld(t)
+  // The two forms of one letter are two names, as on the disk; what steers the direction of text is part of real names.
+  const allowed = [
+    'caf\u00e9',
+    'cafe\u0301',
+    'CAF\u00c9',
+    'a%2e%2eb',
+    'a..b',
+    'a;b',
+    'a?b#c',
+    ' a ',
+    'a.',
+    '\u202eab',
+    '$1 $& ${x}',
+  ]
+  for (const field of await makers(t, world)) {
+    for (const name of allowed) {
+      await ready(world)
+      const answer = await field.make(needsEscapes.test(field.title) ? encodeURIComponent(name) : name)
+      const found = await members(world)
+      t.ok(found.includes(name), `${field.title} of ${JSON.stringify(name)}`, { answer, found })
+    }
+  }
+})
