@@ -111,7 +111,13 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
     const handle = desk.files.find(fields.string())
     const asked = readAttributes(fields)
     if (handle.kind === 'folder') await setAttributes(desk, handle.path, asked)
-    else await setHandleAttributes(handle, asked)
+    else {
+      // ftruncate(2): only a handle that writes can cut. Times and mode belong to the file, and are judged by it.
+      if (asked.size !== undefined && !handle.plan.write) {
+        throw new GatewayError('invalid', { op: 'truncate', reason: 'the handle was not opened to write' })
+      }
+      await setHandleAttributes(handle, asked)
+    }
     return ok(id)
   },
 

@@ -268,6 +268,28 @@ void t.test('SETSTAT cuts, dates and never fails over what nobody keeps', async 
   t.match(await client.stat('/set'), { size: 5, modified: 1_500_000_000 })
 })
 
+void t.test('FSETSTAT cuts by a handle that writes alone; what belongs to the file is set by any', async (t) => {
+  const client = await session()
+  await client.put('/kept', '0123456789')
+  const reading = await client.mustOpen('/kept', read)
+  const cut = [uint32(1), uint64(4)]
+  t.equal(await client.status(types.fsetstat, string(reading), ...cut), status.failure)
+  t.equal(
+    await client.status(types.fsetstat, string(reading), uint32(1 | 8), uint64(4), uint32(1), uint32(1)),
+    status.failure,
+  )
+  const untouched = await client.stat('/kept')
+  t.match(untouched, { size: 10 })
+  t.notMatch(untouched, { modified: 1 }, 'nor is half of it done')
+  t.equal(await client.status(types.fsetstat, string(reading), uint32(8), uint32(1), uint32(1_500_000_000)), status.ok)
+  const writing = await client.mustOpen('/kept', write)
+  t.equal(await client.status(types.fsetstat, string(reading), ...cut), status.failure, 'also beside one that writes')
+  t.equal(await client.status(types.fsetstat, string(writing), ...cut), status.ok)
+  await client.close(writing)
+  await client.close(reading)
+  t.equal(await client.get('/kept'), '0123')
+})
+
 void t.test('a listing has dots, long names, and every name once', async (t) => {
   const client = await session()
   await client.status(names.mkdir, string('/many'), noAttributes)
