@@ -76,6 +76,8 @@ export interface Daemon extends Addresses {
   readonly adminPassword: string
   readonly dataFolder: string
   readonly exited: boolean
+  /** What it wrote to stderr lately. */
+  readonly log: string
   /** SIGKILL. */
   kill(): Promise<void>
   /** SIGTERM; resolves to the exit status. */
@@ -124,6 +126,9 @@ export async function startDaemon(
     dataFolder,
     get exited() {
       return exited
+    },
+    get log() {
+      return complaints
     },
     kill: async () => {
       await end('SIGKILL')

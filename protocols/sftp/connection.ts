@@ -1,6 +1,7 @@
 /** One SSH connection: sign-in, then SFTP sessions, and a clear refusal of everything else. */
 import type { Socket } from 'node:net'
 import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
+import { CodeRequired } from '../../src/accounts/errors.js'
 import { toGatewayError } from '../../src/errors.js'
 import type { Gateway } from '../../src/gateway.js'
 import type { Log } from '../../src/log.js'
@@ -8,7 +9,7 @@ import type { Principal } from '../../src/principal.js'
 import { algorithms } from './algorithms.js'
 import type { SftpLimits } from './door.js'
 import { SftpSession } from './session.js'
-import { methodsOf, signIn } from './sign-in.js'
+import { DoorRefusal, methodsOf, signIn } from './sign-in.js'
 
 /** Tries, questions about keys among them, before a client is sent away. */
 const tryLimit = 20
@@ -96,7 +97,8 @@ export class SftpConnection {
     } catch (error) {
       const refusal = toGatewayError(error)
       if (refusal.code === 'internal') this.#log.error({ err: refusal.cause }, 'a sign-in failed')
-      if (context.method !== 'none') {
+      const isTold = context.method === 'password' && !(error instanceof DoorRefusal || error instanceof CodeRequired)
+      if (context.method !== 'none' && !isTold) {
         this.#log.info({ user: context.username, method: context.method, reason: refusal.reason }, 'sign-in refused')
       }
       context.reject(methodsOf({ settings }))

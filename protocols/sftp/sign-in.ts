@@ -50,13 +50,16 @@ async function byKey({ accounts }: SignInParts, context: PublicKeyAuthContext): 
   return admit(await accounts.byKey(key, 'sftp'))
 }
 
+/** What this door refuses by itself. Wrong passwords are none: of those the accounts tell the log. */
+export class DoorRefusal extends GatewayError {}
+
 function admit(principal: Principal): SignInResult {
   if (!holds(principal, 'sftpRead')) {
-    throw new GatewayError('denied', { op: 'sign in', reason: 'this account may not use SFTP' })
+    throw new DoorRefusal('denied', { op: 'sign in', reason: 'this account may not use SFTP' })
   }
   return { principal }
 }
 
 function refused(): GatewayError {
-  return new GatewayError('unauthenticated', { op: 'sign in' })
+  return new DoorRefusal('unauthenticated', { op: 'sign in' })
 }
