@@ -8,9 +8,10 @@ import { GatewayError, toGatewayError } from './errors.js'
 import { hooked } from './handles.js'
 import { LockedError, type Lock } from './locks.js'
 import { childOf, isWithin, parentOf, reservedPrefix, resolvePath, root, under, within, type Path } from './path.js'
-import { judge, type Action } from './policy.js'
+import { isHidden, judge, throughLinks, type Action } from './policy.js'
 import type { Principal } from './principal.js'
 import type { TreeParts } from './tree-parts.js'
+import { isClosedOrHidden } from './visibility.js'
 
 /** Errors that tell of a lock as their reader may see it already. */
 const seenLocks = new WeakSet<LockedError>()
@@ -34,11 +35,59 @@ export class Access {
     return at
   }
 
-  /** The path in the whole tree, judged. */
-  admit(action: Action, path: Path, ask: Ask): Path {
+  /** The path in the whole tree, judged, and followed as `follow` does. */
+  async admit(action: Action, path: Path, ask: Ask, last = throughLinks.has(action)): Promise<Path> {
     const at = this.resolve(path)
     this.judge(action, at, ask)
-    return at
+    return this.follow(action, at, ask, last)
+  }
+
+  /**
+   * The path that `at` is another way to, judged as if it had been asked for: what links lead to is bound by the rules and
+   * locks of where it is, and lies below the principal's own root, whoever made the links. `last`: where the last name is a link,
+   * that is followed too; one that is read keeps its name.
+   */
+  async follow(action: Action, at: Path, ask: Ask, last = throughLinks.has(action)): Promise<Path> {
+    const { mounts } = this.#parts
+    if (this.#readsAll(action)) return at
+    // By this name it is the principal's root, whatever the storage has there.
+    if (at === this.principal.base && !last) return at
+    const real = await mounts.realPath(at, { signal: ask.signal, last })
+    if (real === at) return at
+    await this.#judgeReal(action, at, real, ask)
+    if (action !== 'read' || !last) return real
+    const way = await mounts.realPath(at, { signal: ask.signal })
+    if (way !== at && way !== real) await this.#judgeReal(action, at, way, ask)
+    return way
+  }
+
+  /** Rejects with `busy` where a link has meanwhile come to stand on the way to what `follow` found. */
+  async assertSettled(action: Action, at: Path, ask: Ask): Promise<void> {
+    if (this.#readsAll(action)) return
+    const now = await this.follow(action, at, ask)
+    if (now !== at) throw new GatewayError('busy', { reason: 'a link has changed meanwhile' })
+  }
+
+  /** Whether nothing in the tree is closed to them: no link could lead there, and no lock stands against reading. */
+  #readsAll(action: Action): boolean {
+    return this.principal.base === root && this.#parts.rules.isEmpty && (action === 'read' || action === 'list')
+  }
+
+  async #judgeReal(action: Action, at: Path, real: Path, ask: Ask): Promise<void> {
+    const { base, onlyPath } = this.principal
+    if (onlyPath !== undefined) {
+      // A signature speaks for one path. What another rule closes is signed by its own.
+      const { rules } = this.#parts
+      const isSame = rules.nearest(real) === rules.nearest(at) && isClosedOrHidden(rules, at)
+      const isOpen = isSame || !isClosedOrHidden(rules, real)
+      if (onlyPath !== at || !isOpen || isHidden(this.principal, real, rules.nearest(parentOf(real)))) {
+        throw new GatewayError('denied')
+      }
+      return
+    }
+    const isOurs = isWithin(base, real) || isWithin(await this.#parts.mounts.realPath(base, { last: true }), real)
+    if (!isOurs) throw new GatewayError('denied', { reason: 'a link that leads out of your folder' })
+    this.judge(action, real, ask)
   }
 
   /** `at` is of the whole tree, here and below. */
@@ -74,7 +123,14 @@ export class Access {
    * closes. Resolves to the target within the storage.
    */
   assertLeadsInside(mount: Path, at: Path, target: string, ask: Ask): Path {
-    const leadsTo = target.startsWith('/') ? this.resolve(resolvePath(root, target)) : resolvePath(parentOf(at), target)
+    const isRelative = !target.startsWith('/')
+    // Behind the name of another link, `..` would mean the folder above what that one leads to.
+    const names = target.split('/').filter((name) => name !== '' && name !== '.')
+    const first = names.findIndex((name) => name !== '..')
+    if (isRelative && first >= 0 && names.includes('..', first)) {
+      throw new GatewayError('denied', { reason: 'a link may climb at its beginning alone' })
+    }
+    const leadsTo = isRelative ? resolvePath(parentOf(at), target) : this.resolve(resolvePath(root, target))
     const inner = within(mount, leadsTo)
     if (inner === undefined) throw new GatewayError('denied', { reason: 'a link cannot lead out of its storage' })
     if (!isWithin(this.principal.base, leadsTo)) throw new GatewayError('denied')
@@ -97,7 +153,7 @@ export class Access {
 
   /** Runs an operation on the principal's own `path`, judged before anything else; `at` is that path in the whole tree. */
   judged<T>(op: string, action: Action, path: Path, ask: Ask, work: (at: Path) => Promise<T>): Promise<T> {
-    return this.told(op, path, async () => work(this.admit(action, path, ask)))
+    return this.told(op, path, async () => work(await this.admit(action, path, ask)))
   }
 
   // How they see it

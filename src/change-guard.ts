@@ -3,7 +3,7 @@ import type { Access } from './access.js'
 import type { Ask, Change, Conditions } from './change.js'
 import { asksForState, assertConditions, type ResourceState } from './conditions.js'
 import type { Entry } from './driver.js'
-import { NoStorageError } from './errors.js'
+import { isGatewayError, NoStorageError } from './errors.js'
 import type { Touch } from './locks.js'
 import type { Path } from './path.js'
 import type { Claim } from './reservations.js'
@@ -36,14 +36,21 @@ export class ChangeGuard {
 
   async #stateOf(other: Path | undefined, at: Path, entry: Entry | undefined, ask: Ask): Promise<ResourceState> {
     const path = other === undefined ? at : this.access.resolve(other)
-    const own =
-      path === at
-        ? entry
-        : await this.tree.existing(path, ask).catch((error: unknown) => {
-            if (error instanceof NoStorageError) return undefined
-            throw error
-          })
+    const own = path === at ? entry : await this.#readable(path, ask)
     return { entry: own, tokens: this.parts.locks.covering(path).map((lock) => lock.token) }
+  }
+
+  /** What stands there; undefined for nothing, and for what the principal may not read: conditions must not tell of it. */
+  async #readable(at: Path, ask: Ask): Promise<Entry | undefined> {
+    try {
+      this.access.judge('read', at, ask)
+      return await this.tree.existing(await this.access.follow('read', at, ask), ask)
+    } catch (error) {
+      const isNobodys =
+        error instanceof NoStorageError || isGatewayError(error, 'denied', 'hidden', 'password_required')
+      if (isNobodys) return undefined
+      throw error
+    }
   }
 
   /** What conditions are asked of, as it is under a reservation; `entry` where nothing asks. */

@@ -27,6 +27,8 @@ export interface CopyJob {
    * puts it back where nothing took its place.
    */
   readonly setAside: (path: Path) => Promise<(() => Promise<void>) | undefined>
+  /** Rejects where what a link at this path of the tree leads to may not be read. */
+  readonly assertReadable: (source: Path) => Promise<void>
   /** Rejects where a link with this text must not stand at this path of the tree. */
   readonly assertLink: (target: Path, text: string) => void
   /** The last check before a file takes its name in the target. Resolves to what ends the reservation it took. */
@@ -116,6 +118,7 @@ async function copyLink(job: CopyJob, from: Path, to: Path, link: Entry, copied:
   const entry = await storage.stat(from, { signal: job.signal })
   if (entry.kind !== 'file')
     throw new GatewayError('unsupported', { reason: 'a link to a folder is not copied to another storage' })
+  await job.assertReadable(storage.treePath(from))
   await writeFile(job, from, to, entry)
   copied.push({ from, to, entry: link })
 }

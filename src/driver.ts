@@ -118,6 +118,11 @@ export interface Driver {
   upload?(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload>
   setAttributes?(path: Path, to: Attributes, options?: CallOptions): Promise<void>
   readLink?(path: Path, options?: CallOptions): Promise<string>
+  /**
+   * The path that `path` is another way to: every link on the way to it followed; with `last`, itself too. What is not there, or
+   * leads nowhere, stands for itself. `denied` where a link leads out. A backend that follows links has it.
+   */
+  realPath?(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path>
   symlink?(path: Path, target: string, options?: CallOptions): Promise<void>
   hardLink?(from: Path, to: Path, options?: CallOptions): Promise<void>
   /** Of a folder: differs when a name came or went. A kept listing holds only while it stands. */

@@ -1,11 +1,11 @@
 /** The table of storages: which one owns a path, the virtual folders between mounts, and their life. */
-import type { AnyDriverType, Driver, DriverEnv, Entry } from './driver.js'
+import type { AnyDriverType, CallOptions, Driver, DriverEnv, Entry } from './driver.js'
 import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
 import type { Log } from './log.js'
-import { asPath, cleanPath, nameOf, parentOf, root, within, type Path } from './path.js'
+import { asPath, cleanPath, nameOf, parentOf, root, upwardFrom, within, type Path } from './path.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
 import type { StorageRow, Store } from './store/rows.js'
@@ -257,6 +257,31 @@ export class Mounts {
       }
       if (at === '/') throw new NoStorageError(path, this.#visible.size === 0)
     }
+  }
+
+  /**
+   * The path that `path` is another way to, through links of the storage that holds it; with `last`, also where its last name is
+   * a link. `denied` where that is in no storage, or in another one, or where mounts that take turns do not agree.
+   */
+  async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
+    const at = this.#mountOver(path)
+    if (at === undefined) return path
+    const found = new Set<Path>()
+    for (const { storage } of this.#visible.get(at) ?? []) {
+      if (!storage) continue
+      const real = storage.treePath(await storage.realPath(within(at, path) ?? root, options))
+      if (this.#mountOver(real) !== at)
+        throw new GatewayError('denied', { reason: 'a link leads into another storage' })
+      found.add(real)
+    }
+    const [real = path, other] = found
+    if (other !== undefined) throw new GatewayError('denied', { reason: 'storages do not agree where a link leads' })
+    return real
+  }
+
+  #mountOver(path: Path): Path | undefined {
+    for (const at of upwardFrom(path)) if (this.#visible.has(at)) return at
+    return undefined
   }
 
   /** Several mounts of one visible path are asked in turn; one that did not start is passed over. */

@@ -56,6 +56,17 @@ const doorPermissions: Readonly<Record<'webdav' | 'sftp', { read: Permission; ma
 /** Actions that read a source and change nothing there. */
 const reading: ReadonlySet<Action> = new Set<Action>(['list', 'read', 'refresh', 'copy'])
 
+/** Actions that mean what a link leads to; all others mean the name itself. */
+export const throughLinks: ReadonlySet<Action> = new Set<Action>([
+  'list',
+  'read',
+  'refresh',
+  'write',
+  'attributes',
+  'lock',
+  'properties',
+])
+
 /**
  * `path` is of the whole tree. In this order: authority, door, hidden, read_users, folder password, then what the
  * change itself needs.

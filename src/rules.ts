@@ -82,6 +82,10 @@ export class Rules {
     return undefined
   }
 
+  get isEmpty(): boolean {
+    return this.#byPath.size === 0
+  }
+
   /** Rules of folders below `path`, not its own. */
   below(path: Path): readonly Rule[] {
     if (this.#byPath.size === 0) return []

@@ -237,6 +237,11 @@ export class Storage {
     return this.#driver.readLink(path, options)
   }
 
+  /** The path that `path` is another way to, through links; see `Driver.realPath`. */
+  async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
+    return (await this.#driver.realPath?.(path, options)) ?? path
+  }
+
   /** Whether files may have direct addresses. */
   get hasLinks(): boolean {
     return this.#driver.link !== undefined

@@ -242,6 +242,9 @@ export class Transfers {
       // What the principal cannot see is not copied for them.
       leaveOut: (path) => path !== source && isHidden(this.access.principal, path, rules.nearest(parentOf(path))),
       setAside: (path) => this.#setAside(to.storage, path, signal),
+      assertReadable: async (path) => {
+        await this.access.follow('read', path, ask)
+      },
       assertLink: (path, text) => {
         if (!text.startsWith('/')) this.access.assertLeadsInside(to.storage.mount, path, text, ask)
       },

@@ -25,7 +25,7 @@ import type {
 import { GatewayError } from './errors.js'
 import { LockedError, type Locks, type Touch } from './locks.js'
 import type { Mounts, Place } from './mounts.js'
-import { under, type Path } from './path.js'
+import { under, within, type Path } from './path.js'
 import type { Store } from './store/rows.js'
 
 /** How many storages may stand on one another. */
@@ -52,6 +52,14 @@ export class TreeView implements Driver {
   async *list(path: Path, options?: CallOptions): AsyncGenerator<readonly Entry[]> {
     const { entries } = await this.#in(path, ({ storage, inner }) => storage.listing(inner, options))
     yield entries
+  }
+
+  realPath(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path> {
+    return this.#in(path, async ({ storage, inner }) => {
+      const real = within(this.base, storage.treePath(await storage.realPath(inner, options)))
+      if (real === undefined) throw new GatewayError('denied', { reason: 'a link that leads outside of the storage' })
+      return real
+    })
   }
 
   read(path: Path, range?: ByteRange, options?: CallOptions): Promise<Readable> {

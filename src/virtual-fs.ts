@@ -76,7 +76,9 @@ export class VirtualFs {
 
   /** The entry itself. `link`: of a link, not of its target. */
   stat(path: Path, ask: Ask & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
-    return this.#access.judged('stat', 'read', path, ask, (at) => this.#entry(at, ask))
+    return this.#access.told('stat', path, async () => {
+      return this.#entry(await this.#access.admit('read', path, ask, ask.link !== true), ask)
+    })
   }
 
   /** The entry together with what the folder rules say of it. */
@@ -91,12 +93,12 @@ export class VirtualFs {
     return this.#access.judged('list', 'list', path, ask, async (at) => {
       if (ask.refresh === true) this.#access.judge('refresh', at, ask)
       const { entries, settled } = await this.#tree.listing(at, ask)
-      const shown = this.#visible(at, entries, ask)
+      const shown = this.#visible(path, at, entries, ask)
       const offset = ask.offset ?? 0
       const part =
         ask.limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (ask.limit ?? shown.length))
       return {
-        entries: settled ? part : await this.#tree.refreshed(at, part, ask),
+        entries: await this.#linksSeen(at, settled ? part : await this.#tree.refreshed(at, part, ask), ask),
         total: shown.length,
         folder: folderView(this.#parts, this.principal, at),
       }
@@ -106,10 +108,10 @@ export class VirtualFs {
   /** The same entries in pages and in any order, flat in memory however large the folder is. */
   async *pages(path: Path, ask: Ask = {}): AsyncGenerator<readonly Entry[]> {
     try {
-      const at = this.#access.admit('list', path, ask)
+      const at = await this.#access.admit('list', path, ask)
       for await (const page of this.#tree.pages(at, ask)) {
         this.#access.assertAuthority()
-        yield this.#visible(at, page)
+        yield await this.#linksSeen(at, this.#visible(path, at, page), ask)
       }
     } catch (error) {
       throw this.#access.seen(error).at('list', path)
@@ -124,9 +126,12 @@ export class VirtualFs {
         const bytes = await storage.read(inner, range, { signal: joined.signal })
         // It may fail, or be stopped, before whoever gets it listens.
         bytes.on('error', () => undefined)
-        if (joined.signal.aborted) {
+        try {
+          if (joined.signal.aborted) throw new GatewayError('aborted')
+          await this.#access.assertSettled('read', at, ask)
+        } catch (error) {
           bytes.destroy()
-          throw new GatewayError('aborted')
+          throw error
         }
         const stop = () => bytes.destroy(this.#access.seen(new GatewayError('aborted')))
         joined.signal.addEventListener('abort', stop, { once: true })
@@ -150,7 +155,14 @@ export class VirtualFs {
     return this.#access.judged('open', mode === 'read' ? 'read' : 'write', path, change, async (at) => {
       if (mode !== 'read') return this.#writing.open(at, path, mode, change)
       const { storage, inner } = this.#tree.place(at)
-      return this.#access.guarded(path, await storage.open(inner, 'read', { signal: change.signal }))
+      const file = await storage.open(inner, 'read', { signal: change.signal })
+      try {
+        await this.#access.assertSettled('read', at, change)
+      } catch (error) {
+        await file.close()
+        throw error
+      }
+      return this.#access.guarded(path, file)
     })
   }
 
@@ -207,7 +219,8 @@ export class VirtualFs {
   }
 
   readLink(path: Path, ask: Ask = {}): Promise<string> {
-    return this.#access.judged('read link', 'read', path, ask, async (at) => {
+    return this.#access.told('read link', path, async () => {
+      const at = await this.#access.admit('read', path, ask, false)
       const { storage, inner } = this.#tree.place(at)
       const target = await storage.readLink(inner, ask)
       if (!target.startsWith('/')) return target
@@ -306,8 +319,8 @@ export class VirtualFs {
   /** Gives a name of the same folder, or of another one. Judged as rename, move or both. `exists` unless `overwrite`. */
   move(from: Path, to: Path, ask: CopyAsk): Promise<Changed> {
     return this.#access.told('move', from, async () => {
-      const source = this.#access.resolve(from)
-      const target = this.#access.resolve(to)
+      const source = await this.#access.follow('move', this.#access.resolve(from), ask)
+      const target = await this.#access.follow('receive', this.#access.resolve(to), ask)
       const sameFolder = parentOf(source) === parentOf(target)
       if (!sameFolder) this.#access.judge('move', source, ask)
       if (sameFolder || nameOf(source) !== nameOf(target)) this.#access.judge('rename', source, ask)
@@ -317,10 +330,10 @@ export class VirtualFs {
 
   copy(from: Path, to: Path, ask: CopyAsk): Promise<Changed> {
     return this.#access.told('copy', from, async () => {
-      const source = this.#access.resolve(from)
-      this.#access.judge('read', source, ask)
+      const source = await this.#access.admit('read', from, ask)
       this.#access.judge('copy', source, ask)
-      return this.#transfers.transfer(source, this.#access.resolve(to), ask, 'copy')
+      const target = await this.#access.follow('receive', this.#access.resolve(to), ask)
+      return this.#transfers.transfer(source, target, ask, 'copy')
     })
   }
 
@@ -334,7 +347,8 @@ export class VirtualFs {
   }
 
   symlink(path: Path, target: string, change: Change = {}): Promise<void> {
-    return this.#access.judged('make link', 'write', path, change, async (at) => {
+    return this.#access.told('make link', path, async () => {
+      const at = await this.#access.admit('write', path, change, false)
       checkName(nameOf(at))
       const { storage, inner } = this.#tree.place(at)
       await this.#guard.reserved([{ path: at, tree: false }], change, async () => {
@@ -350,9 +364,11 @@ export class VirtualFs {
 
   hardLink(from: Path, to: Path, change: Change = {}): Promise<void> {
     return this.#access.told('make hard link', to, async () => {
-      const source = this.#access.admit('read', from, change)
+      // By its new name it can be written in place: whoever may not write it must not get there by another name.
+      const source = await this.#access.admit('write', from, change)
+      this.#access.judge('read', source, change)
       this.#access.judge('copy', source, change)
-      const at = this.#access.admit('write', to, change)
+      const at = await this.#access.admit('write', to, change, false)
       checkName(nameOf(at))
       const origin = this.#tree.place(source)
       const { storage, inner } = this.#parts.mounts.find(at, origin.storage)
@@ -377,6 +393,7 @@ export class VirtualFs {
   ): Promise<{ readonly lock: Lock; readonly created: boolean }> {
     return this.#access.judged('lock', 'lock', path, change, async (at) => {
       const old = await this.#tree.existing(at, change)
+      if (request.deep && old?.kind === 'folder') this.#access.judgeBelow('lock', at, change)
       await this.#guard.assertConditions(at, old, change)
       const lock = await this.#parts.locks.grant(at, request, this.principal)
       let created = false
@@ -454,8 +471,32 @@ export class VirtualFs {
     return at === this.principal.base ? { ...entry, name: '' } : entry
   }
 
-  #visible(at: Path, entries: readonly Entry[], filter?: EntryFilter): readonly Entry[] {
-    return visibleEntries(this.#parts.rules, this.principal, at, entries, filter)
+  /** `at` is what `path` was followed to: what is hidden by either of the two names is hidden. */
+  #visible(path: Path, at: Path, entries: readonly Entry[], filter?: EntryFilter): readonly Entry[] {
+    const { rules } = this.#parts
+    const shown = visibleEntries(rules, this.principal, at, entries, filter)
+    const named = this.#access.resolve(path)
+    return named === at ? shown : visibleEntries(rules, this.principal, named, shown)
+  }
+
+  /** Links are shown as what they lead to only where that may be known. */
+  async #linksSeen(folder: Path, entries: readonly Entry[], ask: Ask): Promise<readonly Entry[]> {
+    if (!entries.some((entry) => entry.isLink === true)) return entries
+    const seen: Entry[] = []
+    for (const entry of entries) {
+      seen.push(entry.isLink === true ? await this.#linkSeen(childOf(folder, entry.name), entry, ask) : entry)
+    }
+    return seen
+  }
+
+  async #linkSeen(at: Path, entry: Entry, ask: Ask): Promise<Entry> {
+    try {
+      await this.#access.follow('read', at, ask)
+      return entry
+    } catch (error) {
+      if (!isGatewayError(error, 'denied', 'hidden', 'password_required')) throw error
+      return await this.#tree.entry(at, { signal: ask.signal, link: true })
+    }
   }
 
   /** What the core kept for something goes with it. */

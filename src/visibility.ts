@@ -3,7 +3,7 @@ import type { Entry, ThumbnailKind } from './driver.js'
 import { childOf, parentOf, reservedPrefix, type Path } from './path.js'
 import { isHidden, mayWriteContent } from './policy.js'
 import { holds, type Principal } from './principal.js'
-import { covers, type Rule, type Rules } from './rules.js'
+import { covers, type Rules } from './rules.js'
 import type { TreeParts } from './tree-parts.js'
 
 /** Which entries of a folder are asked for. */
@@ -74,12 +74,13 @@ export function folderView(parts: Pick<TreeParts, 'rules' | 'mounts'>, principal
 
 /** Whether links to what is at `at` need a signature, which proves who made them: a storage option or a folder rule says so. */
 export function needsSignature({ rules, mounts }: Pick<TreeParts, 'rules' | 'mounts'>, at: Path): boolean {
-  const rule = rules.nearest(at)
-  return mounts.rowOf(at)?.enableSign === true || (rule !== undefined && closesOrHides(rule, at))
+  return mounts.rowOf(at)?.enableSign === true || isClosedOrHidden(rules, at)
 }
 
-/** Whether a rule closes or hides something for anybody. */
-function closesOrHides(rule: Rule, at: Path): boolean {
+/** Whether a rule closes or hides something here for anybody. */
+export function isClosedOrHidden(rules: Rules, at: Path): boolean {
+  const rule = rules.nearest(at)
+  if (rule === undefined) return false
   const reaches = (sub: boolean) => covers(rule, sub, at) || covers(rule, sub, parentOf(at))
   return (
     (rule.password !== '' && reaches(rule.passwordSub)) ||

@@ -95,6 +95,7 @@ export class Writing {
     }
     const check = async () => {
       this.access.judge('write', at, change)
+      await this.access.assertSettled('write', at, change)
       const entry = await this.tree.existing(at, change)
       if (entry && change.createOnly === true) throw new GatewayError('exists')
       if (entry?.kind === 'folder') throw new GatewayError('is_dir')

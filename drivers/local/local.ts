@@ -451,6 +451,10 @@ class Local implements Driver {
     )
   }
 
+  realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
+    return this.#run(options.signal, () => this.parts.root.realPath(path, options.last === true))
+  }
+
   symlink(path: Path, target: string, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
       this.#at(path, { follow: false, create: true }, async ({ stats, folder, calls, at }) => {

@@ -9,7 +9,7 @@
 import { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { segmentsOf, nameOf, parentOf, type Path } from '../../src/path.js'
+import { childOf, segmentsOf, nameOf, parentOf, type Path } from '../../src/path.js'
 import { Pace, patientCalls, type Calls } from './calls.js'
 import { systemCode } from './errors.js'
 import { Handle, HandleFolder, joined, PlainFolder, type Folder } from './folder.js'
@@ -132,6 +132,39 @@ export class RootFolder {
       folder.close()
     }
     throw new GatewayError('busy', { reason: 'the link keeps changing' })
+  }
+
+  /** The path that this one is another way to; see `Driver.realPath`. */
+  async realPath(path: Path, last: boolean): Promise<Path> {
+    assertClean(path)
+    if (path === '/') return path
+    const parent = parentOf(path)
+    const folder = await this.openExactly(this.hostOf(parent))
+    if (folder) {
+      try {
+        // The usual case: no link anywhere.
+        if (!last || (await folder.calls.lstat(folder.at(nameOf(path))))?.isSymbolicLink() !== true) return path
+      } finally {
+        folder.close()
+      }
+    }
+    if (last) {
+      const target = await this.#target(path)
+      if (target !== undefined) return target
+    }
+    return childOf(folder ? parent : await this.realPath(parent, true), nameOf(path))
+  }
+
+  /** Where a path leads; undefined where that is nowhere. */
+  async #target(path: Path): Promise<Path | undefined> {
+    try {
+      return this.pathOf((await this.#walk(this.real, segmentsOf(path))).host)
+    } catch (error) {
+      if (isGatewayError(error, 'not_found', 'not_dir') || (error instanceof RefusedLink && !error.outside)) {
+        return undefined
+      }
+      throw error
+    }
   }
 
   /** Where the text of a link in this folder leads: rejects with RefusedLink where that is outside. It may lead nowhere. */

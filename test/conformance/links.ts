@@ -30,6 +30,36 @@ export async function linkTests(run: Run): Promise<void> {
   )
 
   await run(
+    'a path through links is another way to a path without any',
+    async (t, { driver }) => {
+      await driver.mkdir(at('/folder'))
+      await driver.mkdir(at('/folder/deep'))
+      await put(driver, '/folder/deep/file', 'hello')
+      await link(driver, '/way', 'folder/deep')
+      await link(driver, '/folder/up', '..')
+      await link(driver, '/last', '/way/file')
+      await link(driver, '/nowhere', 'missing')
+      const rows: readonly (readonly [path: string, way: string, last: string])[] = [
+        ['/', '/', '/'],
+        ['/folder/deep/file', '/folder/deep/file', '/folder/deep/file'],
+        ['/way', '/way', '/folder/deep'],
+        ['/way/file', '/folder/deep/file', '/folder/deep/file'],
+        ['/way/new', '/folder/deep/new', '/folder/deep/new'],
+        ['/way/new/newer', '/folder/deep/new/newer', '/folder/deep/new/newer'],
+        ['/folder/up/folder/up/last', '/last', '/folder/deep/file'],
+        ['/nowhere', '/nowhere', '/nowhere'],
+        ['/nowhere/x', '/nowhere/x', '/nowhere/x'],
+        ['/missing/x', '/missing/x', '/missing/x'],
+      ]
+      for (const [path, way, last] of rows) {
+        t.equal(await driver.realPath?.(at(path)), way, path)
+        t.equal(await driver.realPath?.(at(path), { last: true }), last, `${path}, the last name followed too`)
+      }
+    },
+    without('symlink', 'realPath'),
+  )
+
+  await run(
     'writing to a link writes its target; removing and moving takes the link',
     async (t, { driver }) => {
       await driver.mkdir(at('/folder'))

@@ -1,0 +1,155 @@
+/** Links on disk are other ways to a path, not other paths: whoever makes them, and whatever is reached through them. */
+import { symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { asPath } from '../../src/path.js'
+import { flags, links, names, status, string, type PacketClient } from '../protocols/sftp/packet-client.js'
+import { everyField } from './fields.js'
+import { addRule, addUser, busy, closedFolders, giveaways, mark, packets, send, startWorld, store } from './world.js'
+
+t.setTimeout(300_000)
+
+const link = (session: PacketClient, target: string, at: string) =>
+  session.status(links.symlink, string(target), string(at))
+
+void t.test('what a rule closes stays closed behind a link to a folder above it', async (t) => {
+  const world = await startWorld(t)
+  const session = await packets(t, world, 'mallory')
+  t.equal(await link(session, '/', '/open/self'), status.ok, 'a link to what one may read is no crime')
+  const before = await world.untouched()
+  for (const field of (await everyField(t, world)).filter(({ kind }) => kind === 'path')) {
+    for (const target of [
+      '/locked',
+      '/theirs',
+      '/veiled',
+      '/veiled.txt',
+      ...closedFolders.map((each) => `${each}/there.txt`),
+    ]) {
+      await store(world.all, '/team/open/bait', 'mine')
+      const answer = await field.say(`/open/self${target}`)
+      const given = giveaways.find((giveaway) => answer.includes(giveaway))
+      if (given !== undefined) t.fail(`${field.title} of /open/self${target} gives away ${given}`, { answer })
+      for (const { token } of world.gateway.locks.list()) await world.gateway.locks.break(token)
+      if ((await session.stat('/open/self', 7)) === status.noSuchFile) await link(session, '/', '/open/self')
+    }
+    t.same(await world.untouched(), before, field.title)
+    t.same(await world.loot('/team/open/sub'), [], field.title)
+  }
+  t.equal(await session.get('/open/self/open/sub/file'), 'mine', 'what is open is reached')
+  const through = await session.list('/open/self')
+  t.notOk(
+    [...through.keys()].some((name) => name.startsWith('veiled') || name === 'theirs'),
+    'what is hidden is hidden here, too',
+  )
+})
+
+void t.test('no links lead above the own root, whatever they are made of', async (t) => {
+  const world = await startWorld(t)
+  const session = await packets(t, world, 'mallory')
+  for (const folder of ['/open/a', '/open/a/b', '/open/a/b/c']) await world.all.mkdir(asPath(`/team${folder}`))
+  await link(session, '/', '/open/self')
+  await link(session, '../../..', '/open/a/b/top')
+  const tries: readonly (readonly [target: string, at: string, read: string])[] = [
+    ['../there.txt', '/up', '/up'],
+    ['self/../there.txt', '/open/up', '/open/up'],
+    ['self/../team-secret', '/open/up2', '/open/up2/there.txt'],
+    ['a/b/top/../there.txt', '/open/up3', '/open/up3'],
+    ['../../there.txt', '/open/self/up4', '/up4'],
+    ['../there.txt', '/open/self/up5', '/up5'],
+    ['../../../there.txt', '/open/a/b/top/up6', '/up6'],
+    ['./x/../../../there.txt', '/open/up7', '/open/up7'],
+    ['/../there.txt', '/open/up8', '/open/up8'],
+    ['/open/self/../../there.txt', '/open/up9', '/open/up9'],
+  ]
+  for (const [target, at, read] of tries) {
+    await link(session, target, at)
+    t.notMatch(await session.get(read), mark, `${at} -> ${target}`)
+  }
+  // One that leads down where it is made, and up where it is moved to through another link.
+  await store(world.all, '/team/open/a/b/there.txt', 'mine')
+  t.equal(await link(session, '../there.txt', '/open/a/b/c/moving'), status.ok)
+  t.equal(await session.get('/open/a/b/c/moving'), 'mine')
+  await session.status(names.rename, string('/open/a/b/c/moving'), string('/open/self/moving'))
+  t.notMatch(await session.get('/moving'), mark)
+  t.notMatch(await session.get('/open/self/moving'), mark)
+})
+
+void t.test('a link that somebody put on the disk leads a confined user nowhere outside of their root', async (t) => {
+  const world = await startWorld(t)
+  const disk = join(world.dataFolder, 'files')
+  await symlink('../../team-secret', join(disk, 'team/open/sibling'))
+  await symlink('../../there.txt', join(disk, 'team/open/above'))
+  await symlink(join(disk, 'team-secret'), join(disk, 'team/open/absolute'))
+  await symlink('sub', join(disk, 'team/open/inside'))
+  const before = await world.untouched()
+  for (const field of (await everyField(t, world)).filter(({ kind }) => kind === 'path')) {
+    for (const said of [
+      '/open/sibling/there.txt',
+      '/open/sibling/gone',
+      '/open/above',
+      '/open/absolute/there.txt',
+      '/open',
+    ]) {
+      await store(world.all, '/team/open/bait', 'mine')
+      const answer = await field.say(said)
+      const given = giveaways.find((giveaway) => answer.includes(giveaway))
+      if (given !== undefined) t.fail(`${field.title} of ${said} gives away ${given}`, { answer })
+      for (const { token } of world.gateway.locks.list()) await world.gateway.locks.break(token)
+    }
+    t.same(await world.untouched(), before, field.title)
+  }
+  await world.all.mkdir(asPath('/team/open/sub'), { parents: true })
+  await store(world.all, '/team/open/sub/file', 'mine')
+  const session = await packets(t, world, 'mallory')
+  if ((await session.stat('/open/inside', 7)) === status.noSuchFile) await link(session, 'sub', '/open/inside')
+  t.equal(await session.get('/open/inside/file'), 'mine', 'inside of it links are followed')
+})
+
+void t.test('a lock and a right to write hold behind a link', async (t) => {
+  const world = await startWorld(t)
+  await addRule(world, '/shown', { writeUsers: [1], writeUsersSub: true })
+  await store(world.all, '/shown/file', 'as it was')
+  await store(world.all, '/free/file', 'as it was')
+  await addUser(world, 'oscar', busy)
+  const session = await packets(t, world, 'oscar')
+  const write = async (path: string): Promise<number> => {
+    const handle = await session.open(path, flags.write)
+    if (typeof handle === 'number') return handle
+    const written = await session.write(handle, 0, 'changed')
+    return (await session.close(handle)) || written
+  }
+  t.equal(await link(session, '../shown/file', '/free/link'), status.ok)
+  t.equal(await link(session, '../shown', '/free/folder'), status.ok)
+  t.not(await write('/free/link'), status.ok)
+  t.not(await write('/free/folder/file'), status.ok)
+  t.not(await session.put('/free/folder/new', 'x').catch(() => status.denied), status.ok)
+  const hardLink = await session.extended('hardlink@openssh.com', string('/shown/file'), string('/free/hard'))
+  t.not(hardLink.body.readUInt32BE(0), status.ok, 'a second name would be a way to write it')
+  t.equal(await session.get('/shown/file'), 'as it was')
+
+  t.equal(await link(session, 'file', '/free/other'), status.ok)
+  await world.all.lock(asPath('/free/file'), { scope: 'exclusive', deep: false, owner: '', seconds: 60 })
+  t.not(await write('/free/other'), status.ok, 'locked by its other name')
+  t.equal(await session.get('/free/file'), 'as it was')
+})
+
+void t.test('a link to a file by HTTP opens nothing that a rule closes under another name', async (t) => {
+  const world = await startWorld(t)
+  const session = await packets(t, world, 'mallory')
+  await store(world.all, '/team/open/own', 'mine')
+  await link(session, 'own', '/open/first')
+  await link(session, '/', '/open/self')
+  const paths = ['/team/open/self/locked/there.txt', '/team/open/self/veiled.txt', '/team/open/self/theirs/there.txt']
+  for (const signAll of ['true', 'false']) {
+    await world.gateway.settings.set(new Map([['sign_all', signAll]]))
+    for (const path of paths) {
+      for (const query of ['', `?sign=${world.gateway.links.sign(asPath(path))}`]) {
+        const { status: answered, text } = await send(world.url, 'GET', `/d${path}${query}`)
+        t.ok(answered >= 400, `${path}${query}`)
+        t.notMatch(text, mark)
+      }
+    }
+    const sign = world.gateway.links.sign(asPath('/team/open/first'))
+    t.equal((await send(world.url, 'GET', `/d/team/open/first?sign=${sign}`)).text, 'mine', 'what is open is served')
+  }
+})
