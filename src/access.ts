@@ -7,11 +7,22 @@ import type { OpenFile } from './driver.js'
 import { GatewayError, toGatewayError } from './errors.js'
 import { hooked } from './handles.js'
 import { LockedError, type Lock } from './locks.js'
-import { childOf, isWithin, parentOf, reservedPrefix, resolvePath, root, under, within, type Path } from './path.js'
+import {
+  childOf,
+  isWithin,
+  parentOf,
+  reservedPrefix,
+  resolvePath,
+  root,
+  under,
+  upwardFrom,
+  within,
+  type Path,
+} from './path.js'
 import { isHidden, judge, throughLinks, type Action } from './policy.js'
 import type { Principal } from './principal.js'
 import type { TreeParts } from './tree-parts.js'
-import { isClosedOrHidden } from './visibility.js'
+import { isClosedOrHidden, isUnseen } from './visibility.js'
 
 /** Errors that tell of a lock as their reader may see it already. */
 const seenLocks = new WeakSet<LockedError>()
@@ -101,16 +112,26 @@ export class Access {
     throw new GatewayError(verdict)
   }
 
-  /** A change of a tree is a change of every ruled folder in it. */
+  /** A change of a tree is a change of every ruled folder in it. A copy leaves out what is not seen. */
   judgeBelow(action: Action, at: Path, ask: Ask): void {
     const { rules } = this.#parts
     const nearest = rules.nearest(at)
     // What is copied of the folder itself is judged as reading, and member by member.
     const own = nearest?.path === at && action !== 'copy' ? [nearest] : []
-    for (const rule of [...own, ...rules.below(at)]) {
+    const below = rules.below(at).filter((rule) => action !== 'copy' || !this.#isUnseenBelow(at, rule.path))
+    for (const rule of [...own, ...below]) {
       const verdict = judge(this.principal, action, childOf(rule.path, '*'), { own: rule, folder: rule }, ask.password)
       if (verdict !== 'allow') throw new GatewayError(verdict, { reason: 'permission denied below this folder' })
     }
+  }
+
+  /** Whether a walk that starts at `top` and sees what they see never comes to `at`. */
+  #isUnseenBelow(top: Path, at: Path): boolean {
+    for (const path of upwardFrom(at)) {
+      if (path === top) return false
+      if (isUnseen(this.#parts.rules, this.principal, path)) return true
+    }
+    return false
   }
 
   /** Mount points, what leads to them, and the principal's own root stay where they are. */

@@ -3,16 +3,19 @@ import type { Access } from './access.js'
 import type { Ask, Change, Conditions } from './change.js'
 import { asksForState, assertConditions, type ResourceState } from './conditions.js'
 import type { Entry } from './driver.js'
-import { isGatewayError, NoStorageError } from './errors.js'
+import { GatewayError, isGatewayError, NoStorageError } from './errors.js'
 import type { Touch } from './locks.js'
-import type { Path } from './path.js'
+import { childOf, type Path } from './path.js'
+import { holds } from './principal.js'
 import type { Claim } from './reservations.js'
+import type { Storage } from './storage.js'
 import type { TreeParts } from './tree-parts.js'
+import { isUnseen } from './visibility.js'
 import type { WholeTree } from './whole-tree.js'
 
 export class ChangeGuard {
   constructor(
-    private readonly parts: Pick<TreeParts, 'locks' | 'reservations'>,
+    private readonly parts: Pick<TreeParts, 'locks' | 'reservations' | 'rules'>,
     private readonly access: Access,
     private readonly tree: WholeTree,
   ) {}
@@ -50,6 +53,28 @@ export class ChangeGuard {
         error instanceof NoStorageError || isGatewayError(error, 'denied', 'hidden', 'password_required')
       if (isNobodys) return undefined
       throw error
+    }
+  }
+
+  /**
+   * Rejects with `denied` where a folder holds, at any depth, what a rule hides from the principal: nobody takes away what they
+   * cannot see. Asks the backend only where there is such a rule.
+   */
+  async assertAllSeen(storage: Storage, folder: Path, signal: AbortSignal): Promise<void> {
+    const { rules } = this.parts
+    const { principal } = this.access
+    const at = storage.treePath(folder)
+    const nearest = rules.nearest(at)
+    const hiding = [...(nearest ? [nearest] : []), ...rules.below(at)].filter(({ hide }) => hide !== '')
+    if (hiding.length === 0 || holds(principal, 'seeHidden')) return
+    for await (const page of storage.pages(folder, { signal })) {
+      for (const { name, kind, isLink } of page) {
+        const member = childOf(folder, name)
+        if (isUnseen(rules, principal, storage.treePath(member))) {
+          throw new GatewayError('denied', { reason: 'permission denied below this folder' })
+        }
+        if (kind === 'folder' && isLink !== true) await this.assertAllSeen(storage, member, signal)
+      }
     }
   }
 

@@ -11,12 +11,12 @@ import { GatewayError, isGatewayError } from './errors.js'
 import type { Touch } from './locks.js'
 import type { Place } from './mounts.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, upwardFrom, type Path } from './path.js'
-import { isHidden } from './policy.js'
 import { holds } from './principal.js'
 import { covers } from './rules.js'
 import { joinSignals } from './signals.js'
 import type { Storage } from './storage.js'
 import type { TreeParts } from './tree-parts.js'
+import { isUnseen } from './visibility.js'
 import type { WholeTree } from './whole-tree.js'
 
 export interface CopyAsk extends Change {
@@ -69,6 +69,9 @@ export class Transfers {
     const transfer: Transfer = { kind, source, target, from, to, entry, touches, ask }
     await this.#assertLinkMayMove(transfer)
     await this.guard.assertFree(touches, source, entry, ask)
+    if (old && isFolder(old) && ask.merge !== true) {
+      await this.guard.assertAllSeen(to.storage, to.inner, ask.signal ?? this.access.principal.signal)
+    }
 
     const joined = joinSignals(ask.signal, this.access.principal.signal)
     try {
@@ -240,7 +243,7 @@ export class Transfers {
       merge: ask.merge === true,
       overwrite: ask.overwrite,
       // What the principal cannot see is not copied for them.
-      leaveOut: (path) => path !== source && isHidden(this.access.principal, path, rules.nearest(parentOf(path))),
+      leaveOut: (path) => path !== source && isUnseen(rules, this.access.principal, path),
       setAside: (path) => this.#setAside(to.storage, path, signal),
       assertReadable: async (path) => {
         await this.access.follow('read', path, ask)

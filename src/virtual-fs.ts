@@ -299,6 +299,7 @@ export class VirtualFs {
         await this.#guard.reserved([{ path: at, tree: isFolder }], joined, async () => {
           const now = await this.#guard.now(at, entry, change)
           await this.#guard.assertFree([{ path: at, tree: isFolder, membership: true }], at, now, change)
+          if (isFolder && what === 'tree') await this.#guard.assertAllSeen(storage, inner, joined.signal)
           const removed: Path[] = []
           try {
             if (what === 'tree') await removeAll(storage, inner, joined.signal, removed)

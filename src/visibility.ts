@@ -41,17 +41,25 @@ export function visibleEntries(
   const hides =
     rule !== undefined && rule.hide !== '' && covers(rule, rule.hideSub, at) && !holds(principal, 'seeHidden')
   const ruled = new Set(rules.below(at).map((below) => below.path))
-  const isShutOut = (path: Path) => {
-    const own = ruled.has(path) ? rules.nearest(path) : undefined
-    return own !== undefined && own.readUsers.length > 0 && !own.readUsers.includes(principal.userId)
-  }
   const seen = (entry: Entry): boolean => {
     if ((foldersOnly && entry.kind !== 'folder') || !entry.name.startsWith(startsWith)) return false
     if (entry.name.startsWith(reservedPrefix)) return false
     if (hides && isHidden(principal, childOf(at, entry.name), rule)) return false
-    return ruled.size === 0 || !isShutOut(childOf(at, entry.name))
+    const path = childOf(at, entry.name)
+    return !ruled.has(path) || !isShutOut(rules, principal, path)
   }
   return entries.every(seen) ? entries : entries.filter(seen)
+}
+
+/** Whether a listing of the folder that holds it leaves it out. */
+export function isUnseen(rules: Rules, principal: Principal, at: Path): boolean {
+  return isHidden(principal, at, rules.nearest(parentOf(at))) || isShutOut(rules, principal, at)
+}
+
+/** Whether it is a folder for other readers. */
+function isShutOut(rules: Rules, principal: Principal, at: Path): boolean {
+  const rule = rules.nearest(at)
+  return rule?.path === at && rule.readUsers.length > 0 && !rule.readUsers.includes(principal.userId)
 }
 
 export function folderView(parts: Pick<TreeParts, 'rules' | 'mounts'>, principal: Principal, at: Path): FolderView {
