@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import getRawBody from 'raw-body'
 import { z } from 'zod'
 import { toGatewayError } from '../../src/errors.js'
-import { bodySource } from '../lib/body.js'
+import { bodySource, inTime } from '../lib/body.js'
 import type { Context, State } from './context.js'
 import { WireError } from './errors.js'
 
@@ -43,10 +43,15 @@ export function readFields(limit = bodyLimit, list?: string): Middleware<State> 
 
 async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, limit: number): Promise<string> {
   try {
-    return await getRawBody(req, { limit, length: request.length, encoding: 'utf8' })
+    return await inTime(getRawBody(req, { limit, length: request.length, encoding: 'utf8' }), tooSlow)
   } catch (error) {
+    if (error instanceof WireError) throw error
     throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : new WireError(400, 'the body is malformed')
   }
+}
+
+function tooSlow(): WireError {
+  return new WireError(408, 'the body did not arrive in time')
 }
 
 function tooLarge(limit: number): WireError {
@@ -89,7 +94,7 @@ async function multipartFields(request: Context['req'], limit: number): Promise<
     form.on('field', (name, value) => {
       pairs.push([name, value])
     })
-    await pipeline(
+    const received = pipeline(
       await bodySource(request).read(),
       async function* (chunks: AsyncIterable<Buffer>) {
         for await (const chunk of chunks) {
@@ -100,6 +105,7 @@ async function multipartFields(request: Context['req'], limit: number): Promise<
       },
       form,
     )
+    await inTime(received, tooSlow)
   } catch (error) {
     if (error instanceof WireError) throw error
     if (toGatewayError(error).code === 'aborted') throw error

@@ -76,6 +76,22 @@ function bodyStream(request: IncomingMessage): Readable {
   return body
 }
 
+/** Milliseconds in which a body that is kept in memory has to arrive: whoever sends it drop by drop holds nothing for long. */
+const smallBodyTime = 60_000
+
+/** What `reading` resolves to; `late()` where the body takes too long. What is left of it is the caller's to drain. */
+export async function inTime<T>(reading: Promise<T>, late: () => Error, milliseconds = smallBodyTime): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const tooLate = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(late()), milliseconds)
+  })
+  try {
+    return await Promise.race([reading, tooLate])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 export interface DrainLimits {
   /** Bytes that are read at most. */
   readonly bytes?: number

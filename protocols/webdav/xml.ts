@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import { SaxesParser } from 'saxes'
 import { GatewayError } from '../../src/errors.js'
+import { inTime } from '../lib/body.js'
 import { Refusal } from './errors.js'
 
 export interface XmlName {
@@ -36,10 +37,11 @@ const depthLimit = 64
 
 /**
  * The root element of the request's body; undefined where the body is empty. Rejects with `too_large` past 1 MiB, with
- * `invalid` where it is not well-formed XML that we accept, with `aborted` where the client went away.
+ * `invalid` where it is not well-formed XML that we accept, with `aborted` where the client went away,
+ * with a refusal where it takes too long.
  */
 export async function readXml(request: IncomingMessage): Promise<XmlElement | undefined> {
-  const body = await readBounded(request)
+  const body = await inTime(readBounded(request), () => new Refusal(408, 'the body did not arrive in time'))
   return body.length === 0 ? undefined : parseXml(decode(body))
 }
 

@@ -5,7 +5,7 @@ import { connect, type AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { bodySource, drain } from '../../../protocols/lib/body.js'
+import { bodySource, drain, inTime } from '../../../protocols/lib/body.js'
 import { toGatewayError } from '../../../src/errors.js'
 
 async function serve(
@@ -42,6 +42,28 @@ void t.test('a body arrives byte for byte, with its size and facts', async (t) =
   t.equal(await sized.text(), '5000000 true')
   const chunked = await fetch(url, { method: 'PUT', body: new Blob([content]).stream(), duplex: 'half' })
   t.equal(await chunked.text(), '7 true', 'without Content-Length the given size counts')
+})
+
+void t.test('a body that comes drop by drop is given up, and its connection ends', async (t) => {
+  const port = await serve(t, async (request, response) => {
+    const body = bodySource(request).read().then(buffer)
+    response.end(await inTime(body, () => new Error('too late'), 100).then(String, String))
+    await drain(request, { milliseconds: 100 })
+  })
+  const whole = await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body: 'whole' })
+  t.equal(await whole.text(), 'whole')
+  const socket = connect(port, '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n')
+  const drops = setInterval(() => socket.write('x'), 10)
+  socket.on('error', () => undefined)
+  const start = performance.now()
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  await new Promise((resolve) => socket.once('close', resolve))
+  clearInterval(drops)
+  t.match(Buffer.concat(chunks).toString(), 'Error: too late')
+  t.ok(performance.now() - start < 5000)
 })
 
 void t.test('no body at all is an empty one', async (t) => {

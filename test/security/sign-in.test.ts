@@ -1,0 +1,223 @@
+/** Guessing passwords, and hiding who guesses. */
+import { readFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import t from 'tap'
+import { startDaemon, startGateway, type Daemon, type RunningGateway } from '../gateway.js'
+import { addUser, basic, everyPermission, packets, post, send, userPassword, type Envelope } from './world.js'
+
+t.setTimeout(300_000)
+
+type Headers = Readonly<Record<string, string>>
+
+async function login({ url }: Pick<RunningGateway, 'url'>, username: string, password: string, headers: Headers = {}) {
+  const body = JSON.stringify({ username, password })
+  const { text } = await send(url, 'POST', '/api/auth/login', { 'content-type': 'application/json', ...headers }, body)
+  return JSON.parse(text) as Envelope
+}
+
+/** Every header that some proxy tells its client in. */
+const disguises = (address: string): Headers => ({
+  'x-forwarded-for': address,
+  'x-real-ip': address,
+  forwarded: `for=${address}`,
+  'true-client-ip': address,
+  'cf-connecting-ip': address,
+  'client-ip': address,
+  'x-client-ip': address,
+  'x-cluster-client-ip': address,
+})
+
+void t.test('an address is what the socket says, whatever the headers of somebody untrusted say', async (t) => {
+  const running = await startGateway(t)
+  for (let tried = 0; tried < 5; tried++) {
+    t.match(await login(running, 'admin', 'wrong', disguises(`203.0.113.${tried}`)), { code: 400 })
+  }
+  t.match(await login(running, 'admin', running.adminPassword, disguises('203.0.113.99')), { code: 429 })
+  t.match(await login(running, 'admin', running.adminPassword), { code: 429 })
+  const authorization = basic('admin', running.adminPassword)
+  const dav = await send(running.url, 'PROPFIND', '/dav/', { authorization, ...disguises('203.0.113.100') })
+  t.equal(dav.status, 429, 'one lock for all doors')
+  t.ok(Number(dav.headers['retry-after']) > 0)
+  await t.rejects(packets(t, running, 'admin', running.adminPassword))
+})
+
+void t.test('of what a trusted proxy tells, its last word counts, not the client’s', async (t) => {
+  const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.0/8', '10.0.0.0/8'] } })
+  for (let tried = 0; tried < 5; tried++) {
+    const headers = { 'x-forwarded-for': `203.0.113.${tried}, 198.51.100.7, 10.0.0.1` }
+    t.match(await login(running, 'admin', 'wrong', headers), { code: 400 })
+  }
+  const again = { 'x-forwarded-for': '203.0.113.77, 198.51.100.7, 10.0.0.1' }
+  t.match(await login(running, 'admin', running.adminPassword, again), { code: 429 })
+  t.match(await login(running, 'admin', running.adminPassword, { 'x-forwarded-for': '198.51.100.8' }), { code: 200 })
+  for (const spoofed of ['', ',', 'unknown', 'for=198.51.100.7', '198.51.100.7:1, x', '[::ffff:198.51.100.7]', '%00']) {
+    const answer = await login(running, 'nobody', 'wrong', { 'x-forwarded-for': spoofed })
+    t.ok([400, 429].includes(answer.code), spoofed)
+  }
+})
+
+void t.test('an unknown name takes as long as a wrong password, and is told in the same words', async (t) => {
+  const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.1'] } })
+  await addUser(running, 'known', everyPermission)
+  await addUser(running, 'barred', everyPermission)
+  const { users } = running.gateway.accounts
+  await users.update(users.byName('barred')?.id ?? 0, { disabled: true })
+  const times: Record<string, number[]> = { known: [], unknown: [], barred: [] }
+  const told = new Set<string>()
+  let address = 0
+  for (let round = 0; round < 15; round++) {
+    for (const [name, spans] of Object.entries(times)) {
+      const start = performance.now()
+      const headers = { 'x-forwarded-for': `198.51.100.${++address}` }
+      // Few enough for each account that none is slowed.
+      const { code, message } = await login(running, name === 'unknown' ? `unknown ${round}` : name, 'wrong', headers)
+      spans.push(performance.now() - start)
+      if (round < 9) told.add(`${code} ${message}`)
+    }
+  }
+  const median = (spans: readonly number[]) => [...spans].slice(0, 9).sort((one, other) => one - other)[4] ?? 0
+  const [known, unknown, barred] = [times.known, times.unknown, times.barred].map((spans) => median(spans ?? []))
+  t.equal(told.size, 1, [...told].join(' | '))
+  for (const other of [unknown, barred]) {
+    const ratio = (other ?? 0) / (known ?? 1)
+    t.ok(ratio > 0.5 && ratio < 2, `${known} ms for a known name, ${other} for another`)
+  }
+})
+
+void t.test('names and passwords of any shape are wrong, and nothing worse', async (t) => {
+  const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.1'] } })
+  let address = 0
+  const odd = [
+    '',
+    ' ',
+    'admin ',
+    ' admin',
+    'ADMIN',
+    'admin\0',
+    'admin\n',
+    "admin'--",
+    'admin" or 1=1',
+    '%61dmin',
+    'аdmin',
+    'x'.repeat(60_000),
+    '__proto__',
+    'constructor',
+    '\ud800',
+    '*',
+    '.',
+    '..',
+  ]
+  for (const text of odd) {
+    const headers = { 'x-forwarded-for': `198.51.100.${++address}` }
+    for (const [username, password] of [
+      [text, running.adminPassword],
+      ['admin', text],
+    ] as const) {
+      const answer = await login(running, username, password, headers)
+      t.match(answer, { code: 400, data: null }, JSON.stringify([username, password]).slice(0, 60))
+      t.notMatch(answer.message, 'x'.repeat(100))
+    }
+  }
+  for (const body of [
+    { username: 'admin', password: null },
+    { username: 'admin' },
+    { username: ['admin'], password: running.adminPassword },
+    { username: { $ne: '' }, password: { $ne: '' } },
+    { username: 'admin', password: 0 },
+    { username: 'admin', password: true },
+  ]) {
+    t.match(await post(running.url, '/api/auth/login', body), { code: 400, data: null }, JSON.stringify(body))
+    t.match(await post(running.url, '/api/auth/login/hash', body), { code: Number, data: null }, JSON.stringify(body))
+  }
+})
+
+async function resident(daemon: Daemon): Promise<number> {
+  const status = await readFile(`/proc/${daemon.pid}/status`, 'utf8')
+  return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024
+}
+
+/** Sends a head that announces 100 MB and then as much as the other side takes; what came back, and how much went out. */
+function flood(
+  daemon: Daemon,
+  target: string,
+  headers: Headers,
+): Promise<{ reply: string; sent: number; closed: boolean }> {
+  const { hostname, port } = new URL(daemon.url)
+  const chunk = Buffer.alloc(1024 * 1024, '{"username":"')
+  return new Promise((resolve) => {
+    let [reply, sent, closed] = ['', 0, false]
+    const socket = connect(Number(port), hostname)
+    const done = () => {
+      socket.destroy()
+      resolve({ reply, sent, closed })
+    }
+    const more = () => {
+      while (sent < 100 && !socket.destroyed) {
+        sent++
+        if (!socket.write(chunk)) return
+      }
+    }
+    const lines = Object.entries({ host: 'x', 'content-type': 'application/json', ...headers })
+    socket.write(`POST ${target} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`)
+    socket.on('drain', more).on('data', (data: Buffer) => (reply += data.toString('latin1')))
+    socket
+      .on('error', () => undefined)
+      .on('close', () => {
+        closed = true
+        done()
+      })
+    setTimeout(done, 20_000).unref()
+    more()
+  })
+}
+
+void t.test(
+  'a sign-in of 100 MB is refused before it has arrived, and is not kept',
+  { skip: process.platform !== 'linux' },
+  async (t) => {
+    const daemon = await startDaemon(t)
+    await login(daemon, 'admin', daemon.adminPassword)
+    const before = await resident(daemon)
+    for (const target of [
+      '/api/auth/login',
+      '/api/auth/login/hash',
+      '/api/auth/2fa/verify',
+      '/api/fs/list',
+      '/api/me/update',
+    ]) {
+      const { reply, closed, sent } = await flood(daemon, target, { 'content-length': String(100 * 1024 * 1024) })
+      t.match(reply, /"code":4\d\d/, `${target} answers`)
+      t.ok(closed && sent <= 100, `${target} ends the connection`)
+      const chunks = await flood(daemon, target, { 'transfer-encoding': 'chunked' })
+      t.match(chunks.reply, /^HTTP\/1\.1 (400|200)/, `${target} with chunks that are none`)
+    }
+    const all = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        flood(daemon, '/api/auth/login', { 'content-length': String(100 * 1024 * 1024) }),
+      ),
+    )
+    for (const { reply } of all) t.match(reply, /"code":400/)
+    const risen = (await resident(daemon)) - before
+    t.ok(risen < 100, `memory rose by ${Math.round(risen)} MiB`)
+    t.match(await login(daemon, 'admin', daemon.adminPassword), { code: 200 })
+  },
+)
+
+void t.test('what was refused is one line of the log, without what was typed', async (t) => {
+  const daemon = await startDaemon(t)
+  const typed = 'a password typed as a name'
+  await login(daemon, typed, 'wrong-secret-1')
+  await login(daemon, 'admin', 'wrong-secret-2')
+  await send(daemon.url, 'PROPFIND', '/dav/', { authorization: basic('admin', 'wrong-secret-3') })
+  const running = daemon as unknown as RunningGateway
+  await t.rejects(packets(t, running, 'admin', 'wrong-secret-4'))
+  await wait(200)
+  const lines = daemon.log.split('\n').filter((line) => line.includes('refused'))
+  t.equal(lines.length, 4, lines.join('\n'))
+  t.notMatch(daemon.log, /wrong-secret|typed as a name/)
+  const { data } = await login(daemon, 'admin', daemon.adminPassword)
+  t.notMatch(daemon.log, (data as { token: string }).token)
+  t.notMatch(daemon.log, userPassword)
+  t.notMatch(daemon.log, daemon.adminPassword)
+})
