@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Accounts } from './accounts/accounts.js'
 import { bootstrapAccounts } from './accounts/bootstrap.js'
+import { BaseFolders } from './base-folders.js'
 import type { Config } from './config.js'
 import { settleAside } from './copy.js'
 import { Deliveries } from './deliveries.js'
@@ -120,8 +121,9 @@ export class Gateway {
       const reservations = new Reservations()
       const storages = new Storages({ store, mounts, locks, events, driverTypes: options.drivers })
       const deliveries = new Deliveries(settings, links)
-      const tree = { store, rules, locks, events, mounts, reservations, deliveries, log }
-      const parts = { ...tree, settings, accounts, spool, storages, links, tasks }
+      const bases = new BaseFolders({ mounts, rules, locks, events, log })
+      const tree = { store, rules, locks, events, mounts, bases, reservations, settings, deliveries, log }
+      const parts = { ...tree, accounts, spool, storages, links, tasks }
       return new Gateway(options, parts, firstPassword)
     } catch (error) {
       await store.close()

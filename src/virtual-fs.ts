@@ -106,13 +106,14 @@ export class VirtualFs {
   /** The same entries in pages and in any order, flat in memory however large the folder is. */
   async *pages(path: Path, ask: Ask = {}): AsyncGenerator<readonly Entry[]> {
     try {
+      await this.#access.enter()
       const at = this.#access.admit('list', path, ask)
       for await (const page of this.#tree.pages(at, ask)) {
         this.#access.assertAuthority()
         yield this.#visible(at, page)
       }
     } catch (error) {
-      throw this.#access.seen(error).at('list', path)
+      throw this.#access.failed(error, path).at('list', path)
     }
   }
 
@@ -245,7 +246,7 @@ export class VirtualFs {
   }
 
   /** Rejects as this change of a member of the folder would, whichever member it is. */
-  assertMayChange(action: 'rename' | 'move' | 'remove', folder: Path, ask: Ask = {}): Promise<void> {
+  assertMayChange(action: 'rename' | 'move' | 'copy' | 'remove', folder: Path, ask: Ask = {}): Promise<void> {
     return this.#access.told(action, folder, async () => {
       this.#access.judge(action, childOf(this.#access.resolve(folder), '*'), ask)
     })
