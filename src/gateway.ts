@@ -7,6 +7,7 @@ import { bootstrapAccounts } from './accounts/bootstrap.js'
 import { BaseFolders } from './base-folders.js'
 import type { Config } from './config.js'
 import { settleAside } from './copy.js'
+import { firstFiles, ownFolders } from './data-folder.js'
 import { Deliveries } from './deliveries.js'
 import type { AnyDriverType } from './driver.js'
 import { isGatewayError } from './errors.js'
@@ -110,6 +111,7 @@ export class Gateway {
         spool,
         log,
         driverTypes: options.drivers,
+        own: await ownFolders(config.data),
         instance: `${process.pid}-${randomBytes(6).toString('hex')}`,
         tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
       })
@@ -153,9 +155,9 @@ async function firstRun(store: Store, { config, adminPassword }: GatewayOptions)
   const isFirst = (await store.users.all()).length === 0
   const made = await bootstrapAccounts(store, adminPassword)
   if (isFirst && (await store.storages.all()).length === 0) {
-    const folder = join(config.data, 'files')
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    const addition = JSON.stringify({ root_folder_path: folder })
+    await mkdir(join(config.data, firstFiles), { recursive: true, mode: 0o700 })
+    // Relative: the data folder may be moved.
+    const addition = JSON.stringify({ root_folder_path: firstFiles })
     await store.storages.insert(newStorage({ mountPath: root, driver: 'Local', addition }))
   }
   return made.adminPassword

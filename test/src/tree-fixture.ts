@@ -153,6 +153,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     log,
     driverTypes,
     instance: 'test',
+    own: { data: t.testdir(), closed: [] },
     tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
   })
   t.teardown(() => mounts.stop())
