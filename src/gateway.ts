@@ -22,7 +22,7 @@ import { Reservations } from './reservations.js'
 import { Rules } from './rules.js'
 import { Settings } from './settings.js'
 import { Spool } from './spool.js'
-import { Storages } from './storages.js'
+import { Storages, storeNew } from './storages.js'
 import { newStorage } from './store/new-storage.js'
 import type { Store } from './store/rows.js'
 import { openStore } from './store/store.js'
@@ -151,14 +151,14 @@ export class Gateway {
 }
 
 /** Accounts, and a storage, for a data folder that has none. Resolves to the admin's password where it was made up. */
-async function firstRun(store: Store, { config, adminPassword }: GatewayOptions): Promise<string | undefined> {
+async function firstRun(store: Store, { config, drivers, adminPassword }: GatewayOptions): Promise<string | undefined> {
   const isFirst = (await store.users.all()).length === 0
   const made = await bootstrapAccounts(store, adminPassword)
   if (isFirst && (await store.storages.all()).length === 0) {
     await mkdir(join(config.data, firstFiles), { recursive: true, mode: 0o700 })
     // Relative: the data folder may be moved.
     const addition = JSON.stringify({ root_folder_path: firstFiles })
-    await store.storages.insert(newStorage({ mountPath: root, driver: 'Local', addition }))
+    await storeNew(newStorage({ mountPath: root, driver: 'Local', addition }), { store, driverTypes: drivers })
   }
   return made.adminPassword
 }
