@@ -10,6 +10,7 @@ import { LockedError, type Lock } from './locks.js'
 import {
   childOf,
   isWithin,
+  nameOf,
   parentOf,
   reservedPrefix,
   resolvePath,
@@ -19,7 +20,7 @@ import {
   within,
   type Path,
 } from './path.js'
-import { isHidden, judge, throughLinks, type Action } from './policy.js'
+import { isHidden, isSystemFile, judge, throughLinks, type Action } from './policy.js'
 import type { Principal } from './principal.js'
 import type { TreeParts } from './tree-parts.js'
 import { isClosedOrHidden, isUnseen } from './visibility.js'
@@ -27,11 +28,13 @@ import { isClosedOrHidden, isUnseen } from './visibility.js'
 /** Errors that tell of a lock as their reader may see it already. */
 const seenLocks = new WeakSet<LockedError>()
 
+type Parts = Pick<TreeParts, 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
+
 export class Access {
-  readonly #parts: Pick<TreeParts, 'mounts' | 'rules' | 'log'>
+  readonly #parts: Parts
 
   constructor(
-    parts: Pick<TreeParts, 'mounts' | 'rules' | 'log'>,
+    parts: Parts,
     readonly principal: Principal,
   ) {
     this.#parts = parts
@@ -106,10 +109,20 @@ export class Access {
     const { rules } = this.#parts
     const ruling = { own: rules.nearest(at), folder: rules.nearest(parentOf(at)) }
     const verdict = judge(this.principal, action, at, ruling, ask.password)
-    if (verdict === 'allow') return
+    if (verdict === 'allow') {
+      if (action === 'write' || action === 'mkdir') this.assertWanted(nameOf(at))
+      return
+    }
     if (verdict === 'denied' && action === 'refresh')
       throw new GatewayError('denied', { reason: 'Refresh without permission' })
     throw new GatewayError(verdict)
+  }
+
+  /** Whether something may have this new name, as far as an admin wants no system files. */
+  assertWanted(name: string): void {
+    if (isSystemFile(name) && this.#parts.settings.bool('ignore_system_files')) {
+      throw new GatewayError('denied', { reason: 'system file upload ignored' })
+    }
   }
 
   /** A change of a tree is a change of every ruled folder in it. A copy leaves out what is not seen. */
@@ -177,6 +190,11 @@ export class Access {
     return this.told(op, path, async () => work(await this.admit(action, path, ask)))
   }
 
+  /** To be awaited before anything is asked: the principal's own root may have to be made. */
+  async enter(): Promise<void> {
+    await this.#parts.bases.ensure(this.principal)
+  }
+
   // How they see it
 
   /** A path of the whole tree as the principal sees it; what lies above the base shows as the base. */
@@ -198,15 +216,24 @@ export class Access {
   /** Runs an operation on the principal's own `path`; what it rejects with tells of both, and of nothing they may not see. */
   async told<T>(op: string, path: Path, work: () => Promise<T>): Promise<T> {
     try {
+      await this.#parts.bases.ensure(this.principal)
       return await work()
     } catch (error) {
-      const seen = this.seen(error)
+      const seen = this.failed(error, path)
       if (!(seen instanceof TreeError)) throw seen.at(op, path)
       throw seen.seenFrom(
         (at) => this.view(at),
         (failure) => this.seen(failure),
       )
     }
+  }
+
+  /** What an operation on the principal's own `path` rejected with, as they may see it. */
+  failed(error: unknown, path: Path): GatewayError {
+    const seen = this.seen(error)
+    const missesBase = seen.code === 'parent_missing' || (seen.code === 'not_found' && path === root)
+    if (missesBase) this.#parts.bases.forget(this.principal.base)
+    return seen
   }
 
   /** An operation that was stopped because its principal lost authority says so. */

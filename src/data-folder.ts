@@ -1,8 +1,20 @@
 /** One daemon for one data folder: a second one would sweep what the first is receiving. */
 import { readFileSync } from 'node:fs'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { OwnFolders } from './driver.js'
 import { GatewayError } from './errors.js'
+
+const pidFile = 'daemon.pid'
+
+/** Where the first storage has its files, below the data folder. */
+export const firstFiles = 'files'
+
+/** The folder must be there. Its database lies beside the closed ones: whatever shows it would show them. */
+export async function ownFolders(folder: string): Promise<OwnFolders> {
+  const data = await realpath(folder)
+  return { data, closed: [join(data, 'ssh'), join(data, 'spool')] }
+}
 
 /**
  * Makes the folder where it is missing and takes it for this process. Resolves to what gives it back. Rejects with `busy`, in
@@ -10,7 +22,7 @@ import { GatewayError } from './errors.js'
  */
 export async function takeDataFolder(folder: string): Promise<() => Promise<void>> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const file = join(folder, 'daemon.pid')
+  const file = join(folder, pidFile)
   const own = `${process.pid} ${startOf(process.pid) ?? ''}`
   for (;;) {
     try {
@@ -26,6 +38,11 @@ export async function takeDataFolder(folder: string): Promise<() => Promise<void
     }
     await rm(file, { force: true })
   }
+}
+
+/** Whether a daemon has the folder now. */
+export async function isTaken(folder: string): Promise<boolean> {
+  return isRunning(await readFile(join(folder, pidFile), 'utf8').catch(() => ''))
 }
 
 function isRunning(holder: string): boolean {

@@ -287,6 +287,7 @@ export interface DriverEnv {
   readonly signal: AbortSignal
   /** Names what this running process stages; leavings of other instances may be swept. */
   readonly instance: string
+  readonly own: OwnFolders
   /** Stores changed options, such as a refreshed token. */
   save(options: Readonly<Record<string, unknown>>): Promise<void>
   /** A small store of its own. */
@@ -298,6 +299,14 @@ export interface DriverEnv {
    * call, and writes pass the locks, properties and events of the target path too.
    */
   tree(path: Path): Driver
+}
+
+/** Folders of this machine that belong to the gateway; absolute, and free of links. */
+export interface OwnFolders {
+  /** Relative paths in options start here. */
+  readonly data: string
+  /** No storage shows these, nor anything that holds one of them: keys, the database, half an upload. */
+  readonly closed: readonly string[]
 }
 
 export interface DriverState {

@@ -4,8 +4,10 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Accounts } from './accounts/accounts.js'
 import { bootstrapAccounts } from './accounts/bootstrap.js'
+import { BaseFolders } from './base-folders.js'
 import type { Config } from './config.js'
 import { settleAside } from './copy.js'
+import { firstFiles, ownFolders } from './data-folder.js'
 import { Deliveries } from './deliveries.js'
 import type { AnyDriverType } from './driver.js'
 import { isGatewayError } from './errors.js'
@@ -20,7 +22,7 @@ import { Reservations } from './reservations.js'
 import { Rules } from './rules.js'
 import { Settings } from './settings.js'
 import { Spool } from './spool.js'
-import { Storages } from './storages.js'
+import { Storages, storeNew } from './storages.js'
 import { newStorage } from './store/new-storage.js'
 import type { Store } from './store/rows.js'
 import { openStore } from './store/store.js'
@@ -109,6 +111,7 @@ export class Gateway {
         spool,
         log,
         driverTypes: options.drivers,
+        own: await ownFolders(config.data),
         instance: `${process.pid}-${randomBytes(6).toString('hex')}`,
         tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
       })
@@ -120,8 +123,9 @@ export class Gateway {
       const reservations = new Reservations()
       const storages = new Storages({ store, mounts, locks, events, driverTypes: options.drivers })
       const deliveries = new Deliveries(settings, links)
-      const tree = { store, rules, locks, events, mounts, reservations, deliveries, log }
-      const parts = { ...tree, settings, accounts, spool, storages, links, tasks }
+      const bases = new BaseFolders({ mounts, rules, locks, events, log })
+      const tree = { store, rules, locks, events, mounts, bases, reservations, settings, deliveries, log }
+      const parts = { ...tree, accounts, spool, storages, links, tasks }
       return new Gateway(options, parts, firstPassword)
     } catch (error) {
       await store.close()
@@ -147,14 +151,14 @@ export class Gateway {
 }
 
 /** Accounts, and a storage, for a data folder that has none. Resolves to the admin's password where it was made up. */
-async function firstRun(store: Store, { config, adminPassword }: GatewayOptions): Promise<string | undefined> {
+async function firstRun(store: Store, { config, drivers, adminPassword }: GatewayOptions): Promise<string | undefined> {
   const isFirst = (await store.users.all()).length === 0
   const made = await bootstrapAccounts(store, adminPassword)
   if (isFirst && (await store.storages.all()).length === 0) {
-    const folder = join(config.data, 'files')
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    const addition = JSON.stringify({ root_folder_path: folder })
-    await store.storages.insert(newStorage({ mountPath: root, driver: 'Local', addition }))
+    await mkdir(join(config.data, firstFiles), { recursive: true, mode: 0o700 })
+    // Relative: the data folder may be moved.
+    const addition = JSON.stringify({ root_folder_path: firstFiles })
+    await storeNew(newStorage({ mountPath: root, driver: 'Local', addition }), { store, driverTypes: drivers })
   }
   return made.adminPassword
 }

@@ -1,5 +1,5 @@
 /** The table of storages: which one owns a path, the virtual folders between mounts, and their life. */
-import type { AnyDriverType, CallOptions, Driver, DriverEnv, Entry } from './driver.js'
+import type { AnyDriverType, CallOptions, Driver, DriverEnv, Entry, OwnFolders } from './driver.js'
 import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
@@ -18,6 +18,7 @@ export interface MountParts {
   readonly driverTypes: readonly AnyDriverType[]
   /** Names what this process stages. */
   readonly instance: string
+  readonly own: OwnFolders
   /** The view of a path of the tree for drivers that stand on others. */
   readonly tree: (path: Path) => Driver
 }
@@ -182,7 +183,7 @@ export class Mounts {
     } catch (error) {
       if (controller.signal.aborted) return
       const failure = toGatewayError(error)
-      mount.reason = failure.reason
+      mount.reason = 'it did not start'
       this.parts.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
       await this.#status(
         mount,
@@ -210,12 +211,13 @@ export class Mounts {
   }
 
   #env(mount: Mount): DriverEnv {
-    const { store, log, instance, tree } = this.parts
+    const { store, log, instance, own, tree } = this.parts
     const { id } = mount.row
     return {
       log: log.child({ storage: mount.row.mountPath }),
       signal: mount.controller.signal,
       instance,
+      own,
       save: async (options) => {
         // One that was replaced has nothing to say about its successor.
         if (this.#mounts.get(id) !== mount) return

@@ -122,6 +122,14 @@ export function mayWriteContent(principal: Principal, rule: Rule | undefined, fo
   return holds(principal, 'write') || (rule !== undefined && rule.write && covers(rule, rule.writeSub, folder))
 }
 
+/** Names that operating systems leave behind by themselves. */
+const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'Thumbs.db', '@eaDir'])
+
+/** Whether nobody but an operating system would give this name; macOS puts `._` before those of files. */
+export function isSystemFile(name: string): boolean {
+  return systemFiles.has(name) || name.startsWith('._')
+}
+
 /**
  * Whether a name on the way from the rule's folder down to `path` matches the rule's patterns. The rule is that of the
  * folder that holds the path, so that a listing and a direct request agree.

@@ -166,7 +166,7 @@ export class Storage {
   }
 
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
-    if (mode !== 'read') this.#mustWrite()
+    if (mode !== 'read') this.assertWritable()
     const own = await unlessUnsupported(
       this.#driver.open &&
         (() => this.#calls.run(async () => this.#driver.open?.(path, mode, options), options.signal)),
@@ -273,12 +273,13 @@ export class Storage {
 
   // Changing
 
-  #mustWrite(): void {
+  /** Rejects with `unsupported` where the driver takes no files. */
+  assertWritable(): void {
     if (!this.writable) throw new GatewayError('unsupported', { reason: 'the storage is read-only' })
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    this.#mustWrite()
+    this.assertWritable()
     const { writeNeeds } = this.traits
     const spools =
       (writeNeeds === 'size' && source.size === undefined) || (writeNeeds === 'reread' && !source.rereadable)
@@ -299,14 +300,14 @@ export class Storage {
   }
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
-    this.#mustWrite()
+    this.assertWritable()
     await this.#changing([path], () => this.#calls.run(async () => this.#driver.mkdir?.(path, options), options.signal))
     this.#events.emit({ kind: 'folder made', path: this.treePath(path) })
   }
 
   /** A file, a link, or an empty folder. */
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
-    this.#mustWrite()
+    this.assertWritable()
     await this.#changing([path], () =>
       this.#calls.run(async () => this.#driver.remove?.(path, options), options.signal),
     )
@@ -316,7 +317,7 @@ export class Storage {
 
   /** Everything at and below `path` in one step, where the driver has one; false where it has none. */
   async removeTree(path: Path, options: CallOptions = {}): Promise<boolean> {
-    this.#mustWrite()
+    this.assertWritable()
     const driver = this.#driver
     if (!driver.removeTree) return false
     const call = () => this.#calls.run(async () => driver.removeTree?.(path, options), options.signal)
@@ -329,7 +330,7 @@ export class Storage {
 
   /** In one step, where the driver has one; false where it has none. */
   async move(from: Path, to: Path, options: CallOptions = {}): Promise<boolean> {
-    this.#mustWrite()
+    this.assertWritable()
     const driver = this.#driver
     if (!driver.move) return false
     const call = () => this.#calls.run(async () => driver.move?.(from, to, options), options.signal)
@@ -340,7 +341,7 @@ export class Storage {
 
   /** One file, by the backend itself; false where it cannot. */
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<boolean> {
-    this.#mustWrite()
+    this.assertWritable()
     const driver = this.#driver
     if (!driver.copy) return false
     const call = () => this.#calls.run(async () => driver.copy?.(from, to, options), options.signal)
@@ -365,7 +366,7 @@ export class Storage {
 
   /** What the backend cannot keep is kept in the store. */
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
-    this.#mustWrite()
+    this.assertWritable()
     const driver = this.#driver
     const call = () => this.#calls.run(async () => driver.setAttributes?.(path, to, options), options.signal)
     if (this.#attributes.needed || !(await this.#changing([path], () => succeeds(call)))) {

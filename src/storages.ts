@@ -58,8 +58,7 @@ export class Storages {
 
   /** Rejects as `checkConfiguration`, with `exists` for a taken path, and with StorageNotStarted. Resolves once it runs. */
   async create(configuration: StorageConfiguration): Promise<StorageRow> {
-    const checked = checkConfiguration(configuration, this.parts.driverTypes)
-    return this.#change(() => this.parts.store.storages.insert({ ...checked, status: '', modified: new Date() }))
+    return this.#change(() => storeNew(configuration, this.parts))
   }
 
   /** Replaces the whole configuration. The driver stays what it is. Rejects as `create`, and with `not_found`. */
@@ -70,7 +69,9 @@ export class Storages {
     }
     const checked = checkConfiguration(configuration, this.parts.driverTypes)
     return this.#change(async () => {
-      const row = await this.parts.store.storages.update(id, { ...checked, status: '', modified: new Date() })
+      const row = await namedPath(() =>
+        this.parts.store.storages.update(id, { ...checked, status: '', modified: new Date() }),
+      )
       await this.#moveKept(id, visiblePath(old.mountPath), visiblePath(row.mountPath))
       return row
     }, old)
@@ -134,7 +135,7 @@ export class Storages {
   async #change(store: () => Promise<StorageRow>, old?: StorageRow): Promise<StorageRow> {
     const { mounts, events } = this.parts
     const { row, started } = await this.#order.add(async () => {
-      const row = await namedPath(store)
+      const row = await store()
       const started = mounts.apply(row).then(
         () => undefined,
         (error: unknown) => error,
@@ -164,6 +165,15 @@ export class Storages {
   #ownsAlone(id: number, path: Path): boolean {
     return this.list().every((row) => row.id === id || !isWithin(path, visiblePath(row.mountPath)))
   }
+}
+
+/** Only the row: who mounts it starts it. Rejects as `checkConfiguration`, and with `exists` for a taken path. */
+export async function storeNew(
+  configuration: StorageConfiguration,
+  { store, driverTypes }: Pick<StoragesParts, 'store' | 'driverTypes'>,
+): Promise<StorageRow> {
+  const checked = checkConfiguration(configuration, driverTypes)
+  return namedPath(() => store.storages.insert({ ...checked, status: '', modified: new Date() }))
 }
 
 /**

@@ -54,6 +54,7 @@ export class Transfers {
   /** Rejects with TreeError where only a part of it could be done. */
   async transfer(source: Path, target: Path, ask: CopyAsk, kind: Kind): Promise<Changed> {
     this.access.judge('receive', target, ask)
+    if (nameOf(source) !== nameOf(target)) this.access.assertWanted(nameOf(target))
     if (kind === 'move') this.access.assertMovable(source, 'move root folder is not allowed')
     const from = this.tree.place(source)
     const entry = await from.storage.stat(from.inner, { signal: ask.signal, link: true })

@@ -1,4 +1,5 @@
 /** The parts of the tree that are the same for every principal. */
+import type { BaseFolders } from './base-folders.js'
 import type { Deliveries } from './deliveries.js'
 import type { Events } from './events.js'
 import type { Locks } from './locks.js'
@@ -6,14 +7,17 @@ import type { Log } from './log.js'
 import type { Mounts } from './mounts.js'
 import type { Reservations } from './reservations.js'
 import type { Rules } from './rules.js'
+import type { Settings } from './settings.js'
 import type { Store } from './store/rows.js'
 
 export interface TreeParts {
   readonly mounts: Mounts
+  readonly bases: BaseFolders
   readonly rules: Rules
   readonly locks: Locks
   readonly reservations: Reservations
   readonly store: Store
+  readonly settings: Pick<Settings, 'bool'>
   readonly events: Events
   readonly deliveries: Deliveries
   readonly log: Log

@@ -108,13 +108,14 @@ export class VirtualFs {
   /** The same entries in pages and in any order, flat in memory however large the folder is. */
   async *pages(path: Path, ask: Ask = {}): AsyncGenerator<readonly Entry[]> {
     try {
+      await this.#access.enter()
       const at = await this.#access.admit('list', path, ask)
       for await (const page of this.#tree.pages(at, ask)) {
         this.#access.assertAuthority()
         yield await this.#linksSeen(at, this.#visible(path, at, page), ask)
       }
     } catch (error) {
-      throw this.#access.seen(error).at('list', path)
+      throw this.#access.failed(error, path).at('list', path)
     }
   }
 
@@ -207,7 +208,7 @@ export class VirtualFs {
         .filter((path) => mounts.isMountPoint(this.#access.resolve(path)))
         .map(async (path) => {
           try {
-            const { storage } = this.#tree.place(this.#access.admit('read', path, {}))
+            const { storage } = this.#tree.place(await this.#access.admit('read', path, {}))
             return [path, await storage.usageSoon()] as const
           } catch {
             // One that did not start, or is closed to the principal, tells nothing.
@@ -258,7 +259,7 @@ export class VirtualFs {
   }
 
   /** Rejects as this change of a member of the folder would, whichever member it is. */
-  assertMayChange(action: 'rename' | 'move' | 'remove', folder: Path, ask: Ask = {}): Promise<void> {
+  assertMayChange(action: 'rename' | 'move' | 'copy' | 'remove', folder: Path, ask: Ask = {}): Promise<void> {
     return this.#access.told(action, folder, async () => {
       this.#access.judge(action, childOf(this.#access.resolve(folder), '*'), ask)
     })

@@ -55,6 +55,7 @@ export class Writing {
   async assertWritable(at: Path, change: Change): Promise<Place & { readonly old: Entry | undefined }> {
     if (this.parts.mounts.isVirtual(at)) throw new GatewayError('is_dir')
     const place = this.tree.place(at)
+    place.storage.assertWritable()
     const old = await this.tree.existing(at, change)
     if (!old) checkName(nameOf(at))
     if (old?.kind === 'folder') throw new GatewayError('is_dir')

@@ -6,7 +6,7 @@ export const localFields = {
     type: 'string',
     default: '/',
     required: true,
-    help: 'Folder of this machine that is shown. It must exist.',
+    help: 'Folder of this machine that is shown. It must exist. A relative path starts in the data folder.',
   },
   directory_size: {
     type: 'bool',

@@ -1,7 +1,7 @@
 /** The driver of local folders: what each method of the contract means on a disk. */
 import { constants, copyFile, fsync, type BigIntStats } from 'node:fs'
 import { mkdir, realpath, stat, statfs } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { addAbortSignal, type Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import type {
@@ -14,6 +14,7 @@ import type {
   OpenFile,
   OpenMode,
   OpenOptions,
+  OwnFolders,
   Source,
   Thumbnail,
   ThumbnailKind,
@@ -46,12 +47,13 @@ const clone = promisify(copyFile)
 
 /** Rejects with `invalid` where an option cannot be used. */
 export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<Driver> {
-  const wanted = resolve(options.root_folder_path)
+  const wanted = resolve(env.own.data, options.root_folder_path)
   const real = await realpath(wanted).catch((error: unknown) => {
     throw new GatewayError('invalid', { reason: `root folder ${wanted} not exists`, cause: error })
   })
   if (!(await stat(real)).isDirectory())
     throw new GatewayError('invalid', { reason: `root folder ${wanted} is a file` })
+  assertNotOurs(real, env.own)
   if (!/^[0-7]{3,4}$/.test(options.mkdir_perm)) {
     throw new GatewayError('invalid', { reason: 'mkdir_perm must be three or four octal digits' })
   }
@@ -62,11 +64,21 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   await staging.sweep()
   let bin: RecycleBin | undefined
   if (!['', 'delete permanently'].includes(options.recycle_bin_path)) {
-    const host = resolve(options.recycle_bin_path)
+    const host = resolve(env.own.data, options.recycle_bin_path)
     await mkdir(host, { recursive: true, mode: folderMode })
     bin = new RecycleBin(root, await realpath(host))
   }
   return new Local({ root, staging, bin, thumbnails, folderMode, options, env })
+}
+
+/** The gateway's own keys and database are nobody's files. */
+function assertNotOurs(real: string, { closed }: OwnFolders): void {
+  const holds = (folder: string, other: string) => other === folder || other.startsWith(join(folder, '/'))
+  if (closed.some((folder) => holds(folder, real) || holds(real, folder))) {
+    throw new GatewayError('invalid', {
+      reason: `root folder ${real} holds the gateway's own data: name a folder beside the data folder, or one in it`,
+    })
+  }
 }
 
 interface LocalParts {

@@ -5,9 +5,11 @@ import type { RouterContext } from '@koa/router'
 import type { Gateway } from '../../src/gateway.js'
 import { clientOf, type Client, type ClientOptions } from '../lib/client.js'
 import { FileTypes } from './file-types.js'
+import { PrivacyMasks } from './privacy-masks.js'
 
 export class Door {
   readonly fileTypes: FileTypes
+  readonly masks: PrivacyMasks
   readonly #clients: ClientOptions
 
   constructor(
@@ -15,6 +17,7 @@ export class Door {
     clients: ClientOptions,
   ) {
     this.fileTypes = new FileTypes(gateway.settings)
+    this.masks = new PrivacyMasks(gateway.settings)
     this.#clients = clients
   }
 

@@ -35,7 +35,7 @@ export async function answerDownload(door: Door, request: IncomingMessage, respo
     if (response.headersSent || response.destroyed) return
     const { status, message, retryAfter } = wireAnswer(error)
     if (retryAfter !== undefined) response.setHeader('Retry-After', Math.ceil(retryAfter))
-    sendErrorPage(response, status, message)
+    sendErrorPage(response, status, door.masks.apply(message))
   }
 }
 

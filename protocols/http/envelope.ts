@@ -1,6 +1,5 @@
 /** The envelope around every answer of the API. The HTTP status is 200, whatever the code says. */
 import type { Middleware } from 'koa'
-import type { Settings } from '../../src/settings.js'
 import { drain } from '../lib/body.js'
 import type { Door, State } from './context.js'
 import { isUnforeseen, wireAnswer } from './errors.js'
@@ -23,7 +22,6 @@ const messageLimit = 400
  * that a client which sends everything before it listens sees the answer.
  */
 export function envelopes(door: Door): Middleware<State> {
-  const masks = new PrivacyMasks(door.gateway.settings)
   return async (ctx, next) => {
     try {
       await next()
@@ -35,39 +33,8 @@ export function envelopes(door: Door): Middleware<State> {
       if (retryAfter !== undefined) ctx.set('Retry-After', String(Math.ceil(retryAfter)))
       ctx.status = 200
       const line = message.replace(/\s*\n\s*/g, ' ').slice(0, messageLimit)
-      ctx.body = { code, message: masks.apply(line), data: ctx.state.refusalData ?? null } satisfies Envelope
+      ctx.body = { code, message: door.masks.apply(line), data: ctx.state.refusalData ?? null } satisfies Envelope
       void drain(ctx.req)
     }
-  }
-}
-
-/** The setting `privacy_regs`: what a line of it matches in a message is replaced by as many asterisks. */
-class PrivacyMasks {
-  readonly #settings: Settings
-  #text = ''
-  #patterns: readonly RegExp[] = []
-
-  constructor(settings: Settings) {
-    this.#settings = settings
-  }
-
-  apply(message: string): string {
-    const text = this.#settings.get('privacy_regs')
-    if (text !== this.#text) {
-      this.#text = text
-      this.#patterns = text.split('\n').flatMap(patternOf)
-    }
-    return this.#patterns.reduce((masked, pattern) => masked.replace(pattern, (hit) => '*'.repeat(hit.length)), message)
-  }
-}
-
-/** A line that is no regular expression masks nothing. */
-function patternOf(line: string): RegExp[] {
-  const source = line.trim().replace(/^\(\?i\)/, '')
-  if (source === '') return []
-  try {
-    return [new RegExp(source, source === line.trim() ? 'g' : 'gi')]
-  } catch {
-    return []
   }
 }

@@ -6,7 +6,8 @@ import { driverTypes } from '../../drivers/index.js'
 import { WebClient } from '../../protocols/http/site/web-client.js'
 import { sitePath } from '../../protocols/lib/client.js'
 import { loadConfig, splitAddress, type Config } from '../config.js'
-import type { Driver, DriverEnv } from '../driver.js'
+import { ownFolders } from '../data-folder.js'
+import type { Driver, DriverEnv, OwnFolders } from '../driver.js'
 import { GatewayError, toGatewayError } from '../errors.js'
 import { checkOptions } from '../fields.js'
 import { createLog } from '../log.js'
@@ -74,14 +75,15 @@ async function checkDatabase(config: Config): Promise<readonly Finding[]> {
   const opened = store
   if (opened === undefined) return [database]
   try {
-    const storages = rows.map((row) => finding(`storage ${row.mountPath}`, () => checkStorage(row, opened)))
+    const own = await ownFolders(config.data)
+    const storages = rows.map((row) => finding(`storage ${row.mountPath}`, () => checkStorage(row, opened, own)))
     return [database, ...(await Promise.all(storages))]
   } finally {
     await opened.close()
   }
 }
 
-async function checkStorage(row: StorageRow, store: Store): Promise<string> {
+async function checkStorage(row: StorageRow, store: Store, own: OwnFolders): Promise<string> {
   if (row.disabled) return 'disabled'
   const type = driverTypes.find((each) => each.name === row.driver)
   if (type === undefined) throw new GatewayError('invalid', { reason: `there is no driver ${row.driver}` })
@@ -91,6 +93,7 @@ async function checkStorage(row: StorageRow, store: Store): Promise<string> {
     log: createLog('silent'),
     signal,
     instance: `${process.pid}-${randomBytes(6).toString('hex')}`,
+    own,
     save: async () => undefined,
     state: { get: (key) => store.driverState.get(row.id, key), set: async () => undefined },
     uploads: async () => [],

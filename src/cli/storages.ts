@@ -1,12 +1,15 @@
 /** `tidegate storage …` */
+import { setTimeout } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
+import { isTaken } from '../data-folder.js'
 import type { AnyDriverType } from '../driver.js'
 import { GatewayError } from '../errors.js'
 import { checkOptions } from '../fields.js'
 import { cleanPath } from '../path.js'
+import { storeNew } from '../storages.js'
 import { newStorage } from '../store/new-storage.js'
-import type { StorageRow } from '../store/rows.js'
+import type { StorageRow, Store } from '../store/rows.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
 
@@ -35,10 +38,18 @@ export function addStorageCommands(program: Command): void {
         throw new GatewayError('invalid', { reason: `there is no driver ${driver}; there are: ${known}` })
       }
       const addition = checkOptions(type.fields, parseOptions(type, flags.option))
-      await inDataFolder(flags, async ({ store }) => {
-        const fresh = newStorage({ mountPath: cleanPath(mountPath), driver, addition: JSON.stringify(addition) })
-        const row = await store.storages.insert({ ...fresh, remark: flags.remark })
-        print(flags, describe(row), `${row.mountPath} is added`)
+      const wanted = newStorage({ mountPath: cleanPath(mountPath), driver, addition: JSON.stringify(addition) })
+      await inDataFolder(flags, async ({ config, store }) => {
+        const { id } = await storeNew({ ...wanted, remark: flags.remark }, { store, driverTypes })
+        const isServed = await isTaken(config.data)
+        const row = await (isServed ? settled(store, id) : rowOf(store, id))
+        if (!['work', ''].includes(row.status)) {
+          const reason = `${row.mountPath} is stored, with the id ${id}, but does not start: ${row.status}`
+          throw new GatewayError('unavailable', { reason })
+        }
+        const state =
+          row.status === 'work' ? 'and works' : isServed ? 'and still starting' : 'and starts with the daemon'
+        print(flags, describe(row), `${row.mountPath} is added ${state}`)
       })
     })
 
@@ -62,6 +73,25 @@ export function addStorageCommands(program: Command): void {
         print(flags, describe(row), `${row.mountPath} is removed from the tree`)
       }),
     )
+}
+
+/** Milliseconds that a storage may take to start, as far as whoever adds it waits; looks are this far apart. */
+const patience = 15_000
+const interval = 100
+
+/** The row once the daemon has said how the storage does; as it is, where that takes too long. */
+async function settled(store: Store, id: number): Promise<StorageRow> {
+  for (let waited = 0; ; waited += interval) {
+    const row = await rowOf(store, id)
+    if (row.status !== '' || waited >= patience) return row
+    await setTimeout(interval)
+  }
+}
+
+async function rowOf(store: Store, id: number): Promise<StorageRow> {
+  const row = (await store.storages.all()).find((each) => each.id === id)
+  if (row === undefined) throw new GatewayError('not_found', { reason: 'the storage was removed meanwhile' })
+  return row
 }
 
 function parseOptions(type: AnyDriverType, options: readonly string[]): Record<string, string> {

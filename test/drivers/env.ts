@@ -12,6 +12,7 @@ export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
     log: { debug: silent, info: silent, warn: silent, error: silent },
     signal: new AbortController().signal,
     instance: randomUUID(),
+    own: { data: '/nowhere', closed: [] },
     save: async () => undefined,
     state: {
       get: async (key) => kept.get(key),

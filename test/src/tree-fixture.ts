@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { TAP } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
+import { BaseFolders } from '../../src/base-folders.js'
 import type { AnyDriverType, Driver, Source, Traits } from '../../src/driver.js'
 import { Deliveries } from '../../src/deliveries.js'
 import { Events, type TreeEvent } from '../../src/events.js'
@@ -128,6 +129,8 @@ export interface Tree {
   readonly store: Store
   readonly drivers: ReadonlyMap<string, Driver>
   readonly spool: Spool
+  /** Those that are on. */
+  readonly settings: Set<string>
   /** Starts another storage. */
   readonly mount: (path: string, ask?: MountAsk) => Promise<StorageRow>
   readonly as: (who?: Asker) => VirtualFs
@@ -150,13 +153,24 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     log,
     driverTypes,
     instance: 'test',
+    own: { data: t.testdir(), closed: [] },
     tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
   })
   t.teardown(() => mounts.stop())
-  // No setting is on, and a signature is the path itself.
-  const deliveries = new Deliveries({ get: () => '' }, { sign: (path) => path })
-  const reservations = new Reservations()
-  const parts: TreeParts = { mounts, rules, locks, reservations, store, events, deliveries, log }
+  const settings = new Set<string>()
+  const parts: TreeParts = {
+    mounts,
+    bases: new BaseFolders({ mounts, rules, locks, events, log }),
+    rules,
+    locks,
+    reservations: new Reservations(),
+    store,
+    settings: { bool: (key) => settings.has(key) },
+    events,
+    // No setting is on, and a signature is the path itself.
+    deliveries: new Deliveries({ get: () => '' }, { sign: (path) => path }),
+    log,
+  }
   const mount = async (path: string, { over = {}, traits, driverOf, ...fields }: MountAsk = {}) => {
     const name = `memory ${path}`
     if (!driverTypes.some((type) => type.name === name)) {
@@ -182,6 +196,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     store,
     drivers,
     spool,
+    settings,
     mount,
     as: (who) => new VirtualFs(parts, principal(who)),
     rule: (path, fields) => rules.create(ruleRow({ ...fields, path: asPath(path) })),

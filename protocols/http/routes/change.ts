@@ -159,6 +159,7 @@ async function transfer(
   const [from, to] = [cleanPath(fields.src_dir), cleanPath(fields.dst_dir)]
   const names = singleNames(fields.names)
   const ask = askOf(context, headers.password)
+  await fs.assertMayChange(kind, from, ask)
   await assertTargetFolder(fs, to, ask)
 
   // Every name is checked before anything is done.

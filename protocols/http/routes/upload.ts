@@ -2,14 +2,14 @@
 import { z } from 'zod'
 import type { Change } from '../../../src/change.js'
 import type { Source } from '../../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../../src/errors.js'
+import { isGatewayError } from '../../../src/errors.js'
 import { nameOf, parentOf, under, type Path } from '../../../src/path.js'
 import type { Principal } from '../../../src/principal.js'
 import type { Spooled } from '../../../src/spool.js'
 import type { TaskWork } from '../../../src/tasks.js'
 import type { VirtualFs } from '../../../src/virtual-fs.js'
 import { bodySource } from '../../lib/body.js'
-import { signalOf, type Door } from '../context.js'
+import { signalOf } from '../context.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
 import { filePart } from '../form-upload.js'
@@ -18,7 +18,9 @@ import { taskData, taskObject } from '../task-object.js'
 import { uploadHeaders, type UploadHeaders } from '../upload-headers.js'
 import { verifiedSource } from '../verified-source.js'
 
-const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'Thumbs.db', '@eaDir'])
+/** What clients know for a storage that takes no uploads. */
+const noUploads: Refusal = { code: 500, text: 'upload not supported', when: 'the storage takes no files' }
+const noForms: Refusal = { ...noUploads, code: 405, text: "Current storage doesn't support upload" }
 
 /** Null once the file is stored; a task where one is asked for. */
 const data = z.object({ task: taskData }).nullable()
@@ -45,8 +47,8 @@ export const uploadEndpoints = [
     headers: uploadHeaders,
     content: { type: 'application/octet-stream', description: 'The content of the file; of any type.' },
     data,
-    refusals,
-    answer: (call) => store(call, bodySource(call.context.req, call.headers)),
+    refusals: [...refusals, noUploads],
+    answer: (call) => store(call, bodySource(call.context.req, call.headers), noUploads),
   }),
 
   endpoint({
@@ -61,13 +63,14 @@ export const uploadEndpoints = [
     data,
     refusals: [
       ...refusals,
+      noForms,
       { code: 400, text: 'the form is malformed' },
       { code: 500, text: 'http: no such file', when: 'the form has no part `file`' },
     ],
     async answer(call) {
       const part = await filePart(call.context.req, signalOf(call.context.res))
       try {
-        return await store(call, { ...call.headers, rereadable: false, read: async () => part })
+        return await store(call, { ...call.headers, rereadable: false, read: async () => part }, noForms)
       } finally {
         part.destroy()
       }
@@ -79,9 +82,9 @@ export const uploadEndpoints = [
 async function store(
   { context, door, headers, principal }: Call<unknown, unknown, UploadHeaders, Principal>,
   source: Source,
+  readOnly: Refusal,
 ): Promise<z.input<typeof data>> {
   const { path, createOnly, modified, password } = headers
-  assertWanted(door, path)
   const fs = door.gateway.as(principal)
   const signal = signalOf(context.res)
   const change = { createOnly, modified, password, parents: true }
@@ -96,15 +99,8 @@ async function store(
     return { task: taskObject(task) }
   } catch (error) {
     if (isGatewayError(error, 'exists')) throw new WireError(403, 'file exists')
+    if (isGatewayError(error, 'unsupported')) throw new WireError(readOnly.code, readOnly.text)
     throw error
-  }
-}
-
-function assertWanted(door: Door, path: Path): void {
-  const name = nameOf(path)
-  if (!door.gateway.settings.bool('ignore_system_files')) return
-  if (systemFiles.has(name) || name.startsWith('._')) {
-    throw new GatewayError('denied', { reason: 'system file upload ignored' })
   }
 }
 

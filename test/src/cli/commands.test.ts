@@ -142,12 +142,24 @@ void t.test('storages come and go while the daemon runs', async (t) => {
   const door = await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username: 'admin', password: adminPassword })
   const added = await tidegate(['storage', 'add', '/second', 'Memory', ...data, '--remark', 'for a test'])
   t.equal(added.status, 0, added.err)
+  t.equal(added.out, '/second is added and works\n')
   const has = async (count: number) => (await door.names('/')).length === count
   t.ok(await soon(() => has(1)), 'the new storage is there')
   t.same(await door.names('/'), ['second'])
   t.match((await tidegate(['storage', 'list', ...data])).out, /\/second +Memory +work/)
   t.equal((await tidegate(['storage', 'rm', '/second', ...data])).status, 0)
   t.ok(await soon(() => has(0)), 'and it is gone')
+  const taken = await tidegate(['storage', 'add', '/', 'Memory', ...data])
+  t.match(taken, { status: 1, err: 'tidegate: a storage with this mount_path exists already\n' })
+  for (const path of ['/.tidegate-x', '/a\nb', '/../x']) {
+    t.match(await tidegate(['storage', 'add', path, 'Memory', ...data]), { status: 2 }, 'as the API refuses it')
+  }
+  const words = ['storage', 'add', '/gone', 'Local', '-o', 'root_folder_path=/no/such/folder', ...data]
+  t.match(await tidegate(words), {
+    status: 1,
+    out: '',
+    err: /^tidegate: \/gone is stored, with the id \d+, but does not start: root folder \/no\/such\/folder not exists\n$/,
+  })
   const unknown = await tidegate(['storage', 'add', '/third', 'Floppy', ...data])
   t.match(unknown, { status: 2, err: /^tidegate: there is no driver Floppy; there are: / })
   const option = await tidegate(['storage', 'add', '/third', 'Memory', ...data, '-o', 'speed=1'])
