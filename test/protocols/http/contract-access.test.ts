@@ -18,6 +18,10 @@ const table: Readonly<Record<string, Access>> = {
   'ANY /ping': 'anybody',
   'GET /favicon.ico': 'anybody',
   'GET /robots.txt': 'anybody',
+  'GET /manifest.json': 'anybody',
+  'GET /static/manifest.json': 'anybody',
+  'GET /api/openapi.json': 'anybody',
+  'GET /api/docs': 'anybody',
   'ANY /api/public/settings': 'anybody',
   'ANY /api/public/offline_download_tools': 'anybody',
   'ANY /api/public/archive_extensions': 'anybody',
@@ -48,6 +52,7 @@ const table: Readonly<Record<string, Access>> = {
   'POST /api/fs/remove_empty_directory': 'guest',
   'PUT /api/fs/put': 'guest',
   'PUT /api/fs/form': 'guest',
+  'POST /api/fs/link': 'admin',
   'GET /api/admin/user/list': 'admin',
   'GET /api/admin/user/get': 'admin',
   'POST /api/admin/user/create': 'admin',
@@ -110,8 +115,8 @@ async function call(url: string, route: string, token: string): Promise<Answer> 
     redirect: 'manual',
     ...(method === 'GET' ? {} : { body: bodyFor(route) }),
   })
-  if (!path.startsWith('/api/')) return { code: response.status, message: '' }
-  return (await response.json()) as Answer
+  const isEnvelope = path.startsWith('/api/') && path !== '/api/docs' && path !== '/api/openapi.json'
+  return isEnvelope ? ((await response.json()) as Answer) : { code: response.status, message: '' }
 }
 
 const refusedEntry = (answer: Answer): boolean => answer.code === 401 || answer.message === 'You are not an admin'
