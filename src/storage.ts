@@ -83,6 +83,7 @@ export class Storage {
       driver: parts.driver,
       budget: parts.listings,
       pages: (path, options) => this.#pagesOfDriver(path, options),
+      read: (path, entries) => this.#events.tellListing(this.treePath(path), entries),
     })
     this.#unsubscribe = parts.events.on((event) => {
       this.#forget(event.path, event.kind === 'removed' || event.kind === 'moved')

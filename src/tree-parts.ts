@@ -6,6 +6,7 @@ import type { Log } from './log.js'
 import type { Mounts } from './mounts.js'
 import type { Reservations } from './reservations.js'
 import type { Rules } from './rules.js'
+import type { Search } from './search/search.js'
 import type { Store } from './store/rows.js'
 
 export interface TreeParts {
@@ -16,5 +17,6 @@ export interface TreeParts {
   readonly store: Store
   readonly events: Events
   readonly deliveries: Deliveries
+  readonly search: Search
   readonly log: Log
 }

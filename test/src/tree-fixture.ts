@@ -15,6 +15,8 @@ import { Mounts } from '../../src/mounts.js'
 import { asPath, type Path } from '../../src/path.js'
 import { Reservations } from '../../src/reservations.js'
 import { Rules, type FolderRule } from '../../src/rules.js'
+import { Search } from '../../src/search/search.js'
+import { Settings } from '../../src/settings.js'
 import { Spool } from '../../src/spool.js'
 import { Storage } from '../../src/storage.js'
 import type { StorageRow, Store } from '../../src/store/rows.js'
@@ -126,6 +128,7 @@ export interface Tree {
   readonly parts: TreeParts
   readonly mounts: Mounts
   readonly store: Store
+  readonly settings: Settings
   readonly drivers: ReadonlyMap<string, Driver>
   readonly spool: Spool
   /** Starts another storage. */
@@ -152,11 +155,23 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     instance: 'test',
     tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
   })
-  t.teardown(() => mounts.stop())
   // No setting is on, and a signature is the path itself.
   const deliveries = new Deliveries({ get: () => '' }, { sign: (path) => path })
+  const settings = await Settings.open(store)
+  const search = await Search.open({
+    settings,
+    mounts,
+    events,
+    log,
+    file: join(t.testdir(), `search-${randomUUID()}.db`),
+  })
+  t.teardown(async () => {
+    await search.close()
+    await mounts.stop()
+    settings.close()
+  })
   const reservations = new Reservations()
-  const parts: TreeParts = { mounts, rules, locks, reservations, store, events, deliveries, log }
+  const parts: TreeParts = { mounts, rules, locks, reservations, store, events, search, deliveries, log }
   const mount = async (path: string, { over = {}, traits, driverOf, ...fields }: MountAsk = {}) => {
     const name = `memory ${path}`
     if (!driverTypes.some((type) => type.name === name)) {
@@ -180,6 +195,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     parts,
     mounts,
     store,
+    settings,
     drivers,
     spool,
     mount,
