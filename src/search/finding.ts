@@ -23,10 +23,16 @@ export interface Found {
   readonly total: number
 }
 
-/** Milliseconds for which names are counted that nobody asked to see. */
-const countingTime = 250
-/** Milliseconds after which a page far behind is given up. */
-const pageTime = 3000
+/** In milliseconds. */
+export interface SearchLimits {
+  /** For so long names are counted that nobody asked to see. */
+  readonly counting: number
+  /** After that a page far behind is given up. */
+  readonly page: number
+}
+
+const usualLimits: SearchLimits = { counting: 250, page: 3000 }
+
 /** Milliseconds after which others get their turn. */
 const turn = 10
 /** Names of which the words of a search may be. */
@@ -36,7 +42,13 @@ const countedAtOnce = 20_000
 const judgedAtOnce = 2000
 
 /** Searches below `top`. Rejects with `invalid` for too many words. */
-export async function find(reader: NamesReader, visible: VisibleNames, top: Path, ask: SearchAsk): Promise<Found> {
+export async function find(
+  reader: NamesReader,
+  visible: VisibleNames,
+  top: Path,
+  ask: SearchAsk,
+  limits = usualLimits,
+): Promise<Found> {
   const words = searchWords(ask.keywords)
   if (words.length > mostWords) throw new GatewayError('invalid', { reason: `more than ${mostWords} words` })
   // A word that no name can hold is found in none, and no word is no question.
@@ -44,20 +56,26 @@ export async function find(reader: NamesReader, visible: VisibleNames, top: Path
   const { closed, exact } = visible.inQuery(top)
   const query: NameQuery = { words, kind: ask.kind, below: top, closed }
   const few = await reader.few(query)
-  if (few === undefined) return findAmongMany(reader, visible, query, exact, ask)
+  if (few === undefined) return findAmongMany(reader, visible, { query, exact, ask, limits })
   const found = await judged(visible, few, ask)
   return { names: found.slice(ask.offset, ask.offset + ask.limit), total: found.length }
 }
 
 const nothing: Found = { names: [], total: 0 }
 
+interface ManyAsk {
+  readonly query: NameQuery
+  /** What the query finds may be found. */
+  readonly exact: boolean
+  readonly ask: SearchAsk
+  readonly limits: SearchLimits
+}
+
 /** Stretch by stretch in the order of names, so that the page is full long before all of them are counted. */
 async function findAmongMany(
   reader: NamesReader,
   visible: VisibleNames,
-  query: NameQuery,
-  exact: boolean,
-  ask: SearchAsk,
+  { query, exact, ask, limits }: ManyAsk,
 ): Promise<Found> {
   const begun = performance.now()
   const end = ask.offset + ask.limit
@@ -73,7 +91,7 @@ async function findAmongMany(
     names.push(...found.slice(Math.max(0, ask.offset - total), Math.max(0, end - total)))
     total += isAsked ? found.length : (count ?? 0)
     const taken = performance.now() - begun
-    if (to === undefined || taken > pageTime || (total >= end && taken > countingTime)) return { names, total }
+    if (to === undefined || taken > limits.page || (total >= end && taken > limits.counting)) return { names, total }
     from = to
   }
 }

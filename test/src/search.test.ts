@@ -141,7 +141,16 @@ void t.test('a folder that is read afresh is compared with the index where the s
 })
 
 void t.test('whatever is done while the tree is read, the index ends as the tree does', async (t) => {
-  const tree = await newTree(t, { '/': {}, '/m': { over: { move: undefined } } })
+  const slow = new MemoryDriver(0)
+  const list = slow.list.bind(slow)
+  slow.list = async function* (path, options) {
+    const pages = []
+    for await (const page of list(path, options)) pages.push(page)
+    // What it tells is old by then.
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    yield* pages
+  }
+  const tree = await newTree(t, { '/': { driverOf: async () => slow }, '/m': { over: { move: undefined } } })
   const { search } = tree.parts
   await switchOn(tree)
   const fs = tree.as()
