@@ -42,6 +42,8 @@ interface Run {
   readonly controller: AbortController
 }
 
+type RunWork = (signal: AbortSignal, failures: Failures) => Promise<void>
+
 /** The index while search is on. */
 interface Engine {
   readonly index: SearchIndex
@@ -156,7 +158,7 @@ export class Search {
     if (this.#run) throw new GatewayError('invalid', { reason: 'index is running' })
   }
 
-  #begin(engine: Engine, first: IndexProgress, work: (signal: AbortSignal, failures: Failures) => Promise<void>): void {
+  #begin(engine: Engine, first: IndexProgress, work: RunWork): void {
     this.#assertIdle()
     const run: Run = { controller: new AbortController() }
     this.#run = run
@@ -165,33 +167,30 @@ export class Search {
     const stop = () => run.controller.abort()
     engine.ending.signal.addEventListener('abort', stop, { once: true })
     const noted = setInterval(() => void this.#note(), noteInterval).unref()
-    const failures = new Failures()
     this.#inBackground('the search index could not be read anew', async () => {
-      try {
-        await this.#note()
-        if (signal.aborted) throw new GatewayError('aborted')
-        await work(signal, failures)
-        await engine.follower.settled()
-        await this.#tell({
-          objCount: await engine.index.writer.count(),
-          isDone: true,
-          lastDone: new Date(),
-          error: failures.text(),
-        })
-      } catch (error) {
-        const stopped = signal.aborted
-        if (!stopped) this.parts.log.error({ err: error }, 'the search index could not be read anew')
-        await this.#tell({
-          ...this.#progress,
-          isDone: true,
-          error: stopped ? 'stopped' : toGatewayError(error).reason,
-        })
-      } finally {
-        clearInterval(noted)
-        engine.ending.signal.removeEventListener('abort', stop)
-        this.#run = undefined
-      }
+      await this.#note()
+      const last = await this.#outcome(engine, signal, work)
+      clearInterval(noted)
+      engine.ending.signal.removeEventListener('abort', stop)
+      // Who reads that it is done may begin the next one at once.
+      this.#run = undefined
+      await this.#tell(last)
     })
+  }
+
+  async #outcome(engine: Engine, signal: AbortSignal, work: RunWork): Promise<IndexProgress> {
+    const failures = new Failures()
+    try {
+      if (signal.aborted) throw new GatewayError('aborted')
+      await work(signal, failures)
+      await engine.follower.settled()
+      const objCount = await engine.index.writer.count()
+      return { objCount, isDone: true, lastDone: new Date(), error: failures.text() }
+    } catch (error) {
+      if (signal.aborted) return { ...this.#progress, isDone: true, error: 'stopped' }
+      this.parts.log.error({ err: error }, 'the search index could not be read anew')
+      return { ...this.#progress, isDone: true, error: toGatewayError(error).reason }
+    }
   }
 
   async #walkInto(
