@@ -48,7 +48,12 @@ export const adminIndexEndpoints = [
       paths: texts.meta({ example: ['/'] }).describe('In the whole tree.'),
       max_depth: integer(-1).describe('Levels of folders; less than 0: all.'),
     }),
-    refusals: [searchOff, running, unopened, ...pathRefusals.filter(({ code, text }) => code < 500 && !/password/.test(text))],
+    refusals: [
+      searchOff,
+      running,
+      unopened,
+      ...pathRefusals.filter(({ code, text }) => code < 500 && !/password/.test(text)),
+    ],
     async answer({ door, fields: { paths, max_depth: depth } }) {
       assertSearch(door)
       await door.gateway.search.update(paths.map(cleanPath), depth < 0 ? Number.POSITIVE_INFINITY : depth)
