@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Ask } from '../change.js'
 import { GatewayError } from '../errors.js'
-import { type Path } from '../path.js'
+import type { Path } from '../path.js'
 import { searchWords } from '../store/search/folding.js'
 import type { IndexedName } from '../store/search/names.js'
 import { beginning, type NameQuery, type NamesReader, type Stretch } from '../store/search/names-reader.js'
@@ -17,7 +17,7 @@ export interface SearchAsk extends Ask {
 }
 
 export interface Found {
-  /** By name; the asked part. */
+  /** By name; the asked part, 10,000 of them at the most. */
   readonly names: readonly IndexedName[]
   /** Of all parts. Of more than 10,000 names it may be less than there are, but never less than was looked through. */
   readonly total: number
@@ -35,7 +35,9 @@ const usualLimits: SearchLimits = { counting: 250, page: 3000 }
 
 /** Milliseconds after which others get their turn. */
 const turn = 10
-/** Names of which the words of a search may be. */
+/** Names of one page, whatever is asked for. */
+const mostNames = 10_000
+/** Words of one search. */
 const mostWords = 64
 /** Names that are looked through at once: counted by the database, or judged here. */
 const countedAtOnce = 20_000
@@ -46,9 +48,10 @@ export async function find(
   reader: NamesReader,
   visible: VisibleNames,
   top: Path,
-  ask: SearchAsk,
+  asked: SearchAsk,
   limits = usualLimits,
 ): Promise<Found> {
+  const ask = { ...asked, limit: Math.min(asked.limit, mostNames) }
   const words = searchWords(ask.keywords)
   if (words.length > mostWords) throw new GatewayError('invalid', { reason: `more than ${mostWords} words` })
   // A word that no name can hold is found in none, and no word is no question.
@@ -83,13 +86,18 @@ async function findAmongMany(
   let total = 0
   let from = beginning
   for (;;) {
+    if (ask.signal?.aborted) throw new GatewayError('aborted')
     const to = await reader.stretchEnd(from, exact ? countedAtOnce : judgedAtOnce)
     const stretch: Stretch = { from, to }
-    const count = exact ? await reader.countIn(query, stretch) : undefined
-    const isAsked = count === undefined || (total < end && total + count > ask.offset && count > 0)
-    const found = isAsked ? await judged(visible, await reader.namesIn(query, stretch), ask) : []
-    names.push(...found.slice(Math.max(0, ask.offset - total), Math.max(0, end - total)))
-    total += isAsked ? found.length : (count ?? 0)
+    const counted = exact ? await reader.countIn(query, stretch) : undefined
+    if (counted !== undefined && (total >= end || total + counted <= ask.offset)) {
+      // Nobody asked to see these.
+      total += counted
+    } else {
+      const found = await judged(visible, await reader.namesIn(query, stretch), ask)
+      names.push(...found.slice(Math.max(0, ask.offset - total), Math.max(0, end - total)))
+      total += found.length
+    }
     const taken = performance.now() - begun
     if (to === undefined || taken > limits.page || (total >= end && taken > limits.counting)) return { names, total }
     from = to

@@ -46,7 +46,9 @@ export class IndexedTree {
   /** What stands there, a link as its target; undefined for nothing. Rejects where its storage does not tell. */
   async entry(path: Path, signal: AbortSignal): Promise<Entry | undefined> {
     try {
-      return await this.#tree.entry(path, { signal })
+      // Of a link itself only the backend knows; of other things a kept listing might tell what another program changed.
+      const entry = await this.#tree.entry(path, { signal, link: true })
+      return entry.kind === 'link' ? await this.#tree.entry(path, { signal }) : entry
     } catch (error) {
       if (isGatewayError(error, 'not_found', 'not_dir')) return undefined
       throw error
@@ -59,7 +61,7 @@ export class IndexedTree {
     if (mounted.length > 0) yield this.#named(folder, mounted)
     const place = this.#place(folder)
     if (!place) return
-    for await (const page of place.storage.pages(place.inner, { signal })) yield this.#named(folder, page)
+    for await (const page of place.storage.pages(place.inner, { signal, fresh: true })) yield this.#named(folder, page)
   }
 
   /** The same of entries that somebody has read already. */

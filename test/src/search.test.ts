@@ -11,7 +11,7 @@ import { createLog } from '../../src/log.js'
 import { asPath, childOf, parentOf, type Path } from '../../src/path.js'
 import type { VirtualFs } from '../../src/virtual-fs.js'
 import { principal } from './principals.js'
-import { contents, newTree, sourceOf, type Tree } from './tree-fixture.js'
+import { altered, contents, newTree, sourceOf, type Tree } from './tree-fixture.js'
 
 async function switchOn({ settings, parts }: Tree): Promise<void> {
   await settings.set(new Map([['search_index', 'database']]))
@@ -115,6 +115,20 @@ void t.test('an update finds what other programs did, as deep as it is told', as
   await search.settled()
   t.same(await found(tree.as(), 'x'), ['/d/e/x5'])
   t.same(await found(tree.as(), 'a'), ['/a'])
+})
+
+void t.test('an update asks the backend, whatever listings are kept', async (t) => {
+  const driver = await filled(['/a/x1'])
+  const tree = await newTree(t, { '/': { driverOf: async () => altered(driver, { revision: undefined }) } })
+  const { search } = tree.parts
+  await build(tree)
+  for (const path of ['/', '/a']) await tree.as().list(asPath(path))
+  await place(driver, '/a/x2')
+  await place(driver, '/b/x3')
+  await driver.remove?.(asPath('/a/x1'))
+  await search.update([asPath('/a'), asPath('/b')], Number.POSITIVE_INFINITY)
+  await search.settled()
+  t.same(await found(tree.as(), 'x'), ['/a/x2', '/b/x3'])
 })
 
 void t.test('a folder that is read afresh is compared with the index where the setting says so', async (t) => {

@@ -50,7 +50,9 @@ export const searchEndpoints = [
         .describe('Words, each of which stands somewhere in the name, whatever their order and case.'),
       scope: integer(0).describe('0: all, 1: folders, anything else: files.'),
       page: integer(0).meta({ example: 1 }).describe('Counted from 1; required.'),
-      per_page: integer(0).meta({ example: 100 }).describe('At least 1; required.'),
+      per_page: integer(0)
+        .meta({ example: 100 })
+        .describe('At least 1; required. More than 10,000 are no more than that.'),
       password: text.describe('Of folders that have one. Left out: the header `Password`.'),
     }),
     data: pageData(foundData),
@@ -62,6 +64,7 @@ export const searchEndpoints = [
       { code: 400, text: 'a path cannot hold a NUL character' },
       { code: 400, text: 'the path is too long' },
       { code: 400, text: 'more than … words' },
+      { code: 503, text: 'the database is busy', when: 'too many searches are made at once' },
       { code: 500, text: '…', when: 'the index cannot be opened; the text is its reason' },
     ],
     async answer({ context, door, fields, headers, principal }) {

@@ -14,6 +14,11 @@ const schemaVersion = 1
 /** Searches that are answered at once; more wait. They share the few threads that all files are read with. */
 const readers = 2
 
+/** Milliseconds for which a search waits for its turn. */
+const readerPatience = 10_000
+/** Whoever writes may have to wait for one who takes a large tree away. */
+const writerPatience = 3_600_000
+
 export interface IndexFile {
   readonly writing: Database
   readonly reading: Database
@@ -68,8 +73,7 @@ function connect(file: string, connections: number, pragmas: string): Knex {
     client: 'sqlite3',
     connection: { filename: file },
     useNullAsDefault: true,
-    // Whoever writes may have to wait for one who takes a large tree away.
-    acquireConnectionTimeout: 3_600_000,
+    acquireConnectionTimeout: connections === 1 ? writerPatience : readerPatience,
     pool: {
       min: 0,
       max: connections,

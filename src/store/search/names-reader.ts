@@ -121,8 +121,8 @@ const gramWords = 8
 
 /** A query for the ids of names that hold the words, as far as grams can tell, and what is left to be asked of each. */
 function byGrams(words: readonly string[]): { readonly candidates: Condition; readonly rest: Condition } {
-  const sorted = [...words].sort((one, other) => [...other].length - [...one].length)
-  const long = sorted.filter((word) => [...word].length >= 3).slice(0, gramWords)
+  const sorted = [...words].sort((one, other) => characters(other) - characters(one))
+  const long = sorted.filter((word) => characters(word) >= 3).slice(0, gramWords)
   if (long.length > 0) {
     const expression = long.map((word) => `"${word.replaceAll('"', '""')}"`).join(' AND ')
     return {
@@ -138,6 +138,11 @@ function byGrams(words: readonly string[]): { readonly candidates: Condition; re
     },
     rest: holding(words),
   }
+}
+
+/** As the index counts them: code points. */
+function characters(word: string): number {
+  return Array.from(word).length
 }
 
 function holding(words: readonly string[]): Condition {

@@ -11,6 +11,10 @@ export interface SearchIndex {
 
 /** Opens the file; what is broken or of another version is begun anew. Rejects with `unavailable`. */
 export async function openSearchIndex(file: string): Promise<SearchIndex> {
-  const { writing, reading, close } = await openIndexFile(file)
-  return { writer: new NamesWriter(writing), reader: new NamesReader(reading), close }
+  const opened = await openIndexFile(file)
+  return {
+    writer: new NamesWriter(opened.writing),
+    reader: new NamesReader(opened.reading),
+    close: () => opened.close(),
+  }
 }
