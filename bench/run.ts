@@ -17,13 +17,21 @@ import { rclone } from './peers/rclone.js'
 import { tidegate } from './peers/tidegate.js'
 import { run } from './programs.js'
 import { median, type Bench, type Row } from './row.js'
+import { searchRows } from './search.js'
 import { sftpRows } from './sftp.js'
 import { smallFileRows } from './small-files.js'
 import { resultLine, resultObject, tableHead, type Result } from './table.js'
 import { transferRows } from './transfers.js'
 
 const peerTypes: readonly PeerType[] = [tidegate, rclone, nginx, apache, openssh]
-const rows: readonly Row[] = [...transferRows, ...smallFileRows, ...listingRows, ...sftpRows, ...memoryRows]
+const rows: readonly Row[] = [
+  ...transferRows,
+  ...smallFileRows,
+  ...listingRows,
+  ...searchRows,
+  ...sftpRows,
+  ...memoryRows,
+]
 
 interface Options {
   readonly only?: readonly string[]

@@ -172,6 +172,12 @@ export class Access {
     return inner
   }
 
+  /** Whether this principal may look around at all: what they find is judged name by name. */
+  assertSearching(): void {
+    const verdict = judge(this.principal, 'list', this.principal.base, { own: undefined, folder: undefined })
+    if (verdict !== 'allow') throw new GatewayError(verdict)
+  }
+
   assertAuthority(): void {
     if (this.principal.signal.aborted) throw new GatewayError('unauthenticated')
   }

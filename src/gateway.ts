@@ -20,6 +20,7 @@ import { root, type Path } from './path.js'
 import type { Principal } from './principal.js'
 import { Reservations } from './reservations.js'
 import { Rules } from './rules.js'
+import { Search } from './search/search.js'
 import { Settings } from './settings.js'
 import { Spool } from './spool.js'
 import { Storages, storeNew } from './storages.js'
@@ -61,6 +62,7 @@ export class Gateway {
   readonly driverTypes: readonly AnyDriverType[]
   readonly rules: Rules
   readonly locks: Locks
+  readonly search: Search
   readonly spool: Spool
   readonly store: Store
   /** Of the admin, where this was the first run and it was made up; it is told nowhere else. */
@@ -80,12 +82,14 @@ export class Gateway {
     this.driverTypes = options.drivers
     this.rules = parts.rules
     this.locks = parts.locks
+    this.search = parts.search
     this.spool = parts.spool
     this.store = parts.store
     this.firstPassword = firstPassword
     this.#tree = parts
     this.#unsubscribe = parts.store.onForeignChange(async () => {
       await Promise.all([parts.rules.reload(), parts.locks.reload(), parts.mounts.reload()])
+      parts.search.mountsChanged()
     })
   }
 
@@ -120,11 +124,12 @@ export class Gateway {
       await mounts.start()
       await finishIntents(store, mounts, log)
       await rules.reload()
+      const search = await Search.open({ settings, mounts, events, log, file: join(config.data, 'search.db') })
       const reservations = new Reservations()
       const storages = new Storages({ store, mounts, locks, events, driverTypes: options.drivers })
       const deliveries = new Deliveries(settings, links)
       const bases = new BaseFolders({ mounts, rules, locks, events, log })
-      const tree = { store, rules, locks, events, mounts, bases, reservations, settings, deliveries, log }
+      const tree = { store, rules, locks, events, mounts, bases, reservations, settings, deliveries, search, log }
       const parts = { ...tree, accounts, spool, storages, links, tasks }
       return new Gateway(options, parts, firstPassword)
     } catch (error) {
@@ -142,6 +147,8 @@ export class Gateway {
   async close(): Promise<void> {
     this.#unsubscribe()
     await this.tasks.close()
+    // It takes up the last changes, of which the storages have still to tell.
+    await this.search.close()
     await this.mounts.stop()
     this.links.close()
     await this.accounts.close()

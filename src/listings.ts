@@ -34,6 +34,8 @@ export interface ListingsParts {
   readonly budget: ListingBudget
   /** A folder's entries as the backend has them, in any order. */
   readonly pages: (path: Path, options: CallOptions) => AsyncIterable<readonly Entry[]>
+  /** Told of each folder that was read whole, and has not changed meanwhile as far as we know. */
+  readonly read: (path: Path, entries: readonly Entry[]) => void
 }
 
 export class Listings {
@@ -139,6 +141,7 @@ export class Listings {
       direction: this.#parts.row.orderDirection,
       folders: this.#parts.row.extractFolder,
     })
+    if (!isStale()) this.#parts.read(path, entries)
     if (
       !isStale() &&
       (revision === undefined ? this.#lifetime(path) > 0 : await this.#holds(path, revision, readAt, signal))

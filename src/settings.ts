@@ -1,6 +1,6 @@
 /** Settings in force, mirrored in memory: stored values over the defaults of the table. */
 import { randomInt, randomUUID } from 'node:crypto'
-import { GatewayError } from './errors.js'
+import { GatewayError, toGatewayError } from './errors.js'
 import {
   settingFlags,
   settingGroups,
@@ -28,10 +28,24 @@ export interface SettingRow {
 
 const definitions: ReadonlyMap<string, SettingDefinition> = new Map(settingsTable.map((row) => [row.key, row]))
 
+/** Whoever has to obey a value cannot: why not is in the reason. */
+export class RefusedSettingError extends GatewayError {
+  constructor(key: string, cause: GatewayError) {
+    super('invalid', { reason: `failed to execute hook on ${key}: ${cause.reason}`, cause })
+  }
+
+  override at(): this {
+    return this
+  }
+}
+
+type Guard = (value: string) => Promise<void>
+
 export class Settings {
   /** What is stored, also under keys that this version does not know. */
   #stored: ReadonlyMap<string, string> = new Map()
   readonly #listeners = new Set<() => void>()
+  readonly #guards = new Map<string, Guard>()
   #unsubscribe: () => void = () => undefined
 
   private constructor(private readonly store: Store) {}
@@ -90,7 +104,8 @@ export class Settings {
 
   /**
    * Stores all of them or none. A value that is not empty must fit its setting's type and options, else `invalid`. Read-only
-   * keys are passed over, an empty token is replaced by a new one, unknown keys are kept as deprecated ones.
+   * keys are passed over, an empty token is replaced by a new one, unknown keys are kept as deprecated ones. Rejects with
+   * RefusedSettingError where a guard refuses a value.
    */
   async set(values: ReadonlyMap<string, string>): Promise<void> {
     const changes = new Map<string, string>()
@@ -101,6 +116,7 @@ export class Settings {
       changes.set(key, key === 'token' && value === '' ? newToken() : value)
     }
     if (changes.size === 0) return
+    for (const [key, value] of changes) await this.#assertAccepted(key, value)
     await this.store.settings.set(changes)
     this.#replace(new Map([...this.#stored, ...changes]))
   }
@@ -117,6 +133,21 @@ export class Settings {
     const token = newToken()
     await this.set(new Map([['token', token]]))
     return token
+  }
+
+  async #assertAccepted(key: string, value: string): Promise<void> {
+    if (value === this.#stored.get(key)) return
+    try {
+      await this.#guards.get(key)?.(value)
+    } catch (error) {
+      throw new RefusedSettingError(key, toGatewayError(error))
+    }
+  }
+
+  /** Asked before a new value of the key is stored; what it rejects with keeps the old one. Returns what ends it. */
+  guard(key: string, guard: Guard): () => void {
+    this.#guards.set(key, guard)
+    return () => this.#guards.delete(key)
   }
 
   /** Called after any value changed, here or in another process. Returns an unsubscriber. */

@@ -83,6 +83,7 @@ export class Storage {
       driver: parts.driver,
       budget: parts.listings,
       pages: (path, options) => this.#pagesOfDriver(path, options),
+      read: (path, entries) => this.#events.tellListing(this.treePath(path), entries),
     })
     this.#unsubscribe = parts.events.on((event) => {
       this.#forget(event.path, event.kind === 'removed' || event.kind === 'moved')
@@ -128,9 +129,12 @@ export class Storage {
     return fresh
   }
 
-  /** Pages in any order, flat in memory where the backend tells its folders fast enough to keep nothing. */
-  async *pages(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
-    if (this.#driver.revision) {
+  /**
+   * Pages in any order, flat in memory where the backend tells its folders fast enough to keep nothing. `fresh`: as the
+   * backend tells them now, whatever is kept; nothing is kept of it.
+   */
+  async *pages(path: Path, options: CallOptions & { readonly fresh?: boolean } = {}): AsyncGenerator<readonly Entry[]> {
+    if (this.#driver.revision || options.fresh === true) {
       yield* this.#pagesOfDriver(path, options)
       return
     }

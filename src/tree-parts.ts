@@ -7,6 +7,7 @@ import type { Log } from './log.js'
 import type { Mounts } from './mounts.js'
 import type { Reservations } from './reservations.js'
 import type { Rules } from './rules.js'
+import type { Search } from './search/search.js'
 import type { Settings } from './settings.js'
 import type { Store } from './store/rows.js'
 
@@ -20,5 +21,6 @@ export interface TreeParts {
   readonly settings: Pick<Settings, 'bool'>
   readonly events: Events
   readonly deliveries: Deliveries
+  readonly search: Search
   readonly log: Log
 }

@@ -24,9 +24,11 @@ import type {
 } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import type { Lock, LockRequest } from './locks.js'
-import { checkName, childOf, nameOf, parentOf, resolvePath, root, within, type Path } from './path.js'
+import { checkName, childOf, nameOf, parentOf, resolvePath, root, under, within, type Path } from './path.js'
 import type { Principal } from './principal.js'
 import type { Property, PropertyChange } from './properties.js'
+import { find, type Found, type SearchAsk } from './search/finding.js'
+import { VisibleNames } from './search/visible-names.js'
 import { joinSignals } from './signals.js'
 import { Transfers, type CopyAsk } from './transfers.js'
 import type { TreeParts } from './tree-parts.js'
@@ -117,6 +119,20 @@ export class VirtualFs {
     } catch (error) {
       throw this.#access.failed(error, path).at('list', path)
     }
+  }
+
+  /**
+   * Names at any depth below `path` in the search index, as far as the principal may see them there; none where the path is
+   * closed to them, or unknown. `unavailable` where search is off.
+   */
+  search(path: Path, ask: SearchAsk): Promise<Found> {
+    return this.#access.told('search', path, async () => {
+      this.#access.assertSearching()
+      const { rules, search } = this.#parts
+      const visible = new VisibleNames(rules, this.principal, ask.password)
+      const { names, total } = await find(await search.reader(), visible, under(this.principal.base, path), ask)
+      return { names: names.map((found) => ({ ...found, parent: this.#access.view(found.parent) })), total }
+    })
   }
 
   read(path: Path, range?: ByteRange, ask: Ask = {}): Promise<Readable> {

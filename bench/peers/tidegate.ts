@@ -6,7 +6,8 @@ import { encodedPath, type Ground, type Peer, type PeerType } from './peer.js'
 import { startProcess } from './process.js'
 
 const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
-const password = 'a password for the bench'
+/** Of the admin. */
+export const password = 'a password for the bench'
 
 export interface Tidegate extends Peer {
   readonly url: string

@@ -26,6 +26,7 @@ export const tags = {
   Storages: 'Administration of what is mounted where.',
   Drivers: 'What storages can be made of.',
   Settings: 'Administration of settings.',
+  'Search index': 'Administration of the index that searches read.',
   Documentation: 'This document, for programs and for people.',
   Site: 'What browsers, crawlers and monitors ask of any site.',
 } as const

@@ -3,6 +3,7 @@ import type { Description, Endpoint } from './endpoint.js'
 import { linkDescriptions } from './link-descriptions.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
+import { adminIndexEndpoints } from './routes/admin-index.js'
 import { adminLockEndpoints } from './routes/admin-lock.js'
 import { adminMetaEndpoints } from './routes/admin-meta.js'
 import { adminSettingEndpoints } from './routes/admin-setting.js'
@@ -18,6 +19,7 @@ import { documentationEndpoints } from './routes/documentation.js'
 import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
 import { publicEndpoints } from './routes/public.js'
+import { searchEndpoints } from './routes/search.js'
 import { siteEndpoints } from './routes/site.js'
 import { twoStepEndpoints } from './routes/two-step.js'
 
@@ -28,6 +30,7 @@ export const endpoints: readonly Endpoint[] = [
   ...meEndpoints,
   ...appPasswordEndpoints,
   ...browseEndpoints,
+  ...searchEndpoints,
   ...linkEndpoints,
   ...changeEndpoints,
   ...bulkChangeEndpoints,
@@ -39,6 +42,7 @@ export const endpoints: readonly Endpoint[] = [
   ...adminDriverEndpoints,
   ...adminStorageEndpoints,
   ...adminSettingEndpoints,
+  ...adminIndexEndpoints,
   ...documentationEndpoints(() => described),
   ...siteEndpoints,
 ]

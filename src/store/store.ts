@@ -1,5 +1,4 @@
 /** The database: opening it, and one file per table. No SQL stands anywhere else. */
-import { chmod, open, stat } from 'node:fs/promises'
 import knex, { type Knex } from 'knex'
 import { GatewayError, isGatewayError } from '../errors.js'
 import { AppPasswordsTable } from './app-passwords.js'
@@ -12,6 +11,7 @@ import { IntentsTable } from './intents.js'
 import { KeysTable } from './keys.js'
 import { LocksTable } from './locks.js'
 import { migrate, type Migration } from './migrations.js'
+import { keepPrivate } from './private-file.js'
 import { PropertiesTable } from './properties.js'
 import { RevokedTokensTable } from './revoked-tokens.js'
 import type { Store } from './rows.js'
@@ -28,7 +28,9 @@ import { UsersTable } from './users.js'
  * where the file cannot be used; the reason is a sentence for the admin.
  */
 export async function openStore(file: string, steps?: readonly Migration[]): Promise<Store> {
-  await keepPrivate(file)
+  await keepPrivate(file).catch((error: unknown) => {
+    throw unusable(file, error)
+  })
   const connection = connect(file)
   try {
     await migrate(connection, steps)
@@ -38,31 +40,6 @@ export async function openStore(file: string, steps?: readonly Migration[]): Pro
     await connection.destroy()
     throw isGatewayError(error) ? error : unusable(file, error)
   }
-}
-
-/**
- * Makes the file, or takes the rights of others away from it, before SQLite opens it: the `-wal` and `-shm` files beside it
- * get the rights that it has. One that is there is not opened for this, because closing it would drop the locks that
- * this process may hold on it already.
- */
-async function keepPrivate(file: string): Promise<void> {
-  try {
-    const handle = await open(file, 'ax', 0o600)
-    await handle.close()
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw unusable(file, error)
-  }
-  for (const name of [file, `${file}-wal`, `${file}-shm`]) {
-    try {
-      if (((await stat(name)).mode & 0o077) !== 0) await chmod(name, 0o600)
-    } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw unusable(file, error)
-    }
-  }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code
 }
 
 function connect(file: string): Knex {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { format, resolveConfig } from 'prettier'
-import { settingsTable, type SettingDefinition } from '../../src/settings-table.js'
+import { settingsTable, type SettingDefinition, type SettingGroup } from '../../src/settings-table.js'
 
 export const settingsPagePath = 'docs/settings.md'
 
@@ -21,6 +21,15 @@ The last column says what a value does today:
 
 This page is made from the source: \`npm run docs\` writes it, and a test fails while it is out of date.
 `
+
+/** What a table cannot say of a group. */
+const notes: Partial<Record<SettingGroup, string>> = {
+  index: `\`database\` and \`database_non_full_text\` are one and the same here: an index that finds any part of a name. \`bleve\` and
+\`meilisearch\` are not part of this server: they are refused, and the value before stays in force. Switching search off keeps the index;
+switching it on again reads the tree once more, to find what changed meanwhile. \`ignore_paths\` takes effect at once for what is to go, and with
+the next build or update for what is to come. Changes through the gateway are always followed, \`auto_update_index\` adds what other programs
+did in a folder when somebody reads it afresh.`,
+}
 
 type Effect = 'in force' | 'told to clients' | 'stored, no effect yet'
 
@@ -67,8 +76,10 @@ export async function settingsPage(): Promise<string> {
         const cells = [`\`${each.key}\``, typeCell(each), defaultCell(each.default), each.flag, effectOf(each, texts)]
         return `| ${cells.join(' | ')} |`
       })
+    const note = notes[group]
     return [
       `\n## ${group}\n`,
+      ...(note === undefined ? [] : [`${note}\n`]),
       '| key | type | default | who sees it | effect |',
       '|---|---|---|---|---|',
       ...rows,

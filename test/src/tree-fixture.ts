@@ -16,6 +16,8 @@ import { Mounts } from '../../src/mounts.js'
 import { asPath, type Path } from '../../src/path.js'
 import { Reservations } from '../../src/reservations.js'
 import { Rules, type FolderRule } from '../../src/rules.js'
+import { Search } from '../../src/search/search.js'
+import { Settings } from '../../src/settings.js'
 import { Spool } from '../../src/spool.js'
 import { Storage } from '../../src/storage.js'
 import type { StorageRow, Store } from '../../src/store/rows.js'
@@ -127,10 +129,9 @@ export interface Tree {
   readonly parts: TreeParts
   readonly mounts: Mounts
   readonly store: Store
+  readonly settings: Settings
   readonly drivers: ReadonlyMap<string, Driver>
   readonly spool: Spool
-  /** Those that are on. */
-  readonly settings: Set<string>
   /** Starts another storage. */
   readonly mount: (path: string, ask?: MountAsk) => Promise<StorageRow>
   readonly as: (who?: Asker) => VirtualFs
@@ -156,8 +157,19 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     own: { data: t.testdir(), closed: [] },
     tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
   })
-  t.teardown(() => mounts.stop())
-  const settings = new Set<string>()
+  const settings = await Settings.open(store)
+  const search = await Search.open({
+    settings,
+    mounts,
+    events,
+    log,
+    file: join(t.testdir(), `search-${randomUUID()}.db`),
+  })
+  t.teardown(async () => {
+    await search.close()
+    await mounts.stop()
+    settings.close()
+  })
   const parts: TreeParts = {
     mounts,
     bases: new BaseFolders({ mounts, rules, locks, events, log }),
@@ -165,8 +177,9 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     locks,
     reservations: new Reservations(),
     store,
-    settings: { bool: (key) => settings.has(key) },
+    settings,
     events,
+    search,
     // No setting is on, and a signature is the path itself.
     deliveries: new Deliveries({ get: () => '' }, { sign: (path) => path }),
     log,
@@ -194,9 +207,9 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     parts,
     mounts,
     store,
+    settings,
     drivers,
     spool,
-    settings,
     mount,
     as: (who) => new VirtualFs(parts, principal(who)),
     rule: (path, fields) => rules.create(ruleRow({ ...fields, path: asPath(path) })),

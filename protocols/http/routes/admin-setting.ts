@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { isGatewayError } from '../../../src/errors.js'
 import { settingTypes } from '../../../src/settings-table.js'
+import { RefusedSettingError } from '../../../src/settings.js'
 import { onRow } from '../admin-rows.js'
 import { endpoint } from '../endpoint.js'
 import { WireError } from '../errors.js'
@@ -114,10 +115,16 @@ export const adminSettingEndpoints = [
     refusals: [
       { code: 400, text: 'setting […] must be …', when: 'a value does not fit the type or the options of its setting' },
       { code: 500, text: 'there is nothing to save' },
+      { code: 500, text: 'failed to execute hook on …: …', when: 'the server cannot do what a value says' },
     ],
     async answer({ door, fields: { settings: rows } }) {
       if (rows.length === 0) throw new WireError(500, 'there is nothing to save')
-      await door.gateway.settings.set(new Map(rows.map(({ key, value }) => [key, value])))
+      try {
+        await door.gateway.settings.set(new Map(rows.map(({ key, value }) => [key, value])))
+      } catch (error) {
+        if (error instanceof RefusedSettingError) throw new WireError(500, error.reason)
+        throw error
+      }
     },
   }),
 

@@ -1,0 +1,152 @@
+/** Search while the index is brought up to date and users sign in. */
+import { writeFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { HttpClient } from './http-client.js'
+import { password, type Tidegate } from './peers/tidegate.js'
+import { median, type Bench, type Row } from './row.js'
+import { isTidegate } from './transfers.js'
+
+/** Names in the index, without the folders that hold them. */
+const names = Number(process.env.TIDEGATE_SEARCH_NAMES ?? 1_000_000)
+const namesInFolder = 100
+const searches = 200
+const signInsAtOnce = 2
+
+/** So many that each stands in some hundreds of a million names. */
+const vocabulary = 4000
+
+/** Three syllables: pronounceable, all of one length, and seldom part of two words side by side. */
+function word(number: number): string {
+  let rest = (number * 2_654_435_761) % 1_000_000
+  let text = ''
+  for (let syllable = 0; syllable < 3; syllable++) {
+    text += 'bcdfghjklmnpqrstvwxz'.charAt(rest % 20) + 'aeiou'.charAt(Math.floor(rest / 20) % 5)
+    rest = Math.floor(rest / 100)
+  }
+  return text
+}
+
+const wordAt = (at: number): string => word((at * 7919) % vocabulary)
+
+async function makeTree({ files }: Bench): Promise<void> {
+  const top = join(files, 'search')
+  if ((await mkdir(top, { recursive: true })) === undefined) return
+  for (let at = 0; at < names; at += namesInFolder) {
+    const number = at / namesInFolder
+    const folder = join(top, `shelf ${Math.floor(number / 100)}`, `box ${number}`)
+    await mkdir(folder, { recursive: true })
+    for (let each = at; each < Math.min(names, at + namesInFolder); each++) {
+      writeFileSync(join(folder, `${wordAt(each)} ${wordAt(each * 31 + 17)} ${each}.txt`), '')
+    }
+  }
+}
+
+/** Words of three letters and more: whole ones, parts of them, two together, numbers. */
+function keywords(round: number): string {
+  const first = wordAt(round * 101)
+  const kinds = [
+    first,
+    first.slice(0, 5),
+    `${first.slice(1)} ${String(round)}`,
+    String(123_456 + round),
+    first.toUpperCase(),
+  ]
+  return kinds[round % kinds.length] ?? first
+}
+
+interface Progress {
+  readonly is_done: boolean
+  readonly error: string
+}
+
+async function progress({ url, token }: Tidegate): Promise<Progress> {
+  const response = await fetch(`${url}/api/admin/index/progress`, { headers: { Authorization: token } })
+  return ((await response.json()) as { data: Progress }).data
+}
+
+async function untilDone(peer: Tidegate): Promise<void> {
+  for (let state = await progress(peer); !state.is_done; state = await progress(peer)) {
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+}
+
+/** Seconds that a build takes. */
+async function build(peer: Tidegate): Promise<number> {
+  await peer.call('/api/admin/setting/save', [{ key: 'search_index', value: 'database' }])
+  const begin = performance.now()
+  await peer.call('/api/admin/index/build', {})
+  await untilDone(peer)
+  const { error } = await progress(peer)
+  if (error !== '') throw new Error(error)
+  return (performance.now() - begin) / 1000
+}
+
+async function measureSearches(
+  peer: Tidegate,
+): Promise<{ taken: number[]; hits: number[]; signIns: number[]; updates: number }> {
+  const client = new HttpClient(1)
+  const taken: number[] = []
+  const hits: number[] = []
+  const signIns: number[] = []
+  let updates = 0
+  let measuring = true
+  const update = async () => {
+    while (measuring) {
+      if ((await progress(peer)).is_done) {
+        await peer.call('/api/admin/index/update', { paths: ['/'], max_depth: -1 })
+        updates++
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+  }
+  const signIn = async () => {
+    while (measuring) {
+      const begin = performance.now()
+      await peer.call('/api/auth/login', { username: 'admin', password })
+      signIns.push(performance.now() - begin)
+    }
+  }
+  const others = Promise.all([update(), ...Array.from({ length: signInsAtOnce }, signIn)])
+  try {
+    for (let round = 0; round < searches; round++) {
+      const fields = { parent: '/', keywords: keywords(round), scope: 0, page: 1, per_page: 100, password: '' }
+      const body = Buffer.from(JSON.stringify(fields))
+      const headers = { Authorization: peer.token, 'Content-Type': 'application/json', 'Content-Length': body.length }
+      taken.push((await client.send({ method: 'POST', url: `${peer.url}/api/fs/search`, headers, body })).total)
+      if (round % 20 === 0) hits.push(((await peer.call('/api/fs/search', fields)) as { total: number }).total)
+    }
+  } finally {
+    measuring = false
+    client.close()
+    await others
+  }
+  await peer.call('/api/admin/index/stop', {}).catch(() => undefined)
+  return { taken, hits, signIns, updates }
+}
+
+const title = `search over ${names.toLocaleString('en')} names`
+const built = new WeakMap<Tidegate, number>()
+
+export const searchRows: readonly Row[] = [
+  {
+    name: 'search',
+    figures: () => [
+      { title: `${title}, while an update runs and users sign in, median`, unit: 'ms', aims: [{ atMost: 50 }] },
+      { title: 'the slowest of twenty', unit: 'ms', aims: [] },
+      { title: 'hits of those searches, at the most', unit: 'hits', aims: [{ atMost: 1000 }] },
+      { title: 'a sign-in meanwhile, median', unit: 'ms', aims: [] },
+      { title: 'building that index', unit: 's', aims: [] },
+    ],
+    prepare: makeTree,
+    async measure(peer) {
+      if (!isTidegate(peer)) return undefined
+      const seconds = built.get(peer) ?? (await build(peer))
+      built.set(peer, seconds)
+      const { taken, hits, signIns, updates } = await measureSearches(peer)
+      if (updates === 0) throw new Error('no update ran meanwhile')
+      const slowest = [...taken].sort((one, other) => one - other)[Math.floor(taken.length * 0.95)] ?? NaN
+      return [median(taken), slowest, Math.max(...hits), median(signIns), seconds]
+    },
+  },
+]
