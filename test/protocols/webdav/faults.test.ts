@@ -14,6 +14,7 @@ const folder: Entry = { name: '', kind: 'folder', size: 0, modified: new Date(0)
 async function serve(t: Test, tree: Partial<VirtualFs>): Promise<{ url: string; logged: object[] }> {
   const logged: object[] = []
   const gateway = {
+    config: { cors_origins: [] },
     log: { error: (details: object) => logged.push(details) },
     accounts: { guest: () => ({ username: 'guest' }) },
     as: () => ({
