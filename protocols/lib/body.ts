@@ -52,7 +52,8 @@ function bodyStream(request: IncomingMessage): Readable {
     },
     destroy(error, callback) {
       request.off('data', onData).off('end', onEnd).off('close', onClose)
-      request.pause()
+      // Whoever reads on by now, to drop the rest, is not to be stopped.
+      if (request.listenerCount('data') === 0) request.pause()
       callback(error)
     },
   })

@@ -154,6 +154,31 @@ void t.test('drain() lets a client that sends all first see its answer', async (
   t.equal(await drained, true)
 })
 
+void t.test('drain() goes on when the stream of the body is given up only then', async (t) => {
+  let drained: Promise<void> | undefined
+  const port = await serve(t, async (request, response) => {
+    const body = await bodySource(request).read()
+    response.end('no')
+    drained = drain(request)
+    body.destroy()
+  })
+  const socket = connect(port, '127.0.0.1')
+  const answers = new Promise<string>((resolve) => {
+    let text = ''
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+      if (text.split('HTTP/1.1 200').length === 3) resolve(text)
+    })
+  })
+  socket.write('PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n')
+  await delay(50)
+  socket.write('hello')
+  await drained
+  socket.write('PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n')
+  t.match(await answers, /no/, 'the connection serves the next request')
+  socket.destroy()
+})
+
 void t.test('drain() closes the connection past its limits', async (t) => {
   for (const limits of [{ bytes: 100_000 }, { milliseconds: 50 }]) {
     let resolve: (outcome: boolean) => void = () => undefined

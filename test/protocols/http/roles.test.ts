@@ -1,0 +1,403 @@
+/**
+ * Who may call what, as a table: each endpoint has a row, and each row says what everybody is told who calls it with a request
+ * that is in order. The rows are written by hand: they are the second opinion on what the declarations say of themselves.
+ */
+import jwt from 'jsonwebtoken'
+import t from 'tap'
+import { described } from '../../../protocols/http/endpoints.js'
+import type { Gateway } from '../../../src/gateway.js'
+import { asPath } from '../../../src/path.js'
+import type { Permission } from '../../../src/principal.js'
+import { keyLine } from './key-line.js'
+import { Served, serve } from './served.js'
+
+/** In the order of the codes in a row. */
+const callers = ['nobody', 'guest', 'plain', 'able', 'admin'] as const
+type Caller = (typeof callers)[number]
+
+/** Codes of envelopes; where an endpoint has none, HTTP statuses. */
+type Codes = readonly [nobody: number, guest: number, plain: number, able: number, admin: number]
+
+const everybody: Codes = [200, 200, 200, 200, 200]
+/** The guest too, once that account is enabled. */
+const everyAccount: Codes = [401, 200, 200, 200, 200]
+const ownAccount: Codes = [401, 401, 200, 200, 200]
+const ownProfile: Codes = [401, 403, 200, 200, 200]
+/** It takes a permission. */
+const permitted: Codes = [401, 403, 403, 200, 200]
+const adminOnly: Codes = [401, 403, 403, 403, 200]
+
+interface Call {
+  /** Path and query; the path of the row unless said otherwise. */
+  readonly target?: string
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+interface Row {
+  readonly codes: Codes
+  /** Makes what the call needs, and the call itself. */
+  readonly call?: (stage: Stage) => Call | Promise<Call>
+}
+
+/** The server with everything that calls need. */
+class Stage {
+  #number = 0
+
+  constructor(
+    readonly gateway: Gateway,
+    readonly username: string,
+    readonly path: string,
+  ) {}
+
+  /** A name that nothing has yet. */
+  fresh(): string {
+    this.#number += 1
+    return `${this.username}-${this.path.replace(/[^a-z]+/g, '-')}-${this.#number}`
+  }
+
+  of(id: number, name = 'id'): Call {
+    return { target: `${this.path}?${name}=${id}` }
+  }
+
+  /** Of the user who is only there to be administered. */
+  get somebody(): number {
+    return this.gateway.accounts.users.byName('somebody')?.id ?? 0
+  }
+
+  /** The id of a new user. */
+  async user(): Promise<number> {
+    const { id } = await this.gateway.accounts.users.create({
+      username: this.fresh(),
+      password: 'password',
+      basePath: '/',
+      role: 0,
+      permission: 0,
+      disabled: false,
+      ssoId: '',
+    })
+    return id
+  }
+
+  async rule(): Promise<number> {
+    const path = asPath(`/rules/${this.fresh()}`)
+    const none = { password: '', hide: '', readme: '', header: '', readUsers: [], writeUsers: [] }
+    const { id } = await this.gateway.rules.create({
+      ...none,
+      path,
+      write: false,
+      passwordSub: false,
+      writeSub: false,
+      hideSub: false,
+      readmeSub: false,
+      headerSub: false,
+      readUsersSub: false,
+      writeUsersSub: false,
+    })
+    return id
+  }
+
+  async storage(disabled = false): Promise<{ readonly id: number; readonly mountPath: string }> {
+    const [root] = this.gateway.storages.list()
+    if (root === undefined) throw new Error('nothing is mounted')
+    const { id: _id, ...like } = root
+    return this.gateway.storages.create({ ...like, mountPath: `/mounts/${this.fresh()}`, disabled })
+  }
+
+  async appPassword(): Promise<number> {
+    const { appPasswords } = this.gateway.accounts
+    const { row } = await appPasswords.add(this.userId, { name: this.fresh(), doors: ['sftp'], readOnly: false })
+    return row.id
+  }
+
+  get userId(): number {
+    const name = this.username === 'nobody' ? 'guest' : this.username
+    return this.gateway.accounts.users.byName(name)?.id ?? 0
+  }
+}
+
+const members = { src_dir: '/folder', dst_dir: '/other', names: ['file.txt'], overwrite: true }
+const upload = { body: 'content', headers: { 'file-path': '/folder/upload.txt' } }
+const form = '--x\r\nContent-Disposition: form-data; name="file"\r\n\r\ncontent\r\n--x--\r\n'
+const signature = ({ gateway }: Stage) => encodeURIComponent(gateway.links.sign(asPath('/folder/file.txt')))
+
+const table: Readonly<Record<string, Row>> = {
+  'any /api/public/settings': { codes: everybody },
+  'any /api/public/offline_download_tools': { codes: everybody },
+  'any /api/public/archive_extensions': { codes: everybody },
+  'get /api/openapi.json': { codes: everybody },
+  'get /api/docs': { codes: everybody },
+  'any /ping': { codes: everybody },
+  'get /robots.txt': { codes: everybody },
+  'get /favicon.ico': { codes: [302, 302, 302, 302, 302] },
+  'get /d/{path}': {
+    codes: everybody,
+    call: (stage) => ({ target: `/d/folder/file.txt?sign=${signature(stage)}` }),
+  },
+  'get /p/{path}': {
+    codes: everybody,
+    call: (stage) => ({ target: `/p/folder/file.txt?sign=${signature(stage)}` }),
+  },
+
+  'post /api/auth/login': { codes: everybody, call: () => ({ body: { username: 'somebody', password: 'password' } }) },
+  'post /api/auth/login/hash': {
+    codes: everybody,
+    call: () => ({
+      body: { username: 'somebody', password: '0ee0be47182acad90a4307dd35cc06d901875e870b2637955a1188637ee56675' },
+    }),
+  },
+  'get /api/auth/logout': { codes: everybody },
+  'post /api/auth/2fa/generate': { codes: ownProfile },
+  // The code is wrong: nobody is to be locked out of the rest of this test.
+  'post /api/auth/2fa/verify': {
+    codes: [401, 403, 400, 400, 400],
+    call: () => ({ body: { code: '000000', secret: 'JBSWY3DPEHPK3PXP' } }),
+  },
+
+  'get /api/me': { codes: everyAccount },
+  'post /api/me/update': { codes: ownProfile, call: ({ username }) => ({ body: { username } }) },
+  'get /api/me/sshkey/list': { codes: ownAccount },
+  'post /api/me/sshkey/add': {
+    codes: ownAccount,
+    call: (stage) => ({ body: { title: stage.fresh(), key: keyLine() } }),
+  },
+  'post /api/me/sshkey/delete': {
+    codes: ownAccount,
+    call: async (stage) => stage.of((await stage.gateway.accounts.keys.add(stage.userId, stage.fresh(), keyLine())).id),
+  },
+  'get /api/me/app_password/list': { codes: ownAccount },
+  'post /api/me/app_password/add': { codes: ownAccount, call: (stage) => ({ body: { name: stage.fresh() } }) },
+  'post /api/me/app_password/delete': {
+    codes: ownAccount,
+    call: async (stage) => stage.of(await stage.appPassword()),
+  },
+
+  'any /api/fs/list': { codes: everyAccount, call: () => ({ body: { path: '/folder' } }) },
+  'any /api/fs/get': { codes: everyAccount, call: () => ({ body: { path: '/folder/file.txt' } }) },
+  'any /api/fs/dirs': { codes: everyAccount, call: () => ({ body: { path: '/' } }) },
+  'post /api/fs/mkdir': { codes: permitted, call: () => ({ body: { path: '/folder/new' } }) },
+  'post /api/fs/rename': {
+    codes: permitted,
+    call: () => ({ body: { path: '/folder/file.txt', name: 'renamed.txt', overwrite: true } }),
+  },
+  'post /api/fs/move': { codes: permitted, call: () => ({ body: members }) },
+  'post /api/fs/copy': { codes: permitted, call: () => ({ body: members }) },
+  'post /api/fs/remove': { codes: permitted, call: () => ({ body: { dir: '/folder', names: ['file.txt'] } }) },
+  'post /api/fs/batch_rename': {
+    codes: permitted,
+    call: (stage) => ({
+      body: { src_dir: '/folder', rename_objects: [{ src_name: 'file.txt', new_name: stage.fresh() }] },
+    }),
+  },
+  'post /api/fs/regex_rename': {
+    codes: permitted,
+    call: (stage) => ({ body: { src_dir: '/folder', src_name_regex: '^file.txt$', new_name_regex: stage.fresh() } }),
+  },
+  'post /api/fs/recursive_move': {
+    codes: permitted,
+    call: () => ({ body: { src_dir: '/folder', dst_dir: '/other', conflict_policy: 'skip' } }),
+  },
+  'post /api/fs/remove_empty_directory': { codes: permitted, call: () => ({ body: { src_dir: '/other' } }) },
+  'put /api/fs/put': { codes: permitted, call: () => upload },
+  'put /api/fs/form': {
+    codes: permitted,
+    call: () => ({ body: form, headers: { ...upload.headers, 'content-type': 'multipart/form-data; boundary=x' } }),
+  },
+
+  'get /api/admin/user/list': { codes: adminOnly },
+  'get /api/admin/user/get': { codes: adminOnly, call: (stage) => stage.of(stage.somebody) },
+  'post /api/admin/user/create': {
+    codes: adminOnly,
+    call: (stage) => ({ body: { username: stage.fresh(), password: 'x' } }),
+  },
+  'post /api/admin/user/update': {
+    codes: adminOnly,
+    call: ({ somebody: id }) => ({ body: { id, username: 'somebody' } }),
+  },
+  'post /api/admin/user/delete': { codes: adminOnly, call: async (stage) => stage.of(await stage.user()) },
+  'post /api/admin/user/cancel_2fa': { codes: adminOnly, call: (stage) => stage.of(stage.somebody) },
+  'post /api/admin/user/del_cache': { codes: adminOnly, call: ({ path }) => ({ target: `${path}?username=somebody` }) },
+  'get /api/admin/user/sshkey/list': {
+    codes: adminOnly,
+    call: (stage) => stage.of(stage.somebody, 'uid'),
+  },
+  'post /api/admin/user/sshkey/delete': { codes: adminOnly, call: (stage) => stage.of(99999) },
+  'get /api/admin/user/app_password/list': {
+    codes: adminOnly,
+    call: (stage) => stage.of(stage.somebody, 'uid'),
+  },
+  'post /api/admin/user/app_password/delete': { codes: adminOnly, call: (stage) => stage.of(99999) },
+
+  'get /api/admin/meta/list': { codes: adminOnly },
+  'get /api/admin/meta/get': { codes: adminOnly, call: async (stage) => stage.of(await stage.rule()) },
+  'post /api/admin/meta/create': { codes: adminOnly, call: (stage) => ({ body: { path: `/rules/${stage.fresh()}` } }) },
+  'post /api/admin/meta/update': {
+    codes: adminOnly,
+    call: async (stage) => ({ body: { id: await stage.rule(), path: `/rules/${stage.fresh()}` } }),
+  },
+  'post /api/admin/meta/delete': { codes: adminOnly, call: async (stage) => stage.of(await stage.rule()) },
+
+  'get /api/admin/lock/list': { codes: adminOnly },
+  'post /api/admin/lock/break': {
+    codes: [401, 403, 403, 403, 404],
+    call: ({ path }) => ({ target: `${path}?token=urn:uuid:none` }),
+  },
+
+  'get /api/admin/storage/list': { codes: adminOnly },
+  'get /api/admin/storage/get': { codes: adminOnly, call: async (stage) => stage.of((await stage.storage()).id) },
+  'post /api/admin/storage/create': {
+    codes: adminOnly,
+    call: (stage) => ({ body: { mount_path: `/mounts/${stage.fresh()}`, driver: 'Local' } }),
+  },
+  'post /api/admin/storage/update': {
+    codes: adminOnly,
+    call: async (stage) => {
+      const { id, mountPath } = await stage.storage()
+      return { body: { id, mount_path: mountPath, driver: 'Local' } }
+    },
+  },
+  'post /api/admin/storage/delete': { codes: adminOnly, call: async (stage) => stage.of((await stage.storage()).id) },
+  'post /api/admin/storage/enable': {
+    codes: adminOnly,
+    call: async (stage) => stage.of((await stage.storage(true)).id),
+  },
+  'post /api/admin/storage/disable': { codes: adminOnly, call: async (stage) => stage.of((await stage.storage()).id) },
+  'post /api/admin/storage/load_all': { codes: adminOnly },
+
+  'get /api/admin/driver/list': { codes: adminOnly },
+  'get /api/admin/driver/names': { codes: adminOnly },
+  'get /api/admin/driver/info': { codes: adminOnly, call: ({ path }) => ({ target: `${path}?driver=Local` }) },
+
+  'get /api/admin/setting/list': { codes: adminOnly },
+  'post /api/admin/setting/default': { codes: adminOnly },
+  'get /api/admin/setting/get': { codes: adminOnly, call: ({ path }) => ({ target: `${path}?key=site_title` }) },
+  'post /api/admin/setting/save': { codes: adminOnly, call: () => ({ body: [{ key: 'site_title', value: 'Files' }] }) },
+  'post /api/admin/setting/delete': {
+    codes: adminOnly,
+    call: async ({ gateway, path }) => {
+      await gateway.settings.set(new Map([['unknown_key', 'x']]))
+      return { target: `${path}?key=unknown_key` }
+    },
+  },
+  'post /api/admin/setting/reset_token': { codes: adminOnly },
+}
+
+// Everybody calls everything: on a busy machine that takes its time.
+t.setTimeout(120_000)
+
+const names = described.map(({ method, path }) => `${method} ${path}`)
+
+void t.test('every endpoint has a row, and every row an endpoint', async (t) => {
+  for (const name of names) t.ok(name in table, `${name}: nobody has written down who may call it`)
+  for (const name of Object.keys(table)) t.ok(names.includes(name), `${name}: the table knows it, the server does not`)
+})
+
+/** The code of the envelope, else the HTTP status. */
+async function codeOf(
+  url: string,
+  name: string,
+  authorization: string,
+  { body, headers = {}, target }: Call,
+): Promise<number> {
+  const [method = '', path = ''] = name.split(' ')
+  const sends = method === 'any' ? 'POST' : method.toUpperCase()
+  const init: RequestInit = { method: sends, redirect: 'manual', headers: { authorization, ...headers } }
+  if (sends !== 'GET') init.body = typeof body === 'string' ? body : JSON.stringify(body ?? {})
+  const response = await fetch(url + (target ?? path), init)
+  const text = await response.text()
+  if (!text.startsWith('{"code":')) return response.status
+  return (JSON.parse(text) as { code: number }).code
+}
+
+const able: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove']
+
+async function stageFor(admin: Served, caller: Caller): Promise<string> {
+  const { users } = admin.gateway.accounts
+  if (caller === 'admin') return admin.token
+  if (caller === 'nobody') return ''
+  if (caller === 'guest') {
+    await users.update(users.single(1)?.id ?? 0, { disabled: false })
+    return ''
+  }
+  return (await admin.as(caller, caller === 'able' ? able : [])).token
+}
+
+void t.test('everybody is told what the table says', async (t) => {
+  const admin = await serve(t)
+  const { gateway } = admin
+  await gateway.settings.set(new Map([['favicon', 'https://example.org/i.png']]))
+  await admin.as('somebody', [])
+  for (const [column, caller] of callers.entries()) {
+    let token = await stageFor(admin, caller)
+    for (const [name, row] of Object.entries(table)) {
+      if (/\/fs\/|\{path\}/.test(name)) {
+        await admin.put('/folder/file.txt', 'content')
+        await admin.post('/api/fs/mkdir', { path: '/other' })
+      }
+      const stage = new Stage(gateway, caller, name.split(' ')[1] ?? '')
+      const call = (await row.call?.(stage)) ?? {}
+      t.equal(await codeOf(admin.url, name, token, call), row.codes[column], `${name} by ${caller}`)
+      if (name === 'get /api/auth/logout' && token !== '') token = await signedIn(admin, caller)
+      if (caller === 'admin') admin.token = token
+    }
+  }
+})
+
+async function signedIn({ gateway }: Served, caller: Caller): Promise<string> {
+  const plain = caller === 'admin' ? 'admin password' : 'password'
+  return gateway.accounts.signIn({ username: caller, password: { plain }, code: undefined, address: '127.0.0.1' })
+}
+
+void t.test('a token that is no good opens nothing, and makes nobody the guest', async (t) => {
+  const admin = await serve(t)
+  const { accounts, store } = admin.gateway
+  const secret = await store.secrets.obtain('session tokens', '')
+  const { header, payload } = jwt.decode(admin.token, { complete: true })!
+  const claims = payload as jwt.JwtPayload
+  const dead = await admin.as('gone', able)
+  await accounts.users.delete(accounts.users.byName('gone')?.id ?? 0)
+  const signedOut = await signedIn(admin, 'admin')
+  await accounts.signOut(signedOut)
+  const unsigned = [{ ...header, alg: 'none' }, payload].map((part) =>
+    Buffer.from(JSON.stringify(part)).toString('base64url'),
+  )
+  const tokens = {
+    rubbish: 'rubbish',
+    'a Bearer without a token that is one': 'Bearer x',
+    'of another key': jwt.sign(claims, 'another key'),
+    'of an empty key': `${admin.token.split('.').slice(0, 2).join('.')}.`,
+    'without a signature (alg none)': `${unsigned.join('.')}.`,
+    'of another algorithm': jwt.sign(claims, secret, { algorithm: 'HS512' }),
+    expired: jwt.sign({ ...claims, exp: Math.floor(Date.now() / 1000) - 1 }, secret),
+    'not valid yet': jwt.sign({ ...claims, nbf: Math.floor(Date.now() / 1000) + 3600 }, secret),
+    'of another user': jwt.sign({ ...claims, sub: '2' }, secret),
+    'of a deleted user': dead.token,
+    'signed out': signedOut,
+  }
+  t.equal(
+    (await admin.get('/api/me', { authorization: jwt.sign(claims, secret) })).code,
+    200,
+    'the key is the right one',
+  )
+  for (const disabled of [true, false]) {
+    await accounts.users.update(accounts.users.single(1)?.id ?? 0, { disabled })
+    for (const [name, { codes }] of Object.entries(table)) {
+      if (codes[0] !== 401) continue
+      const tried = Object.entries({
+        ...tokens,
+        ...(disabled && { empty: '', 'of spaces': ' ', 'of a bare Bearer': 'Bearer ' }),
+      })
+      // A body that is not in order shows that nobody looks at it before it is known who calls.
+      const told = await Promise.all(tried.map(([, token]) => codeOf(admin.url, name, token, { body: '{"' })))
+      for (const [index, [kind]] of tried.entries()) t.equal(told[index], 401, `${name} with a token ${kind}`)
+    }
+  }
+})
+
+void t.test('what anybody may ask is answered whatever token comes along', async (t) => {
+  const { url } = await serve(t)
+  for (const [name, { call, codes }] of Object.entries(table)) {
+    if (codes !== everybody || call !== undefined) continue
+    t.equal(await codeOf(url, name, 'rubbish', {}), 200, name)
+  }
+})
