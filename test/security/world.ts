@@ -158,7 +158,8 @@ export async function restore({ all }: Pick<World, 'all'>): Promise<void> {
   for (const path of closed) await store(all, path, marked)
 }
 
-function unbound(): Principal {
+/** Whoever is bound by nothing. */
+export function unbound(): Principal {
   return {
     userId: 1,
     username: 'admin',
