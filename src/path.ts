@@ -23,10 +23,11 @@ const controlCharacters = /\p{Cc}/u
 /**
  * A path from a user's text: `\` counts as `/`, a missing leading slash is added, empty and `.`
  * segments are dropped. Rejects with `invalid` where a segment is `..` or holds a NUL, or where
- * the text is longer than `pathLimit`.
+ * the text is longer than `pathLimit` or no valid Unicode.
  */
 export function cleanPath(text: string): Path {
   if (text.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })
+  if (!text.isWellFormed()) throw new GatewayError('invalid', { reason: 'a path must be valid Unicode' })
   if (Buffer.byteLength(text) > pathLimit) throw new GatewayError('invalid', { reason: 'the path is too long' })
   const segments: string[] = []
   for (const segment of text.replaceAll('\\', '/').split('/')) {

@@ -43,6 +43,7 @@ void t.test('a text that climbs, holds a NUL or is too long is no path', async (
     t.throws(() => cleanPath(text), { message: 'using relative path is not allowed' }, text)
   }
   t.throws(() => cleanPath('/a\0b'), { code: 'invalid' })
+  t.throws(() => cleanPath('/a\ud800'), { code: 'invalid' }, 'nor is half a character one')
   t.throws(() => cleanPath(`/${'a'.repeat(pathLimit)}`), { code: 'invalid' })
   t.throws(() => cleanPath(`/${'é'.repeat(pathLimit / 2)}`), { code: 'invalid' }, 'the limit is in bytes')
   t.equal(cleanPath(`/${'a'.repeat(pathLimit - 1)}`).length, pathLimit)

@@ -1,0 +1,147 @@
+/** Bodies of odd shapes: refused or read in the one way that is documented, at every endpoint that has fields. */
+import t from 'tap'
+import { startGateway } from '../gateway.js'
+import { addUser, everyPermission, post, send, signIn, type Envelope } from './world.js'
+
+t.setTimeout(120_000)
+
+const endpoints = [
+  '/api/auth/login',
+  '/api/auth/login/hash',
+  '/api/auth/2fa/verify',
+  '/api/me/update',
+  '/api/me/sshkey/add',
+  '/api/me/app_password/add',
+  '/api/fs/list',
+  '/api/fs/get',
+  '/api/fs/dirs',
+  '/api/fs/mkdir',
+  '/api/fs/rename',
+  '/api/fs/batch_rename',
+  '/api/fs/regex_rename',
+  '/api/fs/move',
+  '/api/fs/copy',
+  '/api/fs/recursive_move',
+  '/api/fs/remove',
+  '/api/fs/remove_empty_directory',
+  '/api/fs/link',
+  '/api/admin/user/create',
+  '/api/admin/user/update',
+  '/api/admin/meta/create',
+  '/api/admin/meta/update',
+  '/api/admin/storage/create',
+  '/api/admin/storage/update',
+  '/api/admin/setting/save',
+]
+
+const deep = (depth: number): string => '{"path":'.repeat(depth) + '1' + '}'.repeat(depth)
+
+void t.test('a body of an odd shape is an error of its sender, at every endpoint', async (t) => {
+  const running = await startGateway(t)
+  const { url } = running
+  const id = await addUser(running, 'ada', everyPermission)
+  // Whatever becomes of the account's name, this one is the admin's.
+  const token = running.gateway.settings.get('token')
+  const everyField = [
+    'path',
+    'password',
+    'username',
+    'name',
+    'names',
+    'src_dir',
+    'dst_dir',
+    'dir',
+    'rename_objects',
+    'src_name_regex',
+    'new_name_regex',
+    'page',
+    'per_page',
+    'refresh',
+    'overwrite',
+    'code',
+    'secret',
+    'title',
+    'key',
+    'doors',
+    'id',
+    'role',
+    'permission',
+    'base_path',
+    'disabled',
+    'mount_path',
+    'driver',
+    'addition',
+    'hide',
+    'read_users',
+    'value',
+    'settings',
+  ]
+  const allOf = (value: string) => `{${everyField.map((field) => `"${field}":${value}`).join(',')}}`
+  const bodies: Readonly<Record<string, string>> = {
+    'deep objects': deep(50_000),
+    'deep lists': '['.repeat(200_000) + ']'.repeat(200_000),
+    'lists for texts': allOf('["x","y"]'),
+    'objects for texts': allOf('{"x":{"y":1}}'),
+    'numbers for texts': allOf('7'),
+    'huge numbers': allOf('1e400'),
+    'long numbers': allOf('9'.repeat(400)),
+    'negative zero': allOf('-0.0'),
+    'flags for texts': allOf('true'),
+    'texts that look like objects': allOf('"[object Object]"'),
+    prototypes: '{"__proto__":{"path":"/","polluted":1},"constructor":{"prototype":{"polluted":1}}}',
+    'lone surrogates': allOf('"\\ud800"'),
+    NULs: allOf('"\\u0000"'),
+    'a mark before it': '\ufeff{"path":"/"}',
+    'something behind it': '{"path":"/"} {"path":"/x"}',
+    comments: '{/* x */"path":"/"}',
+    'cut off': '{"path":"/',
+    'no quotes': '{path:"/"}',
+    'not a number': '{"page":NaN}',
+  }
+  for (const endpoint of endpoints) {
+    for (const [shape, body] of Object.entries(bodies)) {
+      const answer = await send(
+        url,
+        'POST',
+        endpoint,
+        { authorization: token, 'content-type': 'application/json' },
+        body,
+      )
+      t.equal(answer.status, 200, `${endpoint}, ${shape}`)
+      const { code, message } = JSON.parse(answer.text) as Envelope
+      t.ok(message !== 'internal error' && message.length < 500, `${endpoint}, ${shape}: ${code} ${message}`)
+      t.notMatch(message, /\bat .*:\d+:\d+|node_modules|Cannot read/, 'no stack, nothing of the program')
+    }
+  }
+  t.notOk('polluted' in {}, 'nothing reached the prototype of all objects')
+  t.equal((await post(url, '/api/me', {}, token)).code, 404)
+  t.match(running.gateway.accounts.users.get(id), { username: 'ada', role: 0 })
+})
+
+void t.test('of doubled fields the last counts, and the check sees what the use sees', async (t) => {
+  const running = await startGateway(t)
+  const { url } = running
+  const token = await signIn(running, 'admin', running.adminPassword)
+  const raw = async (endpoint: string, body: string, type = 'application/json') => {
+    const answer = await send(url, 'POST', endpoint, { authorization: token, 'content-type': type }, body)
+    return JSON.parse(answer.text) as Envelope
+  }
+  t.match(await raw('/api/fs/mkdir', '{"path":"/../a","path":"/b"}'), { code: 200 })
+  t.match(await raw('/api/fs/mkdir', '{"path":"/c","path":"/../d"}'), { code: 403 })
+  t.match(await raw('/api/fs/mkdir', '{"path":"/e","Path":"/../f"}'), { code: 200 }, 'another case is another field')
+  const form = 'application/x-www-form-urlencoded'
+  t.match(await raw('/api/fs/mkdir', 'path=%2Fg&path=%2Fh', form), { code: 400 }, 'a list is no text')
+  t.match(await raw('/api/fs/mkdir?path=/i', 'path=%2Fj', form), { code: 200 })
+  t.match(await raw('/api/fs/mkdir', '__proto__=x&constructor=y&path=%2Fk', form), { code: 200 })
+  const multipart = (fields: readonly string[]) =>
+    [...fields.map((field) => `--b\r\nContent-Disposition: form-data; name="${field}"\r\n\r\n/l`), '--b--\r\n'].join(
+      '\r\n',
+    )
+  t.match(await raw('/api/fs/mkdir', multipart(['__proto__', 'path']), 'multipart/form-data; boundary=b'), {
+    code: 200,
+  })
+  const { data } = await post(url, '/api/fs/list', { path: '/' }, token)
+  const made = (data as { content: { name: string }[] }).content.map(({ name }) => name)
+  t.same(made.sort(), ['b', 'e', 'j', 'k', 'l'])
+  t.notOk('x' in {})
+})
