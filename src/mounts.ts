@@ -183,7 +183,8 @@ export class Mounts {
     } catch (error) {
       if (controller.signal.aborted) return
       const failure = toGatewayError(error)
-      mount.reason = 'it did not start'
+      // What is wrong with an option may name a folder of this machine: that is for the admin.
+      mount.reason = failure.code === 'invalid' ? 'its options are not valid' : failure.reason
       this.parts.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
       await this.#status(
         mount,

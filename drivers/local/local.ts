@@ -59,7 +59,7 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   }
   const folderMode = parseInt(options.mkdir_perm, 8)
   const root = new RootFolder(real)
-  const thumbnails = await openThumbnails(options, real, env.log)
+  const thumbnails = await openThumbnails(options, real, env)
   const staging = new Staging(root, stagingNameOf(env.instance), env.log)
   await staging.sweep()
   let bin: RecycleBin | undefined

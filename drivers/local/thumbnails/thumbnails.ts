@@ -2,7 +2,7 @@
 import { mkdir, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import PQueue from 'p-queue'
-import type { DriverLog, Thumbnail, ThumbnailKind } from '../../../src/driver.js'
+import type { DriverEnv, Thumbnail, ThumbnailKind } from '../../../src/driver.js'
 import { GatewayError } from '../../../src/errors.js'
 import type { LocalOptions } from '../index.js'
 import { canMakeImages, imageThumbnail, type OpenedFile } from './images.js'
@@ -120,14 +120,14 @@ export class Thumbnails {
 export async function openThumbnails(
   options: LocalOptions,
   root: string,
-  log: DriverLog,
+  { log, own }: Pick<DriverEnv, 'log' | 'own'>,
 ): Promise<Thumbnails | undefined> {
   const position = parsePosition(options.video_thumb_pos)
   if (!position) refuse('video_thumb_pos must be seconds, or a part up to 100%')
   if (!/^\d{1,4}$/.test(options.thumb_concurrency.trim())) refuse('thumb_concurrency must be a number, 0 or more')
   if (!options.thumbnail) return undefined
   const atOnce = Math.min(Number(options.thumb_concurrency) || atOnceAtMost, atOnceAtMost)
-  const folder = await keptIn(options.thumb_cache_folder.trim(), root)
+  const folder = await keptIn(options.thumb_cache_folder.trim(), root, own.data)
   const kinds: ThumbnailKind[] = []
   if (await canMakeImages()) kinds.push('image')
   else log.warn({}, 'no thumbnails of images: the package sharp is not installed, or does not work here')
@@ -137,18 +137,17 @@ export async function openThumbnails(
   return new Thumbnails({ kinds, atOnce, position, kept })
 }
 
-/** The folder, made where it is missing. In the tree it would be shown to everybody; where all of the host is shown, that is so anyway. */
-async function keptIn(text: string, root: string): Promise<string | undefined> {
+/** The folder, made where it is missing. In the tree it would be shown to everybody. `from`: where a relative one starts. */
+async function keptIn(text: string, root: string, from: string): Promise<string | undefined> {
   if (text === '') return undefined
-  const wanted = resolve(text)
+  const wanted = resolve(from, text)
   try {
     await mkdir(wanted, { recursive: true, mode: 0o700 })
   } catch (error) {
     throw new GatewayError('invalid', { reason: `thumb_cache_folder ${wanted} cannot be made`, cause: error })
   }
   const folder = await realpath(wanted)
-  if (root !== '/' && `${folder}/`.startsWith(`${root}/`))
-    refuse('thumb_cache_folder must lie outside of the root folder')
+  if (`${folder}/`.startsWith(`${root}/`)) refuse('thumb_cache_folder must lie outside of the root folder')
   return folder
 }
 
