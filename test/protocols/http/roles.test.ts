@@ -26,6 +26,8 @@ const ownProfile: Codes = [401, 403, 200, 200, 200]
 /** It takes a permission. */
 const permitted: Codes = [401, 403, 403, 200, 200]
 const adminOnly: Codes = [401, 403, 403, 403, 200]
+/** There is no index here, and the admin is told so. */
+const noIndex: Codes = [401, 403, 403, 403, 404]
 
 interface Call {
   /** Path and query; the path of the row unless said otherwise. */
@@ -129,6 +131,8 @@ const table: Readonly<Record<string, Row>> = {
   'get /api/docs': { codes: everybody },
   'any /ping': { codes: everybody },
   'get /robots.txt': { codes: everybody },
+  'get /manifest.json': { codes: everybody },
+  'get /static/manifest.json': { codes: everybody },
   'get /favicon.ico': { codes: [302, 302, 302, 302, 302] },
   'get /d/{path}': {
     codes: everybody,
@@ -175,6 +179,12 @@ const table: Readonly<Record<string, Row>> = {
   'any /api/fs/list': { codes: everyAccount, call: () => ({ body: { path: '/folder' } }) },
   'any /api/fs/get': { codes: everyAccount, call: () => ({ body: { path: '/folder/file.txt' } }) },
   'any /api/fs/dirs': { codes: everyAccount, call: () => ({ body: { path: '/' } }) },
+  // There is no index here: whoever gets that far is told so.
+  'any /api/fs/search': {
+    codes: [401, 404, 404, 404, 404],
+    call: () => ({ body: { parent: '/', keywords: 'file', page: 1, per_page: 10 } }),
+  },
+  'post /api/fs/link': { codes: adminOnly, call: () => ({ body: { path: '/folder/file.txt' } }) },
   'post /api/fs/mkdir': { codes: permitted, call: () => ({ body: { path: '/folder/new' } }) },
   'post /api/fs/rename': {
     codes: permitted,
@@ -242,6 +252,12 @@ const table: Readonly<Record<string, Row>> = {
     codes: [401, 403, 403, 403, 404],
     call: ({ path }) => ({ target: `${path}?token=urn:uuid:none` }),
   },
+
+  'post /api/admin/index/build': { codes: noIndex },
+  'post /api/admin/index/update': { codes: noIndex, call: () => ({ body: { paths: ['/'], max_depth: 1 } }) },
+  'post /api/admin/index/stop': { codes: noIndex },
+  'post /api/admin/index/clear': { codes: noIndex },
+  'get /api/admin/index/progress': { codes: noIndex },
 
   'get /api/admin/storage/list': { codes: adminOnly },
   'get /api/admin/storage/get': { codes: adminOnly, call: async (stage) => stage.of((await stage.storage()).id) },
