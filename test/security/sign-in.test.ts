@@ -190,7 +190,9 @@ void t.test(
       t.match(reply, /"code":4\d\d/, `${target} answers`)
       t.ok(closed && sent <= 100, `${target} ends the connection`)
       const chunks = await flood(daemon, target, { 'transfer-encoding': 'chunked' })
-      t.match(chunks.reply, /^HTTP\/1\.1 (400|200)/, `${target} with chunks that are none`)
+      // The end of the connection may overtake the answer.
+      t.ok(chunks.closed, `${target} with chunks that are none`)
+      t.match(chunks.reply, /^$|^HTTP\/1\.1 (400|200)/)
     }
     const all = await Promise.all(
       Array.from({ length: 10 }, () =>
