@@ -285,8 +285,8 @@ export interface DriverEnv {
   readonly log: DriverLog
   /** Ends with the mount. */
   readonly signal: AbortSignal
-  /** Names what this running process stages; leavings of other instances may be swept. */
-  readonly instance: string
+  /** This run of the program: what a driver stages bears its name, so that a later run can sweep what a dead one left. */
+  readonly instance: Instance
   readonly own: OwnFolders
   /** Stores changed options, such as a refreshed token. */
   save(options: Readonly<Record<string, unknown>>): Promise<void>
@@ -307,6 +307,14 @@ export interface OwnFolders {
   readonly data: string
   /** No storage shows these, nor anything that holds one of them: keys, the database, half an upload. */
   readonly closed: readonly string[]
+}
+
+/** One run of the program among others, also among those on other machines. */
+export interface Instance {
+  /** Unlike that of any other: letters, digits and `-`, for a file to be named by. */
+  readonly name: string
+  /** Whether the run of this name is over; undefined where nobody here can tell, as of another machine's. */
+  isOver(name: string): boolean | undefined
 }
 
 export interface DriverState {

@@ -1,5 +1,4 @@
 /** Puts the parts together. Doors get this, and nothing of what is behind it. */
-import { randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Accounts } from './accounts/accounts.js'
@@ -12,6 +11,7 @@ import { Deliveries } from './deliveries.js'
 import type { AnyDriverType } from './driver.js'
 import { isGatewayError } from './errors.js'
 import { Events } from './events.js'
+import { thisInstance } from './instance.js'
 import { Links } from './links.js'
 import { Locks } from './locks.js'
 import type { Log } from './log.js'
@@ -116,7 +116,7 @@ export class Gateway {
         log,
         driverTypes: options.drivers,
         own: await ownFolders(config.data),
-        instance: `${process.pid}-${randomBytes(6).toString('hex')}`,
+        instance: thisInstance(),
         tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
       })
       const links = new Links({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })

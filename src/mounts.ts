@@ -1,5 +1,5 @@
 /** The table of storages: which one owns a path, the virtual folders between mounts, and their life. */
-import type { AnyDriverType, CallOptions, Driver, DriverEnv, Entry, OwnFolders } from './driver.js'
+import type { AnyDriverType, CallOptions, Driver, DriverEnv, Entry, Instance, OwnFolders } from './driver.js'
 import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
@@ -16,8 +16,7 @@ export interface MountParts {
   readonly spool: Spool
   readonly log: Log
   readonly driverTypes: readonly AnyDriverType[]
-  /** Names what this process stages. */
-  readonly instance: string
+  readonly instance: Instance
   readonly own: OwnFolders
   /** The view of a path of the tree for drivers that stand on others. */
   readonly tree: (path: Path) => Driver

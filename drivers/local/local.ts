@@ -30,7 +30,6 @@ import { translated } from './errors.js'
 import { FileStream, streamOf } from './file-stream.js'
 import { ReadHandle, UpdateHandle } from './handles.js'
 import type { LocalOptions } from './index.js'
-import { stagingNameOf } from './instance.js'
 import { listFolder } from './listing.js'
 import { assertFile, assertGoing, assertNotRoot, existing, Places, syncFile } from './places.js'
 import { immediateBytes } from './receive.js'
@@ -58,7 +57,7 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   const folderMode = parseInt(options.mkdir_perm, 8)
   const root = new RootFolder(real)
   const thumbnails = await openThumbnails(options, real, env)
-  const staging = new Staging(root, stagingNameOf(env.instance), env.log)
+  const staging = new Staging(root, env.instance, env.log)
   await staging.sweep()
   let bin: RecycleBin | undefined
   if (!['', 'delete permanently'].includes(options.recycle_bin_path)) {
