@@ -212,6 +212,10 @@ export interface Traits {
   readonly writeNeeds: 'stream' | 'size' | 'reread'
   /** false: Storage reads from the start and skips. */
   readonly ranges: boolean
+  /**
+   * false: names that differ only in case, or in the form of their characters, are one name. `stat` then tells the name
+   * as the backend spells it, whatever the spelling that was asked for.
+   */
   readonly caseSensitive: boolean
   readonly emptyFolders: boolean
   /** Milliseconds to which a modification time is kept; Infinity: not kept. */

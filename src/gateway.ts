@@ -9,7 +9,6 @@ import { settleAside } from './copy.js'
 import { firstFiles, ownFolders } from './data-folder.js'
 import { Deliveries } from './deliveries.js'
 import type { AnyDriverType } from './driver.js'
-import { isGatewayError } from './errors.js'
 import { Events } from './events.js'
 import { thisInstance } from './instance.js'
 import { Links } from './links.js'
@@ -105,7 +104,7 @@ export class Gateway {
       const firstPassword = await firstRun(store, options)
       const settings = await Settings.open(store)
       const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log })
-      const rules = await Rules.load(store)
+      const rules = await Rules.load(store, (path) => mounts.foldedPath(path))
       const locks = await Locks.load(store.locks)
       const events = new Events()
       const spool = await Spool.open(join(config.data, 'spool'))
@@ -191,12 +190,6 @@ async function finishIntents(store: Store, mounts: Mounts, log: Log): Promise<vo
 }
 
 async function isThere(mounts: Mounts, path: Path): Promise<boolean> {
-  try {
-    const { storage, inner } = mounts.find(path)
-    await storage.stat(inner, { link: true })
-    return true
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) return false
-    throw error
-  }
+  const { storage, inner } = mounts.find(path)
+  return storage.has(inner)
 }

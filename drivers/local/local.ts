@@ -1,6 +1,6 @@
 /** The driver of local folders: what each method of the contract means on a disk. */
 import { constants, type BigIntStats } from 'node:fs'
-import { mkdir, realpath, stat, statfs } from 'node:fs/promises'
+import { mkdir, readdir, realpath, stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { addAbortSignal, type Readable } from 'node:stream'
 import type {
@@ -22,7 +22,7 @@ import type {
   WriteOptions,
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { isWithin, nameOf, type Path } from '../../src/path.js'
+import { folded, isWithin, nameOf, type Path } from '../../src/path.js'
 import { patientCalls } from './calls.js'
 import { sizeOfTree } from './directory-size.js'
 import { entryOf, revisionOf, secondsOf } from './entry.js'
@@ -106,9 +106,8 @@ class Local implements Driver {
     return this.#run(options.signal, () =>
       this.#places.at(path, { follow: false }, async (place) => {
         const stats = existing(place)
-        return options.link === true
-          ? entryOf(nameOf(path), stats)
-          : this.#entry(path, nameOf(path), stats, options.signal)
+        const name = await ownName(place, nameOf(path))
+        return options.link === true ? entryOf(name, stats) : this.#entry(path, name, stats, options.signal)
       }),
     )
   }
@@ -412,11 +411,17 @@ class Local implements Driver {
   }
 }
 
+/** The name as the disk spells it. Those of Linux tell spellings apart. */
+async function ownName({ name, folder }: Place, asked: string): Promise<string> {
+  if (process.platform === 'linux' || name === '.') return asked
+  const names = await readdir(folder.self)
+  return names.includes(asked) ? asked : (names.find((each) => folded(each) === folded(asked)) ?? asked)
+}
+
 function isSame(one: BigIntStats, other: BigIntStats): boolean {
   return one.dev === other.dev && one.ino === other.ino
 }
 
 function isRespelled(one: Place, other: Place): boolean {
-  const plain = (name: string) => name.normalize('NFC').toLowerCase()
-  return one.folder.host === other.folder.host && plain(one.name) === plain(other.name)
+  return one.folder.host === other.folder.host && folded(one.name) === folded(other.name)
 }

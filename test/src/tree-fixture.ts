@@ -143,7 +143,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   const store = await newStore(t)
   const log = createLog('silent')
   const events = new Events()
-  const rules = await Rules.load(store)
+  const rules = await Rules.load(store, (path) => mounts.foldedPath(path))
   const locks = await Locks.load(store.locks)
   const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`))
   const drivers = new Map<string, Driver>()

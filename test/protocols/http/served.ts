@@ -23,7 +23,7 @@ export const adminPassword = 'admin password'
 const localInMemory: AnyDriverType = {
   name: 'Local',
   fields: { root_folder_path: { type: 'string', default: '' } },
-  open: () => memoryType.open({ size_limit: 0 }, undefined as never),
+  open: () => memoryType.open({ size_limit: 0, case_sensitive: true }, undefined as never),
 }
 
 /** It never starts, and says why. */
