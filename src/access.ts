@@ -15,6 +15,7 @@ import {
   reservedPrefix,
   resolvePath,
   root,
+  segmentsOf,
   under,
   upwardFrom,
   within,
@@ -22,6 +23,7 @@ import {
 } from './path.js'
 import { isHidden, isSystemFile, judge, throughLinks, type Action } from './policy.js'
 import type { Principal } from './principal.js'
+import { spelledPath, spelledTarget } from './spelling.js'
 import type { TreeParts } from './tree-parts.js'
 import { isClosedOrHidden, isUnseen } from './visibility.js'
 
@@ -32,26 +34,56 @@ type Parts = Pick<TreeParts, 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
 
 export class Access {
   readonly #parts: Parts
+  /** As the accounts know them. */
+  readonly #given: Principal
+  /** Their paths as the backends spell them, as far as that is known yet. */
+  #spelled: Principal
 
-  constructor(
-    parts: Parts,
-    readonly principal: Principal,
-  ) {
+  constructor(parts: Parts, principal: Principal) {
     this.#parts = parts
+    this.#given = principal
+    this.#spelled = principal
+  }
+
+  get principal(): Principal {
+    return this.#spelled
   }
 
   // May they
 
-  /** The path in the whole tree. What the core sets aside is nobody's. */
-  resolve(path: Path): Path {
-    const at = under(this.principal.base, path)
+  /** The path in the whole tree, as the backends spell it. What the core sets aside is nobody's. */
+  async resolve(path: Path, ask: Ask): Promise<Path> {
+    const asked = this.#underBase(path)
+    const at = await spelledPath(this.#parts.mounts, asked, { signal: ask.signal })
+    this.#respell(asked, at)
+    return at
+  }
+
+  /** The same for the place that `source`, of the whole tree, is to be moved to. */
+  async resolveTarget(path: Path, source: Path, ask: Ask): Promise<Path> {
+    return spelledTarget(this.#parts.mounts, source, this.#underBase(path), { signal: ask.signal })
+  }
+
+  #underBase(path: Path): Path {
+    const at = under(this.#given.base, path)
     if (at.toLowerCase().includes(`/${reservedPrefix}`)) throw new GatewayError('not_found')
     return at
   }
 
+  /** The first segments of every path of the principal's are those of their base. */
+  #respell(asked: Path, at: Path): void {
+    const given = this.#given
+    if (asked === at) {
+      this.#spelled = given
+      return
+    }
+    const base = segmentsOf(at).slice(0, segmentsOf(given.base).length).reduce(childOf, root)
+    this.#spelled = { ...given, base, ...(given.onlyPath === asked && { onlyPath: at }) }
+  }
+
   /** The path in the whole tree, judged, and followed as `follow` does. */
   async admit(action: Action, path: Path, ask: Ask, last = throughLinks.has(action)): Promise<Path> {
-    const at = this.resolve(path)
+    const at = await this.resolve(path, ask)
     this.judge(action, at, ask)
     return this.follow(action, at, ask, last)
   }
@@ -66,8 +98,9 @@ export class Access {
     if (this.#readsAll(action)) return at
     // By this name it is the principal's root, whatever the storage has there.
     if (at === this.principal.base && !last) return at
-    const real = await mounts.realPath(at, { signal: ask.signal, last })
-    if (real === at) return at
+    const found = await mounts.realPath(at, { signal: ask.signal, last })
+    if (found === at) return at
+    const real = await spelledPath(mounts, found, { signal: ask.signal })
     await this.#judgeReal(action, at, real, ask)
     if (action !== 'read' || !last) return real
     const way = await mounts.realPath(at, { signal: ask.signal })
@@ -156,7 +189,7 @@ export class Access {
    * A link must not lead to what its maker could not read: out of its storage, above their own root, into what a rule
    * closes. Resolves to the target within the storage.
    */
-  assertLeadsInside(mount: Path, at: Path, target: string, ask: Ask): Path {
+  async assertLeadsInside(mount: Path, at: Path, target: string, ask: Ask): Promise<Path> {
     const isRelative = !target.startsWith('/')
     // Behind the name of another link, `..` would mean the folder above what that one leads to.
     const names = target.split('/').filter((name) => name !== '' && name !== '.')
@@ -164,7 +197,9 @@ export class Access {
     if (isRelative && first >= 0 && names.includes('..', first)) {
       throw new GatewayError('denied', { reason: 'a link may climb at its beginning alone' })
     }
-    const leadsTo = isRelative ? resolvePath(parentOf(at), target) : this.resolve(resolvePath(root, target))
+    const leadsTo = isRelative
+      ? await spelledPath(this.#parts.mounts, resolvePath(parentOf(at), target), { signal: ask.signal })
+      : await this.resolve(resolvePath(root, target), ask)
     const inner = within(mount, leadsTo)
     if (inner === undefined) throw new GatewayError('denied', { reason: 'a link cannot lead out of its storage' })
     if (!isWithin(this.principal.base, leadsTo)) throw new GatewayError('denied')
@@ -198,7 +233,7 @@ export class Access {
 
   /** To be awaited before anything is asked: the principal's own root may have to be made. */
   async enter(): Promise<void> {
-    await this.#parts.bases.ensure(this.principal)
+    await this.#parts.bases.ensure(this.#given)
   }
 
   // How they see it
@@ -222,7 +257,7 @@ export class Access {
   /** Runs an operation on the principal's own `path`; what it rejects with tells of both, and of nothing they may not see. */
   async told<T>(op: string, path: Path, work: () => Promise<T>): Promise<T> {
     try {
-      await this.#parts.bases.ensure(this.principal)
+      await this.#parts.bases.ensure(this.#given)
       return await work()
     } catch (error) {
       const seen = this.failed(error, path)
@@ -238,7 +273,7 @@ export class Access {
   failed(error: unknown, path: Path): GatewayError {
     const seen = this.seen(error)
     const missesBase = seen.code === 'parent_missing' || (seen.code === 'not_found' && path === root)
-    if (missesBase) this.#parts.bases.forget(this.principal.base)
+    if (missesBase) this.#parts.bases.forget(this.#given.base)
     return seen
   }
 

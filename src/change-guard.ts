@@ -38,7 +38,7 @@ export class ChangeGuard {
   }
 
   async #stateOf(other: Path | undefined, at: Path, entry: Entry | undefined, ask: Ask): Promise<ResourceState> {
-    const path = other === undefined ? at : this.access.resolve(other)
+    const path = other === undefined ? at : await this.access.resolve(other, ask)
     const own = path === at ? entry : await this.#readable(path, ask)
     return { entry: own, tokens: this.parts.locks.covering(path).map((lock) => lock.token) }
   }

@@ -1,6 +1,6 @@
 /** What is fixed when the process starts. Settings that an admin changes at run time are in settings.ts. */
 import { readFile } from 'node:fs/promises'
-import { isIP } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { GatewayError } from './errors.js'
@@ -10,12 +10,22 @@ const address = z
   .regex(/^(\[[0-9a-f:.]+\]|[^:\s]+):\d{1,5}$/i, 'must be HOST:PORT')
   .refine((text) => splitAddress(text).port <= 65535, 'a port is a number up to 65535')
 
-/** An IP address, or one with the length of a prefix. */
-function isNetwork(text: string): boolean {
-  const [address = '', prefix = '0', ...rest] = text.split('/')
+/** An IP address, or a network: one with the length of a prefix. */
+const network = z.string().transform((text, context) => {
+  const [address = '', prefix, ...rest] = text.split('/')
   const version = isIP(address)
-  return version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128)
-}
+  const longest = version === 4 ? 32 : 128
+  const bits = prefix === undefined ? longest : /^\d{1,3}$/.test(prefix) ? Number(prefix) : NaN
+  if (version !== 0 && rest.length === 0 && bits <= longest) {
+    return { address, bits, family: version === 4 ? ('ipv4' as const) : ('ipv6' as const) }
+  }
+  context.issues.push({
+    code: 'custom',
+    message: 'must be an address or a network such as 10.0.0.0/8',
+    input: text,
+  })
+  return z.NEVER
+})
 
 /** Each key of the configuration file. */
 const keys = {
@@ -32,8 +42,13 @@ const keys = {
       'Where clients reach this server: empty, a path ("/files"), or a full URL ("https://example.org/files").',
     ),
   trusted_proxies: z
-    .array(z.string().refine(isNetwork, 'must be an address or a network such as 10.0.0.0/8'))
-    .default([])
+    .array(network)
+    .transform((networks) => {
+      const list = new BlockList()
+      for (const { address, bits, family } of networks) list.addSubnet(address, bits, family)
+      return list
+    })
+    .prefault([])
     .describe('Addresses or networks (CIDR) of proxies whose X-Forwarded-* headers are believed.'),
   cors_origins: z.array(z.string()).default(['*']).describe('Origins that browsers may call the API from.'),
   dist_dir: z
@@ -73,6 +88,8 @@ export function configFileSchema(): string {
   return `${JSON.stringify(schema, null, 2)}\n`
 }
 
+/** What the file may hold. */
+export type ConfigInput = z.input<typeof configSchema>
 export type ConfigFile = z.infer<typeof configSchema>
 
 export interface Config extends ConfigFile {

@@ -7,7 +7,7 @@ import { TreeError, type Failure } from './change.js'
 import type { Entry } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
 import type { Place } from './mounts.js'
-import { childOf, parentOf, reservedPrefix, type Path } from './path.js'
+import { childOf, folded, parentOf, reservedPrefix, type Path } from './path.js'
 import type { Storage } from './storage.js'
 
 export interface CopyJob {
@@ -30,7 +30,7 @@ export interface CopyJob {
   /** Rejects where what a link at this path of the tree leads to may not be read. */
   readonly assertReadable: (source: Path) => Promise<void>
   /** Rejects where a link with this text must not stand at this path of the tree. */
-  readonly assertLink: (target: Path, text: string) => void
+  readonly assertLink: (target: Path, text: string) => Promise<void>
   /** The last check before a file takes its name in the target. Resolves to what ends the reservation it took. */
   readonly beforePublish: (target: Path) => Promise<() => void>
 }
@@ -108,7 +108,7 @@ async function copyLink(job: CopyJob, from: Path, to: Path, link: Entry, copied:
   const { storage } = job.from
   if (storage === job.to.storage) {
     const target = await storage.readLink(from, { signal: job.signal })
-    job.assertLink(storage.treePath(to), target)
+    await job.assertLink(storage.treePath(to), target)
     const old = await existing(storage, to, job.signal)
     if (job.merge && old) return
     await inPlaceOf(job, to, old, () => published(job, to, () => storage.symlink(to, target, { signal: job.signal })))
@@ -160,14 +160,23 @@ async function copyFolder(
   const { storage } = job.to
   const surplus = await makeFolder(job, to)
   if (job.deep) {
+    const failed = failures.length
     const names: string[] = []
+    /** The same names as the target tells them apart. */
+    const kept = new Set<string>()
+    const key = (name: string) => (storage.traits.caseSensitive ? name : folded(name))
     for await (const page of job.from.storage.pages(from, { signal: job.signal })) {
-      for (const member of page) {
-        if (member.name.startsWith(reservedPrefix)) continue
-        if (!job.leaveOut(job.from.storage.treePath(childOf(from, member.name)))) names.push(member.name)
+      for (const { name } of page) {
+        if (name.startsWith(reservedPrefix) || job.leaveOut(job.from.storage.treePath(childOf(from, name)))) continue
+        if (kept.has(key(name))) {
+          const reason = 'the target takes it and another one for the same'
+          failures.push({ path: storage.treePath(childOf(to, name)), error: new GatewayError('exists', { reason }) })
+          continue
+        }
+        kept.add(key(name))
+        names.push(name)
       }
     }
-    const failed = failures.length
     const waiting = names.values()
     const worker = async () => {
       for (const name of waiting) {
@@ -179,8 +188,7 @@ async function copyFolder(
     for (const ended of workers) if (ended.status === 'rejected') throw ended.reason
     // What the old target held beyond the copy goes last, and only if everything of the copy is there.
     if (failures.length === failed) {
-      const kept = new Set(names)
-      for (const name of surplus) if (!kept.has(name)) await removeAll(storage, childOf(to, name), job.signal)
+      for (const name of surplus) if (!kept.has(key(name))) await removeAll(storage, childOf(to, name), job.signal)
     }
   }
   if (entry.modified.getTime() > 0) {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { driverTypes } from '../drivers/index.js'
 import { httpDoor } from '../protocols/http/server.js'
 import { WebClient } from '../protocols/http/site/web-client.js'
-import { proxyList, sitePath } from '../protocols/lib/client.js'
+import { sitePath } from '../protocols/lib/client.js'
 import { HttpListener } from '../protocols/lib/http-listener.js'
 import { sftpDoor } from '../protocols/sftp/door.js'
 import { webdavDoor } from '../protocols/webdav/door.js'
@@ -50,7 +50,7 @@ export async function startDaemon(config: Config, log: Log, adminPassword?: stri
     await giveBack()
   }
   try {
-    const clients = { trustedProxies: proxyList(config.trusted_proxies), siteUrl: config.site_url }
+    const clients = { trustedProxies: config.trusted_proxies, siteUrl: config.site_url }
     const site = sitePath(config.site_url)
     const listener = new HttpListener({
       ...splitAddress(config.http),

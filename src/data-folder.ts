@@ -1,9 +1,9 @@
 /** One daemon for one data folder: a second one would sweep what the first is receiving. */
-import { readFileSync } from 'node:fs'
 import { mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { OwnFolders } from './driver.js'
 import { GatewayError } from './errors.js'
+import { isRunning, startOf } from './instance.js'
 
 const pidFile = 'daemon.pid'
 
@@ -32,7 +32,7 @@ export async function takeDataFolder(folder: string): Promise<() => Promise<void
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
     const holder = await readFile(file, 'utf8').catch(() => '')
-    if (holder !== own && isRunning(holder)) {
+    if (holder !== own && stillRuns(holder)) {
       const reason = `another tidegate (process ${holder.split(' ', 1).join('')}) serves the data folder ${folder}`
       throw new GatewayError('busy', { reason })
     }
@@ -42,28 +42,11 @@ export async function takeDataFolder(folder: string): Promise<() => Promise<void
 
 /** Whether a daemon has the folder now. */
 export async function isTaken(folder: string): Promise<boolean> {
-  return isRunning(await readFile(join(folder, pidFile), 'utf8').catch(() => ''))
+  return stillRuns(await readFile(join(folder, pidFile), 'utf8').catch(() => ''))
 }
 
-function isRunning(holder: string): boolean {
+/** `holder`: the text of its file. */
+function stillRuns(holder: string): boolean {
   const [pid = '', started = ''] = holder.split(' ')
-  if (!/^\d+$/.test(pid)) return false
-  // A number is used again by other processes; when it began tells them apart.
-  if (process.platform === 'linux') return startOf(Number(pid)) === started
-  try {
-    process.kill(Number(pid), 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
-/** Clock ticks from boot to the start of a process (proc(5), field 22 of stat); undefined where there is none. */
-function startOf(pid: number): string | undefined {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return text.slice(text.lastIndexOf(')') + 2).split(' ')[19]
-  } catch {
-    return undefined
-  }
+  return /^\d+$/.test(pid) && isRunning(Number(pid), started)
 }

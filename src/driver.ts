@@ -212,6 +212,10 @@ export interface Traits {
   readonly writeNeeds: 'stream' | 'size' | 'reread'
   /** false: Storage reads from the start and skips. */
   readonly ranges: boolean
+  /**
+   * false: names that differ only in case, or in the form of their characters, are one name. `stat` then tells the name
+   * as the backend spells it, whatever the spelling that was asked for.
+   */
   readonly caseSensitive: boolean
   readonly emptyFolders: boolean
   /** Milliseconds to which a modification time is kept; Infinity: not kept. */
@@ -285,8 +289,8 @@ export interface DriverEnv {
   readonly log: DriverLog
   /** Ends with the mount. */
   readonly signal: AbortSignal
-  /** Names what this running process stages; leavings of other instances may be swept. */
-  readonly instance: string
+  /** This run of the program: what a driver stages bears its name, so that a later run can sweep what a dead one left. */
+  readonly instance: Instance
   readonly own: OwnFolders
   /** Stores changed options, such as a refreshed token. */
   save(options: Readonly<Record<string, unknown>>): Promise<void>
@@ -307,6 +311,14 @@ export interface OwnFolders {
   readonly data: string
   /** No storage shows these, nor anything that holds one of them: keys, the database, half an upload. */
   readonly closed: readonly string[]
+}
+
+/** One run of the program among others, also among those on other machines. */
+export interface Instance {
+  /** Unlike that of any other: letters, digits and `-`, for a file to be named by. */
+  readonly name: string
+  /** Whether the run of this name is over; undefined where nobody here can tell, as of another machine's. */
+  isOver(name: string): boolean | undefined
 }
 
 export interface DriverState {

@@ -1,5 +1,4 @@
 /** Puts the parts together. Doors get this, and nothing of what is behind it. */
-import { randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Accounts } from './accounts/accounts.js'
@@ -10,8 +9,8 @@ import { settleAside } from './copy.js'
 import { firstFiles, ownFolders } from './data-folder.js'
 import { Deliveries } from './deliveries.js'
 import type { AnyDriverType } from './driver.js'
-import { isGatewayError } from './errors.js'
 import { Events } from './events.js'
+import { thisInstance } from './instance.js'
 import { Links } from './links.js'
 import { Locks } from './locks.js'
 import type { Log } from './log.js'
@@ -105,7 +104,7 @@ export class Gateway {
       const firstPassword = await firstRun(store, options)
       const settings = await Settings.open(store)
       const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log })
-      const rules = await Rules.load(store)
+      const rules = await Rules.load(store, (path) => mounts.foldedPath(path))
       const locks = await Locks.load(store.locks)
       const events = new Events()
       const spool = await Spool.open(join(config.data, 'spool'))
@@ -116,7 +115,7 @@ export class Gateway {
         log,
         driverTypes: options.drivers,
         own: await ownFolders(config.data),
-        instance: `${process.pid}-${randomBytes(6).toString('hex')}`,
+        instance: thisInstance(),
         tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
       })
       const links = new Links({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
@@ -191,12 +190,6 @@ async function finishIntents(store: Store, mounts: Mounts, log: Log): Promise<vo
 }
 
 async function isThere(mounts: Mounts, path: Path): Promise<boolean> {
-  try {
-    const { storage, inner } = mounts.find(path)
-    await storage.stat(inner, { link: true })
-    return true
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) return false
-    throw error
-  }
+  const { storage, inner } = mounts.find(path)
+  return storage.has(inner)
 }

@@ -1,11 +1,11 @@
 /** The table of storages: which one owns a path, the virtual folders between mounts, and their life. */
-import type { AnyDriverType, CallOptions, Driver, DriverEnv, Entry, OwnFolders } from './driver.js'
+import type { AnyDriverType, CallOptions, Driver, DriverEnv, Entry, Instance, OwnFolders } from './driver.js'
 import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
 import type { Log } from './log.js'
-import { asPath, cleanPath, nameOf, parentOf, root, upwardFrom, within, type Path } from './path.js'
+import { asPath, cleanPath, folded, nameOf, parentOf, root, under, upwardFrom, within, type Path } from './path.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
 import type { StorageRow, Store } from './store/rows.js'
@@ -16,8 +16,7 @@ export interface MountParts {
   readonly spool: Spool
   readonly log: Log
   readonly driverTypes: readonly AnyDriverType[]
-  /** Names what this process stages. */
-  readonly instance: string
+  readonly instance: Instance
   readonly own: OwnFolders
   /** The view of a path of the tree for drivers that stand on others. */
   readonly tree: (path: Path) => Driver
@@ -285,6 +284,23 @@ export class Mounts {
   #mountOver(path: Path): Path | undefined {
     for (const at of upwardFrom(path)) if (this.#visible.has(at)) return at
     return undefined
+  }
+
+  /** Where a path lies, if the storage there folds case or form; undefined for every other one. */
+  foldingPlace(path: Path): Place | undefined {
+    for (const at of upwardFrom(path)) {
+      const mounts = this.#visible.get(at)
+      if (!mounts) continue
+      const storage = mounts.find((mount) => mount.storage?.traits.caseSensitive === false)?.storage
+      return storage && { storage, inner: within(at, path) ?? root }
+    }
+    return undefined
+  }
+
+  /** What all spellings of a path have in common; undefined where it has only one. */
+  foldedPath(path: Path): Path | undefined {
+    const place = this.foldingPlace(path)
+    return place && under(place.storage.mount, folded(place.inner))
   }
 
   /** Several mounts of one visible path are asked in turn; one that did not start is passed over. */

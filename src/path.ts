@@ -149,6 +149,14 @@ export function segmentsOf(path: Path): string[] {
   return path === '/' ? [] : path.slice(1).split('/')
 }
 
+/**
+ * A name, or a path, without what a backend that folds case and form does not tell apart. Only to be compared with
+ * another one, never to be asked for.
+ */
+export function folded<Text extends string>(text: Text): Text {
+  return text.normalize('NFC').toUpperCase() as Text
+}
+
 /** `path`, its parent, and so on up to and with the root. */
 export function* upwardFrom(path: Path): Generator<Path> {
   for (let at = path; ; at = parentOf(at)) {

@@ -3,7 +3,7 @@
  * driver's call, so that of two "create only if new" one fails. Nobody holds one while a body arrives.
  */
 import { GatewayError } from './errors.js'
-import { isWithin, type Path } from './path.js'
+import { folded, isWithin, type Path } from './path.js'
 
 export interface Claim {
   readonly path: Path
@@ -32,8 +32,10 @@ export class Reservations {
    * All claims at once, in turn. Resolves to what releases them. Rejects with `busy` after `patience`
    * milliseconds, with `aborted` on the signal.
    */
-  async take(claims: readonly Claim[], signal?: AbortSignal, patience = 10_000): Promise<() => void> {
+  async take(wanted: readonly Claim[], signal?: AbortSignal, patience = 10_000): Promise<() => void> {
     if (signal?.aborted) throw new GatewayError('aborted')
+    // Names that a backend might take for one wait for each other, on whatever backend: it is not for long.
+    const claims = wanted.map(({ path, tree }) => ({ path: folded(path), tree }))
     const clear = !this.#blocked(claims) && !this.#waiting.some((waiter) => anyOverlap(waiter.claims, claims))
     if (!clear) await this.#wait(claims, signal, patience)
     else this.#hold(claims)

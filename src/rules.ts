@@ -1,6 +1,6 @@
 /** Folder rules (the API calls them metas), mirrored in memory. Paths are of the whole tree. */
 import { GatewayError, isGatewayError } from './errors.js'
-import { cleanPath, isWithin, upwardFrom, type Path } from './path.js'
+import { childOf, cleanPath, folded, isWithin, segmentsOf, upwardFrom, type Path } from './path.js'
 import { compilePattern, type Pattern } from './patterns.js'
 import type { Store } from './store/rows.js'
 
@@ -47,13 +47,19 @@ export function hidePatterns(hide: string): readonly Pattern[] {
 
 export class Rules {
   #byPath = new Map<Path, Rule>()
+  /** Rules whose paths differ in case or form alone, if in anything. */
+  #byFoldedPath = new Map<Path, readonly Rule[]>()
   #begun = 0
   #shown = 0
 
-  private constructor(readonly store: Store) {}
+  private constructor(
+    readonly store: Store,
+    private readonly foldedPath: (path: Path) => Path | undefined,
+  ) {}
 
-  static async load(store: Store): Promise<Rules> {
-    const rules = new Rules(store)
+  /** `foldedPath`: what all spellings of a path have in common; undefined where it has only one. */
+  static async load(store: Store, foldedPath: (path: Path) => Path | undefined = () => undefined): Promise<Rules> {
+    const rules = new Rules(store, foldedPath)
     await rules.reload()
     return rules
   }
@@ -64,7 +70,13 @@ export class Rules {
     // Of readings that overlap, the one that began last knows most.
     if (turn < this.#shown) return
     this.#shown = turn
-    this.#byPath = new Map(rows.map((row) => [row.path, ready(row)]))
+    const ruled = rows.map(ready)
+    this.#byPath = new Map(ruled.map((rule) => [rule.path, rule]))
+    this.#byFoldedPath = new Map()
+    for (const rule of ruled) {
+      const key = folded(rule.path)
+      this.#byFoldedPath.set(key, [...(this.#byFoldedPath.get(key) ?? []), rule])
+    }
   }
 
   /** By id. */
@@ -76,7 +88,7 @@ export class Rules {
   nearest(path: Path): Rule | undefined {
     if (this.#byPath.size === 0) return undefined
     for (const folder of upwardFrom(path)) {
-      const rule = this.#byPath.get(folder)
+      const rule = this.of(folder)
       if (rule) return rule
     }
     return undefined
@@ -86,10 +98,45 @@ export class Rules {
     return this.#byPath.size === 0
   }
 
-  /** Rules of folders below `path`, not its own. */
+  /** The folder's own rule, its path in the spelling of `folder`. */
+  of(folder: Path): Rule | undefined {
+    const rule = this.#byPath.get(folder)
+    if (rule || this.#byPath.size === 0) return rule
+    const key = this.foldedPath(folder)
+    if (key === undefined) return undefined
+    const other = this.#byFoldedPath.get(folded(folder))?.find((each) => this.foldedPath(each.path) === key)
+    return other && { ...other, path: folder }
+  }
+
+  hasOneSpelling(path: Path): boolean {
+    return this.foldedPath(path) === undefined
+  }
+
+  /** Rules of folders below `path`, not its own. Their paths are in their own spelling. */
   below(path: Path): readonly Rule[] {
     if (this.#byPath.size === 0) return []
-    return [...this.#byPath.values()].filter((rule) => rule.path !== path && isWithin(path, rule.path))
+    const key = this.foldedPath(path)
+    return [...this.#byPath.values()].filter((rule) => {
+      if (isWithin(path, rule.path)) return rule.path !== path
+      const ruled = key === undefined ? undefined : this.foldedPath(rule.path)
+      return key !== undefined && ruled !== undefined && ruled !== key && isWithin(key, ruled)
+    })
+  }
+
+  /** Gives rules at and below `path` its spelling, so that they go along when it is moved. */
+  async respell(path: Path): Promise<void> {
+    const key = this.foldedPath(path)
+    if (key === undefined) return
+    const others = [...this.#byPath.values()].filter((rule) => {
+      const ruled = isWithin(path, rule.path) ? undefined : this.foldedPath(rule.path)
+      return ruled !== undefined && isWithin(key, ruled)
+    })
+    for (const { id, path: ruled } of others) {
+      const respelled = segmentsOf(ruled).slice(segmentsOf(path).length).reduce(childOf, path)
+      // Where the admin ruled both spellings, this one is the right one already.
+      if (!this.#byPath.has(respelled)) await this.store.rules.update(id, { path: respelled })
+    }
+    if (others.length > 0) await this.reload()
   }
 
   /** Rejects with `exists` where the folder has a rule, with `invalid` for a faulty pattern. */

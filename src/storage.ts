@@ -108,6 +108,17 @@ export class Storage {
     return this.#attributes.over(this.treePath(path), entry)
   }
 
+  /** Whether something of this very name is there, in no other spelling. */
+  async has(path: Path, options: CallOptions = {}): Promise<boolean> {
+    try {
+      const entry = await this.stat(path, { ...options, link: true })
+      return this.traits.caseSensitive || entry.name === nameOf(path)
+    } catch (error) {
+      if (isGatewayError(error, 'not_found')) return false
+      throw error
+    }
+  }
+
   /** The whole folder, sorted by the storage's options. `part`: only so many entries are shown. */
   listing(
     path: Path,

@@ -18,20 +18,11 @@ export const taskStates = ['pending', 'running', 'succeeded', 'canceled', 'faile
 export type TaskState = (typeof taskStates)[number]
 
 /** Background work as it stands now. */
-export interface Task {
-  readonly id: string
+export interface Task extends TaskRow {
   readonly kind: TaskKind
-  readonly name: string
-  readonly userId: number
   readonly username: string
   readonly role: Role
   readonly state: TaskState
-  readonly status: string
-  readonly error: string
-  readonly totalBytes: number
-  readonly doneBytes: number
-  readonly started: Date | undefined
-  readonly ended: Date | undefined
 }
 
 export interface TaskWork {

@@ -7,13 +7,14 @@ import type { Ask, Change, Changed } from './change.js'
 import type { ChangeGuard } from './change-guard.js'
 import { asideOf, copyTree, moveTree, settleAside, type Copied, type CopyJob } from './copy.js'
 import type { Entry } from './driver.js'
-import { GatewayError, isGatewayError } from './errors.js'
+import { GatewayError } from './errors.js'
 import type { Touch } from './locks.js'
 import type { Place } from './mounts.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, upwardFrom, type Path } from './path.js'
 import { holds } from './principal.js'
 import { covers } from './rules.js'
 import { joinSignals } from './signals.js'
+import { spelledPath } from './spelling.js'
 import type { Storage } from './storage.js'
 import type { TreeParts } from './tree-parts.js'
 import { isUnseen } from './visibility.js'
@@ -39,6 +40,8 @@ interface Transfer {
   readonly to: Place
   /** The source, of a link itself. */
   readonly entry: Entry
+  /** The target is another spelling of the source. */
+  readonly respells: boolean
   readonly touches: readonly Touch[]
   readonly ask: CopyAsk
 }
@@ -59,7 +62,9 @@ export class Transfers {
     const from = this.tree.place(source)
     const entry = await from.storage.stat(from.inner, { signal: ask.signal, link: true })
     if (source === target) return { entry, created: false }
-    const old = await this.tree.existing(target, ask)
+    const respells = (await spelledPath(this.parts.mounts, target, ask)) === source
+    // Under another spelling, a thing stands in its own way.
+    const old = respells ? undefined : await this.tree.existing(target, ask)
     this.#assertReplaceable(source, target, entry, old, ask, kind)
     const parent = await this.tree.existing(parentOf(target), ask)
     if (!parent) throw new GatewayError('parent_missing')
@@ -67,7 +72,7 @@ export class Transfers {
     const to = this.parts.mounts.find(target, from.storage)
     const touches: Touch[] = [{ path: target, tree: old?.kind === 'folder', membership: !old }]
     if (kind === 'move') touches.unshift({ path: source, tree: isFolder(entry), membership: true })
-    const transfer: Transfer = { kind, source, target, from, to, entry, touches, ask }
+    const transfer: Transfer = { kind, source, target, from, to, entry, respells, touches, ask }
     await this.#assertLinkMayMove(transfer)
     await this.guard.assertFree(touches, source, entry, ask)
     if (old && isFolder(old) && ask.merge !== true) {
@@ -77,6 +82,8 @@ export class Transfers {
     const joined = joinSignals(ask.signal, this.access.principal.signal)
     try {
       const done = kind === 'move' && ask.merge !== true && (await this.#moveAtOnce(transfer, joined.signal))
+      if (!done && respells)
+        throw new GatewayError('unsupported', { reason: 'this storage cannot change the spelling of a name' })
       if (!done) await this.#itemByItem(transfer, joined.signal)
     } finally {
       joined.release()
@@ -124,7 +131,7 @@ export class Transfers {
     const text = await from.storage.readLink(from.inner, { signal: ask.signal })
     if (text.startsWith('/')) return
     const { mount } = to.storage
-    if (kind === 'move' || mount === from.storage.mount) this.access.assertLeadsInside(mount, target, text, ask)
+    if (kind === 'move' || mount === from.storage.mount) await this.access.assertLeadsInside(mount, target, text, ask)
   }
 
   /** The same for the links in a folder. Whoever could read all that a link may lead to is not kept waiting for a look. */
@@ -137,7 +144,7 @@ export class Transfers {
         const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
         if (isLink(member)) {
           const text = await storage.readLink(from, { signal: ask.signal })
-          if (!text.startsWith('/')) this.access.assertLeadsInside(mount, to, text, ask)
+          if (!text.startsWith('/')) await this.access.assertLeadsInside(mount, to, text, ask)
         } else if (member.kind === 'folder') {
           await this.#assertLinksMayMove({ storage, inner: from }, to, ask)
         }
@@ -149,7 +156,7 @@ export class Transfers {
 
   /** By the backend, the old target set aside meanwhile; false where the backend has no such step. */
   async #moveAtOnce(transfer: Transfer, signal: AbortSignal): Promise<boolean> {
-    const { source, target, from, to, entry, touches, ask } = transfer
+    const { source, target, from, to, entry, respells, touches, ask } = transfer
     if (from.storage !== to.storage) return false
     const claims = [source, target].map((path) => ({ path, tree: true }))
     return this.guard.reserved(claims, { signal }, async () => {
@@ -157,7 +164,7 @@ export class Transfers {
       if (isFolder(entry) && parentOf(source) !== parentOf(target)) {
         await this.#assertLinksMayMove(from, target, { ...ask, signal })
       }
-      const old = await this.tree.existing(target, { signal })
+      const old = respells ? undefined : await this.tree.existing(target, { signal })
       if (old && !ask.overwrite) throw nameTaken(target)
       // A file takes the place of a file by itself; everything else needs the place to be free.
       const replaces = old !== undefined && (old.kind === 'folder' || entry.kind === 'folder')
@@ -175,6 +182,7 @@ export class Transfers {
   async #moveByBackend({ source, target, from, to }: Transfer, signal: AbortSignal): Promise<boolean> {
     const { storage } = from
     const { store, rules, locks } = this.parts
+    await rules.respell(source)
     const intent = await store.intents.insert({ kind: 'move', from: source, to: target })
     let moved = false
     try {
@@ -235,7 +243,7 @@ export class Transfers {
   }
 
   #job({ source, from, to, ask }: Transfer, signal: AbortSignal): CopyJob {
-    const { rules, reservations } = this.parts
+    const { mounts, rules, reservations } = this.parts
     return {
       from,
       to,
@@ -249,10 +257,11 @@ export class Transfers {
       assertReadable: async (path) => {
         await this.access.follow('read', path, ask)
       },
-      assertLink: (path, text) => {
-        if (!text.startsWith('/')) this.access.assertLeadsInside(to.storage.mount, path, text, ask)
+      assertLink: async (path, text) => {
+        if (!text.startsWith('/')) await this.access.assertLeadsInside(to.storage.mount, path, text, ask)
       },
-      beforePublish: async (path) => {
+      beforePublish: async (to) => {
+        const path = await spelledPath(mounts, to, { signal })
         const release = await reservations.take([{ path, tree: false }], signal)
         try {
           this.access.judge('receive', path, ask)
@@ -273,6 +282,7 @@ export class Transfers {
       await store.properties.copy(source, target, deep)
       return
     }
+    await rules.respell(source)
     // Attributes are not moved: those of the source went with it, those of the target came with its writing.
     await store.properties.move(source, target)
     await store.rules.move(source, target)
@@ -293,14 +303,9 @@ export class Transfers {
   }
 }
 
-/** Whether something stands there; undefined where the storage does not tell. */
+/** Whether something of this name stands there; undefined where the storage does not tell. */
 async function isThere(storage: Storage, path: Path): Promise<boolean | undefined> {
-  try {
-    await storage.stat(path, { link: true })
-    return true
-  } catch (error) {
-    return isGatewayError(error, 'not_found') ? false : undefined
-  }
+  return storage.has(path).catch(() => undefined)
 }
 
 function isLink(entry: Entry): boolean {

@@ -26,6 +26,7 @@ import { GatewayError } from './errors.js'
 import { LockedError, type Locks, type Touch } from './locks.js'
 import type { Mounts, Place } from './mounts.js'
 import { under, within, type Path } from './path.js'
+import { spelledPath, spelledTarget } from './spelling.js'
 import type { Store } from './store/rows.js'
 
 /** How many storages may stand on one another. */
@@ -67,60 +68,61 @@ export class TreeView implements Driver {
   }
 
   open(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile> {
-    return this.#in(path, ({ storage, inner }) => storage.open(inner, mode, options), mode === 'read' ? [] : [{ path }])
+    const open = ({ storage, inner }: Place) => storage.open(inner, mode, options)
+    return mode === 'read' ? this.#in(path, open) : this.#changing(path, {}, open)
   }
 
   write(path: Path, source: Source, options?: WriteOptions): Promise<Entry> {
-    return this.#in(path, ({ storage, inner }) => storage.write(inner, source, options), [{ path, membership: true }])
+    return this.#changing(path, { membership: true }, ({ storage, inner }) => storage.write(inner, source, options))
   }
 
   mkdir(path: Path, options?: CallOptions): Promise<void> {
-    return this.#in(path, ({ storage, inner }) => storage.mkdir(inner, options), [{ path, membership: true }])
+    return this.#changing(path, { membership: true }, ({ storage, inner }) => storage.mkdir(inner, options))
   }
 
-  async remove(path: Path, options?: CallOptions): Promise<void> {
-    await this.#in(path, ({ storage, inner }) => storage.remove(inner, options), [{ path, membership: true }])
-    await this.parts().properties.delete(under(this.base, path))
+  remove(path: Path, options?: CallOptions): Promise<void> {
+    return this.#changing(path, { membership: true }, async ({ storage, inner }, at) => {
+      await storage.remove(inner, options)
+      await this.parts().properties.delete(at)
+    })
   }
 
-  async removeTree(path: Path, options?: CallOptions): Promise<void> {
+  removeTree(path: Path, options?: CallOptions): Promise<void> {
     const signal = options?.signal ?? new AbortController().signal
-    await this.#in(path, ({ storage, inner }) => removeAll(storage, inner, signal), [
-      { path, membership: true, tree: true },
-    ])
-    await this.parts().properties.delete(under(this.base, path))
+    return this.#changing(path, { membership: true, tree: true }, async ({ storage, inner }, at) => {
+      await removeAll(storage, inner, signal)
+      await this.parts().properties.delete(at)
+    })
   }
 
-  async move(from: Path, to: Path, options?: CallOptions): Promise<void> {
-    const touches: Touch[] = [from, to].map((path) => ({ path, membership: true, tree: true }))
-    await this.#in(
-      from,
-      async (source) => {
-        const target = this.#place(to)
-        if (target.storage !== source.storage || !(await source.storage.move(source.inner, target.inner, options))) {
-          throw new GatewayError('unsupported')
-        }
-      },
-      touches,
-    )
-    await this.parts().properties.move(under(this.base, from), under(this.base, to))
+  move(from: Path, to: Path, options?: CallOptions): Promise<void> {
+    const touch = { membership: true, tree: true }
+    return this.#changing(from, touch, async (source, at) => {
+      const { mounts, properties } = this.parts()
+      const target = await spelledTarget(mounts, at, under(this.base, to), options)
+      this.#assertUnlocked({ path: target, ...touch })
+      const { storage, inner } = mounts.find(target, source.storage)
+      if (storage !== source.storage || !(await storage.move(source.inner, inner, options))) {
+        throw new GatewayError('unsupported')
+      }
+      await properties.move(at, target)
+    })
   }
 
-  async copy(from: Path, to: Path, options?: WriteOptions): Promise<void> {
-    await this.#in(
-      from,
-      async (source) => {
-        const target = this.#place(to)
-        if (target.storage !== source.storage || !(await source.storage.copy(source.inner, target.inner, options))) {
-          throw new GatewayError('unsupported')
-        }
-      },
-      [{ path: to, membership: true }],
-    )
+  copy(from: Path, to: Path, options?: WriteOptions): Promise<void> {
+    return this.#in(from, async (source) => {
+      const { mounts } = this.parts()
+      const target = await spelledPath(mounts, under(this.base, to), options)
+      this.#assertUnlocked({ path: target, membership: true })
+      const { storage, inner } = mounts.find(target, source.storage)
+      if (storage !== source.storage || !(await storage.copy(source.inner, inner, options))) {
+        throw new GatewayError('unsupported')
+      }
+    })
   }
 
   setAttributes(path: Path, to: Attributes, options?: CallOptions): Promise<void> {
-    return this.#in(path, ({ storage, inner }) => storage.setAttributes(inner, to, options), [{ path }])
+    return this.#changing(path, {}, ({ storage, inner }) => storage.setAttributes(inner, to, options))
   }
 
   async link(path: Path, options?: CallOptions): Promise<Link> {
@@ -140,18 +142,26 @@ export class TreeView implements Driver {
     return this.#in('/' as Path, ({ storage }) => storage.usage(options))
   }
 
-  #place(path: Path): Place {
-    return this.parts().mounts.find(under(this.base, path))
+  #changing<T>(path: Path, touch: Omit<Touch, 'path'>, work: (place: Place, at: Path) => Promise<T>): Promise<T> {
+    return this.#in(path, (place, at) => {
+      this.#assertUnlocked({ path: at, ...touch })
+      return work(place, at)
+    })
   }
 
-  /** Runs one level deeper; a circle of storages is cut off. */
-  #in<T>(path: Path, work: (place: Place) => Promise<T>, touches: readonly Touch[] = []): Promise<T> {
+  #assertUnlocked(touch: Touch): void {
+    const lock = this.parts().locks.blocking(touch, undefined, [])
+    if (lock) throw new LockedError(lock)
+  }
+
+  /** Runs one level deeper, `at` the path in the whole tree, as the storages spell it; a circle of storages is cut off. */
+  async #in<T>(path: Path, work: (place: Place, at: Path) => Promise<T>): Promise<T> {
     const level = (depth.getStore() ?? 0) + 1
     if (level > deepest) throw new GatewayError('unavailable', { reason: 'storages stand on one another in a circle' })
-    for (const touch of touches) {
-      const lock = this.parts().locks.blocking({ ...touch, path: under(this.base, touch.path) }, undefined, [])
-      if (lock) throw new LockedError(lock)
-    }
-    return depth.run(level, async () => work(this.#place(path)))
+    return depth.run(level, async () => {
+      const { mounts } = this.parts()
+      const at = await spelledPath(mounts, under(this.base, path))
+      return work(mounts.find(at), at)
+    })
   }
 }

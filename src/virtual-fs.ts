@@ -87,7 +87,7 @@ export class VirtualFs {
   view(path: Path, ask: Ask = {}): Promise<{ readonly entry: Entry; readonly folder: FolderView }> {
     return this.#access.judged('stat', 'read', path, ask, async (at) => ({
       entry: await this.#entry(at, ask),
-      folder: folderView(this.#parts, this.principal, at),
+      folder: folderView(this.#parts, this.#access.principal, at),
     }))
   }
 
@@ -95,14 +95,14 @@ export class VirtualFs {
     return this.#access.judged('list', 'list', path, ask, async (at) => {
       if (ask.refresh === true) this.#access.judge('refresh', at, ask)
       const { entries, settled } = await this.#tree.listing(at, ask)
-      const shown = this.#visible(path, at, entries, ask)
+      const shown = this.#visible(await this.#access.resolve(path, ask), at, entries, ask)
       const offset = ask.offset ?? 0
       const part =
         ask.limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (ask.limit ?? shown.length))
       return {
         entries: await this.#linksSeen(at, settled ? part : await this.#tree.refreshed(at, part, ask), ask),
         total: shown.length,
-        folder: folderView(this.#parts, this.principal, at),
+        folder: folderView(this.#parts, this.#access.principal, at),
       }
     })
   }
@@ -112,9 +112,10 @@ export class VirtualFs {
     try {
       await this.#access.enter()
       const at = await this.#access.admit('list', path, ask)
+      const named = await this.#access.resolve(path, ask)
       for await (const page of this.#tree.pages(at, ask)) {
         this.#access.assertAuthority()
-        yield await this.#linksSeen(at, this.#visible(path, at, page), ask)
+        yield await this.#linksSeen(at, this.#visible(named, at, page), ask)
       }
     } catch (error) {
       throw this.#access.failed(error, path).at('list', path)
@@ -129,8 +130,9 @@ export class VirtualFs {
     return this.#access.told('search', path, async () => {
       this.#access.assertSearching()
       const { rules, search } = this.#parts
-      const visible = new VisibleNames(rules, this.principal, ask.password)
-      const { names, total } = await find(await search.reader(), visible, under(this.principal.base, path), ask)
+      const at = await this.#access.resolve(path, ask)
+      const visible = new VisibleNames(rules, this.#access.principal, ask.password)
+      const { names, total } = await find(await search.reader(), visible, at, ask)
       return { names: names.map((found) => ({ ...found, parent: this.#access.view(found.parent) })), total }
     })
   }
@@ -219,18 +221,18 @@ export class VirtualFs {
   /** Of those of the paths where something is mounted; a storage that does not tell, or not in time, is left out. */
   async mountUsages(paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
     const { mounts } = this.#parts
+    // Asked of every entry of a folder that is listed: it must cost next to nothing where nothing is mounted.
+    const mounted = paths.filter((path) => mounts.isMountPoint(under(this.#access.principal.base, path)))
     const usages = await Promise.all(
-      paths
-        .filter((path) => mounts.isMountPoint(this.#access.resolve(path)))
-        .map(async (path) => {
-          try {
-            const { storage } = this.#tree.place(await this.#access.admit('read', path, {}))
-            return [path, await storage.usageSoon()] as const
-          } catch {
-            // One that did not start, or is closed to the principal, tells nothing.
-            return [path, undefined] as const
-          }
-        }),
+      mounted.map(async (path) => {
+        try {
+          const { storage } = this.#tree.place(await this.#access.admit('read', path, {}))
+          return [path, await storage.usageSoon()] as const
+        } catch {
+          // One that did not start, or is closed to the principal, tells nothing.
+          return [path, undefined] as const
+        }
+      }),
     )
     return new Map(usages.flatMap(([path, usage]) => (usage ? [[path, usage] as const] : [])))
   }
@@ -242,7 +244,7 @@ export class VirtualFs {
       const target = await storage.readLink(inner, ask)
       if (!target.startsWith('/')) return target
       // What is a path of the storage to the backend is one of the tree to the client.
-      const seen = within(this.principal.base, storage.treePath(resolvePath(root, target)))
+      const seen = within(this.#access.principal.base, storage.treePath(resolvePath(root, target)))
       if (seen === undefined) throw new GatewayError('denied')
       return seen
     })
@@ -277,7 +279,7 @@ export class VirtualFs {
   /** Rejects as this change of a member of the folder would, whichever member it is. */
   assertMayChange(action: 'rename' | 'move' | 'copy' | 'remove', folder: Path, ask: Ask = {}): Promise<void> {
     return this.#access.told(action, folder, async () => {
-      this.#access.judge(action, childOf(this.#access.resolve(folder), '*'), ask)
+      this.#access.judge(action, childOf(await this.#access.resolve(folder, ask), '*'), ask)
     })
   }
 
@@ -337,8 +339,8 @@ export class VirtualFs {
   /** Gives a name of the same folder, or of another one. Judged as rename, move or both. `exists` unless `overwrite`. */
   move(from: Path, to: Path, ask: CopyAsk): Promise<Changed> {
     return this.#access.told('move', from, async () => {
-      const source = await this.#access.follow('move', this.#access.resolve(from), ask)
-      const target = await this.#access.follow('receive', this.#access.resolve(to), ask)
+      const source = await this.#access.follow('move', await this.#access.resolve(from, ask), ask)
+      const target = await this.#access.follow('receive', await this.#access.resolveTarget(to, source, ask), ask)
       const sameFolder = parentOf(source) === parentOf(target)
       if (!sameFolder) this.#access.judge('move', source, ask)
       if (sameFolder || nameOf(source) !== nameOf(target)) this.#access.judge('rename', source, ask)
@@ -350,7 +352,7 @@ export class VirtualFs {
     return this.#access.told('copy', from, async () => {
       const source = await this.#access.admit('read', from, ask)
       this.#access.judge('copy', source, ask)
-      const target = await this.#access.follow('receive', this.#access.resolve(to), ask)
+      const target = await this.#access.follow('receive', await this.#access.resolve(to, ask), ask)
       return this.#transfers.transfer(source, target, ask, 'copy')
     })
   }
@@ -374,7 +376,7 @@ export class VirtualFs {
         if (old) throw new GatewayError('exists')
         await this.#guard.assertFree([{ path: at, membership: true }], at, old, change)
         // What is a path of the tree to the client is one of the storage to the backend.
-        const leadsTo = this.#access.assertLeadsInside(storage.mount, at, target, change)
+        const leadsTo = await this.#access.assertLeadsInside(storage.mount, at, target, change)
         await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, change)
       })
     })
@@ -424,8 +426,8 @@ export class VirtualFs {
           created = true
         }
       } catch (error) {
-        // What somebody else put there meanwhile is locked as it is.
-        if (!isGatewayError(error, 'exists')) {
+        // What somebody else put there meanwhile is locked as it is, unless it has another spelling.
+        if (!isGatewayError(error, 'exists') || (await this.#access.resolve(path, change)) !== at) {
           await this.#parts.locks.break(lock.token)
           throw error
         }
@@ -486,15 +488,15 @@ export class VirtualFs {
   /** What stands there, by the name that the principal knows it by. */
   async #entry(at: Path, ask: Ask & { readonly link?: boolean | undefined }): Promise<Entry> {
     const entry = await this.#tree.entry(at, ask)
-    return at === this.principal.base ? { ...entry, name: '' } : entry
+    return at === this.#access.principal.base ? { ...entry, name: '' } : entry
   }
 
-  /** `at` is what `path` was followed to: what is hidden by either of the two names is hidden. */
-  #visible(path: Path, at: Path, entries: readonly Entry[], filter?: EntryFilter): readonly Entry[] {
+  /** `at` is what `named` was followed to: what is hidden by either of the two names is hidden. */
+  #visible(named: Path, at: Path, entries: readonly Entry[], filter?: EntryFilter): readonly Entry[] {
     const { rules } = this.#parts
-    const shown = visibleEntries(rules, this.principal, at, entries, filter)
-    const named = this.#access.resolve(path)
-    return named === at ? shown : visibleEntries(rules, this.principal, named, shown)
+    const { principal } = this.#access
+    const shown = visibleEntries(rules, principal, at, entries, filter)
+    return named === at ? shown : visibleEntries(rules, principal, named, shown)
   }
 
   /** Links are shown as what they lead to only where that may be known. */

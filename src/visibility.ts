@@ -40,13 +40,12 @@ export function visibleEntries(
   const rule = rules.nearest(at)
   const hides =
     rule !== undefined && rule.hide !== '' && covers(rule, rule.hideSub, at) && !holds(principal, 'seeHidden')
-  const ruled = new Set(rules.below(at).map((below) => below.path))
+  const ruled = rules.below(at).length > 0
   const seen = (entry: Entry): boolean => {
     if ((foldersOnly && entry.kind !== 'folder') || !entry.name.startsWith(startsWith)) return false
     if (entry.name.startsWith(reservedPrefix)) return false
     if (hides && isHidden(principal, childOf(at, entry.name), rule)) return false
-    const path = childOf(at, entry.name)
-    return !ruled.has(path) || !isShutOut(rules, principal, path)
+    return !ruled || !isShutOut(rules, principal, childOf(at, entry.name))
   }
   return entries.every(seen) ? entries : entries.filter(seen)
 }
@@ -58,8 +57,8 @@ export function isUnseen(rules: Rules, principal: Principal, at: Path): boolean 
 
 /** Whether it is a folder for other readers. */
 function isShutOut(rules: Rules, principal: Principal, at: Path): boolean {
-  const rule = rules.nearest(at)
-  return rule?.path === at && rule.readUsers.length > 0 && !rule.readUsers.includes(principal.userId)
+  const rule = rules.of(at)
+  return rule !== undefined && rule.readUsers.length > 0 && !rule.readUsers.includes(principal.userId)
 }
 
 export function folderView(parts: Pick<TreeParts, 'rules' | 'mounts'>, principal: Principal, at: Path): FolderView {

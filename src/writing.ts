@@ -10,6 +10,7 @@ import { GatewayError, isGatewayError } from './errors.js'
 import type { Place } from './mounts.js'
 import { checkName, nameOf, parentOf, type Path } from './path.js'
 import { joinSignals } from './signals.js'
+import { spelledPath } from './spelling.js'
 import type { TreeParts } from './tree-parts.js'
 import type { WholeTree } from './whole-tree.js'
 
@@ -95,14 +96,16 @@ export class Writing {
       release = undefined
     }
     const check = async () => {
-      this.access.judge('write', at, change)
-      await this.access.assertSettled('write', at, change)
-      const entry = await this.tree.existing(at, change)
+      // Somebody may have given it another spelling meanwhile.
+      const now = await spelledPath(this.parts.mounts, at, { signal: change.signal })
+      this.access.judge('write', now, change)
+      await this.access.assertSettled('write', now, change)
+      const entry = await this.tree.existing(now, change)
       if (entry && change.createOnly === true) throw new GatewayError('exists')
       if (entry?.kind === 'folder') throw new GatewayError('is_dir')
       if (!entry && mustExist) throw new GatewayError('not_found')
       created = !entry
-      await this.guard.assertFree([{ path: at, membership: created }], at, entry, change)
+      await this.guard.assertFree([{ path: now, membership: created }], now, entry, change)
     }
     return {
       before: async () => {

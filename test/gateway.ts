@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { configSchema, type ConfigFile } from '../src/config.js'
+import { configSchema, type ConfigInput } from '../src/config.js'
 import { startDaemon as start } from '../src/daemon.js'
 import type { Gateway } from '../src/gateway.js'
 import { loadHostKeys } from '../src/host-keys.js'
@@ -30,7 +30,7 @@ export interface RunningGateway extends Addresses {
 export interface RunOptions {
   readonly dataFolder?: string
   readonly adminPassword?: string
-  readonly config?: Partial<ConfigFile>
+  readonly config?: ConfigInput
   /** Mount this driver at `/` instead of a local folder. */
   readonly driver?: { readonly name: string; readonly addition?: object }
 }

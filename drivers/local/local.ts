@@ -1,9 +1,8 @@
 /** The driver of local folders: what each method of the contract means on a disk. */
-import { constants, copyFile, fsync, type BigIntStats } from 'node:fs'
-import { mkdir, realpath, stat, statfs } from 'node:fs/promises'
+import { constants, type BigIntStats } from 'node:fs'
+import { mkdir, readdir, realpath, stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { addAbortSignal, type Readable } from 'node:stream'
-import { promisify } from 'node:util'
 import type {
   Attributes,
   ByteRange,
@@ -23,27 +22,25 @@ import type {
   WriteOptions,
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { isWithin, nameOf, type Path } from '../../src/path.js'
-import { patientCalls, type Calls } from './calls.js'
+import { folded, isWithin, nameOf, type Path } from '../../src/path.js'
+import { patientCalls } from './calls.js'
 import { sizeOfTree } from './directory-size.js'
 import { entryOf, revisionOf, secondsOf } from './entry.js'
-import { systemCode, translated } from './errors.js'
+import { translated } from './errors.js'
 import { FileStream, streamOf } from './file-stream.js'
-import type { Folder } from './folder.js'
-import { ReadHandle, StagedHandle, UpdateHandle } from './handles.js'
+import { ReadHandle, UpdateHandle } from './handles.js'
 import type { LocalOptions } from './index.js'
-import { stagingNameOf } from './instance.js'
 import { listFolder } from './listing.js'
-import { immediateBytes, receive } from './receive.js'
+import { assertFile, assertGoing, assertNotRoot, existing, Places, syncFile } from './places.js'
+import { immediateBytes } from './receive.js'
 import { RecycleBin, removeTree } from './removal.js'
-import { isReserved, placeOnly, RefusedLink, RootFolder, type Place } from './root-folder.js'
-import { copyBytes, Staging, type Staged } from './staging.js'
+import { placeOnly, RefusedLink, RootFolder, type Place } from './root-folder.js'
+import { Staging } from './staging.js'
 import type { OpenedFile } from './thumbnails/images.js'
 import { openThumbnails, type Thumbnails } from './thumbnails/thumbnails.js'
+import { Writing } from './writing.js'
 
-const { O_RDONLY, O_RDWR, O_NOFOLLOW, O_NONBLOCK, COPYFILE_FICLONE_FORCE } = constants
-const syncFile = promisify(fsync)
-const clone = promisify(copyFile)
+const { O_RDONLY, O_RDWR, O_NOFOLLOW, O_NONBLOCK } = constants
 
 /** Rejects with `invalid` where an option cannot be used. */
 export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<Driver> {
@@ -60,7 +57,7 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   const folderMode = parseInt(options.mkdir_perm, 8)
   const root = new RootFolder(real)
   const thumbnails = await openThumbnails(options, real, env)
-  const staging = new Staging(root, stagingNameOf(env.instance), env.log)
+  const staging = new Staging(root, env.instance, env.log)
   await staging.sweep()
   let bin: RecycleBin | undefined
   if (!['', 'delete permanently'].includes(options.recycle_bin_path)) {
@@ -92,12 +89,14 @@ interface LocalParts {
 }
 
 class Local implements Driver {
-  /** Devices whose files share no blocks. */
-  readonly #cannotClone = new Set<bigint>()
+  readonly #places: Places
+  readonly #writing: Writing
 
   readonly traits: Partial<Traits>
 
   constructor(private readonly parts: LocalParts) {
+    this.#places = new Places(parts.root, parts.options.sync)
+    this.#writing = new Writing(this.#places, parts.staging)
     this.traits = { thumbnails: parts.thumbnails?.kinds ?? [] }
   }
 
@@ -105,11 +104,10 @@ class Local implements Driver {
 
   stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
     return this.#run(options.signal, () =>
-      this.#at(path, { follow: false }, async (place) => {
+      this.#places.at(path, { follow: false }, async (place) => {
         const stats = existing(place)
-        return options.link === true
-          ? entryOf(nameOf(path), stats)
-          : this.#entry(path, nameOf(path), stats, options.signal)
+        const name = await ownName(place, nameOf(path))
+        return options.link === true ? entryOf(name, stats) : this.#entry(path, name, stats, options.signal)
       }),
     )
   }
@@ -120,7 +118,7 @@ class Local implements Driver {
     let entry = entryOf(name, stats)
     if (stats.isSymbolicLink()) {
       try {
-        entry = await this.#at(path, { follow: true }, async (target) => entryOf(name, existing(target), true))
+        entry = await this.#places.at(path, { follow: true }, async (target) => entryOf(name, existing(target), true))
       } catch (error) {
         if (!isGatewayError(error, 'denied', 'not_found', 'not_dir')) throw error
       }
@@ -147,7 +145,7 @@ class Local implements Driver {
 
   read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
     return this.#run(signal, async () => {
-      const { fd, calls, stats } = await this.#openFile(path, O_RDONLY)
+      const { fd, calls, stats } = await this.#places.openFile(path, O_RDONLY)
       const close = () => calls.close(fd)
       try {
         const size = Number(stats.size)
@@ -173,8 +171,8 @@ class Local implements Driver {
 
   open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
     return this.#run(options.signal, async () => {
-      if (mode === 'replace') return this.#openStaged(path, options)
-      const { fd, calls, stats } = await this.#openFile(path, mode === 'read' ? O_RDONLY : O_RDWR)
+      if (mode === 'replace') return this.#writing.open(path, options)
+      const { fd, calls, stats } = await this.#places.openFile(path, mode === 'read' ? O_RDONLY : O_RDWR)
       const Handle = mode === 'read' ? ReadHandle : UpdateHandle
       const syncs = mode === 'update' && this.parts.options.sync
       return new Handle(entryOf(nameOf(path), stats), fd, calls, async () => {
@@ -187,27 +185,11 @@ class Local implements Driver {
     })
   }
 
-  /** Opens a file and nothing else: a device or a pipe could do anything, or wait for ever. */
-  async #openFile(path: Path, flags: number): Promise<{ fd: number; calls: Calls; stats: BigIntStats }> {
-    return this.#at(path, { follow: true }, async ({ stats: found, calls, at }) => {
-      assertFile(found)
-      const fd = await calls.open(at, flags | O_NOFOLLOW | O_NONBLOCK)
-      try {
-        const stats = await calls.fstat(fd)
-        assertFile(stats)
-        return { fd, calls, stats }
-      } catch (error) {
-        await calls.close(fd)
-        throw error
-      }
-    })
-  }
-
   thumbnail(path: Path, kind: ThumbnailKind, { signal }: CallOptions = {}): Promise<Thumbnail> {
     return this.#run(signal, async () => {
       const { thumbnails } = this.parts
       if (!thumbnails) throw new GatewayError('unsupported', { reason: 'this storage makes no thumbnails' })
-      const asked = await this.#at(path, { follow: true }, async ({ stats, host }) => {
+      const asked = await this.#places.at(path, { follow: true }, async ({ stats, host }) => {
         assertFile(stats)
         return { path: host, revision: revisionOf(stats), open: () => this.#openWhole(path) }
       })
@@ -217,7 +199,7 @@ class Local implements Driver {
 
   /** For somebody who reads all of it. */
   async #openWhole(path: Path): Promise<OpenedFile> {
-    const { fd, calls, stats } = await this.#openFile(path, O_RDONLY)
+    const { fd, calls, stats } = await this.#places.openFile(path, O_RDONLY)
     const handle = new ReadHandle(entryOf(nameOf(path), stats), fd, patientCalls, () => calls.close(fd))
     return {
       fd,
@@ -250,122 +232,38 @@ class Local implements Driver {
   // Writing
 
   write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    return this.#run(options.signal, async () => {
-      const { staged, old } = await this.#stage(path, options)
-      try {
-        await receive(source, staged.fd, staged.calls, patientCalls, options.signal)
-        return await this.#publish(path, staged, old, options)
-      } finally {
-        await staged.release()
-      }
-    })
+    return this.#run(options.signal, () => this.#writing.put(path, source, options))
   }
 
   copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
-    return this.#run(options.signal, async () => {
-      const { fd, calls, stats } = await this.#openFile(from, O_RDONLY)
-      try {
-        const { staged, old } = await this.#stage(to, options)
-        try {
-          await this.#copyBytes(fd, stats, staged, options.signal)
-          const kept = { modified: entryOf('', stats).modified, mode: Number(stats.mode) & 0o777 }
-          await this.#publish(to, staged, old, {
-            ...options,
-            modified: options.modified ?? kept.modified,
-            mode: options.mode ?? kept.mode,
-          })
-        } finally {
-          await staged.release()
-        }
-      } finally {
-        await calls.close(fd)
-      }
-    })
-  }
-
-  /** Shares the blocks where the file system can, which takes no time; byte by byte elsewhere. */
-  async #copyBytes(fd: number, stats: BigIntStats, staged: Staged, signal?: AbortSignal): Promise<void> {
-    const { dev } = await staged.calls.fstat(staged.fd)
-    if (process.platform === 'linux' && dev === stats.dev && !this.#cannotClone.has(dev)) {
-      try {
-        await clone(`/proc/self/fd/${fd}`, `/proc/self/fd/${staged.fd}`, COPYFILE_FICLONE_FORCE)
-        return
-      } catch {
-        // Not tried again; of any true trouble the bytes will tell.
-        this.#cannotClone.add(dev)
-      }
-    }
-    await copyBytes(fd, staged.fd, signal)
-  }
-
-  async #openStaged(path: Path, options: OpenOptions): Promise<OpenFile> {
-    const { staged, old } = await this.#stage(path, options)
-    let published = false
-    const publish = async (attributes: Attributes = {}) => {
-      const { modified = options.modified, mode = options.mode } = attributes
-      if (!published) {
-        const entry = await this.#publish(path, staged, old, { ...options, modified, mode })
-        published = true
-        return entry
-      }
-      // It has its name: what was written since is in place already.
-      await applyTo(staged, modified, mode)
-      return entryOf(nameOf(path), await staged.calls.fstat(staged.fd))
-    }
-    const entry = entryOf(nameOf(path), await staged.calls.fstat(staged.fd))
-    return new StagedHandle(entry, staged.fd, staged.calls, () => staged.release(), publish)
-  }
-
-  /** A new file for what is to stand at `path`, and what stands there now. */
-  #stage(path: Path, options: WriteOptions): Promise<{ staged: Staged; old: BigIntStats | undefined }> {
-    return this.#at(path, { follow: true, create: true }, async (place) => {
-      assertReplaceable(place, options.createOnly === true)
-      return { staged: await this.parts.staging.create(place), old: place.stats }
-    })
-  }
-
-  /** All bytes are there: attributes, the medium if asked for, the caller's last word, then the name. */
-  async #publish(path: Path, staged: Staged, old: BigIntStats | undefined, options: WriteOptions): Promise<Entry> {
-    const { fd } = staged
-    if (old) await keepOwner(staged, old)
-    await applyTo(staged, options.modified, options.mode ?? (old && Number(old.mode) & 0o7777))
-    if (this.parts.options.sync) await syncFile(fd)
-    await options.beforePublish?.()
-    assertGoing(options.signal)
-    return this.#at(path, { follow: true, create: true }, async (place) => {
-      const createOnly = options.createOnly === true
-      assertReplaceable(place, createOnly)
-      const published = await staged.publish(place, createOnly, options.signal)
-      await this.#syncFolder(place.folder)
-      return entryOf(nameOf(path), published, place.linked)
-    })
+    return this.#run(options.signal, () => this.#writing.copy(from, to, options))
   }
 
   mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#at(path, { follow: false, create: true }, async ({ stats, calls, at, folder }) => {
+      this.#places.at(path, { follow: false, create: true }, async ({ stats, calls, at, folder }) => {
         if (stats) throw new GatewayError('exists')
         await calls.mkdir(at, this.parts.folderMode)
-        await this.#syncFolder(folder)
+        await this.#places.syncFolder(folder)
       }),
     )
   }
 
   remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#at(path, { follow: false }, async (place) => {
+      this.#places.at(path, { follow: false }, async (place) => {
         const stats = existing(place)
         assertNotRoot(place)
         if (stats.isDirectory()) await place.calls.rmdir(place.at)
         else if (!(await this.#recycled(place, path))) await place.calls.unlink(place.at)
-        await this.#syncFolder(place.folder)
+        await this.#places.syncFolder(place.folder)
       }),
     )
   }
 
   removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#at(path, { follow: false }, async (place) => {
+      this.#places.at(path, { follow: false }, async (place) => {
         const stats = existing(place)
         assertNotRoot(place)
         if (!(await this.#recycled(place, path))) {
@@ -376,7 +274,7 @@ class Local implements Driver {
             await place.calls.unlink(place.at)
           }
         }
-        await this.#syncFolder(place.folder)
+        await this.#places.syncFolder(place.folder)
       }),
     )
   }
@@ -393,15 +291,15 @@ class Local implements Driver {
       if (from !== to && isWithin(from, to)) {
         throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
       }
-      await this.#at(from, { follow: false }, async (source) => {
+      await this.#places.at(from, { follow: false }, async (source) => {
         const moving = existing(source)
         assertNotRoot(source)
-        await this.#at(to, { follow: false, create: true }, async (target) => {
+        await this.#places.at(to, { follow: false, create: true }, async (target) => {
           if (source.host === target.host) return
           await this.#assertMovable(moving, to, target)
           await this.#rename(source, moving, target)
-          await this.#syncFolder(target.folder)
-          await this.#syncFolder(source.folder)
+          await this.#places.syncFolder(target.folder)
+          await this.#places.syncFolder(source.folder)
         })
       })
     })
@@ -427,7 +325,7 @@ class Local implements Driver {
 
   setAttributes(path: Path, to: Attributes, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#at(path, { follow: true }, async (place) => {
+      this.#places.at(path, { follow: true }, async (place) => {
         existing(place)
         const { calls } = place
         const linux = process.platform === 'linux'
@@ -451,7 +349,7 @@ class Local implements Driver {
 
   readLink(path: Path, { signal }: CallOptions = {}): Promise<string> {
     return this.#run(signal, () =>
-      this.#at(path, { follow: false }, async (place) => {
+      this.#places.at(path, { follow: false }, async (place) => {
         if (!existing(place).isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a link' })
         const target = await place.calls.readlink(place.at)
         await this.parts.root.assertInside(place.folder, target)
@@ -469,7 +367,7 @@ class Local implements Driver {
 
   symlink(path: Path, target: string, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#at(path, { follow: false, create: true }, async ({ stats, folder, calls, at }) => {
+      this.#places.at(path, { follow: false, create: true }, async ({ stats, folder, calls, at }) => {
         if (stats) throw new GatewayError('exists')
         if (target === '' || target.includes('\0')) throw new GatewayError('invalid', { reason: 'not a link target' })
         const { root } = this.parts
@@ -477,19 +375,19 @@ class Local implements Driver {
         const text = target.startsWith('/') ? root.hostOf(target as Path) : target
         await root.assertInside(folder, text)
         await calls.symlink(text, at)
-        await this.#syncFolder(folder)
+        await this.#places.syncFolder(folder)
       }),
     )
   }
 
   hardLink(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#at(from, { follow: true }, async (source) => {
+      this.#places.at(from, { follow: true }, async (source) => {
         assertFile(source.stats)
-        await this.#at(to, { follow: false, create: true }, async (target) => {
+        await this.#places.at(to, { follow: false, create: true }, async (target) => {
           if (target.stats) throw new GatewayError('exists')
           await source.calls.link(source.at, target.at)
-          await this.#syncFolder(target.folder)
+          await this.#places.syncFolder(target.folder)
         })
       }),
     )
@@ -503,8 +401,6 @@ class Local implements Driver {
     })
   }
 
-  // What the methods share
-
   async #run<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     assertGoing(signal)
     try {
@@ -513,60 +409,13 @@ class Local implements Driver {
       throw translated(error)
     }
   }
-
-  async #at<T>(
-    path: Path,
-    options: { readonly follow: boolean; readonly create?: boolean },
-    work: (place: Place) => Promise<T>,
-  ): Promise<T> {
-    const place = await this.parts.root.locate(path, options)
-    try {
-      return await work(place)
-    } catch (error) {
-      // The folder was removed after it was opened.
-      if (options.create === true && systemCode(error) === 'ENOENT') {
-        throw new GatewayError('parent_missing', { cause: error })
-      }
-      throw error
-    } finally {
-      place.folder.close()
-    }
-  }
-
-  /** A name is on the medium only when its folder is. */
-  async #syncFolder(folder: Folder): Promise<void> {
-    if (!this.parts.options.sync || process.platform === 'win32') return
-    const fd = await patientCalls.open(folder.self, O_RDONLY)
-    try {
-      await syncFile(fd)
-    } finally {
-      await patientCalls.close(fd)
-    }
-  }
 }
 
-function assertGoing(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new GatewayError('aborted')
-}
-
-function existing({ stats, name }: Place): BigIntStats {
-  if (!stats || isReserved(name)) throw new GatewayError('not_found')
-  return stats
-}
-
-function assertFile(stats: BigIntStats | undefined): asserts stats is BigIntStats {
-  if (!stats) throw new GatewayError('not_found')
-  if (stats.isDirectory()) throw new GatewayError('is_dir')
-  if (!stats.isFile()) throw new GatewayError('denied', { reason: 'not a regular file' })
-}
-
-function assertNotRoot({ name }: Place): void {
-  if (name === '.') throw new GatewayError('denied', { reason: 'the root of a storage stays' })
-}
-
-function assertReplaceable({ stats }: Place, createOnly: boolean): void {
-  if (stats?.isDirectory() === true) throw new GatewayError('is_dir')
-  if (stats && createOnly) throw new GatewayError('exists')
+/** The name as the disk spells it. Those of Linux tell spellings apart. */
+async function ownName({ name, folder }: Place, asked: string): Promise<string> {
+  if (process.platform === 'linux' || name === '.') return asked
+  const names = await readdir(folder.self)
+  return names.includes(asked) ? asked : (names.find((each) => folded(each) === folded(asked)) ?? asked)
 }
 
 function isSame(one: BigIntStats, other: BigIntStats): boolean {
@@ -574,22 +423,5 @@ function isSame(one: BigIntStats, other: BigIntStats): boolean {
 }
 
 function isRespelled(one: Place, other: Place): boolean {
-  const plain = (name: string) => name.normalize('NFC').toLowerCase()
-  return one.folder.host === other.folder.host && plain(one.name) === plain(other.name)
-}
-
-async function applyTo({ fd, calls }: Staged, modified: Date | undefined, mode: number | undefined): Promise<void> {
-  if (mode !== undefined) await calls.fchmod(fd, mode & 0o7777)
-  if (modified !== undefined) await calls.futimes(fd, Date.now() / 1000, secondsOf(modified))
-}
-
-/** A daemon that runs as root must not take over the files that it replaces. */
-async function keepOwner({ fd, calls }: Staged, old: BigIntStats): Promise<void> {
-  const { uid, gid } = await calls.fstat(fd)
-  if (uid === old.uid && gid === old.gid) return
-  try {
-    await calls.fchown(fd, Number(old.uid), Number(old.gid))
-  } catch (error) {
-    if (systemCode(error) !== 'EPERM') throw error
-  }
+  return one.folder.host === other.folder.host && folded(one.name) === folded(other.name)
 }

@@ -7,18 +7,19 @@ import { randomBytes } from 'node:crypto'
 import { constants, type BigIntStats } from 'node:fs'
 import { lstat, readdir, readFile, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DriverLog } from '../../src/driver.js'
+import type { DriverLog, Instance } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { nameOf, parentOf, type Path } from '../../src/path.js'
 import { patientCalls, writeAll, type Calls } from './calls.js'
 import { systemCode } from './errors.js'
-import { isDead } from './instance.js'
 import type { Folder } from './folder.js'
 import { isReserved, reservedName, type Place, type RootFolder } from './root-folder.js'
 
 const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW, O_WRONLY } = constants
 const creating = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
 const recordSuffix = '.sibling'
+/** Milliseconds. */
+const abandonedAfter = 24 * 3_600_000
 
 /** A file without a name yet. Whoever made it either publishes or discards it. */
 export interface Staged {
@@ -40,10 +41,10 @@ export class Staging {
 
   constructor(
     private readonly root: RootFolder,
-    name: string,
+    private readonly instance: Instance,
     private readonly log: DriverLog,
   ) {
-    this.#folderHost = join(root.real, reservedName, name)
+    this.#folderHost = join(root.real, reservedName, instance.name)
   }
 
   /** A new, empty file that can take a name in `target`. */
@@ -152,7 +153,8 @@ export class Staging {
     try {
       const files = await readdir(folder.self)
       const times = await Promise.all(['.', ...files].map(async (file) => (await lstat(folder.at(file))).mtimeMs))
-      if (!isDead(name, new Date(Math.max(...times)))) return
+      // What another machine stages on a shared disk is left alone until nothing of it has changed for a day.
+      if (!(this.instance.isOver(name) ?? Date.now() - Math.max(...times) > abandonedAfter)) return
       for (const file of files) {
         if (file.endsWith(recordSuffix)) await this.#sweepSibling(await readFile(folder.at(file), 'utf8'))
         await patientCalls.unlink(folder.at(file))

@@ -3,6 +3,11 @@ import type { DriverType, OptionsOf } from '../../src/driver.js'
 
 export const memoryFields = {
   size_limit: { type: 'number', default: 0, help: 'Bytes that all files may take up together; 0: no limit.' },
+  case_sensitive: {
+    type: 'bool',
+    default: true,
+    help: 'Off: names that differ only in case are one name, as on the disks of other systems.',
+  },
 } as const
 
 export type MemoryOptions = OptionsOf<typeof memoryFields>
@@ -18,6 +23,6 @@ export const memoryType: DriverType<typeof memoryFields> = {
   },
   async open(options) {
     const { MemoryDriver } = await import('./memory.js')
-    return new MemoryDriver(options.size_limit)
+    return new MemoryDriver(options.size_limit, options.case_sensitive)
   },
 }

@@ -11,15 +11,17 @@ import type {
   OpenMode,
   OpenOptions,
   Source,
+  Traits,
   Usage,
   WriteOptions,
 } from '../../src/driver.js'
 import { GatewayError, toGatewayError } from '../../src/errors.js'
-import { isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../src/path.js'
+import { folded, isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../src/path.js'
 import { Content } from './content.js'
 
 interface MemoryFile {
   readonly kind: 'file'
+  name: string
   content: Content
   modified: Date
   mode: number
@@ -27,6 +29,8 @@ interface MemoryFile {
 }
 interface MemoryFolder {
   readonly kind: 'folder'
+  name: string
+  /** By name, or by what is left of it where case does not count. */
   readonly children: Map<string, MemoryNode>
   modified: Date
   mode: number
@@ -38,19 +42,24 @@ const pageSize = 1000
 const chunkSize = 256 * 1024
 
 export class MemoryDriver implements Driver {
+  readonly traits: Partial<Traits>
   readonly #root: MemoryFolder
   #versions = 0
   /** Bytes of all files, also of those that have no name yet. */
   #used = 0
 
-  /** `sizeLimit`: bytes; 0 for none. */
-  constructor(private readonly sizeLimit: number) {
+  /** `sizeLimit`: bytes; 0 for none. `caseSensitive`: false where names that differ in case or form alone are one name. */
+  constructor(
+    private readonly sizeLimit: number,
+    private readonly caseSensitive = true,
+  ) {
+    this.traits = { caseSensitive }
     this.#root = this.#newFolder()
   }
 
   async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
     assertGoing(signal)
-    return entryOf(nameOf(path), this.#existing(path))
+    return entryOf(this.#existing(path))
   }
 
   async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
@@ -58,13 +67,13 @@ export class MemoryDriver implements Driver {
     const folder = this.#existing(path)
     if (folder.kind !== 'folder') throw new GatewayError('not_dir')
     let page: Entry[] = []
-    for (const [name, node] of [...folder.children]) {
+    for (const node of [...folder.children.values()]) {
       if (page.length === pageSize) {
         yield page
         assertGoing(signal)
         page = []
       }
-      page.push(entryOf(name, node))
+      page.push(entryOf(node))
     }
     if (page.length > 0) yield page
   }
@@ -127,10 +136,10 @@ export class MemoryDriver implements Driver {
     assertGoing(options.signal)
     const old = this.#assertReplaceable(path, options)
     const { modified = new Date(), mode = old?.mode ?? 0o644 } = options
-    const file: MemoryFile = { kind: 'file', content, modified, mode, version: ++this.#versions }
+    const file: MemoryFile = { kind: 'file', name: nameOf(path), content, modified, mode, version: ++this.#versions }
     this.#put(path, file)
     if (old) this.#used -= old.content.size
-    return entryOf(nameOf(path), file)
+    return entryOf(file)
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -158,8 +167,10 @@ export class MemoryDriver implements Driver {
     assertGoing(signal)
     const node = this.#existing(from)
     if (from === to) return
-    if (isWithin(from, to)) throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
-    const old = this.#find(to)
+    const found = this.#find(to)
+    const old = found === node ? undefined : found
+    if (found !== node && isWithin(this.#key(from), this.#key(to)))
+      throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
     if (old?.kind === 'folder') throw new GatewayError('is_dir')
     if (old && node.kind === 'folder') throw new GatewayError('exists')
     this.#parent(to)
@@ -190,7 +201,7 @@ export class MemoryDriver implements Driver {
     assertGoing(options.signal)
     if (mode === 'replace') return this.#openAside(path, options)
     const file = this.#file(path)
-    const entry = entryOf(nameOf(path), file)
+    const entry = entryOf(file)
     const reading = { entry, read: async (into: Buffer, position: number) => file.content.read(into, position) }
     const close = async () => undefined
     if (mode === 'read') return { ...reading, close }
@@ -225,10 +236,10 @@ export class MemoryDriver implements Driver {
 
   #openAside(path: Path, options: OpenOptions): OpenFile {
     this.#assertReplaceable(path, options)
-    const file = this.#newFile()
+    const file = this.#newFile(nameOf(path))
     let published = false
     return {
-      entry: entryOf(nameOf(path), file),
+      entry: entryOf(file),
       read: async (into, position) => file.content.read(into, position),
       ...this.#changing(file),
       commit: async ({ modified = options.modified, mode = options.mode }: Attributes = {}) => {
@@ -240,7 +251,7 @@ export class MemoryDriver implements Driver {
         if (!published) this.#put(path, file)
         if (old) this.#used -= old.content.size
         published = true
-        return entryOf(nameOf(path), file)
+        return entryOf(file)
       },
       close: async () => {
         if (published) return
@@ -274,8 +285,12 @@ export class MemoryDriver implements Driver {
 
   #find(path: Path): MemoryNode | undefined {
     let node: MemoryNode | undefined = this.#root
-    for (const name of segmentsOf(path)) node = node?.kind === 'folder' ? node.children.get(name) : undefined
+    for (const name of segmentsOf(path)) node = node?.kind === 'folder' ? node.children.get(this.#key(name)) : undefined
     return node
+  }
+
+  #key<Text extends string>(text: Text): Text {
+    return this.caseSensitive ? text : folded(text)
   }
 
   #existing(path: Path): MemoryNode {
@@ -299,14 +314,17 @@ export class MemoryDriver implements Driver {
 
   #put(path: Path, node: MemoryNode): void {
     const parent = this.#parent(path)
-    parent.children.set(nameOf(path), node)
+    const key = this.#key(nameOf(path))
+    // What takes the place of something takes its spelling.
+    node.name = parent.children.get(key)?.name ?? nameOf(path)
+    parent.children.set(key, node)
     this.#touch(parent)
   }
 
   #take(path: Path): void {
     if (path === '/') throw new GatewayError('denied', { reason: 'the root of a storage stays' })
     const parent = this.#parent(path)
-    parent.children.delete(nameOf(path))
+    parent.children.delete(this.#key(nameOf(path)))
     this.#touch(parent)
   }
 
@@ -329,16 +347,23 @@ export class MemoryDriver implements Driver {
   }
 
   #newFolder(): MemoryFolder {
-    return { kind: 'folder', children: new Map(), modified: new Date(), mode: 0o755, version: ++this.#versions }
+    return {
+      kind: 'folder',
+      name: '',
+      children: new Map(),
+      modified: new Date(),
+      mode: 0o755,
+      version: ++this.#versions,
+    }
   }
 
-  #newFile(): MemoryFile {
-    return { kind: 'file', content: new Content(), modified: new Date(), mode: 0o644, version: ++this.#versions }
+  #newFile(name: string): MemoryFile {
+    return { kind: 'file', name, content: new Content(), modified: new Date(), mode: 0o644, version: ++this.#versions }
   }
 }
 
-function entryOf(name: string, node: MemoryNode): Entry {
-  const { kind, modified, mode, version } = node
+function entryOf(node: MemoryNode): Entry {
+  const { name, kind, modified, mode, version } = node
   return { name, kind, size: kind === 'file' ? node.content.size : 0, modified, mode, revision: String(version) }
 }
 

@@ -1,11 +1,10 @@
 /** Who is at the other end of an HTTP request, and how that client reaches us. */
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP, isIPv6 } from 'node:net'
+import { isIP, isIPv6, type BlockList } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { GatewayError } from '../../src/errors.js'
 
 export interface ClientOptions {
-  /** Proxies whose forwarding headers are believed; see `proxyList`. */
+  /** Proxies whose forwarding headers are believed. */
   readonly trustedProxies: BlockList
   /** Where clients reach this server: empty, a path (`/files`), or a full URL. */
   readonly siteUrl: string
@@ -20,23 +19,6 @@ export interface Client {
   readonly origin: string
   /** Origin and path of the site, without a trailing slash: what absolute links start with. */
   readonly baseUrl: string
-}
-
-/** A table of addresses and networks (`10.0.0.0/8`, `fd00::/8`). Rejects with `invalid` on anything else. */
-export function proxyList(texts: readonly string[]): BlockList {
-  const list = new BlockList()
-  for (const text of texts) {
-    const [address = '', prefix, ...rest] = text.trim().split('/')
-    const version = isIP(address)
-    const bits = prefix === undefined ? undefined : /^\d{1,3}$/.test(prefix) ? Number(prefix) : NaN
-    if (version === 0 || rest.length > 0 || (bits !== undefined && !(bits <= (version === 4 ? 32 : 128)))) {
-      throw new GatewayError('invalid', { reason: `not an address or network: ${text}` })
-    }
-    const family = version === 4 ? 'ipv4' : 'ipv6'
-    if (bits === undefined) list.addAddress(address, family)
-    else list.addSubnet(address, bits, family)
-  }
-  return list
 }
 
 /**

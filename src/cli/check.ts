@@ -1,5 +1,4 @@
 /** `tidegate check`: would the daemon start here, and would everything work? It changes nothing. */
-import { randomBytes } from 'node:crypto'
 import { createServer, connect } from 'node:net'
 import type { Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
@@ -10,6 +9,7 @@ import { ownFolders } from '../data-folder.js'
 import type { Driver, DriverEnv, OwnFolders } from '../driver.js'
 import { GatewayError, toGatewayError } from '../errors.js'
 import { checkOptions } from '../fields.js'
+import { thisInstance } from '../instance.js'
 import { createLog } from '../log.js'
 import { root } from '../path.js'
 import type { StorageRow, Store } from '../store/rows.js'
@@ -92,7 +92,7 @@ async function checkStorage(row: StorageRow, store: Store, own: OwnFolders): Pro
   const env: DriverEnv = {
     log: createLog('silent'),
     signal,
-    instance: `${process.pid}-${randomBytes(6).toString('hex')}`,
+    instance: thisInstance(),
     own,
     save: async () => undefined,
     state: { get: (key) => store.driverState.get(row.id, key), set: async () => undefined },

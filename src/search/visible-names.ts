@@ -77,7 +77,9 @@ export class VisibleNames {
     ].filter((part) => part !== undefined)
     const closed = parts.filter(({ except }) => except.length <= mostParts).slice(0, mostParts)
     const hides = [nearest, ...below].some((rule) => rule !== undefined && rule.hide !== '')
-    const exact = closed.length === parts.length && (!hides || holds(this.principal, 'seeHidden'))
+    // Where a rule's folder may have another spelling, the query does not find it by that of the rule.
+    const spelled = below.every((rule) => this.rules.hasOneSpelling(rule.path))
+    const exact = spelled && closed.length === parts.length && (!hides || holds(this.principal, 'seeHidden'))
     return { closed, exact }
   }
 

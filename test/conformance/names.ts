@@ -1,4 +1,4 @@
-import { at, listed, namesIn, put, refuses, textAt, type Run } from './subject.js'
+import { at, listed, namesIn, put, refuses, source, textAt, type Run } from './subject.js'
 
 const strange = [
   '#', '%', '?', '+', '&', '=', ';', '*', '%41', '%2F', '%zz', 'a b', ' leading', 'trailing ', 'trailing.', '...',
@@ -53,6 +53,35 @@ export async function nameTests(run: Run): Promise<void> {
     t.equal(await textAt(driver, '/caf\u00e9'), 'composed')
     t.equal(await textAt(driver, '/cafe\u0301'), 'decomposed')
     t.equal((await namesIn(driver, '/')).length, 2)
+  })
+
+  await run('another spelling of a name is that name where case does not count', async (t, { driver, traits }) => {
+    if (traits.caseSensitive) {
+      t.pass('case', { skip: 'this driver tells them apart' })
+      return
+    }
+    await driver.mkdir(at('/Folder'))
+    await put(driver, '/Folder/caf\u00e9', 'one')
+    for (const [spelling, name] of [
+      ['/FOLDER', 'Folder'],
+      ['/folder/CAF\u00c9', 'caf\u00e9'],
+      ['/Folder/cafe\u0301', 'caf\u00e9'],
+    ] as const) {
+      t.equal((await driver.stat(at(spelling))).name, name, 'stat() tells the spelling of the backend')
+    }
+    t.equal(await textAt(driver, '/FOLDER/CAF\u00c9'), 'one')
+    await refuses(t, () => driver.mkdir(at('/FOLDER')), 'exists', 'mkdir')
+    await refuses(
+      t,
+      () => driver.write(at('/folder/CAF\u00c9'), source('two'), { createOnly: true }),
+      'exists',
+      'write',
+    )
+    await put(driver, '/folder/CAF\u00c9', 'two')
+    t.same(await namesIn(driver, '/Folder'), ['caf\u00e9'])
+    t.equal(await textAt(driver, '/Folder/caf\u00e9'), 'two')
+    await driver.remove(at('/FOLDER/cafe\u0301'))
+    t.same(await namesIn(driver, '/folder'), [])
   })
 
   await run('a prefix of a name is not the name', async (t, { driver }) => {

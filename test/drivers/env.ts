@@ -1,8 +1,8 @@
 /** What a driver leans on, for tests: an environment that belongs to no gateway. */
-import { randomUUID } from 'node:crypto'
 import type { DriverEnv, OptionsOf } from '../../src/driver.js'
 import { checkOptions } from '../../src/fields.js'
 import { GatewayError } from '../../src/errors.js'
+import { thisInstance } from '../../src/instance.js'
 import { localFields, localType } from '../../drivers/local/index.js'
 
 export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
@@ -11,7 +11,7 @@ export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
   return {
     log: { debug: silent, info: silent, warn: silent, error: silent },
     signal: new AbortController().signal,
-    instance: randomUUID(),
+    instance: thisInstance(),
     own: { data: '/nowhere', closed: [] },
     save: async () => undefined,
     state: {

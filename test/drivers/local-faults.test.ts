@@ -1,13 +1,21 @@
 /** What the disk does to us: full, read-only, forbidden, another one; and what a killed process leaves. */
 import { execFile, spawn } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { isDead, stagingNameOf } from '../../drivers/local/instance.js'
 import { MountTable } from '../../drivers/local/mount-table.js'
 import {
   at,
@@ -177,20 +185,20 @@ await t.test('a killed process leaves the old file, and what it staged is swept'
   await third.close?.()
 })
 
-await t.test('the names of instances tell the dead from the living', async (t) => {
-  const own = stagingNameOf('one')
-  const now = new Date()
-  t.equal(isDead(own, now), false, 'this process lives')
-  const [host = '', boot = '', pid = '', started = ''] = own.split('-')
-  t.equal(
-    isDead(`${host}-${boot}-${pid}-${Number(started) + 1}-x`, now),
-    process.platform === 'linux',
-    'a reused number',
-  )
-  t.equal(isDead(`${host}-${boot}-4194999-1-x`, now), true, 'no such process')
-  t.equal(isDead(`${host}-00000000-${pid}-${started}-x`, now), process.platform === 'linux', 'an earlier boot')
-  t.equal(isDead(`00000000-${boot}-${pid}-${started}-x`, now), false, 'another machine cannot be asked')
-  t.equal(isDead(`00000000-${boot}-${pid}-${started}-x`, new Date(0)), true, 'until a day has passed')
+await t.test('what another machine stages is left alone until nothing of it has changed for a day', async (t) => {
+  const folder = await folderFor(t)
+  const staging = join(folder, '.tidegate-staging')
+  const names = ['00000000-00000000-1-1-today', '00000000-00000000-1-1-yesterday', 'nobody knows']
+  const longAgo = new Date(Date.now() - 25 * 3_600_000)
+  for (const name of names) {
+    mkdirSync(join(staging, name), { recursive: true })
+    writeFileSync(join(staging, name, 'file'), 'x')
+    if (name.endsWith('today')) continue
+    for (const path of [join(staging, name, 'file'), join(staging, name)]) utimesSync(path, longAgo, longAgo)
+  }
+  const driver = await openLocal(folder)
+  t.same(readdirSync(staging), ['00000000-00000000-1-1-today'])
+  await driver.close?.()
 })
 
 await t.test('the staging folder may be removed under our feet', async (t) => {

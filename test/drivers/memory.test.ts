@@ -4,13 +4,24 @@ import { conformance } from '../conformance/driver.js'
 import { at, listed, put, refuses, type WritableDriver } from '../conformance/subject.js'
 import { testEnv } from './env.js'
 
-const open = (limit: number) => memoryType.open({ size_limit: limit }, testEnv())
+const open = (limit: number) => memoryType.open({ size_limit: limit, case_sensitive: true }, testEnv())
 
 await t.test('Memory keeps the contract', async (t) => {
   await conformance(t, {
     name: 'Memory',
     traits: memoryType.traits,
     open: async () => ({ driver: await open(0), dispose: async () => undefined }),
+  })
+})
+
+await t.test('Memory that folds case keeps the contract', async (t) => {
+  await conformance(t, {
+    name: 'Memory that folds case',
+    traits: { caseSensitive: false },
+    open: async () => ({
+      driver: await memoryType.open({ size_limit: 0, case_sensitive: false }, testEnv()),
+      dispose: async () => undefined,
+    }),
   })
 })
 

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
-import { configFileSchema, loadConfig, splitAddress } from '../../src/config.js'
+import { configFileSchema, configSchema, loadConfig, splitAddress } from '../../src/config.js'
 
 async function configFile(t: Test, content: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-config-'))
@@ -54,6 +54,20 @@ void t.test('what does not fit is told in one sentence that names it', async (t)
     code: 'invalid',
     reason: 'the configuration file /nowhere/at all cannot be read: it does not exist',
   })
+})
+
+void t.test('proxies are told by addresses and networks, and nothing else', async (t) => {
+  const { trusted_proxies: none } = configSchema.parse({})
+  t.notOk(none.check('127.0.0.1'))
+  const proxies = ['127.0.0.1', '::1', '10.0.0.0/8', 'fd00::/8']
+  const { trusted_proxies: list } = configSchema.parse({ trusted_proxies: proxies })
+  for (const address of ['127.0.0.1', '10.255.0.1']) t.ok(list.check(address), address)
+  for (const address of ['::1', 'fd00::7']) t.ok(list.check(address, 'ipv6'), address)
+  for (const address of ['127.0.0.2', '11.0.0.1']) t.notOk(list.check(address), address)
+  t.ok(configSchema.parse({ trusted_proxies: ['0.0.0.0/0'] }).trusted_proxies.check('8.8.8.8'))
+  for (const text of ['', 'proxy.example', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0/8', 'fd00::/129', '*']) {
+    t.notOk(configSchema.safeParse({ trusted_proxies: [text] }).success, text)
+  }
 })
 
 void t.test('an address is split at its last colon', async (t) => {

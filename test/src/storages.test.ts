@@ -26,7 +26,7 @@ class Observed {
       await this.hold
       if (failure !== undefined) throw new GatewayError('unavailable', { reason: failure })
       this.open.push(env)
-      const driver: Driver = await memoryType.open({ size_limit: 0 }, env)
+      const driver: Driver = await memoryType.open({ size_limit: 0, case_sensitive: true }, env)
       driver.close = async () => {
         this.closed++
       }
@@ -40,7 +40,7 @@ async function open(t: Test): Promise<{ gateway: Gateway; observed: Observed }> 
   const local: AnyDriverType = {
     name: 'Local',
     fields: {},
-    open: () => memoryType.open({ size_limit: 0 }, undefined as never),
+    open: () => memoryType.open({ size_limit: 0, case_sensitive: true }, undefined as never),
   }
   const config = { ...configSchema.parse({}), data: join(t.testdir(), 'data') }
   const log = createLog('silent')

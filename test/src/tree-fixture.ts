@@ -9,6 +9,7 @@ import { BaseFolders } from '../../src/base-folders.js'
 import type { AnyDriverType, Driver, Source, Traits } from '../../src/driver.js'
 import { Deliveries } from '../../src/deliveries.js'
 import { Events, type TreeEvent } from '../../src/events.js'
+import { thisInstance } from '../../src/instance.js'
 import { ListingBudget } from '../../src/listing-cache.js'
 import { Locks } from '../../src/locks.js'
 import { createLog } from '../../src/log.js'
@@ -142,7 +143,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   const store = await newStore(t)
   const log = createLog('silent')
   const events = new Events()
-  const rules = await Rules.load(store)
+  const rules = await Rules.load(store, (path) => mounts.foldedPath(path))
   const locks = await Locks.load(store.locks)
   const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`))
   const drivers = new Map<string, Driver>()
@@ -153,7 +154,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     spool,
     log,
     driverTypes,
-    instance: 'test',
+    instance: thisInstance(),
     own: { data: t.testdir(), closed: [] },
     tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
   })

@@ -17,9 +17,8 @@ const sample = ['--include', '/[a-f]*/**', '--max-size', '4M', '--skip-links']
 interface Bench {
   readonly running: RunningGateway
   readonly folder: string
-  readonly key: string
   readonly rclone: (...words: readonly string[]) => Promise<string>
-  readonly sftpOptions: readonly string[]
+  readonly sshOptions: readonly string[]
 }
 
 /** A user with a key that was added over the API, and rclone remotes for two doors. */
@@ -55,7 +54,7 @@ async function prepare(t: Test): Promise<Bench> {
     })
     return stdout + stderr
   }
-  const sftpOptions = [
+  const sshOptions = [
     '-q',
     '-i',
     key,
@@ -68,7 +67,7 @@ async function prepare(t: Test): Promise<Bench> {
     '-o',
     'IdentitiesOnly=yes',
   ]
-  return { running, folder, key, rclone, sftpOptions }
+  return { running, folder, rclone, sshOptions }
 }
 
 void t.test('rclone', { timeout: 300_000 }, async (t) => {
@@ -92,7 +91,7 @@ void t.test('rclone', { timeout: 300_000 }, async (t) => {
 })
 
 void t.test('OpenSSH sftp in batch mode', { timeout: 120_000 }, async (t) => {
-  const { running, folder, sftpOptions } = await prepare(t)
+  const { running, folder, sshOptions } = await prepare(t)
   const content = join(folder, 'content')
   await writeFile(content, 'through the tide gate\n')
   const batch = join(folder, 'batch')
@@ -111,7 +110,7 @@ void t.test('OpenSSH sftp in batch mode', { timeout: 120_000 }, async (t) => {
     'bye',
   ]
   await writeFile(batch, commands.join('\n'))
-  const { stdout } = await run('sftp', [...sftpOptions, '-b', batch, 'admin@127.0.0.1'], { timeout: 60_000 })
+  const { stdout } = await run('sftp', [...sshOptions, '-b', batch, 'admin@127.0.0.1'], { timeout: 60_000 })
   t.match(stdout, /second/)
   t.match(stdout, /name with é and 世界/)
   t.equal(await readFile(join(folder, 'back'), 'utf8'), 'through the tide gate\n')
@@ -120,23 +119,12 @@ void t.test('OpenSSH sftp in batch mode', { timeout: 120_000 }, async (t) => {
 })
 
 void t.test('OpenSSH scp', { timeout: 120_000 }, async (t) => {
-  const { running, folder, key } = await prepare(t)
+  const { folder, sshOptions } = await prepare(t)
   const content = join(folder, 'content')
   // Large enough for many reads in flight: this client cuts a file off where answers come out of order.
   await writeFile(content, randomBytes(40_000_000))
-  const options = [
-    '-q',
-    '-i',
-    key,
-    '-P',
-    String(running.sftpPort),
-    '-o',
-    'StrictHostKeyChecking=no',
-    '-o',
-    'UserKnownHostsFile=/dev/null',
-  ]
-  await run('scp', [...options, '-p', content, 'admin@127.0.0.1:/copied'], { timeout: 60_000 })
-  await run('scp', [...options, 'admin@127.0.0.1:/copied', join(folder, 'back')], { timeout: 60_000 })
+  await run('scp', [...sshOptions, '-p', content, 'admin@127.0.0.1:/copied'], { timeout: 60_000 })
+  await run('scp', [...sshOptions, 'admin@127.0.0.1:/copied', join(folder, 'back')], { timeout: 60_000 })
   t.ok((await readFile(join(folder, 'back'))).equals(await readFile(content)), 'byte for byte')
 })
 

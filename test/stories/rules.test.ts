@@ -3,6 +3,7 @@ import t from 'tap'
 import { asPath, root } from '../../src/path.js'
 import { permissionBits, type Permission } from '../../src/principal.js'
 import { startGateway } from '../gateway.js'
+import { ruleRow } from '../src/store-rows.js'
 import { connectAll, type Answer, type DoorClient } from './doors.js'
 
 const doorBits: readonly Permission[] = ['webdavRead', 'webdavManage', 'sftpRead', 'sftpManage']
@@ -132,25 +133,9 @@ void t.test('each story ends the same way at all three doors', async (t) => {
   ]) {
     t.equal(await admin.put(file, Buffer.from(file)), 'done')
   }
-  const none = {
-    password: '',
-    passwordSub: false,
-    write: false,
-    writeSub: false,
-    hide: '',
-    hideSub: false,
-    readme: '',
-    readmeSub: false,
-    header: '',
-    headerSub: false,
-    readUsers: [],
-    readUsersSub: false,
-    writeUsers: [],
-    writeUsersSub: false,
-  }
-  await gateway.rules.create({ ...none, path: asPath('/drop'), write: true })
-  await gateway.rules.create({ ...none, path: asPath('/ruled'), hide: '^secret', hideSub: true })
-  await gateway.rules.create({ ...none, path: asPath('/locked'), password: 'open sesame', passwordSub: true })
+  await gateway.rules.create(ruleRow({ path: asPath('/drop'), write: true }))
+  await gateway.rules.create(ruleRow({ path: asPath('/ruled'), hide: '^secret', hideSub: true }))
+  await gateway.rules.create(ruleRow({ path: asPath('/locked'), password: 'open sesame', passwordSub: true }))
 
   for (const [number, story] of stories.entries()) {
     await t.test(story.title, async (t) => {

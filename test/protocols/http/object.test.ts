@@ -1,7 +1,7 @@
+import { BlockList } from 'node:net'
 import t from 'tap'
 import { Door } from '../../../protocols/http/context.js'
 import { objectsIn, wireTime } from '../../../protocols/http/object.js'
-import { proxyList } from '../../../protocols/lib/client.js'
 import type { Entry } from '../../../src/driver.js'
 import type { Gateway } from '../../../src/gateway.js'
 import { asPath } from '../../../src/path.js'
@@ -18,7 +18,7 @@ const gateway = {
   settings: { get: (key: string) => settings[key] ?? '', bool: (key: string) => settings[key] === 'true' },
   links: { sign: (path: string) => `signed:${path}` },
 } as unknown as Gateway
-const door = new Door(gateway, { trustedProxies: proxyList([]), siteUrl: '' })
+const door = new Door(gateway, { trustedProxies: new BlockList(), siteUrl: '' })
 const fs = { principal: { base: asPath('/home/ann') } } as unknown as VirtualFs
 const view = { signed: false, thumbnails: ['image'] } as unknown as FolderView
 const site = 'https://files.example/sub'

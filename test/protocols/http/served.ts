@@ -4,8 +4,8 @@ import type { Test } from 'tap'
 import { memoryType } from '../../../drivers/memory/index.js'
 import { httpDoor } from '../../../protocols/http/server.js'
 import { WebClient } from '../../../protocols/http/site/web-client.js'
-import { proxyList, sitePath } from '../../../protocols/lib/client.js'
-import { configSchema, type ConfigFile } from '../../../src/config.js'
+import { sitePath } from '../../../protocols/lib/client.js'
+import { configSchema, type ConfigInput } from '../../../src/config.js'
 import type { AnyDriverType } from '../../../src/driver.js'
 import { GatewayError } from '../../../src/errors.js'
 import { Gateway } from '../../../src/gateway.js'
@@ -13,6 +13,7 @@ import { createLog } from '../../../src/log.js'
 import type { Path } from '../../../src/path.js'
 import { permissionBits, type Permission } from '../../../src/principal.js'
 import type { FolderRule } from '../../../src/rules.js'
+import { ruleRow } from '../../src/store-rows.js'
 import { assertDeclared } from './declared.js'
 import { listen } from './listen.js'
 
@@ -22,7 +23,7 @@ export const adminPassword = 'admin password'
 const localInMemory: AnyDriverType = {
   name: 'Local',
   fields: { root_folder_path: { type: 'string', default: '' } },
-  open: () => memoryType.open({ size_limit: 0 }, undefined as never),
+  open: () => memoryType.open({ size_limit: 0, case_sensitive: true }, undefined as never),
 }
 
 /** It never starts, and says why. */
@@ -102,24 +103,7 @@ export class Served {
   }
 
   async rule(path: string, rule: Partial<FolderRule>): Promise<void> {
-    await this.gateway.rules.create({
-      path: path as Path,
-      password: '',
-      passwordSub: false,
-      write: false,
-      writeSub: false,
-      hide: '',
-      hideSub: false,
-      readme: '',
-      readmeSub: false,
-      header: '',
-      headerSub: false,
-      readUsers: [],
-      readUsersSub: false,
-      writeUsers: [],
-      writeUsersSub: false,
-      ...rule,
-    })
+    await this.gateway.rules.create(ruleRow({ path: path as Path, ...rule }))
   }
 }
 
@@ -128,14 +112,14 @@ export async function serve(
   test: Test,
   siteUrl = '',
   drivers: readonly AnyDriverType[] = [],
-  file: Partial<ConfigFile> = {},
+  file: ConfigInput = {},
 ): Promise<Served> {
   const config = { ...configSchema.parse({ site_url: siteUrl, ...file }), data: join(test.testdir(), 'data') }
   const log = createLog('silent')
   const gateway = await Gateway.open({ config, log, drivers: [localInMemory, broken, ...drivers], adminPassword })
   test.teardown(() => gateway.close())
   const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)
-  const door = httpDoor(gateway, { trustedProxies: proxyList(config.trusted_proxies), siteUrl }, web)
+  const door = httpDoor(gateway, { trustedProxies: config.trusted_proxies, siteUrl }, web)
   const url = await listen(test, door)
   const served = new Served(url + sitePath(siteUrl), gateway)
   const { data } = await served.post('/api/auth/login', { username: 'admin', password: adminPassword })

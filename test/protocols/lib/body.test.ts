@@ -26,6 +26,15 @@ async function serve(
   return (server.address() as AddressInfo).port
 }
 
+/** The whole body, or the error that reading it ends with. */
+async function outcomeOf(request: IncomingMessage): Promise<unknown> {
+  try {
+    return await buffer(await bodySource(request).read())
+  } catch (error) {
+    return toGatewayError(error)
+  }
+}
+
 void t.test('a body arrives byte for byte, with its size and facts', async (t) => {
   const content = randomBytes(5_000_000)
   const port = await serve(t, async (request, response) => {
@@ -90,12 +99,7 @@ for (const framing of ['Content-Length: 1000000', 'Transfer-Encoding: chunked'] 
     let resolve: (outcome: unknown) => void = () => undefined
     const promise = new Promise<unknown>((done) => (resolve = done))
     const port = await serve(t, async (request) => {
-      resolve(
-        await bodySource(request)
-          .read()
-          .then((body) => buffer(body))
-          .catch(toGatewayError),
-      )
+      resolve(await outcomeOf(request))
     })
     const socket = connect(port, '127.0.0.1')
     socket.write(
@@ -112,12 +116,7 @@ void t.test('a body that is asked for after the client has gone fails with abort
   const promise = new Promise<unknown>((done) => (resolve = done))
   const port = await serve(t, async (request) => {
     await new Promise((closed) => request.on('error', () => undefined).on('close', closed))
-    resolve(
-      await bodySource(request)
-        .read()
-        .then((body) => buffer(body))
-        .catch(toGatewayError),
-    )
+    resolve(await outcomeOf(request))
   })
   const socket = connect(port, '127.0.0.1')
   socket.write('PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhello')

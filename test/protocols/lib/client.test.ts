@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import t from 'tap'
-import { clientOf, proxyList } from '../../../protocols/lib/client.js'
+import { configSchema } from '../../../src/config.js'
+import { clientOf } from '../../../protocols/lib/client.js'
 
 function request(
   remoteAddress: string,
@@ -13,8 +14,12 @@ function request(
   } as unknown as IncomingMessage
 }
 
-const none = { trustedProxies: proxyList([]), siteUrl: '' }
-const behind = { trustedProxies: proxyList(['10.0.0.0/8', '192.168.1.1', 'fd00::/8']), siteUrl: '' }
+const trusting = (...proxies: readonly string[]) => ({
+  trustedProxies: configSchema.parse({ trusted_proxies: proxies }).trusted_proxies,
+  siteUrl: '',
+})
+const none = trusting()
+const behind = trusting('10.0.0.0/8', '192.168.1.1', 'fd00::/8')
 
 void t.test('the address comes from the socket alone where nobody is trusted', async (t) => {
   const headers = {
@@ -75,11 +80,4 @@ void t.test('a configured site address goes before what headers say', async (t) 
   })
   t.match(at('/sub'), { origin: 'http://files.example:5244', baseUrl: 'http://files.example:5244/sub' })
   t.equal(at('/').baseUrl, 'http://files.example:5244')
-})
-
-void t.test('a list of proxies refuses what is no address or network', async (t) => {
-  for (const text of ['', 'proxy.example', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0/8', 'fd00::/129', '*']) {
-    t.throws(() => proxyList([text]), { code: 'invalid' }, text)
-  }
-  t.doesNotThrow(() => proxyList(['127.0.0.1', '::1', ' 10.0.0.0/8 ', '0.0.0.0/0', '::/0']))
 })

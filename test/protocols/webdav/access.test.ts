@@ -3,6 +3,7 @@ import t from 'tap'
 import { asPath, root } from '../../../src/path.js'
 import { permissionBits, type Permission } from '../../../src/principal.js'
 import { startGateway, type RunningGateway } from '../../gateway.js'
+import { ruleRow } from '../../src/store-rows.js'
 import { basic, propfind, sender, texts } from './dav-client.js'
 
 const password = 'p:ss wörd+/='
@@ -13,31 +14,14 @@ async function createUser(running: RunningGateway, username: string, permissions
   return running.gateway.accounts.users.create(user)
 }
 
-const noRule = {
-  password: '',
-  passwordSub: false,
-  write: false,
-  writeSub: false,
-  hide: '',
-  hideSub: false,
-  readme: '',
-  readmeSub: false,
-  header: '',
-  headerSub: false,
-  readUsers: [],
-  readUsersSub: false,
-  writeUsers: [],
-  writeUsersSub: false,
-}
-
 void t.test('who may enter by WebDAV', { timeout: 60_000 }, async (t) => {
   const running = await startGateway(t, { driver: { name: 'Memory' } })
   const { gateway } = running
   const admin = sender(running)
   for (const folder of ['/open', '/ruled', '/closed']) await admin('MKCOL', folder)
   for (const file of ['/open/file', '/ruled/seen', '/ruled/secret', '/closed/file']) await admin('PUT', file, {}, file)
-  await gateway.rules.create({ ...noRule, path: asPath('/ruled'), hide: '^secret', hideSub: true })
-  await gateway.rules.create({ ...noRule, path: asPath('/closed'), password: 'open sesame', passwordSub: true })
+  await gateway.rules.create(ruleRow({ path: asPath('/ruled'), hide: '^secret', hideSub: true }))
+  await gateway.rules.create(ruleRow({ path: asPath('/closed'), password: 'open sesame', passwordSub: true }))
 
   await t.test('a user without the right to read by WebDAV is refused', async (t) => {
     await createUser(running, 'nobody', ['write'])

@@ -1,8 +1,8 @@
 /** GET of a storage whose files have direct addresses, by each of its policies. */
+import { BlockList } from 'node:net'
 import t, { type Test } from 'tap'
 import type { Link } from '../../../src/driver.js'
 import { asPath } from '../../../src/path.js'
-import { proxyList } from '../../../protocols/lib/client.js'
 import { webdavDoor } from '../../../protocols/webdav/door.js'
 import { linkedType, type Linking } from '../http/linked.js'
 import { listen } from '../http/listen.js'
@@ -15,7 +15,7 @@ async function linked(t: Test, fields: Readonly<Record<string, unknown>>, link: 
   const served = await serve(t, siteUrl, [linkedType(linking)])
   await served.mount('/s', 'Linked', fields)
   await served.put('/s/a b.bin', 'content')
-  const url = await listen(t, webdavDoor(served.gateway, { trustedProxies: proxyList([]), siteUrl }))
+  const url = await listen(t, webdavDoor(served.gateway, { trustedProxies: new BlockList(), siteUrl }))
   const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
   const ask = (path: string, method = 'GET') =>
     fetch(`${url}${siteUrl}/dav${path}`, { method, redirect: 'manual', headers: { authorization } })

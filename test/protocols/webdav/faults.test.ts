@@ -1,11 +1,11 @@
 /** The door over a tree that misbehaves, or answers what no storage at hand does. */
 import { createServer } from 'node:http'
+import { BlockList } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import type { Entry } from '../../../src/driver.js'
 import type { Gateway } from '../../../src/gateway.js'
 import type { VirtualFs } from '../../../src/virtual-fs.js'
-import { proxyList } from '../../../protocols/lib/client.js'
 import { webdavDoor } from '../../../protocols/webdav/door.js'
 
 const folder: Entry = { name: '', kind: 'folder', size: 0, modified: new Date(0) }
@@ -26,7 +26,7 @@ async function serve(t: Test, tree: Partial<VirtualFs>): Promise<{ url: string; 
       ...tree,
     }),
   } as unknown as Gateway
-  const server = createServer(webdavDoor(gateway, { trustedProxies: proxyList([]), siteUrl: '' }))
+  const server = createServer(webdavDoor(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
     server.closeAllConnections()
