@@ -1,6 +1,7 @@
 /** Names and paths, by what goes wrong with them elsewhere, at every field of every door. */
 import t from 'tap'
 import { asPath } from '../../src/path.js'
+import { endpoints } from '../../protocols/http/endpoints.js'
 import { bait, everyField, type Field } from './fields.js'
 import { addUser, closedFolders, everyPermission, giveaways, restore, startWorld, store, type World } from './world.js'
 
@@ -109,6 +110,17 @@ async function unlock({ gateway: { locks } }: World): Promise<void> {
   for (const { token } of locks.list()) await locks.break(token)
 }
 
+void t.test('no endpoint for files is left out of these tables', async (t) => {
+  const titles = (await everyField(t, await startWorld(t))).map(({ title }) => title)
+  for (const { path } of endpoints) {
+    if (path.startsWith('/api/fs/'))
+      t.ok(
+        titles.some((title) => title.includes(`${path} `)),
+        path,
+      )
+  }
+})
+
 void t.test('whatever a client says for a path, it stays in its own part of the tree', async (t) => {
   const world = await startWorld(t)
   const fields = await everyField(t, world)
@@ -162,7 +174,7 @@ void t.test('these tries have teeth: whoever is not confined gets at the same th
   const fields = (await everyField(t, world, 'insider')).filter(({ kind }) => kind === 'path')
   // They tell nothing and change nothing: REALPATH is about names alone, and so on.
   const harmless =
-    /^SFTP (REALPATH|READLINK|SYMLINK at|statvfs|MKDIR|RMDIR)|^MKCOL|tag of an If|mkdir|dirs|remove_empty/
+    /search|fs\/link|^SFTP (REALPATH|READLINK|SYMLINK at|statvfs|MKDIR|RMDIR)|^MKCOL|tag of an If|mkdir|dirs|remove_empty/
   for (const field of fields.filter(({ title }) => !harmless.test(title))) {
     await restore(world)
     const before = await world.untouched()
