@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { asPath } from '../../../src/path.js'
-import { serve } from './served.js'
+import { serve, type Envelope } from './served.js'
 
 interface Listed {
   readonly content: readonly Record<string, unknown>[]
@@ -57,6 +57,41 @@ void t.test('list shows a folder', async (t) => {
   }
   const query = await served.get('/api/fs/list?path=%2Fdocs&per_page=1')
   t.equal((query.data as Listed).content.length, 1, 'the query of a GET')
+})
+
+void t.test('a long list is written in pieces, and whole', async (t) => {
+  const served = await serve(t)
+  const made: string[] = []
+  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))
+  for (let index = 0; index < 2500; index++) {
+    const name = `${index} "name", of [brackets] <and> {worse} \u2028 ä😀`
+    made.push(name)
+    await fs.mkdir(asPath(`/long/${name}`), { parents: true })
+  }
+  const response = await fetch(`${served.url}/api/fs/list`, {
+    method: 'POST',
+    headers: { authorization: served.token, 'content-type': 'application/json' },
+    body: JSON.stringify({ path: '/long' }),
+  })
+  t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+  const { code, message, data } = (await response.json()) as Envelope
+  const { content, ...rest } = data as Listed
+  t.strictSame(
+    { code, message, ...rest },
+    {
+      code: 200,
+      message: 'success',
+      total: 2500,
+      readme: '',
+      header: '',
+      write: true,
+      write_content_bypass: false,
+      provider: 'Local',
+    },
+  )
+  t.same(new Set(content.map(({ name }) => name)), new Set(made))
+  const [first] = ((await served.post('/api/fs/list', { path: '/long', per_page: 1 })).data as Listed).content
+  t.strictSame(content[0], first, 'each as in a short list')
 })
 
 void t.test('get shows one object', async (t) => {
