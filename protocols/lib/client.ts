@@ -1,6 +1,7 @@
 /** Who is at the other end of an HTTP request, and how that client reaches us. */
-import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP, isIPv6 } from 'node:net'
+import { setMaxListeners } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { BlockList, isIP, isIPv6, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { GatewayError } from '../../src/errors.js'
 
@@ -20,6 +21,24 @@ export interface Client {
   readonly origin: string
   /** Origin and path of the site, without a trailing slash: what absolute links start with. */
   readonly baseUrl: string
+}
+
+const connections = new WeakMap<Socket, AbortSignal>()
+
+/**
+ * Aborts when the client has gone before it was answered. One for all requests of a connection: whoever listens to it stops
+ * listening at the end of its work.
+ */
+export function signalOf(response: ServerResponse): AbortSignal {
+  const { socket } = response.req
+  const known = connections.get(socket)
+  if (known) return known
+  const gone = new AbortController()
+  setMaxListeners(0, gone.signal)
+  if (socket.destroyed) gone.abort()
+  else socket.once('close', () => gone.abort())
+  connections.set(socket, gone.signal)
+  return gone.signal
 }
 
 /** A table of addresses and networks (`10.0.0.0/8`, `fd00::/8`). Rejects with `invalid` on anything else. */
