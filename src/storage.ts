@@ -11,6 +11,7 @@ import {
   type Driver,
   type Entry,
   type Link,
+  type ListOptions,
   type OpenFile,
   type OpenMode,
   type OpenOptions,
@@ -108,6 +109,17 @@ export class Storage {
     return this.#attributes.over(this.treePath(path), entry)
   }
 
+  /** Whether something of this very name is there, in no other spelling. */
+  async has(path: Path, options: CallOptions = {}): Promise<boolean> {
+    try {
+      const entry = await this.stat(path, { ...options, link: true })
+      return this.traits.caseSensitive || entry.name === nameOf(path)
+    } catch (error) {
+      if (isGatewayError(error, 'not_found')) return false
+      throw error
+    }
+  }
+
   /** The whole folder, sorted by the storage's options. `part`: only so many entries are shown. */
   listing(
     path: Path,
@@ -142,7 +154,7 @@ export class Storage {
     for (let at = 0; at < entries.length; at += pageSize) yield entries.slice(at, at + pageSize)
   }
 
-  #pagesOfDriver(path: Path, options: CallOptions): AsyncIterable<readonly Entry[]> {
+  #pagesOfDriver(path: Path, options: ListOptions): AsyncIterable<readonly Entry[]> {
     return this.#attributes.overPages(this.treePath(path), this.#driver.list(path, options))
   }
 

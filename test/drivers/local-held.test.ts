@@ -47,18 +47,21 @@ await t.test('a held folder that was removed is not found', async (t) => {
   await t.rejects(mark(), { code: 'not_found' })
 })
 
-await t.test('a held folder is used by several at once, and closed when the last of them and the root let go', async (t) => {
-  if (process.platform !== 'linux') {
-    t.pass('counting', { skip: 'descriptors are counted in /proc' })
-    return
-  }
-  const { root } = rootAt(t)
-  const open = () => readdirSync('/proc/self/fd').length
-  const before = open()
-  const [one, other] = [await root.folder(path), await root.folder(path)]
-  one.close()
-  root.close()
-  t.equal(readFileSync(other.at('mark'), 'utf8'), 'first')
-  other.close()
-  t.equal(open(), before)
-})
+await t.test(
+  'a held folder is used by several at once, and closed when the last of them and the root let go',
+  async (t) => {
+    if (process.platform !== 'linux') {
+      t.pass('counting', { skip: 'descriptors are counted in /proc' })
+      return
+    }
+    const { root } = rootAt(t)
+    const open = () => readdirSync('/proc/self/fd').length
+    const before = open()
+    const [one, other] = [await root.folder(path), await root.folder(path)]
+    one.close()
+    root.close()
+    t.equal(readFileSync(other.at('mark'), 'utf8'), 'first')
+    other.close()
+    t.equal(open(), before)
+  },
+)
