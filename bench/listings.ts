@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HttpClient } from './http-client.js'
+import { wrk } from './programs.js'
 import { median, type Bench, type Row } from './row.js'
 import { isTidegate } from './transfers.js'
 
@@ -102,10 +103,37 @@ function list(count: number, aims: { whole: number; page: number; cold?: number 
   }
 }
 
+/** Whole folders, in the form that each server has: our objects, nginx's JSON, rclone's page. */
+const listOften: Row = {
+  name: 'wrk-list-1000',
+  figures: () => [
+    { title: 'listing of 1,000, 16 connections, wrk', unit: '/s', aims: [{ factor: 1, peers: ['rclone'] }] },
+  ],
+  prepare: (bench) => makeFolder(bench, 1000),
+  async measure({ listing }) {
+    if (listing === undefined) return undefined
+    const { url, headers } = listing('1000')
+    return [await wrk(url, headers)]
+  },
+}
+
+const listPageOften: Row = {
+  name: 'wrk-list-page',
+  figures: () => [{ title: 'fs/list of 10,000, a page of 100, 16 connections, wrk', unit: '/s', aims: [] }],
+  prepare: (bench) => makeFolder(bench, 10_000),
+  async measure(peer) {
+    if (!isTidegate(peer)) return undefined
+    const url = `${peer.url}/api/fs/list?path=/10000&page=7&per_page=100`
+    return [await wrk(url, { Authorization: peer.token })]
+  },
+}
+
 export const listingRows: readonly Row[] = [
   propfind(1000),
   propfind(10_000),
   propfindHuge,
   list(10_000, { whole: 60, page: 10 }),
   list(100_000, { whole: 600, page: 60, cold: 1000 }),
+  listOften,
+  listPageOften,
 ]

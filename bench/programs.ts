@@ -31,6 +31,13 @@ export async function curl(words: readonly string[]): Promise<number> {
   return Number(printed)
 }
 
+/** Requests a second that wrk gets answered over 16 kept connections; rejects where a status is no success. */
+export async function wrk(url: string, headers: Readonly<Record<string, string>> = {}): Promise<number> {
+  const printed = await run('wrk', ['-t2', '-c16', '-d4s', ...headerWords(headers), url])
+  if (printed.includes('Non-2xx')) throw new Error(printed)
+  return Number(/Requests\/sec:\s+([\d.]+)/.exec(printed)?.[1])
+}
+
 export interface SftpOptions {
   readonly cipher: string
   /** Bytes of one request: `-B`. */

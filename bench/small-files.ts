@@ -2,7 +2,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HttpClient, inStreams } from './http-client.js'
-import { run, seconds } from './programs.js'
+import { seconds, wrk } from './programs.js'
 import type { Row } from './row.js'
 
 export const smallCount = 2000
@@ -49,9 +49,7 @@ const getSmall: Row = {
   prepare: ({ files }) => writeFile(join(files, 'small.bin'), Buffer.alloc(4096, 'tide')),
   async measure({ download }) {
     if (download === undefined) return undefined
-    const printed = await run('wrk', ['-t2', '-c16', '-d4s', await download('small.bin')])
-    if (printed.includes('Non-2xx')) throw new Error(printed)
-    return [Number(/Requests\/sec:\s+([\d.]+)/.exec(printed)?.[1])]
+    return [await wrk(await download('small.bin'))]
   },
 }
 

@@ -38,6 +38,11 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+export interface ListOptions extends CallOptions {
+  /** What was told of a name before: where that is still true, the same object may be told again instead of a new one. */
+  readonly known?: ((name: string) => Entry | undefined) | undefined
+}
+
 export interface WriteOptions extends CallOptions {
   readonly modified?: Date | undefined
   readonly mode?: number | undefined
@@ -80,7 +85,7 @@ export interface Driver {
   /** `not_found` where nothing is there. `link`: of the link itself. */
   stat(path: Path, options?: CallOptions & { readonly link?: boolean | undefined }): Promise<Entry>
   /** Pages in any order. `not_found` and `not_dir` before the first page. */
-  list(path: Path, options?: CallOptions): AsyncIterable<readonly Entry[]>
+  list(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]>
   /**
    * Settles when the bytes are sure to come: `not_found` and `is_dir` are rejections, never an `error`
    * event of the stream. A range that starts at or after the end gives an empty stream.

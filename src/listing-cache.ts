@@ -25,6 +25,12 @@ interface Kept extends KeptListing {
 const listingBytes = 200
 const entryBytes = 280
 
+function bytesOf({ entries }: KeptListing): number {
+  let bytes = listingBytes
+  for (const entry of entries) bytes += entryBytes + 2 * entry.name.length
+  return bytes
+}
+
 /** The room that the caches of all storages share. */
 export class ListingBudget {
   /** The oldest used first. */
@@ -78,13 +84,22 @@ export class ListingCache {
     return kept.byName.get(name)
   }
 
+  /** The kept listing in its order, where it holds these very entries. */
+  same(folder: Path, entries: readonly Entry[]): readonly Entry[] | undefined {
+    const kept = this.#kept.get(folder)
+    if (kept?.entries.length !== entries.length) return undefined
+    return entries.every((entry) => this.entry(folder, entry.name) === entry) ? kept.entries : undefined
+  }
+
   /** In place of an older one of the folder. One that is larger than all the room is not kept. */
   keep(folder: Path, listing: KeptListing): void {
+    const older = this.#kept.get(folder)
     this.drop(folder)
-    let bytes = listingBytes
-    for (const entry of listing.entries) bytes += entryBytes + 2 * entry.name.length
+    // Read again and found to be as it was: what was worked out about it stands.
+    const same = older?.entries === listing.entries ? older : undefined
+    const bytes = same?.bytes ?? bytesOf(listing)
     if (bytes > this.budget.limit || this.#closed) return
-    const kept: Kept = { ...listing, bytes, drop: () => this.drop(folder), byName: undefined }
+    const kept: Kept = { ...listing, bytes, drop: () => this.drop(folder), byName: same?.byName }
     this.#kept.set(folder, kept)
     this.budget.add(kept)
   }

@@ -3,12 +3,12 @@
  * folder's revision stands where the backend has them, else for the time that the storage's options give.
  */
 import picomatch from 'picomatch'
-import type { CallOptions, Driver, Entry } from './driver.js'
+import type { CallOptions, Driver, Entry, ListOptions } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import { ListingCache, type ListingBudget } from './listing-cache.js'
 import { nameOf, parentOf, within, type Path } from './path.js'
 import { withSignal } from './signals.js'
-import { sorted } from './sorting.js'
+import { sorted, type Order } from './sorting.js'
 import type { StorageRow } from './store/rows.js'
 
 /** A folder's entries, sorted. */
@@ -33,7 +33,7 @@ export interface ListingsParts {
   readonly driver: Pick<Driver, 'stat' | 'revision'>
   readonly budget: ListingBudget
   /** A folder's entries as the backend has them, in any order. */
-  readonly pages: (path: Path, options: CallOptions) => AsyncIterable<readonly Entry[]>
+  readonly pages: (path: Path, options: ListOptions) => AsyncIterable<readonly Entry[]>
   /** Told of each folder that was read whole, and has not changed meanwhile as far as we know. */
   readonly read: (path: Path, entries: readonly Entry[]) => void
 }
@@ -135,12 +135,9 @@ export class Listings {
     const revision = await this.#revision(path, { signal })
     const readAt = Date.now()
     const all: Entry[] = []
-    for await (const page of this.#parts.pages(path, { signal })) for (const entry of page) all.push(entry)
-    const entries = sorted(all, {
-      by: this.#parts.row.orderBy,
-      direction: this.#parts.row.orderDirection,
-      folders: this.#parts.row.extractFolder,
-    })
+    const known = (name: string) => this.#cache.entry(path, name)
+    for await (const page of this.#parts.pages(path, { signal, known })) for (const entry of page) all.push(entry)
+    const entries = this.#cache.same(path, all) ?? sorted(all, this.#order)
     if (!isStale()) this.#parts.read(path, entries)
     if (
       !isStale() &&
@@ -149,6 +146,11 @@ export class Listings {
       this.#cache.keep(path, { entries, revision, readAt })
     }
     return entries
+  }
+
+  get #order(): Order {
+    const { orderBy: by, orderDirection: direction, extractFolder: folders } = this.#parts.row
+    return { by, direction, folders }
   }
 
   /** Whether a listing just read may be kept: nothing came or went meanwhile, nor so lately that the revision could not tell. */

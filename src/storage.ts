@@ -11,6 +11,7 @@ import {
   type Driver,
   type Entry,
   type Link,
+  type ListOptions,
   type OpenFile,
   type OpenMode,
   type OpenOptions,
@@ -153,7 +154,7 @@ export class Storage {
     for (let at = 0; at < entries.length; at += pageSize) yield entries.slice(at, at + pageSize)
   }
 
-  #pagesOfDriver(path: Path, options: CallOptions): AsyncIterable<readonly Entry[]> {
+  #pagesOfDriver(path: Path, options: ListOptions): AsyncIterable<readonly Entry[]> {
     return this.#attributes.overPages(this.treePath(path), this.#driver.list(path, options))
   }
 

@@ -29,6 +29,8 @@ http {
     listen 127.0.0.1:${port};
     root ${files};
     location / {
+      autoindex on;
+      autoindex_format json;
       dav_methods PUT DELETE MKCOL COPY MOVE;
       dav_ext_methods PROPFIND OPTIONS;
     }
@@ -53,6 +55,7 @@ export const nginx: PeerType = {
       name: 'nginx',
       download: async (path) => url + encodedPath(path),
       dav: { url, headers: {} },
+      listing: (folder) => ({ url: `${url}${encodedPath(folder)}/`, headers: {} }),
       processes: [running],
     }
   },

@@ -18,7 +18,7 @@ export interface Ground {
 }
 
 export interface HttpDoor {
-  /** Where the served folder is, with a trailing slash. */
+  /** With a trailing slash where it is a folder. */
   readonly url: string
   /** Sent with every request. */
   readonly headers: Readonly<Record<string, string>>
@@ -34,6 +34,8 @@ export interface Peer {
   /** The address and query under which a file is read over plain HTTP; absent: it has no such door. */
   readonly download?: ((file: string) => Promise<string>) | undefined
   readonly dav?: HttpDoor | undefined
+  /** The request that lists a folder over plain HTTP, by its name below the served folder. */
+  readonly listing?: ((folder: string) => HttpDoor) | undefined
   readonly sftp?: SftpDoor | undefined
   /** Everything that runs for this peer. */
   readonly processes: readonly RunningProcess[]

@@ -21,6 +21,7 @@ export const rclone: PeerType = {
       return {
         name: 'rclone',
         download: async (file) => `http://127.0.0.1:${http}/${encodedPath(file)}`,
+        listing: (folder) => ({ url: `http://127.0.0.1:${http}/${encodedPath(folder)}/`, headers: {} }),
         dav: { url: `http://127.0.0.1:${dav}/`, headers: {} },
         sftp: { port: sftp, username: 'bench' },
         processes,

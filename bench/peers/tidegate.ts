@@ -67,6 +67,10 @@ export async function startTidegate(ground: Ground, data: string): Promise<Tideg
       startTime,
       call,
       dav,
+      listing: (folder) => ({
+        url: `${url}/api/fs/list?path=/${encodedPath(folder)}&page=1&per_page=0`,
+        headers: { Authorization: token },
+      }),
       download: async (file) => {
         const { sign } = (await call('/api/fs/get', { path: `/${file}` })) as { sign: string }
         return `${url}/d/${encodedPath(file)}?sign=${sign}`

@@ -2,6 +2,12 @@
 import type { BigIntStats } from 'node:fs'
 import type { Entry } from '../../src/driver.js'
 
+/** The entry as it was told before, where nothing changed since; else a new one. Never for what a link leads to. */
+export function sameOrNew(name: string, stats: BigIntStats, known: Entry | undefined): Entry {
+  // The revision holds the time of the last change of anything that an entry tells.
+  return known?.isLink !== true && known?.revision === revisionOf(stats) ? known : entryOf(name, stats)
+}
+
 /** `isLink`: these are the facts of the file that a link leads to. */
 export function entryOf(name: string, stats: BigIntStats, isLink = false): Entry {
   const kind = stats.isDirectory() ? 'folder' : stats.isSymbolicLink() ? 'link' : 'file'

@@ -2,11 +2,11 @@
 import { opendirSync, type BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { DriverLog, Entry } from '../../src/driver.js'
+import type { DriverLog, Entry, ListOptions } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { childOf, isListableName, type Path } from '../../src/path.js'
 import { immediateCalls, patientCalls } from './calls.js'
-import { entryOf } from './entry.js'
+import { sameOrNew } from './entry.js'
 import type { Folder } from './folder.js'
 import { isReserved, type RootFolder } from './root-folder.js'
 
@@ -22,6 +22,7 @@ export interface ListingOptions {
   readonly signal: AbortSignal | undefined
   /** The entry of a link or a folder, where its status does not say all. */
   readonly entry: (path: Path, name: string, stats: BigIntStats) => Promise<Entry>
+  readonly known: ListOptions['known']
   /** Whether a folder's status does not say all. */
   readonly foldersToo: boolean
 }
@@ -33,6 +34,7 @@ export async function* listFolder(
   path: Path,
   options: ListingOptions,
 ): AsyncGenerator<readonly Entry[]> {
+  const { known } = options
   const folder = await root.folder(path)
   try {
     const immediate = folder.calls.immediate && !root.hasOthersIn(folder.host)
@@ -41,7 +43,7 @@ export async function* listFolder(
       if (options.signal?.aborted) throw new GatewayError('aborted')
       for (const [name, stats] of found) {
         const more = stats.isSymbolicLink() || (options.foldersToo && stats.isDirectory())
-        const entry = more ? await entryIfThere(options, path, name, stats) : entryOf(name, stats)
+        const entry = more ? await entryIfThere(options, path, name, stats) : sameOrNew(name, stats, known?.(name))
         if (entry) page.push(entry)
       }
       if (page.length < pageSize) continue

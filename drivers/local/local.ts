@@ -10,6 +10,7 @@ import type {
   Driver,
   DriverEnv,
   Entry,
+  ListOptions,
   OpenFile,
   OpenMode,
   OpenOptions,
@@ -127,7 +128,7 @@ class Local implements Driver {
     return { ...entry, size: await sizeOfTree(root, path, [env.signal, signal]) }
   }
 
-  async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+  async *list(path: Path, { signal, known }: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
     assertGoing(signal)
     const { root, options, env } = this.parts
     try {
@@ -135,6 +136,7 @@ class Local implements Driver {
         showHidden: options.show_hidden,
         log: env.log,
         signal,
+        known,
         foldersToo: options.directory_size,
         entry: (child, name, stats) => this.#entry(child, name, stats, signal),
       })

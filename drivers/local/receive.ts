@@ -1,5 +1,5 @@
 /** Taking in a body: chunks are gathered to about 1 MiB and written at once, the next ones gathered meanwhile. */
-import { pipeline } from 'node:stream/promises'
+import { addAbortSignal } from 'node:stream'
 import type { Source } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { writeAll, type Calls } from './calls.js'
@@ -57,7 +57,8 @@ export async function receive(
   }
   receiving++
   try {
-    await pipeline(body, take, { signal })
+    // Whoever stops reading a stream ends it: there is nothing here that a pipeline would add.
+    await take(signal ? addAbortSignal(signal, body) : body)
     await writing
     await writeAll(gathered <= immediateBytes ? calls : patient, fd, batch, received)
   } catch (error) {

@@ -1,11 +1,13 @@
 /** What every part of this door shares, and the shape of a request in it. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type Router from '@koa/router'
 import type { RouterContext } from '@koa/router'
 import type { Gateway } from '../../src/gateway.js'
 import { clientOf, type Client, type ClientOptions } from '../lib/client.js'
 import { FileTypes } from './file-types.js'
 import { PrivacyMasks } from './privacy-masks.js'
+
+export { signalOf } from '../lib/client.js'
 
 export class Door {
   readonly fileTypes: FileTypes
@@ -36,12 +38,3 @@ export interface State {
 }
 export type Context = RouterContext<State>
 export type Routes = Router<State>
-
-/** Aborts when the client has gone before it was answered. */
-export function signalOf(response: ServerResponse): AbortSignal {
-  const gone = new AbortController()
-  response.once('close', () => {
-    if (!response.writableFinished) gone.abort()
-  })
-  return gone.signal
-}

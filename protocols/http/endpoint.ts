@@ -5,6 +5,7 @@
 import type { z } from 'zod'
 import type { Principal } from '../../src/principal.js'
 import type { Context, Door } from './context.js'
+import type { LongList } from './long-list.js'
 
 /**
  * Who may call. `anybody`: no token is looked at. `guest`: without a token it is the guest who calls, as long as that account
@@ -115,7 +116,11 @@ export interface Endpoint extends Description {
 
 type Output<S> = S extends z.ZodType ? z.output<S> : undefined
 /** What `answer` gives where no data is declared is not looked at. */
-type Data<S> = S extends z.ZodType ? z.input<S> : unknown
+type Data<S> = S extends z.ZodType ? Given<z.input<S>> : unknown
+/** A field that is a list may be given as one that is made while it is written. */
+type Given<T> = {
+  [Key in keyof T]: T[Key] extends (infer Shown extends object)[] ? T[Key] | LongList<Shown> : T[Key]
+}
 
 /** Checks at compile time that `answer` takes what the schemas give, and gives the data that is declared. */
 export function endpoint<

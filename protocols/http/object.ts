@@ -32,8 +32,22 @@ export type FileObject = Readonly<z.input<typeof fileData>>
 /** RFC 3339. A time that is not known, or that has no place in four digits of a year, is the wire's zero. */
 export function wireTime(date: Date | undefined): string {
   const time = date?.getTime() ?? NaN
-  return time > -62135596800000 && time < 253402300800000 ? new Date(time).toISOString() : '0001-01-01T00:00:00Z'
+  if (!(time > -62135596800000 && time < 253402300800000)) return '0001-01-01T00:00:00Z'
+  const day = Math.floor(time / dayLength)
+  if (day !== lastDay.number) lastDay = { number: day, text: new Date(time).toISOString().slice(0, 11) }
+  const milliseconds = time - day * dayLength
+  const seconds = Math.floor(milliseconds / 1000)
+  const minutes = Math.floor(seconds / 60)
+  const hours = Math.floor(minutes / 60)
+  const clock = `${twoDigits[hours]}:${twoDigits[minutes % 60]}:${twoDigits[seconds % 60]}`
+  return `${lastDay.text}${clock}.${threeDigits[milliseconds % 1000]}Z`
 }
+
+const dayLength = 86_400_000
+const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
+const threeDigits = Array.from({ length: 1000 }, (_, number) => String(number).padStart(3, '0'))
+/** Times that are asked for one after the other are often of one day, and a date costs more than a time of the day. */
+let lastDay = { number: NaN, text: '' }
 
 /**
  * Builds objects of entries of one folder: what is the same for all of them is asked once. `baseUrl` is what absolute links
@@ -61,13 +75,13 @@ export function objectsIn(
     const isFolder = entry.kind === 'folder'
     const type = isFolder ? folderType : typeOf(entry.name)
     const modified = wireTime(entry.modified)
-    const { hashes } = entry
+    const { created, hashes } = entry
     return {
       name: entry.name,
       size: entry.size,
       is_dir: isFolder,
       modified,
-      created: entry.created === undefined ? modified : wireTime(entry.created),
+      created: created === undefined || +created === +entry.modified ? modified : wireTime(created),
       sign: signed && !isFolder ? gateway.links.sign(childOf(absolute, entry.name)) : '',
       thumb: isFolder ? '' : thumbOf(entry, type),
       type,

@@ -7,6 +7,7 @@ import type { Access, Endpoint, Refusal } from './endpoint.js'
 import { success } from './envelope.js'
 import { WireError } from './errors.js'
 import { bodyLimit, checkFields, checkHeaders, checkQuery, fieldsOf } from './fields.js'
+import { streamed } from './long-list.js'
 import { adminRefusal, guestRefusal } from './refusals.js'
 
 export function register(routes: Routes, door: Door, endpoints: readonly Endpoint[]): void {
@@ -29,7 +30,10 @@ async function answer(door: Door, context: Context, endpoint: Endpoint): Promise
     checkFields(endpoint.fields, await fieldsOf(context, endpoint.bodyLimit ?? bodyLimit, endpoint.listField))
   const data = await endpoint.answer({ door, context, principal, query, headers, fields })
   if (endpoint.plain !== undefined) return
-  context.body = success(endpoint.data === undefined ? null : data, context.state.message)
+  const envelope = success(endpoint.data === undefined ? null : data, context.state.message)
+  const stream = streamed(envelope)
+  if (stream) context.type = 'json'
+  context.body = stream ?? envelope
 }
 
 async function letIn(

@@ -1,6 +1,7 @@
 /** Who is at the other end of an HTTP request, and how that client reaches us. */
-import type { IncomingMessage } from 'node:http'
-import { isIP, isIPv6, type BlockList } from 'node:net'
+import { setMaxListeners } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isIP, isIPv6, type BlockList, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 
 export interface ClientOptions {
@@ -21,6 +22,23 @@ export interface Client {
   readonly baseUrl: string
 }
 
+const connections = new WeakMap<Socket, AbortSignal>()
+
+/**
+ * Aborts when the client has gone before it was answered. One for all requests of a connection: whoever listens to it stops
+ * listening at the end of its work.
+ */
+export function signalOf(response: ServerResponse): AbortSignal {
+  const { socket } = response.req
+  const known = connections.get(socket)
+  if (known) return known
+  const gone = new AbortController()
+  setMaxListeners(0, gone.signal)
+  if (socket.destroyed) gone.abort()
+  else socket.once('close', () => gone.abort())
+  connections.set(socket, gone.signal)
+  return gone.signal
+}
 /**
  * Forwarding headers count only where the peer of the socket is a trusted proxy; then the client is the rightmost
  * address of the chain that is not one itself. `Forwarded` (RFC 7239) goes before `X-Forwarded-*`, that before `X-Real-IP`.

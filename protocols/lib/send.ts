@@ -9,6 +9,7 @@ import type { Entry, OpenFile } from '../../src/driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
 import { nameOf, type Path } from '../../src/path.js'
 import type { VirtualFs } from '../../src/virtual-fs.js'
+import { signalOf } from './client.js'
 import { judgeConditions, rangeApplies, type Validators } from './conditions.js'
 import { readWhole, sendPart } from './file-body.js'
 import { parseRange, type Part } from './ranges.js'
@@ -44,8 +45,7 @@ export async function sendFile(
   response: ServerResponse,
   options: SendOptions,
 ): Promise<void> {
-  const own = options.ask?.signal === undefined ? signalOf(response) : undefined
-  const signal = own?.signal ?? options.ask?.signal
+  const signal = options.ask?.signal ?? signalOf(response)
   const ask = { ...options.ask, signal }
   try {
     const found = request.method === 'HEAD' ? await statFile(options, ask) : await openFile(options, ask)
@@ -56,10 +56,8 @@ export async function sendFile(
     }
   } catch (error) {
     if (response.headersSent) response.destroy()
-    if (signal?.aborted === true) throw new GatewayError('aborted', { reason: 'the client has gone', cause: error })
+    if (signal.aborted) throw new GatewayError('aborted', { reason: 'the client has gone', cause: error })
     throw toGatewayError(error)
-  } finally {
-    own?.release()
   }
 }
 
@@ -88,16 +86,6 @@ async function sendFound(
   const answer = answerTo(request, found.entry, name, presentation)
   if (answer.body === undefined) response.writeHead(answer.status, answer.headers).end()
   else await sendBody(response, answer, answer.body, found)
-}
-
-/** Aborts when the client has gone before it was answered. */
-function signalOf(response: ServerResponse): { signal: AbortSignal; release: () => void } {
-  const gone = new AbortController()
-  const onClose = (): void => {
-    if (!response.writableFinished) gone.abort()
-  }
-  response.once('close', onClose)
-  return { signal: gone.signal, release: () => response.off('close', onClose) }
 }
 
 type ReadPart = (part: Part) => Promise<Readable>

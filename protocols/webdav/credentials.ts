@@ -20,10 +20,12 @@ export function parseAuthorization(header: string): Authorization {
   return { scheme: 'basic', username: text.slice(0, colon), password: text.slice(colon + 1) }
 }
 
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
 /** UTF-8 as we ask for; what is none comes from clients that still send Latin-1. */
 function credentialText(bytes: Buffer): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return strictUtf8.decode(bytes)
   } catch {
     return bytes.toString('latin1')
   }

@@ -8,7 +8,7 @@ import type { Gateway } from '../../src/gateway.js'
 import { LockedError } from '../../src/locks.js'
 import { root } from '../../src/path.js'
 import { drain } from '../lib/body.js'
-import { clientOf, sitePath, type Client, type ClientOptions } from '../lib/client.js'
+import { clientOf, signalOf, sitePath, type Client, type ClientOptions } from '../lib/client.js'
 import { answerCors } from '../lib/cors.js'
 import type { RequestHandler } from '../lib/handler.js'
 import { copy, move } from './commands/transfer.js'
@@ -137,15 +137,10 @@ class Door {
   async #run(admitted: Admitted): Promise<void> {
     const { request, response, command, caller } = admitted
     const anonymous = caller !== undefined && 'anonymous' in caller && caller.anonymous
-    const gone = new AbortController()
-    const onClose = (): void => {
-      if (!response.writableFinished) gone.abort()
-    }
-    response.on('close', onClose)
     try {
       if (caller !== undefined && 'error' in caller) throw caller.error
       if (command === undefined) answerOptions(response)
-      else if (caller !== undefined) await command(this.#exchange(admitted, caller, gone.signal))
+      else if (caller !== undefined) await command(this.#exchange(admitted, caller, signalOf(response)))
     } catch (error) {
       this.#refuse(request, response, error, anonymous)
     }

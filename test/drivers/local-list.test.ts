@@ -1,8 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Entry } from '../../src/driver.js'
 import { at, listed, namesIn, put, type WritableDriver } from '../conformance/subject.js'
 import { openLocal } from './env.js'
 
@@ -78,5 +79,27 @@ await t.test('directory_size tells what a folder holds', async (t) => {
   const entries = await listed(driver, '/')
   t.match(entries, [{ name: 'a', kind: 'folder', size: 123 }])
   t.same(entries[0], await driver.stat(at('/a')))
+  await driver.close?.()
+})
+
+await t.test('what is known is told again as long as it is true', async (t) => {
+  const folder = join(base, 'known')
+  mkdirSync(folder)
+  const driver = (await openLocal(folder)) as WritableDriver
+  for (const name of ['same', 'longer', 'mode', 'other']) await put(driver, `/${name}`, 'abc')
+  await driver.mkdir(at('/folder'))
+  symlinkSync('same', join(folder, 'link'))
+  const before = new Map((await listed(driver, '/')).map((entry) => [entry.name, entry]))
+  const after = new Map<string, Entry>()
+  await put(driver, '/longer', 'abcdef')
+  chmodSync(join(folder, 'mode'), 0o600)
+  await put(driver, '/moved', 'xyz')
+  renameSync(join(folder, 'moved'), join(folder, 'other'))
+  for await (const page of driver.list(at('/'), { known: (name) => before.get(name) })) {
+    for (const entry of page) after.set(entry.name, entry)
+  }
+  for (const name of ['same', 'folder']) t.equal(after.get(name), before.get(name), name)
+  for (const name of ['longer', 'mode', 'other']) t.not(after.get(name), before.get(name), name)
+  for (const entry of after.values()) t.same(entry, await driver.stat(at(`/${entry.name}`)), entry.name)
   await driver.close?.()
 })

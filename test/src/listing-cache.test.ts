@@ -92,3 +92,23 @@ void t.test('a storage that goes gives its room back', async (t) => {
   gone.keep(a, listing(100))
   t.equal(budget.bytes, 0, 'and nothing that was still being read takes it again')
 })
+
+void t.test('a listing that was read again and is the same is kept in its order', async (t) => {
+  const budget = new ListingBudget()
+  const cache = new ListingCache(budget)
+  const kept = listing(3)
+  cache.keep(a, kept)
+  const { bytes } = budget
+  const again = kept.entries.toReversed()
+  t.equal(cache.same(a, again), kept.entries)
+  t.equal(cache.same(a, again.slice(1)), undefined, 'one is gone')
+  t.equal(cache.same(a, [...again.slice(1), entry('file0')]), undefined, 'one is new')
+  t.equal(cache.same(b, again), undefined, 'nothing is known of it')
+  cache.keep(a, { entries: kept.entries, revision: 'new', readAt: 1 })
+  t.match(cache.get(a), { revision: 'new', readAt: 1 })
+  t.equal(cache.entry(a, 'file1'), kept.entries[1])
+  t.equal(budget.bytes, bytes)
+  cache.keep(a, listing(1))
+  t.equal(cache.get(a)?.entries.length, 1)
+  t.equal(cache.entry(a, 'file1'), undefined)
+})

@@ -1,7 +1,7 @@
 /** Looking at the tree: list, get, dirs. */
 import { z } from 'zod'
 import type { Ask } from '../../../src/change.js'
-import type { Usage } from '../../../src/driver.js'
+import type { Entry, Usage } from '../../../src/driver.js'
 import { isGatewayError } from '../../../src/errors.js'
 import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/path.js'
 import type { FolderView, VirtualFs } from '../../../src/virtual-fs.js'
@@ -10,6 +10,7 @@ import { endpoint } from '../endpoint.js'
 import { closedText, WireError } from '../errors.js'
 import { flag, paging, text } from '../fields.js'
 import { treeHeaders } from '../folder-password.js'
+import { LongList } from '../long-list.js'
 import { mountDetails } from '../mount-details.js'
 import { absoluteUrl, fileData, isSigned, objectsIn, wireTime, type FileObject } from '../object.js'
 import { sliceOf } from '../paging.js'
@@ -72,8 +73,9 @@ export const browseEndpoints = [
           ...sliceOf(fields),
         }),
       )
+      const objectOf = await withMountDetails(door, fs, at, entries, objectsIn(door, fs, at, folder, baseUrl))
       return {
-        content: await withMountDetails(door, fs, at, entries.map(objectsIn(door, fs, at, folder, baseUrl))),
+        content: new LongList(entries.length, (from, to) => entries.slice(from, to).map(objectOf)),
         total,
         readme: folder.readme,
         header: folder.header,
@@ -149,14 +151,22 @@ async function mountUsages(door: Door, fs: VirtualFs, paths: readonly Path[]): P
   return hidden ? new Map<Path, Usage>() : fs.mountUsages(paths)
 }
 
-async function withMountDetails(door: Door, fs: VirtualFs, folder: Path, objects: FileObject[]): Promise<FileObject[]> {
-  const paths = objects.filter((object) => object.is_dir).map(({ name }) => childOf(folder, name))
+/** `objectOf`, which tells of folders that are mounts how full their storages are. */
+async function withMountDetails(
+  door: Door,
+  fs: VirtualFs,
+  folder: Path,
+  entries: readonly Entry[],
+  objectOf: (entry: Entry) => FileObject,
+): Promise<(entry: Entry) => FileObject> {
+  const folders = entries.filter(({ kind }) => kind === 'folder')
+  const paths = folders.map(({ name }) => childOf(folder, name))
   const usages = await mountUsages(door, fs, paths)
-  if (usages.size === 0) return objects
-  return objects.map((object) => {
-    const usage = object.is_dir ? usages.get(childOf(folder, object.name)) : undefined
-    return usage ? { ...object, mount_details: mountDetails(usage) } : object
-  })
+  if (usages.size === 0) return objectOf
+  return (entry) => {
+    const usage = entry.kind === 'folder' ? usages.get(childOf(folder, entry.name)) : undefined
+    return usage ? { ...objectOf(entry), mount_details: mountDetails(usage) } : objectOf(entry)
+  }
 }
 
 /** Where the bytes of a file are to be had: from the backend, from the storage's own proxy, or from us. */

@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
+import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import { asPath } from '../../../src/path.js'
-import { serve } from './served.js'
+import { serve, type Envelope } from './served.js'
 
 interface Listed {
   readonly content: readonly Record<string, unknown>[]
@@ -57,6 +58,66 @@ void t.test('list shows a folder', async (t) => {
   }
   const query = await served.get('/api/fs/list?path=%2Fdocs&per_page=1')
   t.equal((query.data as Listed).content.length, 1, 'the query of a GET')
+})
+
+void t.test('a long list is written in pieces, and whole', async (t) => {
+  const served = await serve(t)
+  const made: string[] = []
+  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))
+  await fs.mkdir(asPath('/long'))
+  for (let index = 0; index < 1100; index++) {
+    const name = `${index} "name", of [brackets] <and> {worse} \u2028 ä😀`
+    made.push(name)
+    await fs.mkdir(asPath(`/long/${name}`))
+  }
+  const response = await fetch(`${served.url}/api/fs/list`, {
+    method: 'POST',
+    headers: { authorization: served.token, 'content-type': 'application/json' },
+    body: JSON.stringify({ path: '/long' }),
+  })
+  t.equal(response.headers.get('content-type'), 'application/json; charset=utf-8')
+  const { code, message, data } = (await response.json()) as Envelope
+  const { content, ...rest } = data as Listed
+  t.strictSame(
+    { code, message, ...rest },
+    {
+      code: 200,
+      message: 'success',
+      total: 1100,
+      readme: '',
+      header: '',
+      write: true,
+      write_content_bypass: false,
+      provider: 'Local',
+    },
+  )
+  t.same(new Set(content.map(({ name }) => name)), new Set(made))
+  const [first] = ((await served.post('/api/fs/list', { path: '/long', per_page: 1 })).data as Listed).content
+  t.strictSame(content[0], first, 'each as in a short list')
+})
+
+void t.test('fifty clients that list one cold folder at once cost the backend one call', async (t) => {
+  const clients = 50
+  const served = await serve(t)
+  await served.put('/cold/file', 'content')
+  const { accounts } = served.gateway
+  const list = Reflect.get<MemoryDriver, 'list'>(MemoryDriver.prototype, 'list')
+  const signIn = accounts.byToken.bind(accounts)
+  let asked = 0
+  t.capture(accounts, 'byToken', (...words: Parameters<typeof signIn>) => {
+    asked++
+    return signIn(...words)
+  })
+  const listings = t.capture(MemoryDriver.prototype, 'list', async function* (this: MemoryDriver, ...words) {
+    while (asked < clients) await delay(5)
+    // The last of them has been let in, and is a few steps from here.
+    await delay(100)
+    yield* list.apply(this, words as Parameters<typeof list>)
+  })
+  const answers = await Promise.all(Array.from({ length: clients }, () => served.names('/cold')))
+  t.equal(listings().length, 1)
+  t.same(new Set(answers.flat()), new Set(['file']))
+  t.equal(answers.flat().length, clients)
 })
 
 void t.test('get shows one object', async (t) => {

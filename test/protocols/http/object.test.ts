@@ -79,3 +79,10 @@ void t.test('a thumbnail is the backend’s own, or a signed link to ours where 
   const none = objectsIn(door, fs, asPath('/a b'), { ...view, thumbnails: [] }, site)
   t.equal(none({ ...entry, name: 'a.png' }).thumb, '')
 })
+
+void t.test('times are those of toISOString, however they follow one another', async (t) => {
+  const times = [0, -1, 1, 951782399999, 951782400000, -62135596799999, 253402300799999, 1790000000123]
+  for (let step = 0; step < 500; step++) times.push(1.6e12 + step * 86_399_999, 1.6e12 + step * 59_001)
+  const wrong = times.filter((time) => wireTime(new Date(time)) !== new Date(time).toISOString())
+  t.same(wrong, [])
+})
