@@ -208,6 +208,7 @@ const table: Readonly<Record<string, Row>> = {
     call: () => ({ body: { src_dir: '/folder', dst_dir: '/other', conflict_policy: 'skip' } }),
   },
   'post /api/fs/remove_empty_directory': { codes: permitted, call: () => ({ body: { src_dir: '/other' } }) },
+  'post /api/fs/link': { codes: adminOnly, call: () => ({ body: { path: '/folder/file.txt' } }) },
   'put /api/fs/put': { codes: permitted, call: () => upload },
   'put /api/fs/form': {
     codes: permitted,
