@@ -39,6 +39,7 @@ export function signalOf(response: ServerResponse): AbortSignal {
   connections.set(socket, gone.signal)
   return gone.signal
 }
+
 /**
  * Forwarding headers count only where the peer of the socket is a trusted proxy; then the client is the rightmost
  * address of the chain that is not one itself. `Forwarded` (RFC 7239) goes before `X-Forwarded-*`, that before `X-Real-IP`.
