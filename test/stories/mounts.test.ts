@@ -119,7 +119,7 @@ async function workWithSources(t: Test, folder: string): Promise<void> {
 
 void t.test(
   'davfs2: a source tree is copied in, searched, built, compared and removed',
-  { skip: lacks('mount.davfs', 'gcc'), timeout: 240_000 },
+  { skip: lacks('mount.davfs', 'gcc'), timeout: 280_000 },
   async (t) => {
     for (const driver of ['Local', 'Memory']) {
       await t.test(`over ${driver}`, async (t) => {
@@ -149,7 +149,7 @@ void t.test(
 
 void t.test(
   'sshfs: a repository is cloned, a source tree unpacked, built, searched and removed',
-  { skip: lacks('sshfs', 'git', 'gcc', 'tar'), timeout: 240_000 },
+  { skip: lacks('sshfs', 'git', 'gcc', 'tar'), timeout: 280_000 },
   async (t) => {
     for (const driver of ['Local', 'Memory']) {
       await t.test(`over ${driver}`, async (t) => {

@@ -184,7 +184,6 @@ const table: Readonly<Record<string, Row>> = {
     codes: [401, 404, 404, 404, 404],
     call: () => ({ body: { parent: '/', keywords: 'file', page: 1, per_page: 10 } }),
   },
-  'post /api/fs/link': { codes: adminOnly, call: () => ({ body: { path: '/folder/file.txt' } }) },
   'post /api/fs/mkdir': { codes: permitted, call: () => ({ body: { path: '/folder/new' } }) },
   'post /api/fs/rename': {
     codes: permitted,
