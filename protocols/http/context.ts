@@ -27,8 +27,6 @@ export class Door {
 }
 
 export interface State {
-  /** The text or form of the request's body, not yet checked. */
-  fields?: Readonly<Record<string, unknown>>
   /** What a refusal carries as its data; nothing else than null for most routes. */
   refusalData?: object
   /** What a success says, where that is more than `success`. */

@@ -12,9 +12,8 @@ import { adminUserEndpoints } from './routes/admin-user.js'
 import { appPasswordEndpoints } from './routes/app-passwords.js'
 import { authEndpoints } from './routes/auth.js'
 import { browseEndpoints } from './routes/browse.js'
-import { changeEndpoints } from './routes/change.js'
 import { bulkChangeEndpoints } from './routes/bulk-change.js'
-import { uploadEndpoints } from './routes/upload.js'
+import { changeEndpoints } from './routes/change.js'
 import { documentationEndpoints } from './routes/documentation.js'
 import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
@@ -22,6 +21,7 @@ import { publicEndpoints } from './routes/public.js'
 import { searchEndpoints } from './routes/search.js'
 import { siteEndpoints } from './routes/site.js'
 import { twoStepEndpoints } from './routes/two-step.js'
+import { uploadEndpoints } from './routes/upload.js'
 
 export const endpoints: readonly Endpoint[] = [
   ...publicEndpoints,

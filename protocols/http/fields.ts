@@ -1,13 +1,12 @@
 /** The fields of a request, wherever a client puts them: JSON, a form, or the query. */
 import { Busboy } from '@fastify/busboy'
 import type Koa from 'koa'
-import type { Middleware } from 'koa'
+import type { IncomingMessage } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import getRawBody from 'raw-body'
 import { z } from 'zod'
 import { toGatewayError } from '../../src/errors.js'
 import { bodySource, inTime } from '../lib/body.js'
-import type { Context, State } from './context.js'
 import { WireError } from './errors.js'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -31,14 +30,6 @@ export async function fieldsOf(
     return { ...ctx.query, ...(await multipartFields(ctx.req, limit)) }
   }
   return parseText(await readText(ctx, limit), ctx, list)
-}
-
-/** The older way, a step before the route. */
-export function readFields(limit = bodyLimit, list?: string): Middleware<State> {
-  return async (ctx, next) => {
-    ctx.state.fields = await fieldsOf(ctx, limit, list)
-    await next()
-  }
 }
 
 async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, limit: number): Promise<string> {
@@ -83,7 +74,7 @@ function formOf(pairs: Iterable<[string, string]>): Fields {
   return fields
 }
 
-async function multipartFields(request: Context['req'], limit: number): Promise<Fields> {
+async function multipartFields(request: IncomingMessage, limit: number): Promise<Fields> {
   const pairs: [string, string][] = []
   let size = 0
   try {
@@ -137,10 +128,6 @@ function check<S extends z.ZodType>(
   const result = schema.safeParse(value)
   if (result.success) return result.data
   throw new WireError(400, textOf(result.error.issues[0] ?? { path: [], message: 'invalid' }))
-}
-
-export function parseFields<S extends z.ZodType>(ctx: Context, schema: S): z.output<S> {
-  return checkFields(schema, ctx.state.fields ?? {})
 }
 
 // The pieces of schemas. null is absent; forms and queries bring every value as text. `wire` is what the document of the API
@@ -229,13 +216,3 @@ export const queryText = z
   .catch(undefined)
   .transform((value) => value ?? '')
   .meta({ wire: { type: 'string' } })
-
-/**
- * The number in the query of a request that names one row, `id` unless told otherwise. `wording`: what clients know for a
- * faulty one.
- */
-export function queryId(ctx: Context, name = 'id', wording = `${name}: must be an integer`): number {
-  const id = ctx.query[name]
-  if (typeof id !== 'string' || !/^\d{1,15}$/.test(id)) throw new WireError(400, wording)
-  return Number(id)
-}

@@ -6,6 +6,7 @@ const page = ['text/html']
 const answers: readonly PlainAnswer[] = [
   { status: 200, description: 'The bytes of the file.', types: ['*/*'] },
   { status: 206, description: 'The part, or the parts, that a `Range` header asks for.', types: ['*/*'] },
+  { status: 302, description: 'To the direct address of the file, or to the proxy that the storage names.' },
   { status: 304, description: 'The conditional headers say that the client has it already.' },
   { status: 400, description: 'The path is malformed, or names a folder.', types: page },
   { status: 401, description: 'The signature is missing, wrong or expired.', types: page },
@@ -32,6 +33,8 @@ const link = {
   }),
   query: z.object({
     sign: z.string().optional().describe('The signature of the link: `sign` of the file, where that is not empty.'),
+    type: z.string().optional().describe('`thumb`: a small picture of the file, where there is one.'),
+    d: z.string().optional().describe('Whatever it holds: not through the proxy that the storage names.'),
   }),
 } as const
 
@@ -41,10 +44,7 @@ export const linkDescriptions: readonly Description[] = [
     path: '/d/{path}',
     summary: 'The bytes of a file, from the backend where it has a direct address',
     description: 'HEAD is answered, too.',
-    plain: [
-      ...answers,
-      { status: 302, description: 'To the direct address of the file, for storages that are not served from here.' },
-    ],
+    plain: answers,
   },
   {
     ...link,

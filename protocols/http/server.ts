@@ -16,7 +16,6 @@ import { envelopes } from './envelope.js'
 import { WireError } from './errors.js'
 import { sendErrorPage, sendPage, welcomePage } from './pages.js'
 import { register } from './register.js'
-import { adminRoutes } from './routes/admin.js'
 import type { WebClient } from './site/web-client.js'
 
 /**
@@ -60,8 +59,6 @@ function answerOutside(request: IncomingMessage, response: ServerResponse, site:
 export function apiRoutes(door: Door): Routes {
   const routes: Routes = new Router<State>({ strict: true, sensitive: true })
   register(routes, door, endpoints)
-  const groups = [adminRoutes]
-  for (const add of groups) add(routes, door)
   return routes
 }
 

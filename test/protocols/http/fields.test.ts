@@ -1,15 +1,13 @@
-import Router from '@koa/router'
 import Koa from 'koa'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
-import type { State } from '../../../protocols/http/context.js'
 import { WireError } from '../../../protocols/http/errors.js'
 import {
+  checkFields,
+  fieldsOf,
   flag,
   integer,
   paging,
-  parseFields,
-  readFields,
   requiredText,
   text,
   texts,
@@ -21,7 +19,6 @@ const schema = z.object({ path: text, count: integer(7), refresh: flag, names: t
 
 async function echo(test: Test, fields: z.ZodType = schema): Promise<string> {
   const app = new Koa({ asyncLocalStorage: false })
-  const routes = new Router<State>()
   app.use(async (ctx, next) => {
     try {
       await next()
@@ -29,10 +26,9 @@ async function echo(test: Test, fields: z.ZodType = schema): Promise<string> {
       ctx.body = error instanceof WireError ? { code: error.code, message: error.message } : { thrown: String(error) }
     }
   })
-  routes.all('/', readFields(1000), (ctx) => {
-    ctx.body = parseFields(ctx, fields)
+  app.use(async (ctx) => {
+    ctx.body = checkFields(fields, await fieldsOf(ctx, 1000))
   })
-  app.use(routes.routes())
   const handle = app.callback()
   return listen(test, (request, response) => void handle(request, response))
 }
