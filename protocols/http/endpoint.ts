@@ -1,6 +1,6 @@
 /**
  * One declaration for each endpoint: where it is, who may call it, what it takes, what it answers, how it refuses. The
- * router, the document of the API and the tests all read this one (docs/decisions/0009).
+ * router, the document of the API and the tests all read this one (docs/decisions/0011).
  */
 import type { z } from 'zod'
 import type { Principal } from '../../src/principal.js'

@@ -32,6 +32,8 @@ const refusals: readonly Refusal[] = [
   { code: 400, text: 'x-file-… is not a digest of … hexadecimal digits' },
   { code: 400, text: 'the content does not have the announced …', when: 'it has another digest; nothing is stored' },
   { code: 400, text: '… bytes were announced, … came' },
+  { code: 400, text: 'the body is longer than the announced … bytes', when: '`X-File-Size` says less' },
+  { code: 400, text: 'the body ended after … of … bytes', when: '`X-File-Size` says more' },
   { code: 403, text: 'file exists', when: '`Overwrite` is `false`' },
   { code: 403, text: 'system file upload ignored', when: 'settings say that such files are not wanted' },
 ]
