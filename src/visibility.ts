@@ -41,15 +41,23 @@ export function visibleEntries(
   const hides =
     rule !== undefined && rule.hide !== '' && covers(rule, rule.hideSub, at) && !holds(principal, 'seeHidden')
   const ruled = new Set(rules.below(at).map((below) => below.path))
+  const all = !foldersOnly && startsWith === '' && !hides && ruled.size === 0
+  if (all && withoutReserved.has(entries)) return entries
   const seen = (entry: Entry): boolean => {
     if ((foldersOnly && entry.kind !== 'folder') || !entry.name.startsWith(startsWith)) return false
     if (entry.name.startsWith(reservedPrefix)) return false
     if (hides && isHidden(principal, childOf(at, entry.name), rule)) return false
+    if (ruled.size === 0) return true
     const path = childOf(at, entry.name)
     return !ruled.has(path) || !isShutOut(rules, principal, path)
   }
-  return entries.every(seen) ? entries : entries.filter(seen)
+  if (!entries.every(seen)) return entries.filter(seen)
+  if (all) withoutReserved.add(entries)
+  return entries
 }
+
+/** Listings that were looked through before: for a page of a large folder that takes longer than all the rest. */
+const withoutReserved = new WeakSet<readonly Entry[]>()
 
 /** Whether a listing of the folder that holds it leaves it out. */
 export function isUnseen(rules: Rules, principal: Principal, at: Path): boolean {
