@@ -41,14 +41,21 @@ export function visibleEntries(
   const hides =
     rule !== undefined && rule.hide !== '' && covers(rule, rule.hideSub, at) && !holds(principal, 'seeHidden')
   const ruled = rules.below(at).length > 0
+  const all = !foldersOnly && startsWith === '' && !hides && !ruled
+  if (all && withoutReserved.has(entries)) return entries
   const seen = (entry: Entry): boolean => {
     if ((foldersOnly && entry.kind !== 'folder') || !entry.name.startsWith(startsWith)) return false
     if (entry.name.startsWith(reservedPrefix)) return false
     if (hides && isHidden(principal, childOf(at, entry.name), rule)) return false
     return !ruled || !isShutOut(rules, principal, childOf(at, entry.name))
   }
-  return entries.every(seen) ? entries : entries.filter(seen)
+  if (!entries.every(seen)) return entries.filter(seen)
+  if (all) withoutReserved.add(entries)
+  return entries
 }
+
+/** Listings that were looked through before: for a page of a large folder that takes longer than all the rest. */
+const withoutReserved = new WeakSet<readonly Entry[]>()
 
 /** Whether a listing of the folder that holds it leaves it out. */
 export function isUnseen(rules: Rules, principal: Principal, at: Path): boolean {
