@@ -97,7 +97,8 @@ export class SftpConnection {
     } catch (error) {
       const refusal = toGatewayError(error)
       if (refusal.code === 'internal') this.#log.error({ err: refusal.cause }, 'a sign-in failed')
-      const isTold = context.method === 'password' && !(error instanceof DoorRefusal || error instanceof CodeRequired)
+      const isPassword = context.method === 'password' || context.method === 'keyboard-interactive'
+      const isTold = isPassword && !(error instanceof DoorRefusal || error instanceof CodeRequired)
       if (context.method !== 'none' && !isTold) {
         this.#log.info({ user: context.username, method: context.method, reason: refusal.reason }, 'sign-in refused')
       }

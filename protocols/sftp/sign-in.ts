@@ -1,9 +1,11 @@
 /** Who may open a session: the methods of RFC 4252, each leading to a Principal or to a refusal. */
-import type { AuthContext, AuthenticationType, PublicKeyAuthContext } from 'ssh2'
+import type { AuthContext, AuthenticationType, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
+import { CodeRequired } from '../../src/accounts/errors.js'
 import { GatewayError } from '../../src/errors.js'
 import type { Gateway } from '../../src/gateway.js'
 import { holds, type Principal } from '../../src/principal.js'
 import { algorithmOf, isProved } from './proof.js'
+import { Questions } from './questions.js'
 
 /** What sign-in asks of the gateway. */
 export type SignInParts = {
@@ -16,7 +18,9 @@ export type SignInResult = { readonly principal: Principal } | 'offered'
 
 /** What a client may try, in the order it should. */
 export function methodsOf({ settings }: Pick<SignInParts, 'settings'>): AuthenticationType[] {
-  return settings.bool('sftp_disable_password_login') ? ['publickey'] : ['publickey', 'password']
+  return settings.bool('sftp_disable_password_login')
+    ? ['publickey']
+    : ['publickey', 'keyboard-interactive', 'password']
 }
 
 /** Rejects with `unauthenticated`, `denied` or `throttled`. `address`: of the client, without port. */
@@ -30,6 +34,9 @@ export async function signIn(parts: SignInParts, context: AuthContext, address: 
       if (typeof password !== 'string' || !methodsOf(parts).includes('password')) throw refused()
       return admit(await parts.accounts.byPassword({ username, password: { plain: password }, address }, 'sftp'))
     }
+    case 'keyboard-interactive':
+      if (!methodsOf(parts).includes('keyboard-interactive')) throw refused()
+      return byAnswers(parts, context, address)
     case 'none': {
       const principal = parts.accounts.guest('sftp')
       if (principal.username !== context.username) throw refused()
@@ -48,6 +55,30 @@ async function byKey({ accounts }: SignInParts, context: PublicKeyAuthContext): 
   if (!context.signature) return 'offered'
   if (!isProved(context)) throw refused()
   return admit(await accounts.byKey(key, 'sftp'))
+}
+
+/**
+ * The password, or an app password; then the one-time code where the account has two-step verification. That is asked for only
+ * once the password was right, as at every other door, and a wrong code is refused in the words of a wrong password.
+ */
+async function byAnswers(parts: SignInParts, context: KeyboardAuthContext, address: string): Promise<SignInResult> {
+  const { accounts } = parts
+  const questions = new Questions(context)
+  const plain = await questions.ask('Password: ', { shown: false })
+  // The setting may have changed while somebody typed.
+  if (!methodsOf(parts).includes('keyboard-interactive')) throw refused()
+  const credentials = { username: context.username, password: { plain }, address }
+  let principal: Principal
+  try {
+    principal = await accounts.byPassword(credentials, 'sftp')
+  } catch (error) {
+    if (!(error instanceof CodeRequired)) throw error
+    // Apps show codes in two groups.
+    const code = (await questions.ask('One-time code: ', { shown: true })).replaceAll(' ', '')
+    principal = await accounts.byPassword({ ...credentials, code }, 'sftp')
+  }
+  questions.assertStanding()
+  return admit(principal)
 }
 
 /** What this door refuses by itself. Wrong passwords are none: of those the accounts tell the log. */
