@@ -2,5 +2,6 @@
 import type { AnyDriverType } from '../src/driver.js'
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
+import { sftpType } from './sftp/index.js'
 
-export const driverTypes: readonly AnyDriverType[] = [localType, memoryType]
+export const driverTypes: readonly AnyDriverType[] = [localType, memoryType, sftpType]

@@ -1,0 +1,113 @@
+/** The SFTP driver against OpenSSH's server. */
+import { mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { sftpFields, sftpType, type SftpOptions } from '../../drivers/sftp/index.js'
+import type { DriverEnv } from '../../src/driver.js'
+import { checkOptions } from '../../src/fields.js'
+import { conformance } from '../conformance/driver.js'
+import { at, listed, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
+import { lacks } from '../programs.js'
+import { startOpenSsh } from '../services/openssh.js'
+import { testEnv } from './env.js'
+
+void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen'), timeout: 300_000 }, async (t) => {
+  const server = await startOpenSsh()
+  t.teardown(() => server.stop())
+  const folder = async (): Promise<string> => {
+    const made = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))
+    t.teardown(() => rm(made, { recursive: true, force: true }))
+    return made
+  }
+  const open = async (root: string, more: Partial<SftpOptions> = {}, env: Partial<DriverEnv> = {}) => {
+    const { address, username, privateKey } = server
+    const options = { address, username, private_key: privateKey, root_folder_path: root, ...more }
+    return (await sftpType.open(checkOptions(sftpFields, options), testEnv(env))) as WritableDriver
+  }
+
+  await t.test('it keeps the contract', async (t) => {
+    await conformance(t, {
+      name: 'SFTP',
+      traits: sftpType.traits,
+      many: 2000,
+      open: async () => {
+        const root = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))
+        return { driver: await open(root), dispose: () => rm(root, { recursive: true, force: true }) }
+      },
+    })
+  })
+
+  await t.test('links are shown as what they lead to, and removed as links', async (t) => {
+    const root = await folder()
+    await writeFile(join(root, 'file'), 'content')
+    await symlink('file', join(root, 'link'))
+    await symlink('nowhere', join(root, 'dangling'))
+    const driver = await open(root, { ignore_symlink_error: true })
+    t.match(await driver.stat(at('/link')), { kind: 'file', isLink: true, size: 7 })
+    t.match(await driver.stat(at('/dangling')), { kind: 'link' })
+    t.same(
+      (await listed(driver, '/')).map(({ name, kind }) => [name, kind]),
+      [
+        ['dangling', 'link'],
+        ['file', 'file'],
+        ['link', 'file'],
+      ],
+    )
+    await driver.remove(at('/link'))
+    t.same((await readdir(root)).sort(), ['dangling', 'file'])
+    await driver.close?.()
+    const strict = await open(root)
+    t.same(
+      (await listed(strict, '/')).map(({ name }) => name),
+      ['file'],
+      'left out unless the option says otherwise',
+    )
+    await strict.close?.()
+  })
+
+  await t.test('the first host key is trusted and remembered, another one refused', async (t) => {
+    const root = await folder()
+    const kept = new Map<string, string>()
+    const state: DriverEnv['state'] = {
+      get: async (key) => kept.get(key),
+      set: async (key, value) => {
+        if (value === undefined) kept.delete(key)
+        else kept.set(key, value)
+      },
+    }
+    const first = await open(root, {}, { state })
+    await first.close?.()
+    t.same([...kept.values()], [server.hostKey])
+    kept.set([...kept.keys()][0] ?? '', 'SHA256:somebodyelse')
+    await refuses(t, () => open(root, {}, { state }), 'unavailable', 'a key that has changed')
+    const given = await open(root, { host_key: server.hostKey }, { state })
+    await given.close?.()
+  })
+
+  await t.test('wrong options are told for what they are', async (t) => {
+    const root = await folder()
+    await refuses(t, () => open(root, { username: 'nobody-here' }), 'unauthenticated', 'an unknown user')
+    await refuses(t, () => open(root, { private_key: 'no key' }), 'invalid', 'a key that is none')
+    await refuses(t, () => open(root, { address: 'host:port:more' }), 'invalid', 'an address that is none')
+    await refuses(t, () => open(root, { address: '127.0.0.1:1' }), 'unavailable', 'nobody listens')
+    await refuses(t, () => open(join(root, 'missing')), 'invalid', 'a root that is not there')
+  })
+
+  await t.test('what a killed run has left goes, what others are writing stays', async (t) => {
+    const root = await folder()
+    const driver = await open(root, {}, { instance: { name: 'this-run', isOver: (name) => name === 'dead-run' } })
+    await writeFile(join(root, '.~tidegate-part-dead-run-abc'), 'x')
+    await writeFile(join(root, '.~tidegate-part-other-run-abc'), 'x')
+    await put(driver, '/file', 'content')
+    t.same(
+      (await listed(driver, '/')).map(({ name }) => name),
+      ['file'],
+    )
+    for (let tries = 0; tries < 50 && (await readdir(root)).length > 2; tries++)
+      await new Promise((go) => setTimeout(go, 20))
+    t.same((await readdir(root)).sort(), ['.~tidegate-part-other-run-abc', 'file'])
+    t.equal(await textAt(driver, '/file'), 'content')
+    await driver.close?.()
+  })
+})

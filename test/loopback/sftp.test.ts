@@ -1,0 +1,36 @@
+/** Our own SFTP door under our own SFTP driver: both ends of the protocol are held to the contract at once. */
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { sftpFields, sftpType } from '../../drivers/sftp/index.js'
+import { checkOptions } from '../../src/fields.js'
+import { conformance } from '../conformance/driver.js'
+import { testEnv } from '../drivers/env.js'
+import { startGateway } from '../gateway.js'
+import { connectHttp } from '../stories/doors.js'
+
+t.setTimeout(240_000)
+
+for (const name of ['Local', 'Memory']) {
+  await t.test(`the SFTP driver over our SFTP door keeps the contract, on ${name}`, { timeout: 240_000 }, async (t) => {
+    const running = await startGateway(t, name === 'Local' ? {} : { driver: { name } })
+    const who = { username: 'admin', password: running.adminPassword }
+    const http = await connectHttp(running, who)
+    t.teardown(() => http.close())
+    await conformance(t, {
+      name: `SFTP over our own door, on ${name}`,
+      traits: sftpType.traits,
+      many: 1000,
+      open: async () => {
+        const root = `/${randomUUID()}`
+        await http.makeFolder(root)
+        const options = { ...who, address: `127.0.0.1:${running.sftpPort}`, root_folder_path: root }
+        return {
+          driver: await sftpType.open(checkOptions(sftpFields, options), testEnv()),
+          dispose: async () => {
+            await http.remove(root)
+          },
+        }
+      },
+    })
+  })
+}

@@ -1,0 +1,73 @@
+/** OpenSSH's server on a port of its own, with a configuration and keys of its own; it serves the user who runs it. */
+import { execFile, spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, connect, type AddressInfo } from 'node:net'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { findProgram } from '../programs.js'
+
+const run = promisify(execFile)
+
+export interface OpenSshServer {
+  readonly address: string
+  readonly username: string
+  readonly privateKey: string
+  /** Fingerprint of its host key, SHA256:… */
+  readonly hostKey: string
+  stop(): Promise<void>
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+async function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('data', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
+
+export async function startOpenSsh(): Promise<OpenSshServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-sshd-'))
+  const program = findProgram('sshd')
+  if (program === undefined) throw new Error('sshd is not installed')
+  const [hostKey, userKey] = [join(folder, 'host_key'), join(folder, 'user_key')]
+  for (const key of [hostKey, userKey]) await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key])
+  const port = await freePort()
+  const config = [
+    ...[`Port ${port}`, 'ListenAddress 127.0.0.1', `HostKey ${hostKey}`, `AuthorizedKeysFile ${userKey}.pub`],
+    ...['StrictModes no', 'UsePAM no', 'PasswordAuthentication no', 'PidFile none', 'MaxStartups 100'],
+    ...['PermitRootLogin yes', 'Subsystem sftp internal-sftp'],
+  ]
+  await writeFile(join(folder, 'sshd_config'), `${config.join('\n')}\n`)
+  const child = spawn(program, ['-D', '-e', '-f', join(folder, 'sshd_config')], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  child.stderr.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-5000)))
+  const exit = new Promise((resolve) => child.once('exit', resolve))
+  for (let tries = 0; !(await answers(port)); tries++) {
+    if (child.exitCode !== null || tries > 200) throw new Error(`sshd does not answer: ${said}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  const { stdout } = await run('ssh-keygen', ['-lf', `${hostKey}.pub`])
+  return {
+    address: `127.0.0.1:${port}`,
+    username: userInfo().username,
+    privateKey: await readFile(userKey, 'utf8'),
+    hostKey: stdout.split(' ')[1] ?? '',
+    stop: async () => {
+      child.kill('SIGTERM')
+      await exit
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
