@@ -6,6 +6,8 @@ import { join } from 'node:path'
 export interface Program {
   readonly name: string
   readonly package: string
+  /** More packages that its tests need. */
+  readonly with?: readonly string[]
 }
 
 export const programs: readonly Program[] = [
@@ -25,11 +27,15 @@ export const programs: readonly Program[] = [
   { name: 'ffmpeg', package: 'ffmpeg' },
   { name: 'ffprobe', package: 'ffmpeg' },
   { name: 'chromium', package: 'chromium' },
+  { name: 'gio', package: 'libglib2.0-bin' },
+  { name: 'gvfsd-dav', package: 'gvfs-backends' },
+  { name: 'dbus-run-session', package: 'dbus-daemon' },
+  { name: 'soffice', package: 'libreoffice-writer-nogui', with: ['python3-uno'] },
 ]
 
 /** Absolute path of a program, looked for in PATH and where Debian keeps servers; undefined where it is not installed. */
 export function findProgram(name: string): string | undefined {
-  const folders = [...(process.env.PATH ?? '').split(':'), '/usr/local/sbin', '/usr/sbin', '/sbin']
+  const folders = [...(process.env.PATH ?? '').split(':'), '/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/libexec']
   return folders
     .filter((folder) => folder !== '')
     .map((folder) => join(folder, name))
@@ -60,7 +66,7 @@ export function lacks(...names: readonly string[]): string | false {
 export function setUpPrograms(say: (line: string) => void): readonly Program[] {
   const missing = programs.filter((program) => findProgram(program.name) === undefined)
   if (missing.length === 0) return []
-  const packages = [...new Set(missing.map((program) => program.package))]
+  const packages = [...new Set(missing.flatMap((program) => [program.package, ...(program.with ?? [])]))]
   const apt = findProgram('apt-get')
   if (apt === undefined || process.getuid?.() !== 0) {
     say(`Missing programs: ${missing.map((program) => program.name).join(', ')}. Tests that run them are skipped.`)

@@ -8,6 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Gateway } from '../../src/gateway.js'
 import { sitePath, type ClientOptions } from '../lib/client.js'
 import { answerCors } from '../lib/cors.js'
+import { davClasses } from '../lib/dav-classes.js'
 import type { RequestHandler } from '../lib/handler.js'
 import { Door, type Context, type Routes, type State } from './context.js'
 import { answerDownload, isDownload } from './download.js'
@@ -82,8 +83,14 @@ async function answerUnknown(door: Door, web: WebClient | undefined, ctx: Contex
   ctx.respond = false
   // An endpoint of the API has its own methods, of which nothing is known here.
   const allow = ctx.path.startsWith('/api/') ? {} : { Allow: 'GET, HEAD, POST' }
-  if (!isPageMethod) ctx.res.writeHead(405, { ...allow, 'Content-Length': 0 }).end()
+  if (ctx.method === 'OPTIONS' && ctx.path === '/') answerRootOptions(ctx.res)
+  else if (!isPageMethod) ctx.res.writeHead(405, { ...allow, 'Content-Length': 0 }).end()
   else if (web !== undefined) await web.answerPage(ctx.req, ctx.res, door.gateway.settings)
   else if (ctx.path === '/') sendPage(ctx.res, 200, welcomePage(door.gateway, door.clientOf(ctx.req)))
   else sendErrorPage(ctx.res, 404, 'There is nothing here.')
+}
+
+/** Windows asks the root whether this server speaks WebDAV before it asks for a folder below it. */
+function answerRootOptions(response: ServerResponse): void {
+  response.writeHead(200, { ...davClasses, Allow: 'OPTIONS, GET, HEAD, POST', 'Content-Length': 0 }).end()
 }

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Conditions } from '../../src/change.js'
 import { GatewayError } from '../../src/errors.js'
 import type { Path } from '../../src/path.js'
+import * as lenient from '../lib/conditions.js'
 import { Refusal } from './errors.js'
 import { parseEntityTags, parseIf, submittedTokens } from './if-header.js'
 import { locate, type Site } from './location.js'
@@ -50,7 +51,8 @@ function parseConditions(headers: IncomingHttpHeaders, site: () => Site): Condit
   const ifNoneMatch = headers['if-none-match']
   const unmodified = headers['if-unmodified-since']
   if (ifText === undefined && ifMatch === undefined && ifNoneMatch === undefined && unmodified === undefined) return {}
-  const noneMatch = ifNoneMatch === undefined ? undefined : parseEntityTags(ifNoneMatch)
+  // Joplin sends a word without quotes with everything it does, so that no cache answers: it matches nothing.
+  const noneMatch = lenient.parseEntityTags(ifNoneMatch)
   // RFC 9110 §13.1.4: ignored beside If-Match, and where it is no valid date.
   const since = unmodified === undefined || ifMatch !== undefined ? NaN : Date.parse(unmodified)
   return {

@@ -16,7 +16,7 @@ import { filePart } from '../form-upload.js'
 import { changeRefusals, pathRefusals } from '../refusals.js'
 import { taskData, taskObject } from '../task-object.js'
 import { uploadHeaders, type UploadHeaders } from '../upload-headers.js'
-import { verifiedSource } from '../verified-source.js'
+import { verifiedSource } from '../../lib/verified-source.js'
 
 /** What clients know for a storage that takes no uploads. */
 const noUploads: Refusal = { code: 500, text: 'upload not supported', when: 'the storage takes no files' }

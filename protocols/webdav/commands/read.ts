@@ -1,13 +1,14 @@
 /** OPTIONS, GET and HEAD. */
 import type { ServerResponse } from 'node:http'
 import { isGatewayError } from '../../../src/errors.js'
+import { davClasses } from '../../lib/dav-classes.js'
 import { sendFile } from '../../lib/send.js'
 import { Refusal } from '../errors.js'
 import { allowedMethods, answer, checkIf, type Command, type Exchange } from '../exchange.js'
 
 /** Answered without signing in: clients ask before they know that they have to (RFC 4918 §10.1). */
 export function answerOptions(response: ServerResponse): void {
-  answer(response, 200, { dav: '1, 2, 3', 'ms-author-via': 'DAV', allow: allowedMethods })
+  answer(response, 200, { ...davClasses, allow: allowedMethods })
 }
 
 export const get: Command = async (exchange) => {

@@ -36,6 +36,9 @@ void t.test('what nobody knows', async (t) => {
   t.equal((await fetch(`${url}/nothing`, { method: 'DELETE' })).status, 405)
   t.equal((await fetch(`${url}/nothing`)).status, 404)
   t.equal((await fetch(`${url}/api/fs/mkdir`, { method: 'OPTIONS' })).status, 405)
+  const options = await fetch(`${url}/`, { method: 'OPTIONS' })
+  t.equal(options.status, 200, 'Windows asks the root before it mounts a folder')
+  t.match(options.headers.get('dav'), /1, 2/)
 })
 
 void t.test('pages for browsers and crawlers', async (t) => {

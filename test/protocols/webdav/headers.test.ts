@@ -48,7 +48,6 @@ void t.test('a malformed header is invalid', async (t) => {
     { destination: '/dav/%zz' },
     { if: '(' },
     { 'if-match': 'a' },
-    { 'if-none-match': '"' },
   ]
   for (const headers of malformed) t.throws(() => parse(headers), { code: 'invalid' }, JSON.stringify(headers))
 })
@@ -62,6 +61,12 @@ void t.test('If-None-Match compares weakly, If-Match does not', async (t) => {
   const { conditions } = parse({ 'if-none-match': 'W/"a"', 'if-match': 'W/"a"' })
   t.same(conditions.ifNoneMatch, ['"a"'])
   t.same(conditions.ifMatch, ['W/"a"'])
+})
+
+void t.test('an If-None-Match that holds no entity tag matches nothing', async (t) => {
+  t.same(parse({ 'if-none-match': 'JoplinIgnore-42130' }).conditions.ifNoneMatch, [])
+  t.same(parse({ 'if-none-match': '"' }).conditions.ifNoneMatch, [])
+  t.equal(parse({ 'if-none-match': '*' }).conditions.ifNoneMatch, '*')
 })
 
 void t.test('If-Unmodified-Since counts where it is a date and no If-Match stands beside it', async (t) => {
