@@ -202,6 +202,8 @@ export class StreamWriter implements OpenFile {
 
   async truncate(size: number): Promise<void> {
     if (size !== this.#position) throw outOfOrder()
+    this.#ahead.clear()
+    this.#aheadBytes = 0
   }
 
   async commit(attributes: Attributes = {}): Promise<Entry> {

@@ -198,6 +198,15 @@ export const settingsTable: readonly SettingDefinition[] = [
     ['ftp_tls_private_key_path', 'string', '', 'private'],
     ['ftp_tls_public_cert_path', 'string', '', 'private'],
     ['sftp_disable_password_login', 'bool', 'false', 'private'],
+    [
+      'sftp_keep_partial_uploads',
+      'bool',
+      'false',
+      'private',
+      {
+        help: 'An upload to a new name whose connection breaks stays there, as far as it came, to be resumed. Old files are never torn.',
+      },
+    ],
   ]),
   ...inGroup('traffic', [
     ['offline_download_task_threads_num', 'number', '5', 'private'],

@@ -34,7 +34,7 @@ import { Transfers, type CopyAsk } from './transfers.js'
 import type { TreeParts } from './tree-parts.js'
 import { folderView, visibleEntries, type EntryFilter, type FolderView } from './visibility.js'
 import { WholeTree } from './whole-tree.js'
-import { Writing } from './writing.js'
+import { Writing, type HandleChange } from './writing.js'
 
 export type { CopyAsk, FolderView, TreeParts }
 
@@ -166,11 +166,7 @@ export class VirtualFs {
    * A handle. 'read' of an existing file; 'update' of an existing file, its bytes kept; 'replace': new or
    * truncated, published by `commit`; `readable` where it is read too. It ends with the principal's authority.
    */
-  open(
-    path: Path,
-    mode: OpenMode,
-    change: Change & { readonly readable?: boolean | undefined } = {},
-  ): Promise<OpenFile> {
+  open(path: Path, mode: OpenMode, change: HandleChange = {}): Promise<OpenFile> {
     return this.#access.judged('open', mode === 'read' ? 'read' : 'write', path, change, async (at) => {
       if (mode !== 'read') return this.#writing.open(at, path, mode, change)
       const { storage, inner } = this.#tree.place(at)

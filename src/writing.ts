@@ -14,6 +14,14 @@ import { spelledPath } from './spelling.js'
 import type { TreeParts } from './tree-parts.js'
 import type { WholeTree } from './whole-tree.js'
 
+/** What a caller may bring along with a handle. */
+export interface HandleChange extends Change {
+  /** What is written can also be read before it has its name. */
+  readonly readable?: boolean | undefined
+  /** Called once nobody else can take the name any more; a rejection leaves what stands there. */
+  readonly beforePublish?: (() => Promise<void>) | undefined
+}
+
 /** The second asking, and what follows from it. */
 interface Publication {
   /** Takes the reservation and asks; a rejection leaves the old file. */
@@ -66,12 +74,7 @@ export class Writing {
   }
 
   /** A handle that writes. `path`: the principal's own, for what its errors tell. */
-  async open(
-    at: Path,
-    path: Path,
-    mode: 'update' | 'replace',
-    change: Change & { readonly readable?: boolean | undefined },
-  ): Promise<OpenFile> {
+  async open(at: Path, path: Path, mode: 'update' | 'replace', change: HandleChange): Promise<OpenFile> {
     const { storage, inner } = this.tree.place(at)
     const old = await this.tree.existing(at, change)
     if (!old) checkName(nameOf(at))
@@ -86,7 +89,7 @@ export class Writing {
     return this.access.guarded(path, await storage.open(inner, mode, options), published.after)
   }
 
-  #publication(at: Path, change: Change, mustExist = false): Publication {
+  #publication(at: Path, change: HandleChange, mustExist = false): Publication {
     let release: (() => void) | undefined
     let created = false
     let ended = false
@@ -118,6 +121,7 @@ export class Writing {
         if (ended) throw new GatewayError('aborted')
         try {
           await check()
+          await change.beforePublish?.()
         } catch (error) {
           after()
           throw error

@@ -16,6 +16,8 @@ export const programs: readonly Program[] = [
   { name: 'litmus', package: 'litmus' },
   { name: 'sftp', package: 'openssh-client' },
   { name: 'ssh-keygen', package: 'openssh-client' },
+  { name: 'lftp', package: 'lftp' },
+  { name: 'psftp', package: 'putty-tools' },
   { name: 'sshd', package: 'openssh-server' },
   { name: 'mount.davfs', package: 'davfs2' },
   { name: 'cadaver', package: 'cadaver' },

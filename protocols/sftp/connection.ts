@@ -65,7 +65,12 @@ export class SftpConnection {
     this.#endIfIdle()
   }
 
-  /** Ends now; what was written and not closed is dropped. */
+  /** Resolves when its sessions have ended, and what they had open is dropped or kept. */
+  async settled(): Promise<void> {
+    await Promise.all([...this.#sessions].map((session) => session.settled))
+  }
+
+  /** Ends now; what was written and not closed is dropped, or kept where the setting says so. */
   end(): void {
     for (const session of this.#sessions) session.abort()
     this.#connection?.end()
@@ -144,10 +149,14 @@ export class SftpConnection {
       owner: { id: principal.userId, name: principal.username },
       log: this.#log,
       handleLimit: this.limits.handles,
+      keepsPartial: () => this.gateway.settings.bool('sftp_keep_partial_uploads'),
       onIdle: () => this.#endIfIdle(),
     })
     this.#sessions.add(session)
-    channel.once('close', () => this.#sessions.delete(session))
+    void session.settled.then(() => {
+      this.#sessions.delete(session)
+      this.#endIfIdle()
+    })
     return session
   }
 

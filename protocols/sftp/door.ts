@@ -1,10 +1,14 @@
 /** The SFTP server: listens, bounds how many connections there are, and lets them end in order. */
+import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import ssh2, { type ParsedKey } from 'ssh2'
 import { networkOf } from '../../src/accounts/networks.js'
 import { GatewayError } from '../../src/errors.js'
 import type { Gateway } from '../../src/gateway.js'
 import { SftpConnection } from './connection.js'
+
+/** Milliseconds that a stop waits for files of connections that have ended. */
+const settleTime = 5000
 
 export interface SftpLimits {
   /** Connections at once. */
@@ -88,6 +92,7 @@ export function sftpDoor(gateway: Gateway, { host, port, hostKeys, limits: asked
     },
 
     async stop(signal) {
+      const last = [...connections.values()]
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       const endAll = () => {
         for (const connection of connections.values()) connection.end()
@@ -96,6 +101,8 @@ export function sftpDoor(gateway: Gateway, { host, port, hostKeys, limits: asked
       if (signal.aborted) endAll()
       else signal.addEventListener('abort', endAll, { once: true })
       await closed
+      const patience = AbortSignal.timeout(settleTime)
+      await Promise.race([Promise.all(last.map((connection) => connection.settled())), once(patience, 'abort')])
       signal.removeEventListener('abort', endAll)
     },
   }

@@ -26,6 +26,8 @@ export class OpenFiles {
   readonly #handles = new Map<number, Handle>()
   /** Of each file, how many handles share it. */
   readonly #files = new Map<WorkingFile, number>()
+  /** Those whose names were free when they were opened. */
+  readonly #fresh = new WeakSet<WorkingFile>()
   #next = 0
   #opening = 0
 
@@ -89,6 +91,15 @@ export class OpenFiles {
     }
   }
 
+  /**
+   * The connection is gone: uploads to names that were free, and still are, are published as far as they came. What was
+   * to replace a file is left to `abandon`.
+   */
+  async keepPartial(): Promise<void> {
+    const fresh = [...this.#files.keys()].filter((file) => this.#fresh.has(file))
+    await Promise.allSettled(fresh.map((file) => file.keep()))
+  }
+
   /** The connection is gone: nothing more is published. */
   async abandon(): Promise<void> {
     const handles = [...this.#handles.values()]
@@ -120,11 +131,11 @@ export class OpenFiles {
       return handle
     }
     const mode = standing ? standing.mode : asked.mode === undefined ? undefined : asked.mode & 0o777 & ~modeMask
-    const file = await this.#start(path, plan, mode)
+    const file = await this.#start(path, plan, mode, standing === undefined)
     return this.#share({ kind: 'file', file, plan })
   }
 
-  async #start(path: Path, plan: OpenPlan, mode: number | undefined): Promise<WorkingFile> {
+  async #start(path: Path, plan: OpenPlan, mode: number | undefined, isNew: boolean): Promise<WorkingFile> {
     const { tree } = this
     const { signal } = this
     const readable = plan.read
@@ -136,29 +147,41 @@ export class OpenFiles {
     if (plan.action === 'update') {
       return new WorkingFile(tree, path, await tree.open(path, 'update', { signal }), false, true)
     }
-    if (plan.action === 'replace') {
+    if (plan.action === 'replace' && !isNew) {
       return new WorkingFile(tree, path, await tree.open(path, 'replace', { mode, readable, signal }), true, true, mode)
     }
-    const ifMatch = [etagOf(await empty())]
+    if (plan.action === 'replace') return this.#startNew(path, { mode, readable })
+    const own = etagOf(await empty())
     const dropEmpty = () =>
-      tree.remove(path, { what: 'file', ifMatch }).catch((error: unknown) => {
+      tree.remove(path, { what: 'file', ifMatch: [own] }).catch((error: unknown) => {
         // Somebody else has written it or removed it meanwhile.
         if (!isGatewayError(error, 'not_found', 'precondition_failed')) throw error
       })
     try {
-      return new WorkingFile(
-        tree,
-        path,
-        await tree.open(path, 'replace', { mode, readable, signal }),
-        true,
-        true,
-        mode,
-        dropEmpty,
-      )
+      return await this.#startNew(path, { mode, readable }, own, dropEmpty)
     } catch (error) {
       await dropEmpty()
       throw error
     }
+  }
+
+  /** `own`: the entity tag of the empty file that has taken the name already. */
+  async #startNew(
+    path: Path,
+    options: { readonly mode: number | undefined; readonly readable: boolean },
+    own?: string,
+    dropEmpty?: () => Promise<void>,
+  ): Promise<WorkingFile> {
+    const { tree, signal } = this
+    const beforePublish = async () => {
+      if (!file.isPartial) return
+      const standing = await this.#look(path)
+      if (standing && etagOf(standing) !== own) throw new GatewayError('exists', { op: 'keep', path })
+    }
+    const opened = await tree.open(path, 'replace', { ...options, signal, beforePublish })
+    const file = new WorkingFile(tree, path, opened, true, true, options.mode, dropEmpty)
+    this.#fresh.add(file)
+    return file
   }
 
   #share(handle: FileHandle): FileHandle {

@@ -18,6 +18,8 @@ import type { Tree } from './tree.js'
 
 /** Requests of a session that are worked on at once, their answers included until they are sent. */
 const requestLimit = 256
+/** Milliseconds within which a cut upload must have been published to be kept. */
+const keepTime = 30_000
 /** Bytes of READs and WRITEs among them. */
 const byteLimit = 4 * 1024 * 1024
 
@@ -26,7 +28,9 @@ export interface SessionOptions {
   readonly owner: Owner
   readonly log: Log
   readonly handleLimit: number
-  /** Called whenever the session has become idle: no request is worked on, no handle is open. */
+  /** Whether uploads to new names are kept, as far as they came, when the connection breaks. */
+  readonly keepsPartial: () => boolean
+  /** Called whenever the session has become idle: no request is worked on, no handle is open. Not after its end. */
   readonly onIdle: () => void
 }
 
@@ -37,6 +41,9 @@ export class SftpSession {
   readonly #gone = new AbortController()
   /** When the last read of each handle will have been answered. */
   readonly #readTurns = new Map<string, Promise<void>>()
+  /** Resolves when the channel is gone and nothing of its files is under way any more. */
+  readonly settled: Promise<void>
+  #settle: () => void = () => undefined
   #started = false
   #working = 0
   #bytes = 0
@@ -50,6 +57,7 @@ export class SftpSession {
     socket: Socket,
     private readonly options: SessionOptions,
   ) {
+    this.settled = new Promise((resolve) => (this.#settle = resolve))
     const { tree, owner, handleLimit } = options
     const { signal } = this.#gone
     this.#output = new Output(channel, socket)
@@ -76,13 +84,23 @@ export class SftpSession {
     return this.#working > 0 ? Date.now() : this.#lastRequest
   }
 
-  /** The channel is gone, or has to go: whatever is written and not closed is dropped. */
+  /** The channel is gone, or has to go: whatever is written and not closed is dropped, or kept to be resumed. */
   abort(reason?: Error): void {
     if (this.#closed) return
     this.#closed = true
     this.#output.end()
+    void this.#letGo(reason).finally(() => this.#settle())
+  }
+
+  async #letGo(reason?: Error): Promise<void> {
+    const { files } = this.#desk
+    if (this.options.keepsPartial()) {
+      const patience = setTimeout(() => this.#gone.abort(reason), keepTime)
+      await files.keepPartial()
+      clearTimeout(patience)
+    }
     this.#gone.abort(reason)
-    void this.#desk.files.abandon().then(() => this.options.onIdle())
+    await files.abandon()
   }
 
   #advance(): void {

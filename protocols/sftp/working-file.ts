@@ -38,6 +38,9 @@ export class WorkingFile {
   #changed = false
   /** A write was lost: what is aside must not be published. */
   #failure: GatewayError | undefined
+  /** End of what was written without a gap from the start on. */
+  #whole = 0
+  #isPartial = false
   /** It lost its name: what is written goes nowhere. */
   #unlinked = false
   readonly #queue: (Write | Step)[] = []
@@ -62,6 +65,11 @@ export class WorkingFile {
     this.#size = staged ? 0 : file.entry.size
     this.#changed = staged
     this.#mode = mode
+  }
+
+  /** It is published only to be resumed: the client went before it had said that this was all. */
+  get isPartial(): boolean {
+    return this.#isPartial
   }
 
   /** What was written so far is kept aside: others see the old file under its name, or none. */
@@ -116,6 +124,7 @@ export class WorkingFile {
       if (!file.truncate) throw new GatewayError('unsupported', { path: this.path, reason: 'cannot be cut here' })
       await this.#guard(file.truncate(size))
       this.#size = size
+      this.#whole = Math.min(this.#whole, size)
       this.#touched()
     })
   }
@@ -129,6 +138,7 @@ export class WorkingFile {
       this.#file = file
       this.#failure = undefined
       this.#size = 0
+      this.#whole = 0
       this.#touched()
     })
   }
@@ -160,6 +170,16 @@ export class WorkingFile {
   /** Everybody sees what was written so far. Rejects, and leaves the old file, where a write was lost. */
   publish(): Promise<void> {
     return this.#after(() => this.#publish())
+  }
+
+  /** A file that nobody has seen yet is published as far as it came without a gap. Rejects where that cannot be. */
+  keep(): Promise<void> {
+    return this.#after(async () => {
+      if (!this.staged || this.#unlinked || this.#failure !== undefined || this.#whole === 0) return
+      this.#isPartial = true
+      if (this.#whole < this.#size) await this.#file?.truncate?.(this.#whole)
+      await this.#publish()
+    })
   }
 
   /** Its name goes to something else, or to nothing: what is aside is dropped, handles go on without effect. */
@@ -266,6 +286,7 @@ export class WorkingFile {
           ),
         )
       this.#size = Math.max(this.#size, end)
+      if (position <= this.#whole) this.#whole = Math.max(this.#whole, end)
       this.#touched()
       for (const write of run) write.resolve()
     } catch (error) {

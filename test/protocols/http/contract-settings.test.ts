@@ -113,7 +113,8 @@ const table: Readonly<Record<number, string>> = {
     ftp_implicit_tls bool false p
     ftp_tls_private_key_path string … p
     ftp_tls_public_cert_path string … p
-    sftp_disable_password_login bool false p`,
+    sftp_disable_password_login bool false p
+    sftp_keep_partial_uploads bool false p`,
   11: `offline_download_task_threads_num number 5 p
     offline_download_transfer_task_threads_num number 5 p
     upload_task_threads_num number 5 p

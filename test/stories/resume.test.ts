@@ -1,0 +1,166 @@
+/** Transfers over SFTP that are cut in the middle: real clients go on where they were, and nothing is torn. */
+import { createHash, randomBytes } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { open, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { setTimeout as wait } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { startGateway, type RunOptions } from '../gateway.js'
+import { lacks } from '../programs.js'
+import { startCutProxy } from './cut-proxy.js'
+import { sftpClients } from './sftp-clients.js'
+
+t.setTimeout(900_000)
+
+const mebibyte = 1024 * 1024
+/** Mebibytes of the file that is sent. */
+const size = Number(process.env.TIDEGATE_LARGE_MIB ?? 64) * mebibyte
+
+async function hashOf(file: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(file), hash)
+  return hash.digest('hex')
+}
+
+async function writeRandom(file: string, bytes: number): Promise<void> {
+  const handle = await open(file, 'w')
+  try {
+    for (let at = 0; at < bytes; at += mebibyte) await handle.write(randomBytes(Math.min(mebibyte, bytes - at)))
+  } finally {
+    await handle.close()
+  }
+}
+
+async function prepare(t: Test, { bytes = size, keep = false, ...options }: RunOptions & Plan = {}) {
+  const running = await startGateway(t, options)
+  const { settings } = running.gateway
+  const setKeep = (on: boolean) => settings.set(new Map([['sftp_keep_partial_uploads', String(on)]]))
+  if (keep) await setKeep(true)
+  const proxy = await startCutProxy(t, running.sftpPort)
+  const clients = await sftpClients(t, running, proxy.port)
+  const file = join(clients.folder, 'file')
+  await writeRandom(file, bytes)
+  /** Of a file of the gateway, as a client fetches it whole; undefined where there is none. */
+  const stored = async (name: string) => {
+    const fetched = join(clients.folder, '.fetched')
+    await rm(fetched, { force: true })
+    const { status } = await clients.sftp([`get ${name} .fetched`])
+    return status === 0 ? { size: (await stat(fetched)).size, hash: await hashOf(fetched) } : undefined
+  }
+  /** The gateway may hear of the cut a little later than the client. */
+  const settled = async (name: string) => {
+    const names = async () => (await clients.sftp(['ls -1'])).out.split('\n').map((line) => line.trim())
+    for (let tries = 0; tries < 50 && !(await names()).includes(name); tries++) await wait(100)
+    return stored(name)
+  }
+  const half = Math.floor(bytes / 2)
+  return { proxy, file, half, hash: await hashOf(file), stored, settled, setKeep, ...clients }
+}
+
+interface Plan {
+  readonly bytes?: number
+  readonly keep?: boolean
+}
+
+void t.test('downloads', { skip: lacks('sftp', 'lftp', 'rclone') }, async (t) => {
+  const { proxy, folder, hash, half, sftp, lftp, rclone } = await prepare(t)
+  t.equal((await sftp(['put file'])).status, 0)
+  const back = join(folder, 'back')
+
+  await t.test('sftp goes on with reget', async (t) => {
+    proxy.cutAfter(half)
+    t.not((await sftp(['get file back'])).status, 0)
+    const part = (await stat(back)).size
+    t.ok(part > 0 && part <= half, `${part} of it had come`)
+    t.equal((await sftp(['reget file back'])).status, 0)
+    t.equal(await hashOf(back), hash)
+  })
+
+  await t.test('lftp goes on by itself, and with get -c', async (t) => {
+    await rm(back)
+    proxy.cutAfter(half)
+    const before = proxy.cuts
+    const outcome = await lftp(['get file -o back'])
+    t.equal(outcome.status, 0, outcome.complaints)
+    t.equal(proxy.cuts, before + 1)
+    t.equal(await hashOf(back), hash)
+    await truncate(back, half)
+    t.equal((await lftp(['get -c file -o back'])).status, 0)
+    t.equal(await hashOf(back), hash)
+  })
+
+  await t.test('rclone goes on by itself', async (t) => {
+    await rm(back)
+    proxy.cutAfter(half)
+    const before = proxy.cuts
+    const outcome = await rclone('copyto', 'sftp:file', back, '--multi-thread-streams', '0')
+    t.equal(outcome.status, 0, outcome.complaints)
+    t.equal(proxy.cuts, before + 1)
+    t.equal(await hashOf(back), hash)
+  })
+})
+
+for (const [driver, bytes] of [
+  ['Local', size],
+  ['Memory', 8 * mebibyte],
+] as const) {
+  void t.test(`uploads to ${driver}`, { skip: lacks('sftp', 'lftp', 'rclone') }, async (t) => {
+    const prepared = await prepare(t, { bytes, keep: true, ...(driver === 'Memory' && { driver: { name: driver } }) })
+    const { proxy, hash, half, sftp, lftp, rclone, settled, stored, setKeep } = prepared
+
+    await t.test('sftp goes on with reput, where cut uploads are kept', async (t) => {
+      proxy.cutAfter(half)
+      t.not((await sftp(['put file'])).status, 0)
+      const part = (await settled('file'))?.size ?? 0
+      t.ok(part > 0 && part <= half, `${part} bytes were kept`)
+      t.equal((await sftp(['reput file'])).status, 0)
+      t.equal((await stored('file'))?.hash, hash)
+    })
+
+    await t.test('lftp goes on by itself, and with put -c', async (t) => {
+      proxy.cutAfter(half)
+      const before = proxy.cuts
+      const whole = await lftp(['put file -o by-lftp'])
+      t.equal(whole.status, 0, whole.complaints)
+      t.equal(proxy.cuts, before + 1)
+      t.equal((await stored('by-lftp'))?.hash, hash)
+      proxy.cutAfter(half)
+      t.not((await sftp(['put file part'])).status, 0)
+      t.ok(((await settled('part'))?.size ?? 0) > 0)
+      const outcome = await lftp(['put -c file -o part'])
+      t.equal(outcome.status, 0, outcome.complaints)
+      t.equal((await stored('part'))?.hash, hash)
+    })
+
+    await t.test('rclone tries again', async (t) => {
+      proxy.cutAfter(half)
+      const before = proxy.cuts
+      const outcome = await rclone('copyto', prepared.file, 'sftp:by-rclone', '--retries', '3')
+      t.equal(outcome.status, 0, outcome.complaints)
+      t.equal(proxy.cuts, before + 1)
+      t.equal((await stored('by-rclone'))?.hash, hash)
+    })
+
+    await t.test('an old file is never torn, whatever the setting says', async (t) => {
+      await writeFile(join(prepared.folder, 'other'), 'something else')
+      t.equal((await sftp(['put other old'])).status, 0)
+      const old = await stored('old')
+      for (const keep of [true, false]) {
+        await setKeep(keep)
+        proxy.cutAfter(half)
+        t.not((await sftp(['put file old'])).status, 0)
+        await wait(500)
+        t.same(await stored('old'), old)
+      }
+    })
+
+    await t.test('nothing is left of a cut upload where the setting is off', async (t) => {
+      await setKeep(false)
+      proxy.cutAfter(half)
+      t.not((await sftp(['put file new'])).status, 0)
+      await wait(500)
+      t.notMatch((await sftp(['ls -1a'])).out, /new/)
+    })
+  })
+}
