@@ -20,6 +20,11 @@ export interface Running {
 /** A door of its own beside that of the gateway, so that tests can set its limits and stop it. */
 export async function startDoor(t: Test, limits: Partial<SftpLimits> = {}): Promise<Running> {
   const { gateway } = await startGateway(t, { config: { sftp: 'off' }, driver: { name: 'Memory' } })
+  return serveDoor(t, gateway, limits)
+}
+
+/** The same for a gateway of the test's own. */
+export async function serveDoor(t: Test, gateway: Gateway, limits: Partial<SftpLimits> = {}): Promise<Running> {
   await gateway.accounts.users.create({
     username: 'ada',
     password,

@@ -1,4 +1,5 @@
 /** Speaks SFTP packet by packet, and knows nothing of the server's own codec. */
+import type { Duplex } from 'node:stream'
 import type { ClientChannel } from 'ssh2'
 
 export interface Answer {
@@ -30,14 +31,14 @@ export const noAttributes = uint32(0)
 /** Attributes that hold permission bits alone. */
 export const permissions = (bits: number): Buffer => Buffer.concat([uint32(4), uint32(bits)])
 
-export class PacketClient {
+export class PacketClient<Channel extends Duplex = ClientChannel> {
   #received = Buffer.alloc(0)
   #next = 1
   readonly #waiting = new Map<number, (answer: Answer) => void>()
   #version: ((body: Buffer) => void) | undefined
   readonly closed: Promise<void>
 
-  constructor(readonly channel: ClientChannel) {
+  constructor(readonly channel: Channel) {
     channel.on('data', (chunk: Buffer) => this.#take(chunk))
     this.closed = new Promise((resolve) => channel.once('close', () => resolve()))
   }
@@ -61,10 +62,10 @@ export class PacketClient {
   }
 
   /** Sends INIT; resolves to what VERSION holds. */
-  start(): Promise<Buffer> {
+  start(version = 3): Promise<Buffer> {
     return new Promise((resolve) => {
       this.#version = resolve
-      this.channel.write(Buffer.concat([uint32(5), Buffer.from([types.init]), uint32(3)]))
+      this.channel.write(Buffer.concat([uint32(5), Buffer.from([types.init]), uint32(version)]))
     })
   }
 

@@ -1,0 +1,54 @@
+/** The table in docs/sftp.md of all answers that are not OpenSSH's. */
+import { readFile } from 'node:fs/promises'
+import type { Check } from './check.js'
+import type { Kind, Server } from './servers.js'
+
+export interface Difference {
+  readonly check: string
+  readonly openssh: string
+  readonly tidegate: string
+  readonly kind: Kind
+  readonly reason: string
+}
+
+const columns = ['Check', "OpenSSH's server", 'Tidegate', 'On', 'Why']
+const kinds: readonly string[] = ['any storage', 'without links', 'without handles'] satisfies readonly Kind[]
+
+/** Throws where the table is not there or a row is not of its form. */
+export async function readDifferences(page = 'docs/sftp.md'): Promise<readonly Difference[]> {
+  const rows = (await readFile(page, 'utf8'))
+    .split('\n')
+    .filter((line) => line.startsWith('|'))
+    .map(cellsOf)
+  const head = rows.findIndex((row) => row.join() === columns.join())
+  if (head === -1) throw new Error(`${page} has no table with the columns ${columns.join(', ')}`)
+  return rows.slice(head + 2).map((row) => {
+    const [check = '', openssh = '', tidegate = '', kind = '', reason = ''] = row
+    if (row.length !== columns.length || !kinds.includes(kind) || reason === '') {
+      throw new Error(`not a row of differences: ${row.join(' | ')}`)
+    }
+    return { check, openssh, tidegate, kind: kind as Kind, reason }
+  })
+}
+
+/** What `server` has to answer: the row for the narrowest kind that it is of, else what OpenSSH's server answers. */
+export function expected({ title, told }: Check, server: Server, differences: readonly Difference[]): string {
+  for (const kind of server.kinds) {
+    const row = differences.find((each) => each.check === title && each.kind === kind)
+    if (row) return row.tidegate
+  }
+  return told
+}
+
+/** Answers stand in the table as code, where only a `|` cannot stand as it is. */
+function cellsOf(line: string): string[] {
+  return line
+    .split(/(?<!\\)\|/)
+    .slice(1, -1)
+    .map((cell) =>
+      cell
+        .trim()
+        .replace(/^`(.*)`$/, '$1')
+        .replaceAll('\\|', '|'),
+    )
+}

@@ -1,0 +1,86 @@
+/** The servers that the suite is run against: OpenSSH's own, and Tidegate's door over storages that can do more and less. */
+import { spawn } from 'node:child_process'
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Duplex } from 'node:stream'
+import type { Client } from 'ssh2'
+import type { Test } from 'tap'
+import { MemoryDriver } from '../../../../drivers/memory/memory.js'
+import { localType } from '../../../../drivers/local/index.js'
+import { configSchema } from '../../../../src/config.js'
+import type { AnyDriverType, Driver } from '../../../../src/driver.js'
+import { Gateway } from '../../../../src/gateway.js'
+import { createLog } from '../../../../src/log.js'
+import { permissionBits } from '../../../../src/principal.js'
+import { altered, bare } from '../../../src/tree-fixture.js'
+import { openChannel, password, serveDoor } from '../door-fixture.js'
+import { PacketClient } from '../packet-client.js'
+
+/** Which rows of the table of differences hold for a server; none for OpenSSH's. */
+export type Kind = 'any storage' | 'without links' | 'without handles'
+
+export interface Server {
+  readonly name: string
+  readonly kinds: readonly Kind[]
+  /** What its paths begin with, without a slash at the end. */
+  readonly root: string
+  /** A session that has not begun yet. `readOnly`: of somebody who may change nothing. */
+  connect(readOnly?: boolean): Promise<PacketClient<Duplex>>
+}
+
+export const opensshServer = '/usr/lib/openssh/sftp-server'
+
+/** The program that sshd starts: its standard streams are the packets. */
+export async function openssh(t: Test): Promise<Server> {
+  const root = await realpath(await mkdtemp(join(tmpdir(), 'tidegate-openssh-')))
+  t.teardown(() => rm(root, { recursive: true, force: true }))
+  const connect = async (readOnly = false) => {
+    const options = ['-u', '022', '-l', 'QUIET', '-d', root, ...(readOnly ? ['-R'] : [])]
+    const child = spawn(opensshServer, options, {
+      stdio: ['pipe', 'pipe', 'ignore'],
+      env: { ...process.env, HOME: root },
+    })
+    t.teardown(() => child.kill('SIGKILL'))
+    const stream = Duplex.from({ readable: child.stdout, writable: child.stdin })
+    // Its end is what the tests look at, not the pipe that breaks with it.
+    stream.on('error', () => undefined)
+    child.once('close', () => stream.destroy())
+    return new PacketClient(stream)
+  }
+  return { name: "OpenSSH's sftp-server", kinds: [], root, connect }
+}
+
+export async function tidegate(t: Test, storage: 'Local' | 'Memory' | 'streams alone'): Promise<Server> {
+  const config = { ...configSchema.parse({ sftp: 'off' }), data: join(t.testdir(), 'data') }
+  const drivers = [storage === 'Local' ? localType : mounted(storage === 'Memory' ? memory : streams)]
+  const gateway = await Gateway.open({ config, log: createLog('silent'), drivers, adminPassword: password })
+  t.teardown(() => gateway.close())
+  const door = await serveDoor(t, gateway, { sessions: 100_000 })
+  const reader = { username: 'reader', password, basePath: '/', role: 0 as const, disabled: false, ssoId: '' }
+  await gateway.accounts.users.create({ ...reader, permission: permissionBits.sftpRead })
+  const clients = new Map<boolean, Client>([
+    [false, await door.connect()],
+    [true, await door.connect({ username: 'reader' })],
+  ])
+  const kinds: Record<typeof storage, readonly Kind[]> = {
+    Local: ['any storage'],
+    Memory: ['without links', 'any storage'],
+    'streams alone': ['without handles', 'without links', 'any storage'],
+  }
+  return {
+    name: `Tidegate on ${storage}`,
+    kinds: kinds[storage],
+    root: '',
+    connect: async (readOnly = false) => new PacketClient(await openChannel(clients.get(readOnly)!)),
+  }
+}
+
+const memory = (): Driver => new MemoryDriver(0)
+const streams = (): Driver => altered(new MemoryDriver(0), bare)
+
+/** The first run mounts a driver of this name at the root. */
+function mounted(open: () => Driver): AnyDriverType {
+  const fields = { root_folder_path: { type: 'string', default: '' } } as const
+  return { name: 'Local', fields, open: async () => open() }
+}
