@@ -15,6 +15,7 @@ export const programs: readonly Program[] = [
   { name: 'sftp', package: 'openssh-client' },
   { name: 'ssh-keygen', package: 'openssh-client' },
   { name: 'sshd', package: 'openssh-server' },
+  { name: 'ssh-audit', package: 'ssh-audit' },
   { name: 'mount.davfs', package: 'davfs2' },
   { name: 'cadaver', package: 'cadaver' },
   { name: 'sshfs', package: 'sshfs' },
