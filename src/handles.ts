@@ -100,10 +100,13 @@ export class StreamReader implements OpenFile {
 
 /** How far after the next byte a write may lie and still be held back until the gap is filled. */
 const window = 8 * 1024 * 1024
+/** Zeros that are written at a time where nothing was, and the most in one place: one request must not fill a backend. */
+const zeros = 1024 * 1024
+const zerosLimit = 64 * 1024 * 1024
 
 /**
- * A new file written through `write` as its bytes come in order. Bytes a little ahead wait; a write that jumps back, after
- * bytes went out, is `unsupported`.
+ * A new file written through `write` as its bytes come in order. Bytes a little ahead wait; gaps that nobody fills are
+ * zeros; a write that jumps back, after bytes went out, is `unsupported`.
  */
 export class StreamWriter implements OpenFile {
   readonly #body = new PassThrough({ highWaterMark: 1024 * 1024 })
@@ -114,6 +117,8 @@ export class StreamWriter implements OpenFile {
   #room: { readonly made: Promise<void>; readonly reach: () => void } | undefined
   #aheadBytes = 0
   #position = 0
+  /** What `truncate` asked for: at the end, zeros are added up to here. */
+  #length = 0
   #ended = false
   #failure: { readonly error: unknown } | undefined
   #committed: Promise<Entry> | undefined
@@ -134,7 +139,7 @@ export class StreamWriter implements OpenFile {
       signal: joined.signal,
       beforePublish: async () => {
         await this.#decided.made
-        if (!this.#committed) throw new GatewayError('aborted')
+        if (this.#given.signal.aborted) throw new GatewayError('aborted')
         await options.beforePublish?.()
       },
     }).finally(() => joined.release())
@@ -167,11 +172,30 @@ export class StreamWriter implements OpenFile {
       else this.#hold(Buffer.from(bytes), at)
       at += bytes.length
     }
+    await this.#release()
+  }
+
+  /** Sends what was held back and follows now. */
+  async #release(): Promise<void> {
     for (let next = this.#ahead.get(this.#position); next; next = this.#ahead.get(this.#position)) {
       this.#ahead.delete(this.#position)
       this.#aheadBytes -= next.length
       await this.#put(next)
     }
+  }
+
+  /** Zeros wherever nothing was written. */
+  async #fill(): Promise<void> {
+    for (const at of [...this.#ahead.keys()].sort((one, other) => one - other)) {
+      await this.#zerosTo(at)
+      await this.#release()
+    }
+    await this.#zerosTo(this.#length)
+  }
+
+  async #zerosTo(end: number): Promise<void> {
+    if (end - this.#position > zerosLimit) throw new GatewayError('unsupported', { reason: 'the file has a gap' })
+    while (this.#position < end) await this.#put(Buffer.alloc(Math.min(zeros, end - this.#position)))
   }
 
   #hold(bytes: Buffer, at: number): void {
@@ -201,29 +225,46 @@ export class StreamWriter implements OpenFile {
   }
 
   async truncate(size: number): Promise<void> {
-    if (size !== this.#position) throw outOfOrder()
-    this.#ahead.clear()
-    this.#aheadBytes = 0
+    if (size === this.#position) {
+      this.#ahead.clear()
+      this.#aheadBytes = 0
+    } else {
+      const written = Math.max(this.#position, ...[...this.#ahead].map(([at, bytes]) => at + bytes.length))
+      if (size < written) throw outOfOrder()
+    }
+    this.#length = size
   }
 
   async commit(attributes: Attributes = {}): Promise<Entry> {
     if (this.#committed) return this.#committed
     if (this.#ended) throw new GatewayError('invalid', { reason: 'the handle is closed' })
-    if (this.#ahead.size > 0) throw new GatewayError('invalid', { reason: 'the file has a gap' })
     this.#ended = true
-    this.#committed = this.#done.then((entry) => this.adorn(entry, attributes))
-    this.#body.end()
-    this.#decided.reach()
+    this.#committed = this.#finish(attributes)
     return this.#committed
   }
 
-  async close(): Promise<void> {
-    if (!this.#ended) {
-      this.#ended = true
-      this.#given.abort()
-      this.#body.destroy(new GatewayError('aborted'))
-      this.#decided.reach()
+  async #finish(attributes: Attributes): Promise<Entry> {
+    try {
+      await this.#fill()
+      if (this.#ahead.size > 0) throw outOfOrder()
+    } catch (error) {
+      this.#giveUp()
+      throw error
     }
+    this.#body.end()
+    this.#decided.reach()
+    return this.adorn(await this.#done, attributes)
+  }
+
+  #giveUp(): void {
+    this.#ended = true
+    this.#given.abort()
+    this.#body.destroy(new GatewayError('aborted'))
+    this.#decided.reach()
+  }
+
+  async close(): Promise<void> {
+    if (!this.#committed) this.#giveUp()
     await (this.#committed ?? this.#done).catch(() => undefined)
   }
 }

@@ -31,7 +31,7 @@ import { keepingFolders } from './kept-folders.js'
 import { KeptLinks } from './kept-links.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing } from './listings.js'
-import { childOf, nameOf, root, under, within, type Path } from './path.js'
+import { childOf, nameOf, parentOf, root, under, within, type Path } from './path.js'
 import { PatientUsage } from './patient-usage.js'
 import { withSignal } from './signals.js'
 import type { Spool } from './spool.js'
@@ -232,6 +232,7 @@ export class Storage {
     })
     if (old?.kind === 'folder') throw new GatewayError('is_dir')
     if (old && options.createOnly === true) throw new GatewayError('exists')
+    if (!old) await this.#assertParent(path, options)
     const fresh: Entry = { name: nameOf(path), kind: 'file', size: 0, modified: new Date() }
     const { readable, ...publish } = options
     const writeBack = (source: Source, { modified = publish.modified, mode = publish.mode }: Attributes) =>
@@ -250,6 +251,16 @@ export class Storage {
         return this.stat(path, { signal: options.signal })
       },
     )
+  }
+
+  /** A stream would tell of a missing folder at its end only. */
+  async #assertParent(path: Path, options: CallOptions): Promise<void> {
+    // Where folders are but parts of names, there is none to be missing.
+    if (!this.traits.emptyFolders) return
+    const parent = await this.stat(parentOf(path), options).catch((error: unknown) => {
+      throw isGatewayError(error, 'not_found') ? new GatewayError('parent_missing') : error
+    })
+    if (parent.kind !== 'folder') throw new GatewayError('not_dir')
   }
 
   async readLink(path: Path, options: CallOptions = {}): Promise<string> {

@@ -19,6 +19,7 @@ export const programs: readonly Program[] = [
   { name: 'lftp', package: 'lftp' },
   { name: 'psftp', package: 'putty-tools' },
   { name: 'sshd', package: 'openssh-server' },
+  { name: 'ssh-audit', package: 'ssh-audit' },
   { name: 'mount.davfs', package: 'davfs2' },
   { name: 'cadaver', package: 'cadaver' },
   { name: 'sshfs', package: 'sshfs' },

@@ -1,13 +1,13 @@
-/** What is offered for the transport: nothing with SHA-1, CBC or MAC-then-encrypt. Strict key exchange is always on in ssh2. */
-import type { Algorithms } from 'ssh2'
+/**
+ * What is offered for the transport: nothing with SHA-1, CBC, MAC-then-encrypt or the curves of NIST. Strict key exchange is
+ * always on in ssh2.
+ */
+import type { Algorithms, ParsedKey } from 'ssh2'
 
 export const algorithms: Algorithms = {
   kex: [
     'curve25519-sha256',
     'curve25519-sha256@libssh.org',
-    'ecdh-sha2-nistp256',
-    'ecdh-sha2-nistp384',
-    'ecdh-sha2-nistp521',
     'diffie-hellman-group16-sha512',
     'diffie-hellman-group18-sha512',
     'diffie-hellman-group14-sha256',
@@ -23,4 +23,13 @@ export const algorithms: Algorithms = {
   ],
   hmac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com'],
   compress: ['none'],
+}
+
+/**
+ * A host key once for each algorithm that it signs with. From an RSA key ssh2 makes an offer of SHA-1 as well, whatever list it is
+ * given; under the name of the algorithm it offers that alone.
+ */
+export function hostKeyOffers(key: ParsedKey): readonly ParsedKey[] {
+  if (key.type !== 'ssh-rsa') return [key]
+  return ['rsa-sha2-512', 'rsa-sha2-256'].map((type) => Object.create(key, { type: { value: type } }) as ParsedKey)
 }

@@ -5,6 +5,7 @@ import ssh2, { type ParsedKey } from 'ssh2'
 import { networkOf } from '../../src/accounts/networks.js'
 import { GatewayError } from '../../src/errors.js'
 import type { Gateway } from '../../src/gateway.js'
+import { hostKeyOffers } from './algorithms.js'
 import { SftpConnection } from './connection.js'
 
 /** Milliseconds that a stop waits for files of connections that have ended. */
@@ -54,7 +55,7 @@ export interface SftpDoor {
 }
 
 export function sftpDoor(gateway: Gateway, { host, port, hostKeys, limits: asked }: SftpDoorOptions): SftpDoor {
-  const keys = hostKeys.map(parseHostKey)
+  const keys = hostKeys.map(parseHostKey).flatMap(hostKeyOffers)
   const limits = { ...defaultLimits, ...asked }
   const connections = new Map<Socket, SftpConnection>()
   // Without noDelay every small answer would wait for the client's next acknowledgement.

@@ -3,7 +3,7 @@ import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { parentOf, resolvePath, root, type Path } from '../../src/path.js'
 import { readAttributes } from './attributes.js'
 import type { WorkingFile } from './working-file.js'
-import { PacketBuilder, FieldReader } from './packets.js'
+import { FieldReader, MalformedPacket, PacketBuilder } from './packets.js'
 import { limits, packetType } from './protocol.js'
 import { namePacket, ok, readPath, setAttributes, statName, type Desk, type Request } from './requests.js'
 
@@ -45,7 +45,14 @@ export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Re
       return ok(id)
     },
   ],
-  ['statvfs@openssh.com', async (desk, id, fields) => usagePacket(desk, id, readPath(fields))],
+  [
+    'statvfs@openssh.com',
+    async (desk, id, fields) => {
+      const path = readPath(fields)
+      await desk.order.run([path], false, () => statName(desk, path))
+      return usagePacket(desk, id, path)
+    },
+  ],
   [
     'fstatvfs@openssh.com',
     async (desk, id, fields) => {
@@ -58,6 +65,7 @@ export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Re
     async (desk, id, fields) => {
       const path = readPath(fields)
       const asked = readAttributes(fields)
+      if (asked.size !== undefined) throw new MalformedPacket('a link has no size to set')
       await desk.order.run([path], true, async () => {
         const { kind, isLink } = await statName(desk, path)
         // Nothing is kept of a link itself, and its target is not meant.
@@ -78,6 +86,16 @@ export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Re
   ],
   ['expand-path@openssh.com', async (_desk, id, fields) => namePacket(id, expand(fields.text()))],
   ['copy-data', copyData],
+  [
+    'home-directory',
+    async (desk, id, fields) => {
+      const user = fields.text()
+      if (user !== '' && user !== desk.owner.name) {
+        throw new GatewayError('invalid', { reason: `no home folder of ${user} here` })
+      }
+      return namePacket(id, root)
+    },
+  ],
   [
     'users-groups-by-id@openssh.com',
     async (desk, id, fields) =>

@@ -1,12 +1,13 @@
 /** The handles of one session, and what its open files mean for the names they stand under. */
 import { Readable } from 'node:stream'
 import { etagOf } from '../../src/change.js'
-import type { Entry, Source } from '../../src/driver.js'
+import type { Entry, OpenFile, Source } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/path.js'
 import type { AskedAttributes } from './attributes.js'
 import type { FolderHandle } from './folder-handle.js'
 import { needsLookup, planOpen, type OpenPlan } from './open-plan.js'
+import { openFlag } from './protocol.js'
 import type { Tree } from './tree.js'
 import { WorkingFile } from './working-file.js'
 
@@ -125,6 +126,7 @@ export class OpenFiles {
     const plan = planOpen(flags, standing !== undefined || !needsLookup(flags))
     if (plan.action === 'refuse missing') throw new GatewayError('not_found', { op: 'open', path })
     if (plan.action === 'refuse existing') throw new GatewayError('exists', { op: 'open', path })
+    if (standing?.kind === 'link') throw leadsNowhere(path, flags)
     if (own && !own.isUnlinked) {
       const handle = this.#share({ kind: 'file', file: own, plan })
       if (plan.action === 'replace') await own.restart()
@@ -143,7 +145,7 @@ export class OpenFiles {
       (await tree.write(path, nothing, { createOnly: plan.action === 'create', mode, signal })).entry
     // Opened to read alone, there will be no write that could publish it.
     if (!plan.write && plan.action !== 'read') await empty()
-    if (!plan.write) return new WorkingFile(tree, path, await tree.open(path, 'read', { signal }), false, false)
+    if (!plan.write) return new WorkingFile(tree, path, await this.#openToRead(path), false, false)
     if (plan.action === 'update') {
       return new WorkingFile(tree, path, await tree.open(path, 'update', { signal }), false, true)
     }
@@ -182,6 +184,16 @@ export class OpenFiles {
     const file = new WorkingFile(tree, path, opened, true, true, options.mode, dropEmpty)
     this.#fresh.add(file)
     return file
+  }
+
+  async #openToRead(path: Path): Promise<OpenFile> {
+    try {
+      return await this.tree.open(path, 'read', { signal: this.signal })
+    } catch (error) {
+      // A link that leads nowhere is closed to the tree; to clients it is a name without a file.
+      if (isGatewayError(error, 'denied') && (await this.#look(path))?.kind === 'link') throw leadsNowhere(path, 0)
+      throw error
+    }
   }
 
   #share(handle: FileHandle): FileHandle {
@@ -228,26 +240,35 @@ export class OpenFiles {
     return new Map(inFolder.map((file) => [nameOf(file.path), { ...file.entry, name: nameOf(file.path) }]))
   }
 
+  /** Every file of the session that bears this name; what it holds stays readable by its handles when the name goes. */
+  async #heldAt(path: Path): Promise<readonly WorkingFile[]> {
+    const files = [...this.#files.keys()].filter((file) => file.path === path && !file.isUnlinked)
+    // One that cannot be held has no bytes but under its name.
+    await Promise.allSettled(files.map((file) => file.hold()))
+    return files
+  }
+
   async remove(path: Path): Promise<void> {
     const own = this.asideAt(path)
+    const files = await this.#heldAt(path)
     try {
       await this.tree.remove(path, { what: 'file', signal: this.signal })
     } catch (error) {
       // Nobody else has seen the name yet.
       if (!own || !isGatewayError(error, 'not_found')) throw error
     }
-    await own?.unlink()
+    await Promise.all(files.map((file) => file.unlink()))
   }
 
   /** What is written so far is published first, then moved; the handles go on under the new name. */
   async move(from: Path, to: Path, overwrite: boolean): Promise<void> {
-    const replaced = from === to ? undefined : this.asideAt(to)
-    if (replaced && !overwrite) throw new GatewayError('exists', { op: 'rename', path: to })
-    await Promise.all(this.asideWithin(from).map((file) => file.publish()))
+    if (from !== to && !overwrite && this.asideAt(to)) throw new GatewayError('exists', { op: 'rename', path: to })
+    const replaced = from === to ? [] : await this.#heldAt(to)
+    await Promise.all(this.asideWithin(from).map((file) => file.leave()))
     await this.tree.move(from, to, { overwrite, signal: this.signal })
-    await replaced?.unlink()
+    await Promise.all(replaced.map((file) => file.unlink()))
     for (const file of this.#files.keys()) {
-      const below = file === replaced ? undefined : within(from, file.path)
+      const below = file.isUnlinked ? undefined : within(from, file.path)
       if (below !== undefined) file.moved(below === '/' ? to : under(to, below))
     }
   }
@@ -257,4 +278,10 @@ export class OpenFiles {
     if (this.asideWithin(path).length > 0) throw new GatewayError('not_empty', { op: 'remove', path })
     await this.tree.remove(path, { what: 'folder', signal: this.signal })
   }
+}
+
+/** Nothing is there to be opened, and nothing is made behind a link. */
+function leadsNowhere(path: Path, flags: number): GatewayError {
+  const code = (flags & openFlag.create) === 0 ? 'not_found' : 'denied'
+  return new GatewayError(code, { op: 'open', path, reason: 'a link that leads nowhere' })
 }

@@ -74,6 +74,7 @@ export const extensions: readonly (readonly [name: string, revision: string])[] 
   ['limits@openssh.com', '1'],
   ['expand-path@openssh.com', '1'],
   ['copy-data', '1'],
+  ['home-directory', '1'],
   ['users-groups-by-id@openssh.com', '1'],
 ]
 

@@ -136,7 +136,7 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
   [packetType.readdir]: async (desk, id, fields) => {
     const handle = desk.files.find(fields.string())
     if (handle.kind !== 'folder')
-      throw new GatewayError('not_dir', { op: 'list', reason: 'the handle is one of a file' })
+      throw new GatewayError('invalid', { op: 'list', reason: 'the handle is one of a file' })
     return (await handle.next(id)) ?? endOfFile(id)
   },
 

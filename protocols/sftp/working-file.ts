@@ -182,6 +182,23 @@ export class WorkingFile {
     })
   }
 
+  /** Published, and ready for another name: what would be published under this one only is let go. */
+  leave(): Promise<void> {
+    return this.#after(async () => {
+      await this.#publish()
+      if (!this.#file?.commit || this.#unlinked) return
+      await this.#file.close()
+      this.#file = undefined
+    })
+  }
+
+  /** Its bytes are held as they are, since whatever bears its name next is another file. */
+  hold(): Promise<void> {
+    return this.#after(async () => {
+      await this.#opened(this.writes ? 'update' : 'read')
+    })
+  }
+
   /** Its name goes to something else, or to nothing: what is aside is dropped, handles go on without effect. */
   unlink(): Promise<void> {
     return this.#after(async () => {
@@ -217,6 +234,7 @@ export class WorkingFile {
 
   async #opened(mode: 'read' | 'update'): Promise<OpenFile> {
     // After it was published, a handle that reads alone must not ask for the right to write.
+    if (!this.#file && this.#unlinked) throw new GatewayError('not_found', { path: this.path })
     this.#file ??= await this.tree.open(this.path, mode)
     if (mode === 'update' && !this.#file.write) {
       await this.#file.close()
@@ -264,9 +282,18 @@ export class WorkingFile {
     this.#pumping = false
   }
 
+  /** Where the file ends now: others may have written to one that is changed in place. */
+  async #end(): Promise<number> {
+    if (!this.isAside && !this.#unlinked) {
+      const standing = await this.tree.stat(this.path).catch(() => undefined)
+      if (standing?.kind === 'file') this.#size = standing.size
+    }
+    return this.#size
+  }
+
   async #writeFrom(first: Write): Promise<void> {
     const run: Write[] = [first]
-    const position = first.position ?? this.#size
+    const position = first.position ?? (await this.#end())
     let end = position + first.length
     for (let next = this.#queue[0]; next?.kind === 'write'; next = this.#queue[0]) {
       const follows = next.position === undefined ? first.position === undefined : next.position === end

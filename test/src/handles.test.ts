@@ -161,17 +161,38 @@ void t.test('many pipelined writes wait for room together, without a warning', a
   t.same(warnings, [])
 })
 
-void t.test('a write that jumps back, leaves a gap, or holds back too much is refused clearly', async (t) => {
+void t.test('a new file that is written with gaps, or given a size, has zeros where nothing was written', async (t) => {
+  const { writer, stored } = writerInto()
+  await writer.write([Buffer.from('z')], 6)
+  await writer.write([Buffer.from('ab')], 1)
+  await writer.truncate(9)
+  await writer.commit()
+  t.equal(stored.content?.toString(), '\0ab\0\0\0z\0\0')
+  const empty = writerInto()
+  await empty.writer.truncate(3)
+  await empty.writer.commit()
+  t.equal(empty.stored.content?.toString(), '\0\0\0')
+})
+
+void t.test('one request does not make zeros without end', async (t) => {
+  const { writer, stored } = writerInto()
+  await writer.truncate(2 ** 50)
+  await t.rejects(writer.commit(), { code: 'unsupported', reason: 'the file has a gap' })
+  await writer.close()
+  t.equal(stored.content, undefined)
+})
+
+void t.test('a write that jumps back, overlaps, or holds back too much is refused clearly', async (t) => {
   const { writer } = writerInto()
   await writer.write([Buffer.from('abc')], 0)
   await t.rejects(writer.write([Buffer.from('x')], 1), { code: 'unsupported' })
-  await writer.write([Buffer.from('z')], 10)
-  await writer.write([Buffer.from('z')], 10)
-  await t.rejects(writer.commit(), { code: 'invalid', reason: 'the file has a gap' })
+  await writer.write([Buffer.from('xyz')], 10)
+  await writer.write([Buffer.from('xyz')], 11)
   await t.rejects(writer.write([Buffer.alloc(9 * 1024 * 1024)], 100), { code: 'unsupported' })
   await t.rejects(writer.truncate(1), { code: 'unsupported' })
-  await writer.truncate(3)
+  await t.rejects(writer.truncate(13), { code: 'unsupported' }, 'what is held back counts')
   await t.rejects(writer.read(), { code: 'unsupported' })
+  await t.rejects(writer.commit(), { code: 'unsupported' })
   await writer.close()
 })
 

@@ -8,6 +8,8 @@ export interface Check {
   readonly told: string
   /** Somebody asks who may change nothing. */
   readonly readOnly?: boolean
+  /** It means nothing where there are no links; a few checks ask everywhere whether those are refused rightly. */
+  readonly needs?: 'links'
   run(ground: Ground): Promise<string>
 }
 
@@ -19,6 +21,11 @@ export interface Section {
 
 export function check(title: string, told: string, run: Check['run']): Check {
   return { title, told, run }
+}
+
+/** A check of something that only storages with links have. */
+export function withLinks(title: string, told: string, run: Check['run']): Check {
+  return { title, told, run, needs: 'links' }
 }
 
 /** Several answers as one. */

@@ -45,5 +45,10 @@ function cellsOf(line: string): string[] {
   return line
     .split(/(?<!\\)\|/)
     .slice(1, -1)
-    .map((cell) => cell.trim().replace(/^`(.*)`$/, '$1').replaceAll('\\|', '|'))
+    .map((cell) =>
+      cell
+        .trim()
+        .replace(/^`(.*)`$/, '$1')
+        .replaceAll('\\|', '|'),
+    )
 }

@@ -1,6 +1,16 @@
 /** What one check works on: a session of its own and an empty folder, with what the server answers put into words. */
 import type { Duplex } from 'node:stream'
-import { flags, links, names, noAttributes, string, types, uint32, uint64, type PacketClient } from '../packet-client.js'
+import {
+  flags,
+  links,
+  names,
+  noAttributes,
+  string,
+  types,
+  uint32,
+  uint64,
+  type PacketClient,
+} from '../packet-client.js'
 import type { Answer } from '../packet-client.js'
 
 /** draft §7, without the prefix that they share. */
@@ -70,6 +80,8 @@ export class Ground {
     readonly folder: string,
     /** Another session, of somebody who may change everything, begun. */
     readonly another: () => Promise<Ground>,
+    /** A session that has not sent INIT. */
+    readonly unbegun: () => Promise<PacketClient<Duplex>>,
   ) {}
 
   path(name = ''): string {

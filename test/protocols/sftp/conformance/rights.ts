@@ -26,7 +26,8 @@ export const rightsSection: Section = {
   title: 'Who may only read (draft 7)',
   checks: [
     denied('A reader reads', `"abc", HANDLE, ${untouched}`, async (ground) =>
-      all(ground.content('file'), ground.ask(names.opendir, ground.at()))),
+      all(ground.content('file'), ground.ask(names.opendir, ground.at())),
+    ),
     denied('A reader opens to write', refusal, (ground) => ground.opens('file', 'WRITE')),
     denied('A reader opens to read and write', refusal, (ground) => ground.opens('file', 'READ WRITE')),
     denied('A reader makes a file', refusal, (ground) => ground.opens('new', 'WRITE CREAT TRUNC')),
@@ -42,12 +43,16 @@ export const rightsSection: Section = {
     denied('A reader sets times', refusal, (ground) => ground.setstat('file', attributes({ times: 1 }))),
     denied('A reader cuts a file', refusal, (ground) => ground.setstat('file', attributes({ size: 1 }))),
     denied('A reader sets attributes by a handle', refusal, async (ground) =>
-      ground.fsetstat(await fromFile(ground), attributes({ mode: 0o600 }))),
+      ground.fsetstat(await fromFile(ground), attributes({ mode: 0o600 })),
+    ),
     denied('A reader sets attributes of a link', refusal, (ground) =>
-      ground.extended('lsetstat@openssh.com', ground.at('file'), attributes({ mode: 0o600 }))),
+      ground.extended('lsetstat@openssh.com', ground.at('file'), attributes({ mode: 0o600 })),
+    ),
     denied('A reader asks how full it is', `EXTENDED_REPLY, ${untouched}`, (ground) =>
-      ground.extended('statvfs@openssh.com', ground.at())),
+      ground.extended('statvfs@openssh.com', ground.at()),
+    ),
     denied('A reader expands a path', `…, ${untouched}`, (ground) =>
-      ground.extended('expand-path@openssh.com', string(ground.path()))),
+      ground.extended('expand-path@openssh.com', string(ground.path())),
+    ),
   ],
 }

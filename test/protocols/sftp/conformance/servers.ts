@@ -37,11 +37,15 @@ export async function openssh(t: Test): Promise<Server> {
   t.teardown(() => rm(root, { recursive: true, force: true }))
   const connect = async (readOnly = false) => {
     const options = ['-u', '022', '-l', 'QUIET', '-d', root, ...(readOnly ? ['-R'] : [])]
-    const child = spawn(opensshServer, options, { stdio: ['pipe', 'pipe', 'ignore'], env: { ...process.env, HOME: root } })
+    const child = spawn(opensshServer, options, {
+      stdio: ['pipe', 'pipe', 'ignore'],
+      env: { ...process.env, HOME: root },
+    })
     t.teardown(() => child.kill('SIGKILL'))
     const stream = Duplex.from({ readable: child.stdout, writable: child.stdin })
     // Its end is what the tests look at, not the pipe that breaks with it.
     stream.on('error', () => undefined)
+    child.once('close', () => stream.destroy())
     return new PacketClient(stream)
   }
   return { name: "OpenSSH's sftp-server", kinds: [], root, connect }
@@ -52,12 +56,12 @@ export async function tidegate(t: Test, storage: 'Local' | 'Memory' | 'streams a
   const drivers = [storage === 'Local' ? localType : mounted(storage === 'Memory' ? memory : streams)]
   const gateway = await Gateway.open({ config, log: createLog('silent'), drivers, adminPassword: password })
   t.teardown(() => gateway.close())
-  const { connect } = await serveDoor(t, gateway, { sessions: 100_000 })
+  const door = await serveDoor(t, gateway, { sessions: 100_000 })
   const reader = { username: 'reader', password, basePath: '/', role: 0 as const, disabled: false, ssoId: '' }
   await gateway.accounts.users.create({ ...reader, permission: permissionBits.sftpRead })
   const clients = new Map<boolean, Client>([
-    [false, await connect()],
-    [true, await connect({ username: 'reader' })],
+    [false, await door.connect()],
+    [true, await door.connect({ username: 'reader' })],
   ])
   const kinds: Record<typeof storage, readonly Kind[]> = {
     Local: ['any storage'],
