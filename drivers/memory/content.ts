@@ -2,7 +2,8 @@
 const blockSize = 256 * 1024
 
 export class Content {
-  #blocks: Buffer[] = []
+  /** By their number; what was never written has none, however far apart the others lie. */
+  readonly #blocks = new Map<number, Buffer>()
   #size = 0
 
   get size(): number {
@@ -13,7 +14,7 @@ export class Content {
     const length = Math.max(0, Math.min(into.length, this.#size - position))
     for (let done = 0; done < length;) {
       const at = position + done
-      const block = this.#blocks[Math.floor(at / blockSize)]
+      const block = this.#blocks.get(Math.floor(at / blockSize))
       const offset = at % blockSize
       const bytes = Math.min(blockSize - offset, length - done)
       if (block) block.copy(into, done, offset, offset + bytes)
@@ -28,7 +29,8 @@ export class Content {
       const at = position + done
       const index = Math.floor(at / blockSize)
       const offset = at % blockSize
-      const block = (this.#blocks[index] ??= Buffer.alloc(blockSize))
+      const block = this.#blocks.get(index) ?? Buffer.alloc(blockSize)
+      this.#blocks.set(index, block)
       done += from.copy(block, offset, done, done + blockSize - offset)
     }
     this.#size = Math.max(this.#size, position + from.length)
@@ -36,15 +38,15 @@ export class Content {
 
   truncate(size: number): void {
     if (size < this.#size) {
-      this.#blocks = this.#blocks.slice(0, Math.ceil(size / blockSize))
-      this.#blocks[Math.floor(size / blockSize)]?.fill(0, size % blockSize)
+      for (const index of this.#blocks.keys()) if (index * blockSize >= size) this.#blocks.delete(index)
+      this.#blocks.get(Math.floor(size / blockSize))?.fill(0, size % blockSize)
     }
     this.#size = size
   }
 
   clone(): Content {
     const copy = new Content()
-    copy.#blocks = this.#blocks.map((block) => Buffer.from(block))
+    for (const [index, block] of this.#blocks) copy.#blocks.set(index, Buffer.from(block))
     copy.#size = this.#size
     return copy
   }
