@@ -136,10 +136,14 @@ export function isSystemFile(name: string): boolean {
  */
 export function isHidden(principal: Principal, path: Path, folder: Rule | undefined): boolean {
   if (!folder || folder.hide === '' || holds(principal, 'seeHidden')) return false
-  const names = segmentsOf(within(folder.path, path) ?? path)
   // What lies at or above the principal's own root was given by the admin.
-  const given = segmentsOf(principal.base).length - segmentsOf(folder.path).length
-  return names.some((name, depth) => depth >= given && (depth === 0 || folder.hideSub) && folder.hides(name))
+  return hidesOnTheWay(folder, path, segmentsOf(principal.base).length - segmentsOf(folder.path).length)
+}
+
+/** The same for somebody who sees nothing hidden. The first `given` names below the rule's folder are not asked about. */
+export function hidesOnTheWay(rule: Rule, path: Path, given = 0): boolean {
+  const names = segmentsOf(within(rule.path, path) ?? path)
+  return names.some((name, depth) => depth >= given && (depth === 0 || rule.hideSub) && rule.hides(name))
 }
 
 /** What lies directly in a closed folder is closed with it, also where the rule does not reach further down. */

@@ -1,7 +1,7 @@
 /** What a principal may know of a folder: which of its entries, and what the folder rules say of it. Paths are of the whole tree. */
 import type { Entry, ThumbnailKind } from './driver.js'
 import { childOf, parentOf, reservedPrefix, type Path } from './path.js'
-import { isHidden, mayWriteContent } from './policy.js'
+import { hidesOnTheWay, isHidden, mayWriteContent } from './policy.js'
 import { holds, type Principal } from './principal.js'
 import { covers, type Rules } from './rules.js'
 import type { TreeParts } from './tree-parts.js'
@@ -99,6 +99,6 @@ export function isClosedOrHidden(rules: Rules, at: Path): boolean {
   return (
     (rule.password !== '' && reaches(rule.passwordSub)) ||
     (rule.readUsers.length > 0 && reaches(rule.readUsersSub)) ||
-    (rule.hide !== '' && reaches(rule.hideSub))
+    (rule.hide !== '' && (reaches(rule.hideSub) || hidesOnTheWay(rule, at)))
   )
 }

@@ -42,6 +42,8 @@ export async function filePart(request: IncomingMessage, signal: AbortSignal): P
         },
       })
       content.once('close', () => body.destroy())
+      // Of a form that ends within the part, the part hears before the form does.
+      part.once('error', (error) => content?.destroy(malformed(error)))
       pipeline(part, content, () => undefined)
       resolve(content)
     })

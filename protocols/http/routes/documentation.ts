@@ -4,6 +4,9 @@ import { endpoint, type Description, type Endpoint } from '../endpoint.js'
 import { openApiDocument, type OpenApiDocument } from '../openapi.js'
 import { pageHeaders } from '../pages.js'
 
+/** The address in it is the one that this client came by: a proxy must not show it to others. */
+const cacheControl = 'private, no-cache'
+
 /** `described`: everything that the document tells of, these two endpoints among them. */
 export function documentationEndpoints(described: () => readonly Description[]): readonly Endpoint[] {
   let kept: OpenApiDocument | undefined
@@ -23,6 +26,7 @@ export function documentationEndpoints(described: () => readonly Description[]):
       access: 'anybody',
       plain: [{ status: 200, description: 'The document, without an envelope.', types: ['application/json'] }],
       answer({ context, door }) {
+        context.set('Cache-Control', cacheControl)
         context.body = documentFor(door.clientOf(context.req).baseUrl)
       },
     }),
@@ -34,7 +38,7 @@ export function documentationEndpoints(described: () => readonly Description[]):
       access: 'anybody',
       plain: [{ status: 200, description: 'A page.', types: ['text/html'] }],
       answer({ context, door }) {
-        context.set(pageHeaders)
+        context.set({ ...pageHeaders, 'Cache-Control': cacheControl })
         context.body = docsPage(documentFor(door.clientOf(context.req).baseUrl))
       },
     }),

@@ -20,6 +20,11 @@ import { verifiedSource } from '../../lib/verified-source.js'
 
 /** What clients know for a storage that takes no uploads. */
 const noUploads: Refusal = { code: 500, text: 'upload not supported', when: 'the storage takes no files' }
+const noParts: Refusal = {
+  code: 400,
+  text: 'an upload of a part is not supported',
+  when: 'the header `Content-Range` says that the body is no more than that',
+}
 const noForms: Refusal = { ...noUploads, code: 405, text: "Current storage doesn't support upload" }
 
 /** Null once the file is stored; a task where one is asked for. */
@@ -34,6 +39,7 @@ const refusals: readonly Refusal[] = [
   { code: 400, text: '… bytes were announced, … came' },
   { code: 400, text: 'the body is longer than the announced … bytes', when: '`X-File-Size` says less' },
   { code: 400, text: 'the body ended after … of … bytes', when: '`X-File-Size` says more' },
+  noParts,
   { code: 403, text: 'file exists', when: '`Overwrite` is `false`' },
   { code: 403, text: 'system file upload ignored', when: 'settings say that such files are not wanted' },
 ]
@@ -86,6 +92,8 @@ async function store(
   source: Source,
   readOnly: Refusal,
 ): Promise<z.input<typeof data>> {
+  // RFC 9110 §14.5: a part must never be taken for the whole.
+  if (context.req.headers['content-range'] !== undefined) throw new WireError(noParts.code, noParts.text)
   const { path, createOnly, modified, password } = headers
   const fs = door.gateway.as(principal)
   const signal = signalOf(context.res)

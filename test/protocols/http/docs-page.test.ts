@@ -63,6 +63,13 @@ void t.test('it is served to anybody, with the address that the client knows in 
   t.match(await response.text(), `${url}/api/fs/list`)
 })
 
+void t.test('no proxy keeps it for others: its address is the one that this client came by', async (t) => {
+  const { url } = await serve(t)
+  for (const path of ['/api/docs', '/api/openapi.json']) {
+    t.equal((await fetch(url + path)).headers.get('cache-control'), 'private, no-cache', path)
+  }
+})
+
 void t.test('an example is a call that works', async (t) => {
   const page = docsPage(document)
   const example = (id: string) => /<pre>([^<]*)<\/pre>/.exec(page.slice(page.indexOf(`id="${id}"`)))?.[1]

@@ -82,6 +82,24 @@ void t.test('without sign_all only what is ruled needs a signature', async (t) =
   t.equal((await fetch(closed.raw_url)).status, 200)
 })
 
+void t.test('what lies anywhere below a hidden folder needs a signature', async (t) => {
+  const served = await serve(t)
+  await served.gateway.settings.set(new Map([['sign_all', 'false']]))
+  const hidden = ['/shelf/secret', '/shelf/secret/file', '/shelf/secret/deep/file', '/shelf/secret/deep/down/file']
+  for (const path of hidden.slice(1)) await served.put(path, 'x')
+  await served.put('/shelf/open/secret/file', 'x')
+  await served.rule('/shelf', { hide: '^secret$', hideSub: false })
+  const bob = await served.as('bob', [])
+  for (const path of hidden) {
+    t.match(await bob.post('/api/fs/get', { path }), { code: 403 }, path)
+    for (const route of ['/d', '/p']) t.equal((await fetch(served.url + route + path)).status, 401, route + path)
+  }
+  t.equal((await fetch(`${served.url}/d/shelf/open/secret/file`)).status, 200, 'the rule reaches no further')
+  const { data } = await served.post('/api/fs/list', { path: '/shelf/secret/deep' })
+  const [, file] = (data as { content: { name: string; sign: string }[] }).content
+  t.equal((await fetch(`${served.url}/d/shelf/secret/deep/file?sign=${file?.sign}`)).status, 200, 'listed with one')
+})
+
 void t.test('links of a user with a base folder are links of the whole tree', async (t) => {
   const served = await serve(t)
   await served.put('/home/ann/file.txt', 'mine')

@@ -53,6 +53,14 @@ void t.test('put refuses', async (t) => {
     t.match(await served.put('/a/file/below', 'x'), { code: 500 })
     t.match(await served.put(`/a/${'x'.repeat(300)}`, 'x'), { code: 400 })
   })
+  await t.test('a part of a file, and keeps the old', async (t) => {
+    const refused = { code: 400, message: 'an upload of a part is not supported' }
+    const part = { 'content-range': 'bytes 1-2/3' }
+    t.match(await served.put('/a/file', 'ew', part), refused)
+    t.match(await served.put('/a/file', 'ew', { ...part, 'as-task': 'true' }), refused)
+    t.match(await form(served, '/a/file', withFile('ew'), part), refused)
+    t.equal(await served.content('/a/file'), 'old')
+  })
   await t.test('content that is not what was announced, and keeps the old', async (t) => {
     const digest = (name: string) => createHash(name).update('new').digest('hex')
     for (const name of ['md5', 'sha1', 'sha256']) {
