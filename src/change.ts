@@ -81,5 +81,10 @@ export class TreeError extends GatewayError {
  * has one, else from size and time to the millisecond.
  */
 export function etagOf(entry: Entry): string {
-  return `"${entry.revision ?? `${entry.modified.getTime().toString(16)}-${entry.size.toString(16)}`}"`
+  return `"${stateOf(entry)}"`
+}
+
+/** What an entity tag is made from. */
+export function stateOf({ revision, modified, size }: Entry): string {
+  return revision ?? `${modified.getTime().toString(16)}-${size.toString(16)}`
 }

@@ -9,6 +9,7 @@ import { sftpDoor } from '../protocols/sftp/door.js'
 import { webdavDoor } from '../protocols/webdav/door.js'
 import { splitAddress, type Config } from './config.js'
 import { takeDataFolder } from './data-folder.js'
+import type { AnyDriverType } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import { Gateway } from './gateway.js'
 import { loadHostKeys } from './host-keys.js'
@@ -28,18 +29,21 @@ export interface Daemon {
  * Opens the data folder and every door; resolves once all of them accept. Rejects with a GatewayError, its reason
  * a sentence for the admin, where one of them cannot; nothing is left open then.
  */
-export async function startDaemon(config: Config, log: Log, adminPassword?: string): Promise<Daemon> {
+export async function startDaemon(
+  config: Config,
+  log: Log,
+  adminPassword?: string,
+  drivers: readonly AnyDriverType[] = driverTypes,
+): Promise<Daemon> {
   const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)
   const giveBack = await takeFolder(config.data)
   // Making an RSA key takes a while at the first run: it goes on while the rest starts.
   const hostKeys = config.sftp === 'off' ? undefined : loadHostKeys(join(config.data, 'ssh'))
   hostKeys?.catch(() => undefined)
-  const gateway = await Gateway.open({ config, log, drivers: driverTypes, adminPassword }).catch(
-    async (error: unknown) => {
-      await giveBack()
-      throw error
-    },
-  )
+  const gateway = await Gateway.open({ config, log, drivers, adminPassword }).catch(async (error: unknown) => {
+    await giveBack()
+    throw error
+  })
   const started: { stop(cut: AbortSignal): Promise<void> }[] = []
   const stop = async (): Promise<void> => {
     const cut = new AbortController()

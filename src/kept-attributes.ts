@@ -1,4 +1,5 @@
 /** Times and modes of files whose backend keeps none: they are kept in the store. Paths are of the whole tree. */
+import { stateOf } from './change.js'
 import type { Attributes, Entry, Traits } from './driver.js'
 import { childOf, type Path } from './path.js'
 import type { Store } from './store/rows.js'
@@ -34,10 +35,12 @@ export class KeptAttributes {
   async written(path: Path, { modified, mode }: Attributes, entry: Entry): Promise<Entry> {
     if (!this.needed) return entry
     await this.store.delete(path)
+    // A backend that tells no time at all: the time of writing is as much of the file as anything can be.
+    const written = modified ?? (isTimeless(entry) ? new Date() : undefined)
     const step = Number.isFinite(this.timeStep) ? Math.max(1, this.timeStep) : 1
     // Only what the backend did not keep: the rest would hide what another program makes of the file.
     const lost = {
-      ...(modified && Math.abs(modified.getTime() - entry.modified.getTime()) >= step && { modified }),
+      ...(written && Math.abs(written.getTime() - entry.modified.getTime()) >= step && { modified: written }),
       ...(mode !== undefined && mode !== entry.mode && { mode }),
     }
     await this.store.set(path, lost)
@@ -56,5 +59,11 @@ export class KeptAttributes {
 function overlaid(entry: Entry, attributes: Attributes | undefined): Entry {
   if (!attributes) return entry
   const { modified = entry.modified, mode = entry.mode } = attributes
-  return { ...entry, modified, ...(mode === undefined ? {} : { mode }) }
+  // Clients set the same time on another content: what the backend told still says which content it is.
+  const revision = entry.revision ?? (isTimeless(entry) ? undefined : stateOf(entry))
+  return { ...entry, modified, ...(revision !== undefined && { revision }), ...(mode !== undefined && { mode }) }
+}
+
+function isTimeless({ modified }: Entry): boolean {
+  return modified.getTime() === 0
 }

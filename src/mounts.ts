@@ -175,6 +175,7 @@ export class Mounts {
         events,
         spool,
         attributes: store.attributes,
+        folders: store.folders,
         listings: this.#listings,
       })
       mount.failures = 0

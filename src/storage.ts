@@ -27,6 +27,7 @@ import { GatewayError, isGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { hooked, SpooledFile, StreamReader, StreamWriter } from './handles.js'
 import { KeptAttributes } from './kept-attributes.js'
+import { keepingFolders } from './kept-folders.js'
 import { KeptLinks } from './kept-links.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing } from './listings.js'
@@ -46,6 +47,7 @@ export interface StorageParts {
   readonly events: Events
   readonly spool: Spool
   readonly attributes: Store['attributes']
+  readonly folders: Store['folders']
   /** Room for listings, shared by all storages. */
   readonly listings: ListingBudget
 }
@@ -71,7 +73,9 @@ export class Storage {
     this.row = parts.row
     this.mount = parts.mount
     this.traits = { ...defaultTraits, ...parts.traits, ...parts.driver.traits }
-    this.#driver = parts.driver
+    this.#driver = this.traits.emptyFolders
+      ? parts.driver
+      : keepingFolders(parts.driver, parts.folders, (path) => this.treePath(path))
     this.#events = parts.events
     this.#spool = parts.spool
     this.#calls = new DriverCalls(this.traits.parallel)
@@ -81,7 +85,7 @@ export class Storage {
     this.#attributes = new KeptAttributes(parts.attributes, this.traits.timeStep, keepsNone)
     this.#listings = new Listings({
       row: parts.row,
-      driver: parts.driver,
+      driver: this.#driver,
       budget: parts.listings,
       pages: (path, options) => this.#pagesOfDriver(path, options),
       read: (path, entries) => this.#events.tellListing(this.treePath(path), entries),
@@ -318,6 +322,8 @@ export class Storage {
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     await this.#changing([path], () => this.#calls.run(async () => this.#driver.mkdir?.(path, options), options.signal))
+    // Of something else that once had this name, and went behind our back.
+    await this.#attributes.forget(this.treePath(path))
     this.#events.emit({ kind: 'folder made', path: this.treePath(path) })
   }
 

@@ -106,6 +106,7 @@ export class Storages {
     if (this.#ownsAlone(id, visible)) {
       await store.properties.delete(visible)
       await store.attributes.delete(visible)
+      await store.folders.delete(visible)
       await this.parts.locks.dropWithin(visible, true)
     }
     this.parts.events.emit({ kind: 'removed', path: visible })
@@ -159,6 +160,7 @@ export class Storages {
     if (!this.#ownsAlone(id, from) || !this.#ownsAlone(id, to)) return
     await store.properties.move(from, to)
     await store.attributes.move(from, to)
+    await store.folders.move(from, to)
   }
 
   /** Whether no other storage has files at or below this path. */

@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { driverTypes } from '../drivers/index.js'
 import { configSchema, type ConfigInput } from '../src/config.js'
 import { startDaemon as start } from '../src/daemon.js'
+import type { AnyDriverType } from '../src/driver.js'
 import type { Gateway } from '../src/gateway.js'
 import { loadHostKeys } from '../src/host-keys.js'
 import { createLog } from '../src/log.js'
@@ -33,6 +35,8 @@ export interface RunOptions {
   readonly config?: ConfigInput
   /** Mount this driver at `/` instead of a local folder. */
   readonly driver?: { readonly name: string; readonly addition?: object }
+  /** Types of drivers beside those of the program. */
+  readonly driverTypes?: readonly AnyDriverType[]
 }
 
 const password = 'a password for tests'
@@ -57,7 +61,8 @@ export async function startGateway(t: Test, options: RunOptions = {}): Promise<R
   const dataFolder = options.dataFolder ?? (await temporaryFolder(t))
   const adminPassword = options.adminPassword ?? password
   const file = configSchema.parse({ http: '127.0.0.1:0', sftp: '127.0.0.1:0', drain_seconds: 1, ...options.config })
-  const daemon = await start({ ...file, data: dataFolder }, createLog('fatal'), adminPassword)
+  const types = [...driverTypes, ...(options.driverTypes ?? [])]
+  const daemon = await start({ ...file, data: dataFolder }, createLog('fatal'), adminPassword, types)
   let stopped: Promise<void> | undefined
   const stop = () => (stopped ??= daemon.stop())
   t.teardown(stop)

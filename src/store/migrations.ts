@@ -3,12 +3,13 @@ import { GatewayError } from '../errors.js'
 import { createAccounts } from './migrations/001-accounts.js'
 import { createTree } from './migrations/002-tree.js'
 import { createAppPasswords } from './migrations/003-app-passwords.js'
+import { createFolders } from './migrations/004-folders.js'
 
 /** One step of the schema. Once released, a step is never changed again: the next one changes what it made. */
 export type Migration = (query: Knex) => Promise<void>
 
 /** In order: the first one leads from nothing to version 1, the next to version 2, and so on. */
-export const migrations: readonly Migration[] = [createAccounts, createTree, createAppPasswords]
+export const migrations: readonly Migration[] = [createAccounts, createTree, createAppPasswords, createFolders]
 
 /**
  * Brings the schema to the newest version, each step in a transaction of its own: what fails leaves the version before it.

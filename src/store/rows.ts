@@ -198,6 +198,17 @@ export interface Store {
     copy(from: Path, to: Path): Promise<void>
     delete(path: Path): Promise<void>
   }
+  /** Folders of storages whose backend has none without something in them. */
+  readonly folders: {
+    /** When it was made or last changed; undefined for one that is not kept. */
+    of(path: Path): Promise<Date | undefined>
+    /** Of all children of a folder, by path. */
+    ofChildren(folder: Path): Promise<Map<Path, Date>>
+    /** What `modified` leaves out stays as it was. */
+    put(path: Path, modified?: Date): Promise<void>
+    move(from: Path, to: Path): Promise<void>
+    delete(path: Path): Promise<void> // with everything below
+  }
   readonly tasks: {
     all(): Promise<TaskRow[]>
     put(row: TaskRow): Promise<void>

@@ -6,6 +6,7 @@ import { AttributesTable } from './attributes.js'
 import { Database } from './database.js'
 import { DriverStateTable } from './driver-state.js'
 import { toStoreError } from './errors.js'
+import { FoldersTable } from './folders.js'
 import { ForeignChanges } from './foreign-changes.js'
 import { IntentsTable } from './intents.js'
 import { KeysTable } from './keys.js'
@@ -91,6 +92,7 @@ function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
     locks: new LocksTable(database),
     properties: new PropertiesTable(database),
     attributes: new AttributesTable(database),
+    folders: new FoldersTable(database),
     tasks: new TasksTable(database),
     driverState: new DriverStateTable(database),
     intents: new IntentsTable(database),

@@ -114,6 +114,7 @@ export async function newStorage(
     events,
     spool,
     attributes: store.attributes,
+    folders: store.folders,
     listings: new ListingBudget(),
   })
   return { storage, driver, events, heard, spool }

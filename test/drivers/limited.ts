@@ -1,0 +1,130 @@
+/**
+ * A storage in memory that lacks what many backends lack: whoever stands on it has to make up for that. Its files outlive the
+ * mount, as those of a real backend do.
+ */
+import { memoryType } from '../../drivers/memory/index.js'
+import type { Driver, DriverType, Entry, Traits } from '../../src/driver.js'
+import { GatewayError, isGatewayError } from '../../src/errors.js'
+import { parentOf, type Path } from '../../src/path.js'
+import { testEnv } from './env.js'
+
+export interface Limits {
+  /** Methods that it does not have. */
+  readonly without?: readonly (keyof Driver)[]
+  /** Also of the way it behaves: without ranges they are ignored, without times those of writing stay. */
+  readonly traits?: Partial<Traits>
+  /** Entries tell no revision. */
+  readonly unversioned?: boolean
+  /** Entries tell no time at all. */
+  readonly timeless?: boolean
+  /** Entries of one page. */
+  readonly page?: number
+}
+
+const noFields = {} as const
+
+export function limitedType(name: string, limits: Limits): DriverType<typeof noFields> {
+  const memory = memoryType.open({ size_limit: 0 }, testEnv())
+  return {
+    name,
+    fields: noFields,
+    ...(limits.traits && { traits: limits.traits }),
+    open: async () => limited(await memory, limits),
+  }
+}
+
+type WritableDriver = Driver & Required<Pick<Driver, 'write' | 'mkdir' | 'remove'>>
+
+export function limited(memory: Driver, limits: Limits): Driver {
+  const inner = memory as WritableDriver
+  const { traits = {}, page = 1000 } = limits
+  const told = (entry: Entry): Entry => {
+    const { revision, ...rest } = entry
+    const dated = limits.timeless === true ? { ...rest, modified: new Date(0) } : rest
+    return limits.unversioned === true || revision === undefined ? dated : { ...dated, revision }
+  }
+  const keepsTimes = traits.timeStep !== Number.POSITIVE_INFINITY
+  const write: WritableDriver['write'] = async (path, source, options) => {
+    const { writeNeeds } = traits
+    const suffices = writeNeeds === 'size' ? source.size !== undefined : writeNeeds !== 'reread' || source.rereadable
+    if (!suffices) throw new GatewayError('internal', { reason: `a write here needs ${writeNeeds}` })
+    const { modified, mode, ...rest } = options ?? {}
+    return told(await inner.write(path, source, keepsTimes ? { modified, mode, ...rest } : rest))
+  }
+  const over: Partial<Driver> = {
+    stat: async (path, options) => told(await inner.stat(path, options)),
+    async *list(path, options) {
+      for await (const entries of inner.list(path, options)) {
+        for (let at = 0; at < entries.length; at += page) {
+          await new Promise((resolve) => setImmediate(resolve))
+          yield entries.slice(at, at + page).map(told)
+        }
+      }
+    },
+    read: (path, range, options) => inner.read(path, traits.ranges === false ? undefined : range, options),
+    write,
+    close: async () => undefined,
+    ...(traits.emptyFolders === false && withoutEmptyFolders(inner, write)),
+  }
+  return new Proxy(memory, {
+    get(target, name: keyof Driver) {
+      if (limits.without?.includes(name) === true) return undefined
+      if (name in over) return over[name]
+      const value: unknown = Reflect.get(target, name)
+      return typeof value === 'function' ? (value as () => unknown).bind(target) : value
+    },
+  })
+}
+
+/** A folder is there while something is in it, as in a store of objects; nothing needs one to be made first. */
+function withoutEmptyFolders(inner: WritableDriver, write: WritableDriver['write']): Partial<Driver> {
+  const makeParents = async (path: Path): Promise<void> => {
+    const parent = parentOf(path)
+    if (parent === path || (await exists(inner, parent))) return
+    await makeParents(parent)
+    await inner.mkdir(parent)
+  }
+  const prune = async (path: Path): Promise<void> => {
+    for (let folder = parentOf(path); folder !== '/'; folder = parentOf(folder)) {
+      try {
+        await inner.remove(folder)
+      } catch {
+        return
+      }
+    }
+  }
+  const changing = async <Result>(
+    paths: readonly Path[],
+    target: Path,
+    work: () => Promise<Result>,
+  ): Promise<Result> => {
+    await makeParents(target)
+    try {
+      return await work()
+    } finally {
+      for (const path of paths) await prune(path)
+    }
+  }
+  return {
+    write: (path, source, options) => changing([path], path, () => write(path, source, options)),
+    mkdir: async (path) => {
+      if (await exists(inner, path)) throw new GatewayError('exists')
+    },
+    remove: async (path, options) => {
+      await inner.remove(path, options)
+      await prune(path)
+    },
+    move: (from, to, options) => changing([from, to], to, async () => inner.move?.(from, to, options)),
+    copy: (from, to, options) => changing([to], to, async () => inner.copy?.(from, to, options)),
+  }
+}
+
+async function exists(inner: Driver, path: Path): Promise<boolean> {
+  try {
+    await inner.stat(path)
+    return true
+  } catch (error) {
+    if (isGatewayError(error, 'not_found')) return false
+    throw error
+  }
+}
