@@ -159,36 +159,21 @@ async function copyFolder(
 ): Promise<void> {
   const { storage } = job.to
   const surplus = await makeFolder(job, to)
-  if (job.deep) {
-    const failed = failures.length
-    const names: string[] = []
-    /** The same names as the target tells them apart. */
-    const kept = new Set<string>()
-    const key = (name: string) => (storage.traits.caseSensitive ? name : folded(name))
-    for await (const page of job.from.storage.pages(from, { signal: job.signal })) {
-      for (const { name } of page) {
-        if (name.startsWith(reservedPrefix) || job.leaveOut(job.from.storage.treePath(childOf(from, name)))) continue
-        if (kept.has(key(name))) {
-          const reason = 'the target takes it and another one for the same'
-          failures.push({ path: storage.treePath(childOf(to, name)), error: new GatewayError('exists', { reason }) })
-          continue
-        }
-        kept.add(key(name))
-        names.push(name)
-      }
+  const failed = failures.length
+  const names = job.deep ? await memberNames(job, from, to, failures) : new Map<string, string>()
+  const waiting = names.values()
+  const worker = async () => {
+    for (const name of waiting) {
+      await copyOne(job, childOf(from, name), childOf(to, name), copied, failures)
     }
-    const waiting = names.values()
-    const worker = async () => {
-      for (const name of waiting) {
-        await copyOne(job, childOf(from, name), childOf(to, name), copied, failures)
-      }
-    }
-    // When one gives up, the others are waited for: nothing of this goes on behind the caller's back.
-    const workers = await Promise.allSettled(Array.from({ length: Math.min(atOnce, names.length) }, worker))
-    for (const ended of workers) if (ended.status === 'rejected') throw ended.reason
-    // What the old target held beyond the copy goes last, and only if everything of the copy is there.
-    if (failures.length === failed) {
-      for (const name of surplus) if (!kept.has(key(name))) await removeAll(storage, childOf(to, name), job.signal)
+  }
+  // When one gives up, the others are waited for: nothing of this goes on behind the caller's back.
+  const workers = await Promise.allSettled(Array.from({ length: Math.min(atOnce, names.size) }, worker))
+  for (const ended of workers) if (ended.status === 'rejected') throw ended.reason
+  // What the old target held beyond the copy goes last, and only if everything of the copy is there.
+  if (failures.length === failed) {
+    for (const name of surplus) {
+      if (!names.has(asTold(storage, name))) await removeAll(storage, childOf(to, name), job.signal)
     }
   }
   if (entry.modified.getTime() > 0) {
@@ -197,6 +182,35 @@ async function copyFolder(
       .catch(() => undefined)
   }
   copied.push({ from, to, entry })
+}
+
+/** A name as the storage tells it from others. */
+function asTold({ traits }: Storage, name: string): string {
+  return traits.caseSensitive ? name : folded(name)
+}
+
+/** Members of a folder of the source that go along, by what the target tells them apart by; of two that it cannot, one fails. */
+async function memberNames(
+  job: CopyJob,
+  from: Path,
+  to: Path,
+  failures: Failure[],
+): Promise<ReadonlyMap<string, string>> {
+  const [source, target] = [job.from.storage, job.to.storage]
+  const names = new Map<string, string>()
+  for await (const page of source.pages(from, { signal: job.signal })) {
+    for (const { name } of page) {
+      if (name.startsWith(reservedPrefix) || job.leaveOut(source.treePath(childOf(from, name)))) continue
+      const key = asTold(target, name)
+      if (names.has(key)) {
+        const reason = 'the target takes it and another one for the same'
+        failures.push({ path: target.treePath(childOf(to, name)), error: new GatewayError('exists', { reason }) })
+      } else {
+        names.set(key, name)
+      }
+    }
+  }
+  return names
 }
 
 /** Makes the target folder; resolves to the names in one that is replaced. */

@@ -9,76 +9,60 @@ import { childOf, nameOf, parentOf, type Path } from './path.js'
 import type { Store } from './store/rows.js'
 
 /** `treePath`: where a path of the driver lies in the whole tree. */
-export function keepingFolders(inner: Driver, kept: Store['folders'], treePath: (path: Path) => Path): Driver {
-  const keeper = new FolderKeeper(inner, kept, treePath)
-  const { write, mkdir, remove, removeTree, move, copy, open, setAttributes } = inner
+export function keepingFolders(driver: Driver, kept: Store['folders'], treePath: (path: Path) => Path): Driver {
+  const keeper = new FolderKeeper(driver, kept, treePath)
+  // What it does not have is not reached: see below.
+  const inner = driver as Required<Driver>
   const over: Partial<Driver> = {
     stat: (path, options) => keeper.stat(path, options),
     list: (path, options) => keeper.list(path, options),
-    ...(write && {
-      write: async (path, source, options) => {
-        await keeper.assertFile(path, options)
-        return write.call(inner, path, source, options)
-      },
-    }),
-    ...(mkdir && {
-      mkdir: async (path, options) => {
-        if (await keeper.find(path, options)) throw new GatewayError('exists')
-        await keeper.assertParent(path, options)
-        await mkdir.call(inner, path, options)
-        await keeper.keep(path)
-      },
-    }),
-    ...(remove && {
-      remove: async (path, options) => {
-        if (!(await keeper.removeKept(path, options))) {
-          await keeper.keep(parentOf(path))
-          await remove.call(inner, path, options)
-        }
-      },
-    }),
-    ...(removeTree && {
-      removeTree: async (path, options) => {
-        const entry = await keeper.stat(path, options)
-        await keeper.keep(parentOf(path))
-        await removeTree.call(inner, path, options).catch((error: unknown) => {
-          // Nothing but kept folders.
-          if (entry.kind !== 'folder' || !isGatewayError(error, 'not_found')) throw error
-        })
-        await keeper.forget(path)
-      },
-    }),
-    ...(move && {
-      move: async (from, to, options) => {
-        if ((await keeper.stat(from, options)).kind === 'folder') throw new GatewayError('unsupported')
-        await keeper.assertFile(to, options)
-        await keeper.keep(parentOf(from))
-        await move.call(inner, from, to, options)
-      },
-    }),
-    ...(copy && {
-      copy: async (from, to, options) => {
-        await keeper.assertFile(to, options)
-        await copy.call(inner, from, to, options)
-      },
-    }),
-    ...(open && {
-      open: async (path, mode, options) => {
-        if (mode === 'replace') await keeper.assertFile(path, options)
-        return open.call(inner, path, mode, options)
-      },
-    }),
-    ...(setAttributes && {
-      setAttributes: async (path, to, options) => {
-        if ((await keeper.stat(path, options)).kind !== 'folder') await setAttributes.call(inner, path, to, options)
-        else if (to.modified) await kept.put(treePath(path), to.modified)
-      },
-    }),
+    write: async (path, source, options) => {
+      await keeper.assertFile(path, options)
+      return inner.write(path, source, options)
+    },
+    mkdir: async (path, options) => {
+      if (await keeper.find(path, options)) throw new GatewayError('exists')
+      await keeper.assertParent(path, options)
+      await inner.mkdir(path, options)
+      await keeper.keep(path)
+    },
+    remove: async (path, options) => {
+      if (await keeper.removeKept(path, options)) return
+      await keeper.keep(parentOf(path))
+      await inner.remove(path, options)
+    },
+    removeTree: async (path, options) => {
+      const entry = await keeper.stat(path, options)
+      await keeper.keep(parentOf(path))
+      await inner.removeTree(path, options).catch((error: unknown) => {
+        // Nothing but kept folders.
+        if (entry.kind !== 'folder' || !isGatewayError(error, 'not_found')) throw error
+      })
+      await keeper.forget(path)
+    },
+    move: async (from, to, options) => {
+      if ((await keeper.stat(from, options)).kind === 'folder') throw new GatewayError('unsupported')
+      await keeper.assertFile(to, options)
+      await keeper.keep(parentOf(from))
+      await inner.move(from, to, options)
+    },
+    copy: async (from, to, options) => {
+      await keeper.assertFile(to, options)
+      await inner.copy(from, to, options)
+    },
+    open: async (path, mode, options) => {
+      if (mode === 'replace') await keeper.assertFile(path, options)
+      return inner.open(path, mode, options)
+    },
+    setAttributes: async (path, to, options) => {
+      if ((await keeper.stat(path, options)).kind !== 'folder') await inner.setAttributes(path, to, options)
+      else if (to.modified) await kept.put(treePath(path), to.modified)
+    },
   }
-  return new Proxy(inner, {
+  return new Proxy(driver, {
     get(target, name: keyof Driver) {
-      if (name in over) return over[name]
       const value: unknown = Reflect.get(target, name)
+      if (value !== undefined && name in over) return over[name]
       return typeof value === 'function' ? (value as () => unknown).bind(target) : value
     },
   })

@@ -61,6 +61,8 @@ export class Locks {
   #byToken = new Map<string, Lock>()
   /** The same locks by their roots, oldest first. */
   #byPath = new Map<Path, readonly Lock[]>()
+  /** Roots of locks by the folder that holds them. */
+  #rootsIn = new Map<Path, Set<Path>>()
   /** Counts what this process changed, so that a reading that overlaps is done again. */
   #changes = 0
 
@@ -80,6 +82,7 @@ export class Locks {
       if (before !== this.#changes) continue
       this.#byToken = new Map()
       this.#byPath = new Map()
+      this.#rootsIn = new Map()
       for (const lock of locks) this.#put(lock)
       return
     }
@@ -90,6 +93,10 @@ export class Locks {
     this.#byToken.set(lock.token, lock)
     const others = (this.#byPath.get(lock.path) ?? []).filter(({ token }) => token !== lock.token)
     this.#byPath.set(lock.path, [...others, lock])
+    const folder = parentOf(lock.path)
+    const roots = this.#rootsIn.get(folder)
+    if (roots) roots.add(lock.path)
+    else this.#rootsIn.set(folder, new Set([lock.path]))
   }
 
   #drop(token: string): void {
@@ -98,8 +105,15 @@ export class Locks {
     if (!lock) return
     this.#byToken.delete(token)
     const others = (this.#byPath.get(lock.path) ?? []).filter((other) => other.token !== token)
-    if (others.length > 0) this.#byPath.set(lock.path, others)
-    else this.#byPath.delete(lock.path)
+    if (others.length > 0) {
+      this.#byPath.set(lock.path, others)
+      return
+    }
+    this.#byPath.delete(lock.path)
+    const folder = parentOf(lock.path)
+    const roots = this.#rootsIn.get(folder)
+    roots?.delete(lock.path)
+    if (roots?.size === 0) this.#rootsIn.delete(folder)
   }
 
   /** Those that stand. */
@@ -115,6 +129,12 @@ export class Locks {
       for (const lock of this.#byPath.get(root) ?? []) if (stands(lock) && covers(lock, path)) found.push(lock)
     }
     return found
+  }
+
+  /** Those rooted at a direct member of `folder`. */
+  onMembers(folder: Path): readonly Lock[] {
+    const roots = [...(this.#rootsIn.get(folder) ?? [])]
+    return roots.flatMap((root) => (root === folder ? [] : (this.#byPath.get(root) ?? []).filter(stands)))
   }
 
   /** The first lock that keeps `principal` (nobody: the program itself), who presents these tokens, from the change. */

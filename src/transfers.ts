@@ -237,7 +237,7 @@ export class Transfers {
       await (kind === 'copy' ? copyTree(job, items) : moveTree(job, items))
       whole = ask.merge !== true
     } finally {
-      if (whole) await this.#follow(source, target, kind, ask.deep !== false)
+      if (whole) await this.#followWhole(source, target, kind, ask.deep !== false)
       else await this.#followItems(job, kind, items)
     }
   }
@@ -275,7 +275,15 @@ export class Transfers {
     }
   }
 
-  /** Properties, rules and locks after a copy or a move that went item by item, all of it. */
+  /** Properties, rules and locks after a copy or a move that went item by item, all of it: nothing is left of the old target. */
+  async #followWhole(source: Path, target: Path, kind: Kind, deep: boolean): Promise<void> {
+    const { store, locks } = this.parts
+    if (!deep) await store.properties.delete(target)
+    await this.#follow(source, target, kind, deep)
+    await locks.dropWithin(target, false)
+  }
+
+  /** Properties and rules, and of a move the locks. `deep`: with all that is below. */
   async #follow(source: Path, target: Path, kind: Kind, deep: boolean): Promise<void> {
     const { store, locks, rules } = this.parts
     if (kind === 'copy') {

@@ -455,8 +455,7 @@ export class VirtualFs {
   locks(path: Path, ask: Ask & { readonly members?: boolean | undefined } = {}): Promise<readonly Lock[]> {
     return this.#access.judged('list locks', 'read', path, ask, async (at) => {
       const { locks } = this.#parts
-      const onMembers =
-        ask.members === true ? locks.list().filter((lock) => lock.path !== at && parentOf(lock.path) === at) : []
+      const onMembers = ask.members === true ? locks.onMembers(at) : []
       return [...locks.covering(at), ...onMembers].map((lock) => this.#access.lockSeen(lock))
     })
   }

@@ -1,6 +1,6 @@
 /** Locks as properties show them (RFC 4918 §15.8, §15.10). */
 import type { Lock } from '../../src/locks.js'
-import { isWithin, parentOf, type Path } from '../../src/path.js'
+import { isWithin, type Path } from '../../src/path.js'
 import { hrefOf } from './location.js'
 import { escapeText } from './xml.js'
 
@@ -28,23 +28,21 @@ function activeLock(lock: Lock, prefix: string, now: number): string {
 /** The locks of a folder and of its members, ready to be asked for each of them. */
 export class LockTable {
   readonly #byRoot = new Map<Path, Lock[]>()
-  readonly #deep: Lock[] = []
+  /** Those that cover every member. */
+  readonly #onAll: readonly Lock[]
 
-  constructor(locks: readonly Lock[]) {
+  constructor(folder: Path, locks: readonly Lock[]) {
+    this.#onAll = locks.filter((lock) => lock.deep && isWithin(lock.path, folder))
     for (const lock of locks) {
-      if (lock.deep) this.#deep.push(lock)
       const standing = this.#byRoot.get(lock.path)
       if (standing) standing.push(lock)
       else this.#byRoot.set(lock.path, [lock])
     }
   }
 
-  /** Those that cover `path`. */
-  covering(path: Path): readonly Lock[] {
-    if (this.#byRoot.size === 0) return []
-    const own = this.#byRoot.get(path) ?? []
-    if (this.#deep.length === 0 || path === '/') return own
-    const parent = parentOf(path)
-    return [...own, ...this.#deep.filter((lock) => isWithin(lock.path, parent))]
+  /** Those that cover a member of the folder. */
+  covering(member: Path): readonly Lock[] {
+    const own = this.#byRoot.get(member)
+    return own ? [...this.#onAll, ...own] : this.#onAll
   }
 }

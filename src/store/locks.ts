@@ -1,5 +1,5 @@
 import type { Lock } from '../locks.js'
-import type { Path } from '../path.js'
+import { upwardFrom, type Path } from '../path.js'
 import { integer, path, readRow, text, time, truth, writeRow, type Columns, type Stored } from './columns.js'
 import type { Database } from './database.js'
 import { subtree } from './ranges.js'
@@ -25,7 +25,11 @@ export class LocksTable {
 
   async grant(lock: Lock, conflict: (standing: readonly Lock[]) => Lock | undefined): Promise<Lock | undefined> {
     return this.database.guarded('locks', async (query) => {
-      const standing = await query<Stored>('locks').where('expires', '>', Date.now()).select()
+      // Of the others none can be in the way: these are above, at, or below.
+      const near = await query<Stored>('locks')
+        .where((rows) => void rows.whereIn('path', [...upwardFrom(lock.path)]).orWhere(subtree(lock.path)))
+        .select()
+      const standing = near.filter((row) => Number(row.expires) > Date.now())
       const refused = conflict(standing.map((row) => readRow(columns, row)))
       if (refused === undefined) await query('locks').insert(writeRow(columns, lock))
       return refused

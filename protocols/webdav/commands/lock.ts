@@ -1,10 +1,12 @@
 /** LOCK and UNLOCK (RFC 4918 §9.10, §9.11). */
 import { GatewayError, isGatewayError } from '../../../src/errors.js'
-import type { Lock } from '../../../src/locks.js'
+import { LockedError, type Lock } from '../../../src/locks.js'
+import { isWithin } from '../../../src/path.js'
 import { lockQuestion } from '../bodies.js'
 import { Refusal } from '../errors.js'
-import { answer, answerXml, expectDepth, type Command, type Exchange } from '../exchange.js'
+import { answer, answerXml, expectDepth, href, type Command, type Exchange } from '../exchange.js'
 import { lockDiscovery } from '../locks.js'
+import { Multistatus, statusLine } from '../multistatus.js'
 import { readXml } from '../xml.js'
 
 export const lock: Command = async (exchange) => {
@@ -20,9 +22,25 @@ export const lock: Command = async (exchange) => {
     const { lock: granted, created } = await fs.lock(path, wish, change)
     answerXml(response, created ? 201 : 200, discovery(exchange, granted), { 'lock-token': `<${granted.token}>` })
   } catch (error) {
-    if (!isGatewayError(error, 'locked')) throw error
-    throw new Refusal(423, error.message, { condition: 'no-conflicting-lock' })
+    if (!(error instanceof LockedError)) throw error
+    answerConflict(exchange, error.lock)
   }
+}
+
+/** RFC 4918 §9.10.3: where it is a member that is locked, that is told of it, and that the rest depends on it. */
+function answerConflict(exchange: Exchange, standing: Lock): void {
+  const { response, path } = exchange
+  const root = href(exchange, standing.path, false)
+  const condition = `<D:no-conflicting-lock><D:href>${root}</D:href></D:no-conflicting-lock>`
+  if (standing.path === path || !isWithin(path, standing.path)) {
+    answerXml(response, 423, `<D:error xmlns:D="DAV:">${condition}</D:error>`)
+    return
+  }
+  const multistatus = new Multistatus(response)
+  const told = `${statusLine(423)}<D:error>${condition}</D:error>`
+  multistatus.add(`<D:response><D:href>${root}</D:href>${told}</D:response>`)
+  multistatus.add(`<D:response><D:href>${href(exchange, path, false)}</D:href>${statusLine(424)}</D:response>`)
+  multistatus.end()
 }
 
 /** RFC 4918 §9.10.2: no body; the If header names the one lock. */

@@ -80,28 +80,42 @@ class Walk {
     }
   }
 
-  /** Everything below `top`. Nothing is sent before all of it is known to stay within the limit. */
+  /** Everything below `top`. Nothing is sent before all of it is known to stay within the limit; none of it is held. */
   async addTree(top: Path): Promise<void> {
+    let count = 1
+    await this.#visit(top, async () => async (page) => {
+      count += page.length
+      if (count > infiniteDepthLimit) {
+        throw new Refusal(403, `more than ${infiniteDepthLimit} resources`, { condition: 'propfind-finite-depth' })
+      }
+    })
+    await this.#visit(top, async (folder) => {
+      const members = await this.#membersOf(folder)
+      return async (page) => {
+        for (const entry of page) if (this.#out.add(members.response(entry))) await this.#out.flush()
+      }
+    })
+  }
+
+  /** Every folder at and below `top`, page by page. */
+  async #visit(top: Path, enter: (folder: Path) => Promise<(page: readonly Entry[]) => Promise<void>>): Promise<void> {
     const { fs, ask } = this.#exchange
     const folders = [top]
-    let count = 1
     for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
-      const members = await this.#membersOf(folder)
+      let begun = false
       try {
+        const take = await enter(folder)
         for await (const page of fs.pages(folder, ask)) {
-          count += page.length
-          if (count > infiniteDepthLimit) {
-            throw new Refusal(403, `more than ${infiniteDepthLimit} resources`, { condition: 'propfind-finite-depth' })
-          }
+          begun = true
+          await take(page)
           for (const entry of page) {
-            this.#out.add(members.response(entry))
             if (entry.kind === 'folder' && entry.isLink !== true) folders.push(childOf(folder, entry.name))
           }
         }
       } catch (error) {
         // A folder that may not be entered, or went away meanwhile, is told itself; its members are not.
         const closed = isGatewayError(error, 'denied', 'hidden', 'password_required', 'not_found', 'unavailable')
-        if (folder === top || !closed) throw error
+        if (folder === top || begun || !closed) throw error
       }
     }
   }
@@ -113,7 +127,7 @@ class Walk {
   async #membersOf(folder: Path): Promise<{ response: (entry: Entry) => string }> {
     const { fs, ask } = this.#exchange
     const dead = this.#wants.dead ? await fs.memberProperties(folder, ask) : undefined
-    const locks = new LockTable(this.#wants.locks ? await fs.locks(folder, { ...ask, members: true }) : [])
+    const locks = new LockTable(folder, this.#wants.locks ? await fs.locks(folder, { ...ask, members: true }) : [])
     const parent = href(this.#exchange, folder, true)
     const base = parent.endsWith('/') ? parent : `${parent}/`
     return {
