@@ -222,6 +222,7 @@ export interface Traits {
    * as the backend spells it, whatever the spelling that was asked for.
    */
   readonly caseSensitive: boolean
+  /** false: a folder is there as long as something is in it; `mkdir` makes nothing, and no parent is missed. */
   readonly emptyFolders: boolean
   /** Milliseconds to which a modification time is kept; Infinity: not kept. */
   readonly timeStep: number

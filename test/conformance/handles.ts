@@ -1,6 +1,17 @@
 import type { OpenFile, OpenMode, OpenOptions } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
-import { at, bytesAt, namesIn, put, refuses, textAt, without, type Run, type WritableDriver } from './subject.js'
+import {
+  at,
+  bytesAt,
+  namesIn,
+  put,
+  missesParent,
+  refuses,
+  textAt,
+  without,
+  type Run,
+  type WritableDriver,
+} from './subject.js'
 
 async function opened(
   driver: WritableDriver,
@@ -47,7 +58,8 @@ export async function handleTests(run: Run): Promise<void> {
 
   await run(
     'open() refuses what cannot be',
-    async (t, { driver }) => {
+    async (t, subject) => {
+      const { driver } = subject
       await driver.mkdir(at('/folder'))
       await put(driver, '/file', 'x')
       for (const mode of ['read', 'update'] as const) {
@@ -55,7 +67,7 @@ export async function handleTests(run: Run): Promise<void> {
         await refuses(t, () => opened(driver, '/folder', mode), 'is_dir', `${mode} of a folder`)
       }
       await refuses(t, () => opened(driver, '/folder', 'replace'), 'is_dir', 'replace of a folder')
-      await refuses(t, () => opened(driver, '/no/file', 'replace'), 'parent_missing', 'replace without a parent')
+      await missesParent(t, subject, () => opened(driver, '/no/file', 'replace'))
       await refuses(t, () => opened(driver, '/file', 'replace', { createOnly: true }), 'exists', 'createOnly')
       t.same(await namesIn(driver, '/'), ['file', 'folder'])
     },

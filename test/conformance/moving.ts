@@ -1,4 +1,4 @@
-import { at, listed, namesIn, put, refuses, textAt, without, type Run } from './subject.js'
+import { at, listed, namesIn, put, missesParent, refuses, textAt, without, type Run } from './subject.js'
 
 export async function moveTests(run: Run): Promise<void> {
   await run(
@@ -26,7 +26,8 @@ export async function moveTests(run: Run): Promise<void> {
 
   await run(
     'move() replaces a file, and refuses what cannot be',
-    async (t, { driver }) => {
+    async (t, subject) => {
+      const { driver } = subject
       const move = async (from: string, to: string) => driver.move?.(at(from), at(to))
       for (const folder of ['/folder', '/folder/below', '/other']) await driver.mkdir(at(folder))
       await put(driver, '/one', 'one')
@@ -38,7 +39,7 @@ export async function moveTests(run: Run): Promise<void> {
       await refuses(t, () => move('/other', '/folder'), 'is_dir', 'a folder over a folder')
       await refuses(t, () => move('/other', '/two'), 'exists', 'a folder over a file')
       await refuses(t, () => move('/folder', '/folder/below/in'), 'invalid', 'a folder into itself')
-      await refuses(t, () => move('/two', '/no/two'), 'parent_missing', 'without a parent')
+      await missesParent(t, subject, () => move('/two', '/no/two'))
       await refuses(t, () => move('/two', '/two/three'), ['invalid', 'not_dir', 'parent_missing'], 'below itself')
       await refuses(t, () => move('/', '/other/root'), ['invalid', 'denied'], 'the root')
       t.same(await namesIn(driver, '/'), ['folder', 'other', 'two'])
@@ -49,7 +50,8 @@ export async function moveTests(run: Run): Promise<void> {
 
   await run(
     'copy() makes a second file of one',
-    async (t, { driver, traits }) => {
+    async (t, subject) => {
+      const { driver, traits } = subject
       const copy = async (from: string, to: string) => driver.copy?.(at(from), at(to))
       const data = 'hello'.repeat(500_000)
       const original = await put(driver, '/file', data)
@@ -70,7 +72,7 @@ export async function moveTests(run: Run): Promise<void> {
       await refuses(t, () => copy('/none', '/new'), 'not_found', 'of nothing')
       await refuses(t, () => copy('/folder', '/new'), 'is_dir', 'of a folder')
       await refuses(t, () => copy('/file', '/folder'), 'is_dir', 'over a folder')
-      await refuses(t, () => copy('/file', '/no/file'), 'parent_missing', 'without a parent')
+      await missesParent(t, subject, () => copy('/file', '/no/file'))
       const options = { createOnly: true }
       await refuses(t, async () => driver.copy?.(at('/file'), at('/empty'), options), 'exists', 'with createOnly')
       const signal = AbortSignal.abort()

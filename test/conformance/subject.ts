@@ -100,6 +100,11 @@ export async function refuses(
   }
 }
 
+/** Expects that nothing goes into a folder that is not there, of a driver that has folders. */
+export async function missesParent(t: Test, { traits }: Subject, call: () => Promise<unknown>): Promise<void> {
+  if (traits.emptyFolders) await refuses(t, call, 'parent_missing', 'without a parent')
+}
+
 /** Runs one test over a mount of its own. */
 export function subjects(t: Test, candidate: Candidate) {
   const run = async (

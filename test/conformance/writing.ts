@@ -8,6 +8,7 @@ import {
   listed,
   namesIn,
   put,
+  missesParent,
   refuses,
   source,
   textAt,
@@ -66,12 +67,13 @@ export async function writingTests(run: Run): Promise<void> {
     t.equal((await put(driver, '/mode', 'y')).mode, 0o640, 'a file that is replaced passes its mode on')
   })
 
-  await run('write() refuses what cannot be', async (t, { driver }) => {
+  await run('write() refuses what cannot be', async (t, subject) => {
+    const { driver } = subject
     await driver.mkdir(at('/folder'))
     await put(driver, '/file', 'hello')
     await refuses(t, () => put(driver, '/folder', 'x'), 'is_dir', 'over a folder')
     await refuses(t, () => put(driver, '/', 'x'), 'is_dir', 'over the root')
-    await refuses(t, () => put(driver, '/no/file', 'x'), 'parent_missing', 'without a parent')
+    await missesParent(t, subject, () => put(driver, '/no/file', 'x'))
     await refuses(t, () => put(driver, '/file/below', 'x'), ['parent_missing', 'not_dir'], 'below a file')
     t.same(await namesIn(driver, '/'), ['file', 'folder'])
     t.equal(await textAt(driver, '/file'), 'hello')

@@ -21,9 +21,29 @@ export interface Limits {
   readonly page?: number
 }
 
+/** Storages that each lack something else. */
+const limits: Readonly<Record<string, Limits>> = {
+  Plain: { without: ['move', 'copy', 'removeTree', 'open', 'setAttributes', 'revision', 'usage'], unversioned: true },
+  Timeless: { traits: { timeStep: Number.POSITIVE_INFINITY }, unversioned: true, timeless: true },
+  Objects: {
+    without: ['open', 'setAttributes', 'removeTree', 'revision'],
+    traits: { emptyFolders: false, timeStep: Number.POSITIVE_INFINITY, writeNeeds: 'size' },
+  },
+  Slow: {
+    without: ['move', 'open'],
+    traits: { parallel: 1, ranges: false, writeNeeds: 'reread', timeStep: 1000 },
+    page: 2,
+  },
+}
+
+/** A new storage of each kind; opened again it still holds what it held. */
+export function limitedTypes(): readonly DriverType<typeof noFields>[] {
+  return Object.entries(limits).map(([name, each]) => limitedType(name, each))
+}
+
 const noFields = {} as const
 
-export function limitedType(name: string, limits: Limits): DriverType<typeof noFields> {
+function limitedType(name: string, limits: Limits): DriverType<typeof noFields> {
   const memory = memoryType.open({ size_limit: 0 }, testEnv())
   return {
     name,
@@ -35,7 +55,7 @@ export function limitedType(name: string, limits: Limits): DriverType<typeof noF
 
 type WritableDriver = Driver & Required<Pick<Driver, 'write' | 'mkdir' | 'remove'>>
 
-export function limited(memory: Driver, limits: Limits): Driver {
+function limited(memory: Driver, limits: Limits): Driver {
   const inner = memory as WritableDriver
   const { traits = {}, page = 1000 } = limits
   const told = (entry: Entry): Entry => {

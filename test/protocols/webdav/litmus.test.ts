@@ -4,7 +4,7 @@ import t from 'tap'
 import { memoryType } from '../../../drivers/memory/index.js'
 import { testEnv } from '../../drivers/env.js'
 import { flaky } from '../../drivers/flaky.js'
-import { limitedType, type Limits } from '../../drivers/limited.js'
+import { limitedTypes } from '../../drivers/limited.js'
 import { startGateway } from '../../gateway.js'
 
 const suites = ['basic', 'copymove', 'props', 'locks', 'http']
@@ -32,22 +32,8 @@ function litmus(folder: string, url: string, password: string): Promise<Run | un
   })
 }
 
-/** Storages that each lack something else. */
-const limits: Readonly<Record<string, Limits>> = {
-  Plain: { without: ['move', 'copy', 'removeTree', 'open', 'setAttributes', 'revision', 'usage'], unversioned: true },
-  Timeless: { traits: { timeStep: Number.POSITIVE_INFINITY }, unversioned: true, timeless: true },
-  Objects: {
-    without: ['open', 'setAttributes', 'removeTree', 'revision'],
-    traits: { emptyFolders: false, timeStep: Number.POSITIVE_INFINITY, writeNeeds: 'size' },
-  },
-  Slow: {
-    without: ['move', 'open'],
-    traits: { parallel: 1, ranges: false, writeNeeds: 'reread', timeStep: 1000 },
-    page: 2,
-  },
-}
 const driverTypes = [
-  ...Object.entries(limits).map(([name, each]) => limitedType(name, each)),
+  ...limitedTypes(),
   {
     ...memoryType,
     name: 'Wrapped',
