@@ -10,3 +10,6 @@ export interface Property extends PropertyName {
   readonly language: string
 }
 export type PropertyChange = { readonly set: Property } | { readonly remove: PropertyName }
+
+/** Characters that all properties of one resource may take up together, names and all. */
+export const largestProperties = 256 * 1024

@@ -465,11 +465,22 @@ export class VirtualFs {
     return this.#access.judged('read properties', 'read', path, ask, (at) => this.#parts.store.properties.of(at))
   }
 
-  /** Dead properties of the members of a folder that have any, by name. */
-  memberProperties(path: Path, ask: Ask = {}): Promise<ReadonlyMap<string, readonly Property[]>> {
+  /**
+   * Dead properties of the members of a folder that have any, by name; undefined where they are too many to be told at once.
+   * `names`: of these members, which always works for some of them.
+   */
+  memberProperties(
+    path: Path,
+    ask: Ask & { readonly names?: readonly string[] | undefined } = {},
+  ): Promise<ReadonlyMap<string, readonly Property[]> | undefined> {
     return this.#access.judged('read properties', 'list', path, ask, async (at) => {
-      const found = await this.#parts.store.properties.ofChildren(at)
-      return new Map([...found].map(([child, properties]) => [nameOf(child), properties]))
+      const { properties } = this.#parts.store
+      if (ask.names === undefined && (await properties.sizeOfChildren(at)) > mostProperties) return undefined
+      const found = await properties.ofChildren(
+        at,
+        ask.names?.map((name) => childOf(at, name)),
+      )
+      return new Map([...found].map(([child, kept]) => [nameOf(child), kept]))
     })
   }
 
@@ -524,6 +535,9 @@ export class VirtualFs {
     await this.#parts.locks.dropWithin(at, true)
   }
 }
+
+/** Characters of properties that are told at once. */
+const mostProperties = 4 * 1024 * 1024
 
 const emptySource: Source = {
   size: 0,

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
+import { GatewayError } from '../errors.js'
 import { parentOf, type Path } from '../path.js'
-import type { Property, PropertyChange } from '../properties.js'
+import { largestProperties, type Property, type PropertyChange } from '../properties.js'
 import type { Database } from './database.js'
 import { checkApart, renamed, subtree } from './ranges.js'
 
@@ -24,15 +25,17 @@ export class PropertiesTable {
     return rows
   }
 
-  async ofChildren(folder: Path): Promise<Map<Path, Property[]>> {
-    const rows = await this.database.run((query) =>
-      query<PropertyColumns>('properties')
-        .where({ parent: folder })
-        // The root is its own parent, and nobody's child.
-        .andWhereNot({ path: folder })
-        .orderBy(['path', 'namespace', 'name'])
-        .select('path', ...shown),
-    )
+  async ofChildren(folder: Path, which?: readonly Path[]): Promise<Map<Path, Property[]>> {
+    const rows = await this.database.run((query) => {
+      const found = query<PropertyColumns>('properties')
+      return (
+        (which ? found.whereIn('path', which) : found.where({ parent: folder }))
+          // The root is its own parent, and nobody's child.
+          .andWhereNot({ path: folder })
+          .orderBy(['path', 'namespace', 'name'])
+          .select('path', ...shown)
+      )
+    })
     const children = new Map<Path, Property[]>()
     for (const { path, ...property } of rows) {
       const known = children.get(path)
@@ -40,6 +43,10 @@ export class PropertiesTable {
       else known.push(property)
     }
     return children
+  }
+
+  async sizeOfChildren(folder: Path): Promise<number> {
+    return this.database.run((query) => sizeOf(query, { parent: folder }))
   }
 
   async change(path: Path, changes: readonly PropertyChange[]): Promise<void> {
@@ -55,6 +62,11 @@ export class PropertiesTable {
           const { namespace, name } = change.remove
           await query<PropertyColumns>('properties').where({ path, namespace, name }).delete()
         }
+      }
+      if ((await sizeOf(query, { path })) > largestProperties) {
+        throw new GatewayError('no_space', {
+          reason: `the properties of one file or folder may take up ${largestProperties} characters`,
+        })
       }
     })
   }
@@ -78,6 +90,14 @@ export class PropertiesTable {
   async delete(path: Path): Promise<void> {
     await this.database.run((query) => query('properties').where(subtree(path)).delete())
   }
+}
+
+/** In characters. */
+async function sizeOf(query: Knex, where: Partial<PropertyColumns>): Promise<number> {
+  const [row]: readonly { size: number | string | null }[] = await query('properties')
+    .where(where)
+    .select({ size: query.raw(`sum(${shown.map((column) => `length(${column})`).join(' + ')})`) })
+  return Number(row?.size ?? 0)
 }
 
 /** Properties at or below `from` replace those at or below `to`. */

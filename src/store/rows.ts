@@ -182,9 +182,12 @@ export interface Store {
   /** Keyed by path of the whole tree. */
   readonly properties: {
     of(path: Path): Promise<Property[]>
-    /** Of all children of a folder that have any, by path. */
-    ofChildren(folder: Path): Promise<Map<Path, Property[]>>
-    change(path: Path, changes: readonly PropertyChange[]): Promise<void> // in one transaction
+    /** Of all children of a folder that have any, by path; of some of them where `which` names them. */
+    ofChildren(folder: Path, which?: readonly Path[]): Promise<Map<Path, Property[]>>
+    /** Characters that those of all children take up. */
+    sizeOfChildren(folder: Path): Promise<number>
+    /** In one transaction. `no_space` where they would take up more than `largestProperties`. */
+    change(path: Path, changes: readonly PropertyChange[]): Promise<void>
     move(from: Path, to: Path): Promise<void>
     copy(from: Path, to: Path, deep: boolean): Promise<void>
     delete(path: Path): Promise<void> // with everything below

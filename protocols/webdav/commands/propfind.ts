@@ -39,6 +39,19 @@ export const propfind: Command = async (exchange) => {
   walk.end()
 }
 
+/** Members whose dead properties are asked for at once where those of all would be too many. */
+const fewMembers = 16
+
+/** What there is to know of a folder before its members are told. */
+interface Members {
+  readonly folder: Path
+  /** What their hrefs start with. */
+  readonly base: string
+  /** Undefined: too many, to be asked for by and by. */
+  readonly dead: ReadonlyMap<string, readonly Property[]> | undefined
+  readonly locks: LockTable
+}
+
 /** One answer in the making. */
 class Walk {
   readonly #exchange: Exchange
@@ -72,12 +85,7 @@ class Walk {
   async addMembers(folder: Path): Promise<void> {
     const { fs, ask } = this.#exchange
     const members = await this.#membersOf(folder)
-    for await (const page of fs.pages(folder, ask)) {
-      for (const entry of page) {
-        // Sent in the middle of a page too: pages may be large.
-        if (this.#out.add(members.response(entry))) await this.#out.flush()
-      }
-    }
+    for await (const page of fs.pages(folder, ask)) await this.#addPage(members, page)
   }
 
   /** Everything below `top`. Nothing is sent before all of it is known to stay within the limit; none of it is held. */
@@ -91,9 +99,7 @@ class Walk {
     })
     await this.#visit(top, async (folder) => {
       const members = await this.#membersOf(folder)
-      return async (page) => {
-        for (const entry of page) if (this.#out.add(members.response(entry))) await this.#out.flush()
-      }
+      return (page) => this.#addPage(members, page)
     })
   }
 
@@ -124,18 +130,29 @@ class Walk {
     this.#out.end()
   }
 
-  async #membersOf(folder: Path): Promise<{ response: (entry: Entry) => string }> {
+  async #membersOf(folder: Path): Promise<Members> {
     const { fs, ask } = this.#exchange
-    const dead = this.#wants.dead ? await fs.memberProperties(folder, ask) : undefined
-    const locks = new LockTable(folder, this.#wants.locks ? await fs.locks(folder, { ...ask, members: true }) : [])
     const parent = href(this.#exchange, folder, true)
-    const base = parent.endsWith('/') ? parent : `${parent}/`
     return {
-      response: (entry) => {
+      folder,
+      base: parent.endsWith('/') ? parent : `${parent}/`,
+      dead: this.#wants.dead ? await fs.memberProperties(folder, ask) : new Map(),
+      locks: new LockTable(folder, this.#wants.locks ? await fs.locks(folder, { ...ask, members: true }) : []),
+    }
+  }
+
+  async #addPage({ folder, base, dead, locks }: Members, page: readonly Entry[]): Promise<void> {
+    const { fs, ask } = this.#exchange
+    const step = dead ? page.length : fewMembers
+    for (let at = 0; at < page.length; at += step) {
+      const part = page.slice(at, at + step)
+      const known = dead ?? (await fs.memberProperties(folder, { ...ask, names: part.map(({ name }) => name) }))
+      for (const entry of part) {
         const target = base + encodeSegment(entry.name) + (entry.kind === 'folder' ? '/' : '')
         const subject = { entry, locks: this.#wants.locks ? locks.covering(childOf(folder, entry.name)) : [] }
-        return this.#response(target, subject, dead?.get(entry.name) ?? [])
-      },
+        // Sent in the middle of a page too: pages may be large.
+        if (this.#out.add(this.#response(target, subject, known?.get(entry.name) ?? []))) await this.#out.flush()
+      }
     }
   }
 
