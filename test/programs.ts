@@ -18,6 +18,8 @@ export const programs: readonly Program[] = [
   { name: 'mount.davfs', package: 'davfs2' },
   { name: 'cadaver', package: 'cadaver' },
   { name: 'sshfs', package: 'sshfs' },
+  { name: 'nginx', package: 'nginx-light' },
+  { name: 'openssl', package: 'openssl' },
   { name: 'git', package: 'git' },
   { name: 'gcc', package: 'gcc' },
   { name: 'tar', package: 'tar' },

@@ -1,0 +1,30 @@
+/** litmus, the conformance suite of WebDAV. */
+import { spawn } from 'node:child_process'
+import type { Test } from 'tap'
+
+const suites = ['basic', 'copymove', 'props', 'locks', 'http']
+
+/** Every test passes, and none of them warns. It leaves its traces in a folder of the test. */
+export async function litmusPasses(t: Test, url: string, password: string): Promise<void> {
+  const { code, output } = await run(t.testdir(), url, password)
+  t.equal(code, 0)
+  const complaints = output.split('\n').filter((line) => /FAIL|WARNING|SKIPPED/.test(line))
+  t.same(complaints, [])
+  for (const suite of suites) {
+    t.match(output, new RegExp(`summary for \`${suite}': of (\\d+) tests run: \\1 passed, 0 failed`))
+  }
+}
+
+function run(folder: string, url: string, password: string): Promise<{ code: number | null; output: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('litmus', ['-k', url, 'admin', password], {
+      cwd: folder,
+      env: { ...process.env, TESTS: suites.join(' ') },
+    })
+    let output = ''
+    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, output }))
+  })
+}
