@@ -44,7 +44,7 @@ export function limitedTypes(): readonly DriverType<typeof noFields>[] {
 const noFields = {} as const
 
 function limitedType(name: string, limits: Limits): DriverType<typeof noFields> {
-  const memory = memoryType.open({ size_limit: 0 }, testEnv())
+  const memory = memoryType.open({ size_limit: 0, case_sensitive: true }, testEnv())
   return {
     name,
     fields: noFields,

@@ -13,7 +13,7 @@ const driverTypes = [
   {
     ...memoryType,
     name: 'Wrapped',
-    open: async () => flaky(await memoryType.open({ size_limit: 0 }, testEnv()), []).driver,
+    open: async () => flaky(await memoryType.open({ size_limit: 0, case_sensitive: true }, testEnv()), []).driver,
   },
 ]
 

@@ -8,10 +8,12 @@ const suites = ['basic', 'copymove', 'props', 'locks', 'http']
 export async function litmusPasses(t: Test, url: string, password: string): Promise<void> {
   const { code, output } = await run(t.testdir(), url, password)
   t.equal(code, 0)
-  const complaints = output.split('\n').filter((line) => /FAIL|WARNING|SKIPPED/.test(line))
+  // Of a server that speaks TLS litmus itself does not try this one.
+  const untried = url.startsWith('https:') ? /expect100.*SKIPPED/ : undefined
+  const complaints = output.split('\n').filter((line) => /FAIL|WARNING|SKIPPED/.test(line) && !untried?.test(line))
   t.same(complaints, [])
   for (const suite of suites) {
-    t.match(output, new RegExp(`summary for \`${suite}': of (\\d+) tests run: \\1 passed, 0 failed`))
+    t.match(output, new RegExp(`summary for \`${suite}': of (\\d+) tests run: \\1 passed, 0 failed`), suite)
   }
 }
 

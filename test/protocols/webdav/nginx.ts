@@ -39,7 +39,7 @@ export async function startNginx(t: Test): Promise<Proxy> {
   const stop = async (): Promise<void> => {
     const child = running
     running = undefined
-    if (!child || child.exitCode !== null) return
+    if (child?.exitCode !== null) return
     const ended = new Promise((resolve) => child.once('exit', resolve))
     child.kill('SIGTERM')
     await ended

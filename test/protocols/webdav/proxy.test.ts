@@ -5,7 +5,7 @@ import { request as httpsRequest } from 'node:https'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import type { ConfigFile } from '../../../src/config.js'
+import type { ConfigInput } from '../../../src/config.js'
 import { asPath } from '../../../src/path.js'
 import { newStorage } from '../../../src/store/new-storage.js'
 import { startGateway, type RunningGateway } from '../../gateway.js'
@@ -20,7 +20,7 @@ const missing = lacks('nginx', 'openssl')
 
 interface Setting {
   readonly title: string
-  readonly config: (proxy: Proxy) => Partial<ConfigFile>
+  readonly config: (proxy: Proxy) => ConfigInput
   /** What the proxy tells the gateway. */
   readonly headers: Readonly<Record<string, string>>
   /** Hosts in Destination other than that of the proxy are strangers; this is whether even that is one. */
@@ -28,7 +28,7 @@ interface Setting {
 }
 
 const forwarded = {
-  'Host': 'backend.internal',
+  Host: 'backend.internal',
   'X-Forwarded-For': '$proxy_add_x_forwarded_for',
   'X-Forwarded-Proto': '$scheme',
   'X-Forwarded-Host': '$http_host',
@@ -65,7 +65,7 @@ const settings: readonly Setting[] = [
 
 void t.test('WebDAV behind nginx', { skip: missing, timeout: 300_000 }, async (t) => {
   const proxy = await startNginx(t)
-  const start = async (config: Partial<ConfigFile>, headers: Setting['headers']) => {
+  const start = async (config: ConfigInput, headers: Setting['headers']) => {
     const linking = { link: () => ({ url: '/d/direct' }), asked: 0 }
     const running = await startGateway(t, { config, driverTypes: [linkedType(linking)] })
     await proxy.serve({ path: '/files/', backend: running.url, headers })
@@ -112,29 +112,33 @@ void t.test('WebDAV behind nginx', { skip: missing, timeout: 300_000 }, async (t
     await litmusPasses(t, `${proxy.url}/files/dav/`, running.adminPassword)
   })
 
-  await t.test('rclone syncs through it, and finds nothing to do the second time', { skip: lacks('rclone') }, async (t) => {
-    const running = await start({ site_url: '/files', trusted_proxies: ['127.0.0.1'] }, forwarded)
-    const folder = t.testdir()
-    await mkdir(join(folder, 'in', 'a #1%'), { recursive: true })
-    for (const name of ['one', 'ü & <two>.txt']) await writeFile(join(folder, 'in', 'a #1%', name), name.repeat(1000))
-    const environment = {
-      ...process.env,
-      RCLONE_CONFIG: join(folder, 'none.conf'),
-      RCLONE_CONFIG_T_TYPE: 'webdav',
-      RCLONE_CONFIG_T_URL: `${proxy.url}/files/dav`,
-      RCLONE_CONFIG_T_VENDOR: 'owncloud',
-      RCLONE_CONFIG_T_USER: 'admin',
-      RCLONE_CONFIG_T_PASS: (await run('rclone', ['obscure', running.adminPassword])).stdout.trim(),
-    }
-    const rclone = async (...words: readonly string[]) =>
-      (await run('rclone', ['--no-check-certificate', '-v', ...words], { env: environment })).stderr
-    await rclone('sync', join(folder, 'in'), 'T:up')
-    t.notMatch(await rclone('sync', join(folder, 'in'), 'T:up'), /Copied/)
-    await rclone('moveto', 'T:up/a #1%/one', 'T:up/renamed one')
-    await rclone('sync', 'T:up', join(folder, 'out'))
-    t.equal(await readFile(join(folder, 'out', 'renamed one'), 'utf8'), 'one'.repeat(1000))
-    t.equal(await readFile(join(folder, 'out', 'a #1%', 'ü & <two>.txt'), 'utf8'), 'ü & <two>.txt'.repeat(1000))
-  })
+  await t.test(
+    'rclone syncs through it, and finds nothing to do the second time',
+    { skip: lacks('rclone') },
+    async (t) => {
+      const running = await start({ site_url: '/files', trusted_proxies: ['127.0.0.1'] }, forwarded)
+      const folder = t.testdir()
+      await mkdir(join(folder, 'in', 'a #1%'), { recursive: true })
+      for (const name of ['one', 'ü & <two>.txt']) await writeFile(join(folder, 'in', 'a #1%', name), name.repeat(1000))
+      const environment = {
+        ...process.env,
+        RCLONE_CONFIG: join(folder, 'none.conf'),
+        RCLONE_CONFIG_T_TYPE: 'webdav',
+        RCLONE_CONFIG_T_URL: `${proxy.url}/files/dav`,
+        RCLONE_CONFIG_T_VENDOR: 'owncloud',
+        RCLONE_CONFIG_T_USER: 'admin',
+        RCLONE_CONFIG_T_PASS: (await run('rclone', ['obscure', running.adminPassword])).stdout.trim(),
+      }
+      const rclone = async (...words: readonly string[]) =>
+        (await run('rclone', ['--no-check-certificate', '-v', ...words], { env: environment })).stderr
+      await rclone('sync', join(folder, 'in'), 'T:up')
+      t.notMatch(await rclone('sync', join(folder, 'in'), 'T:up'), /Copied/)
+      await rclone('moveto', 'T:up/a #1%/one', 'T:up/renamed one')
+      await rclone('sync', 'T:up', join(folder, 'out'))
+      t.equal(await readFile(join(folder, 'out', 'renamed one'), 'utf8'), 'one'.repeat(1000))
+      t.equal(await readFile(join(folder, 'out', 'a #1%', 'ü & <two>.txt'), 'utf8'), 'ü & <two>.txt'.repeat(1000))
+    },
+  )
 })
 
 async function mountLinked({ gateway }: RunningGateway): Promise<void> {
