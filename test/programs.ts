@@ -1,5 +1,5 @@
 /** Programs of others that tests run, each with the Debian package that brings it. */
-import { accessSync, constants } from 'node:fs'
+import { accessSync, constants, existsSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
@@ -8,6 +8,8 @@ export interface Program {
   readonly package: string
   /** More packages that its tests need. */
   readonly with?: readonly string[]
+  /** What shows that it is there, where it is no program in PATH. */
+  readonly file?: string
 }
 
 export const programs: readonly Program[] = [
@@ -18,6 +20,7 @@ export const programs: readonly Program[] = [
   { name: 'ssh-keygen', package: 'openssh-client' },
   { name: 'lftp', package: 'lftp' },
   { name: 'psftp', package: 'putty-tools' },
+  { name: 'paramiko', package: 'python3-paramiko', file: '/usr/lib/python3/dist-packages/paramiko/__init__.py' },
   { name: 'sshd', package: 'openssh-server' },
   { name: 'ssh-audit', package: 'ssh-audit' },
   { name: 'mount.davfs', package: 'davfs2' },
@@ -38,8 +41,13 @@ export const programs: readonly Program[] = [
   { name: 'soffice', package: 'libreoffice-writer-nogui', with: ['python3-uno'] },
 ]
 
-/** Absolute path of a program, looked for in PATH and where Debian keeps servers; undefined where it is not installed. */
+/**
+ * Absolute path of a program, looked for in PATH and where Debian keeps servers, or of its file in the table; undefined where it
+ * is not installed.
+ */
 export function findProgram(name: string): string | undefined {
+  const file = programs.find((program) => program.name === name)?.file
+  if (file !== undefined) return existsSync(file) ? file : undefined
   const folders = [...(process.env.PATH ?? '').split(':'), '/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/libexec']
   return folders
     .filter((folder) => folder !== '')

@@ -21,7 +21,13 @@ export const algorithms: Algorithms = {
     'aes192-ctr',
     'aes256-ctr',
   ],
-  hmac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com'],
+  hmac: [
+    'hmac-sha2-256-etm@openssh.com',
+    'hmac-sha2-512-etm@openssh.com',
+    // Encrypt-and-MAC, for libssh2 before 1.11, which has nothing better: curl and PHP of many a system.
+    'hmac-sha2-256',
+    'hmac-sha2-512',
+  ],
   compress: ['none'],
 }
 
