@@ -1,6 +1,7 @@
 /** Every driver there is: one line each. Nothing happens on import. */
 import type { AnyDriverType } from '../src/driver.js'
+import { cryptType } from './crypt/index.js'
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
 
-export const driverTypes: readonly AnyDriverType[] = [localType, memoryType]
+export const driverTypes: readonly AnyDriverType[] = [cryptType, localType, memoryType]
