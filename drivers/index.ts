@@ -2,5 +2,6 @@
 import type { AnyDriverType } from '../src/driver.js'
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
+import { s3Type } from './s3/index.js'
 
-export const driverTypes: readonly AnyDriverType[] = [localType, memoryType]
+export const driverTypes: readonly AnyDriverType[] = [localType, memoryType, s3Type]

@@ -25,6 +25,12 @@ export const programs: readonly Program[] = [
   { name: 'ffmpeg', package: 'ffmpeg' },
   { name: 'ffprobe', package: 'ffmpeg' },
   { name: 'chromium', package: 'chromium' },
+  { name: 'swift-proxy-server', package: 'swift-proxy' },
+  { name: 'swift-account-server', package: 'swift-account' },
+  { name: 'swift-container-server', package: 'swift-container' },
+  { name: 'swift-object-server', package: 'swift-object' },
+  { name: 'swift-ring-builder', package: 'swift' },
+  { name: 'memcached', package: 'memcached' },
 ]
 
 /** Absolute path of a program, looked for in PATH and where Debian keeps servers; undefined where it is not installed. */
