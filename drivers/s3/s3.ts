@@ -153,7 +153,7 @@ class S3Driver implements Driver {
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { signal, createOnly = false } = options
-    await this.#assertReplaceable(path, options)
+    if (signal?.aborted) throw new GatewayError('aborted')
     const key = this.#keys.file(path)
     const modified = options.modified ?? new Date()
     const body = await source.read(undefined, { signal })
@@ -167,6 +167,7 @@ class S3Driver implements Driver {
         target,
         body,
         source.size,
+        this.#assertReplaceable(path, options),
         (last) => this.#publish(path, options, last),
         signal,
       )

@@ -8,7 +8,7 @@ import {
   type CompletedPart,
 } from '@aws-sdk/client-s3'
 import type { Readable } from 'node:stream'
-import { GatewayError, toGatewayError } from '../../src/errors.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
 import type { BucketClient } from './client.js'
 
 const mebibyte = 1024 * 1024
@@ -25,7 +25,7 @@ export interface Target {
   readonly key: string
   readonly contentType: string
   readonly metadata: Record<string, string>
-  /** Fails with `precondition_failed` where something has the key; servers that do not know how pass it over. */
+  /** Fails with `precondition_failed` where something has the key; servers that do not know how replace it. */
   readonly createOnly: boolean
 }
 
@@ -39,7 +39,7 @@ function partSize(part: number, size: number | undefined): number {
 }
 
 /**
- * Stores the body. `publish` is given the last step, once every byte has arrived: it calls it, or rejects, and then nothing of
+ * Stores the body. Nothing is sent before `ready`, but the body is read from now on. `publish` is given the last step, once every byte has arrived: it calls it, or rejects, and then nothing of
  * the body stays. A body of another length than `size` is `invalid`.
  */
 export async function upload(
@@ -47,17 +47,23 @@ export async function upload(
   target: Target,
   body: Readable,
   size: number | undefined,
+  ready: Promise<void>,
   publish: (last: () => Promise<string | undefined>) => Promise<string | undefined>,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly etag: string | undefined; readonly bytes: number }> {
   const pieces = new Pieces(body, size)
   const object = { Bucket: client.bucket, Key: target.key }
   const facts = { ...object, ContentType: target.contentType, Metadata: target.metadata }
-  const condition = target.createOnly ? { IfNoneMatch: '*' } : {}
-  const first = await pieces.next(size === undefined ? singleLimit : Math.min(partSize(1, size), size + 1))
+  const [first] = await Promise.all([
+    pieces.next(size === undefined ? singleLimit : Math.min(partSize(1, size), size + 1)),
+    ready,
+  ])
   if (pieces.isOver) {
-    const put = new PutObjectCommand({ ...facts, ...condition, Body: first })
-    const etag = await publish(async () => (await client.call((s3, options) => s3.send(put, options), signal)).ETag)
+    const put = (condition: Condition) => {
+      const command = new PutObjectCommand({ ...facts, ...condition, Body: first })
+      return client.call((s3, options) => s3.send(command, options), signal)
+    }
+    const etag = await publish(async () => (await conditional(target.createOnly, put)).ETag)
     return { etag, bytes: pieces.bytes }
   }
 
@@ -99,15 +105,16 @@ export async function upload(
     await Promise.all(running)
     if (failure !== undefined) throw toGatewayError(failure)
     parts.sort((one, other) => (one.PartNumber ?? 0) - (other.PartNumber ?? 0))
-    const complete = new CompleteMultipartUploadCommand({
-      ...object,
-      ...condition,
-      UploadId,
-      MultipartUpload: { Parts: parts },
-    })
-    const etag = await publish(
-      async () => (await client.call((s3, options) => s3.send(complete, options), signal)).ETag,
-    )
+    const complete = (condition: Condition) => {
+      const command = new CompleteMultipartUploadCommand({
+        ...object,
+        ...condition,
+        UploadId,
+        MultipartUpload: { Parts: parts },
+      })
+      return client.call((s3, options) => s3.send(command, options), signal)
+    }
+    const etag = await publish(async () => (await conditional(target.createOnly, complete)).ETag)
     return { etag, bytes: pieces.bytes }
   } catch (error) {
     failed.abort()
@@ -115,6 +122,22 @@ export async function upload(
     await dropParts(client, { ...object, UploadId })
     throw failure === undefined ? error : toGatewayError(failure)
   }
+}
+
+interface Condition {
+  readonly IfNoneMatch?: '*'
+}
+
+/** With the condition, and without it where the server says that it knows none. */
+async function conditional<Answer>(
+  createOnly: boolean,
+  send: (condition: Condition) => Promise<Answer>,
+): Promise<Answer> {
+  if (!createOnly) return send({})
+  return send({ IfNoneMatch: '*' }).catch(async (error: unknown) => {
+    if (isGatewayError(error, 'unsupported')) return send({})
+    throw error
+  })
 }
 
 /** Parts that are not asked for again cost their owner money. What cannot be dropped is left to the rules of the bucket. */
