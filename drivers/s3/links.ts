@@ -10,7 +10,8 @@ const longest = 7 * 24 * 3600
 
 export async function linkTo(client: BucketClient, options: S3Options, key: string, name: string): Promise<Link> {
   const { endpoint, custom_host: customHost, remove_bucket: removeBucket } = options
-  const host = customHost === '' ? undefined : addressOf(customHost, 'custom_host', addressOf(endpoint, 'endpoint').protocol)
+  const host =
+    customHost === '' ? undefined : addressOf(customHost, 'custom_host', addressOf(endpoint, 'endpoint').protocol)
   const seconds = Math.max(1, Math.min(longest, Math.round(options.sign_url_expire * 3600)))
   const disposition = dispositionOf(name, options.add_filename_to_disposition)
   const command = new GetObjectCommand({ Bucket: client.bucket, Key: key, ResponseContentDisposition: disposition })
@@ -47,7 +48,10 @@ interface RequestAddress {
 
 /** RFC 6266; `plain`: with a name also for those that do not know RFC 8187. */
 function dispositionOf(name: string, plain: boolean): string {
-  const encoded = encodeURIComponent(name).replace(/['()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
+  const encoded = encodeURIComponent(name).replace(
+    /['()*]/g,
+    (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
   const fallback = name.replace(/[^ -~]|["\\%]/gu, '_')
   return `attachment; ${plain ? `filename="${fallback}"; ` : ''}filename*=UTF-8''${encoded}`
 }

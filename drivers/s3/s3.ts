@@ -41,7 +41,8 @@ const parallelTimes = 32
 
 /** Rejects where the settings make no sense, or the bucket cannot be listed with them. */
 export async function openS3(options: S3Options, env: DriverEnv, limits: CopyLimits = copyLimits): Promise<Driver> {
-  if (options.sign_url_expire < 0) throw new GatewayError('invalid', { reason: 'the field sign_url_expire is negative' })
+  if (options.sign_url_expire < 0)
+    throw new GatewayError('invalid', { reason: 'the field sign_url_expire is negative' })
   if (options.placeholder.includes('/')) {
     throw new GatewayError('invalid', { reason: 'the field placeholder must be a name' })
   }
@@ -106,7 +107,9 @@ class S3Driver implements Driver {
     for await (const { objects, prefixes } of pages(this.#client, request)) {
       if (!isFolder && objects.length === 0 && prefixes.length === 0) continue
       isFolder = true
-      const found = objects.filter(({ Key }) => !this.#keys.isMarker(Key, prefix) && this.#isSeen(Key.slice(prefix.length)))
+      const found = objects.filter(
+        ({ Key }) => !this.#keys.isMarker(Key, prefix) && this.#isSeen(Key.slice(prefix.length)),
+      )
       files.push(...found.map(({ Key }) => Key.slice(prefix.length)))
       const hidden = new Set(files)
       const folders = prefixes
@@ -328,7 +331,11 @@ class S3Driver implements Driver {
     return []
   }
 
-  async #listedFiles(found: readonly ListedObject[], prefix: string, signal: AbortSignal | undefined): Promise<Entry[]> {
+  async #listedFiles(
+    found: readonly ListedObject[],
+    prefix: string,
+    signal: AbortSignal | undefined,
+  ): Promise<Entry[]> {
     const nameOfKey = (key: string) => key.slice(prefix.length)
     if (!this.options.keep_times) {
       return found.map((object) => fileEntry(nameOfKey(object.Key), object.Size, object, false))

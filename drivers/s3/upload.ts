@@ -146,10 +146,7 @@ export async function dropParts(
   upload: { Bucket: string; Key: string; UploadId: string | undefined },
 ): Promise<void> {
   await client
-    .call(
-      (s3, options) => s3.send(new AbortMultipartUploadCommand(upload), options),
-      AbortSignal.timeout(cleanUpTime),
-    )
+    .call((s3, options) => s3.send(new AbortMultipartUploadCommand(upload), options), AbortSignal.timeout(cleanUpTime))
     .catch(() => undefined)
 }
 

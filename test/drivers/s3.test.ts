@@ -48,7 +48,7 @@ await t.test('S3 against OpenStack Swift', { skip: lacks(...swiftPrograms), time
         name,
         traits: s3Type.traits,
         // Two pages: each of these files is a dozen requests to five processes.
-        many: process.env.MANY ? Number(process.env.MANY) : 1100,
+        many: 1100,
         open: async () => ({
           driver: await s3Type.open(options({ list_object_version: version, keep_times: keepTimes }), testEnv()),
           dispose: async () => undefined,
