@@ -3,6 +3,7 @@ import type { AnyDriverType } from '../src/driver.js'
 import { cryptType } from './crypt/index.js'
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
+import { s3Type } from './s3/index.js'
 import { sftpType } from './sftp/index.js'
 
-export const driverTypes: readonly AnyDriverType[] = [cryptType, localType, memoryType, sftpType]
+export const driverTypes: readonly AnyDriverType[] = [cryptType, localType, memoryType, s3Type, sftpType]

@@ -39,6 +39,12 @@ export const programs: readonly Program[] = [
   { name: 'gvfsd-dav', package: 'gvfs-backends' },
   { name: 'dbus-run-session', package: 'dbus-daemon' },
   { name: 'soffice', package: 'libreoffice-writer-nogui', with: ['python3-uno'] },
+  { name: 'swift-proxy-server', package: 'swift-proxy' },
+  { name: 'swift-account-server', package: 'swift-account' },
+  { name: 'swift-container-server', package: 'swift-container' },
+  { name: 'swift-object-server', package: 'swift-object' },
+  { name: 'swift-ring-builder', package: 'swift' },
+  { name: 'memcached', package: 'memcached' },
 ]
 
 /**

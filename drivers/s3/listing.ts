@@ -1,0 +1,110 @@
+/** Listings of keys, page by page, by either version of the request. */
+import {
+  ListObjectsCommand,
+  ListObjectsV2Command,
+  type _Object as S3Object,
+  type CommonPrefix,
+} from '@aws-sdk/client-s3'
+import { GatewayError } from '../../src/errors.js'
+import type { BucketClient } from './client.js'
+
+export interface ListingRequest {
+  readonly prefix: string
+  readonly version: string
+  /** Keys below this sign come together, as a prefix. */
+  readonly delimiter?: '/'
+  readonly pageSize?: number
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface ListedObject extends S3Object {
+  readonly Key: string
+}
+
+export interface Page {
+  readonly objects: readonly ListedObject[]
+  readonly prefixes: readonly string[]
+}
+
+interface Answer {
+  readonly Contents?: S3Object[] | undefined
+  readonly CommonPrefixes?: CommonPrefix[] | undefined
+  readonly EncodingType?: string | undefined
+  readonly IsTruncated?: boolean | undefined
+}
+
+/** Where the next page starts: by the server's own word, or after the last key. */
+interface Position {
+  readonly token?: string | undefined
+  readonly after?: string | undefined
+}
+
+export async function* pages(client: BucketClient, request: ListingRequest): AsyncGenerator<Page> {
+  let position: Position = {}
+  for (;;) {
+    const { answer, next } = await pageAt(client, request, position)
+    const page = pageOf(answer)
+    yield page
+    if (answer.IsTruncated !== true) return
+    const following: Position = next ?? { after: lastOf(page) }
+    const stands = following.token === position.token && following.after === position.after
+    // Asking on for the same would never end.
+    if (stands) throw new GatewayError('unavailable', { reason: 'the S3 server does not get on with a listing' })
+    position = following
+  }
+}
+
+async function pageAt(
+  client: BucketClient,
+  { prefix, version, delimiter, pageSize = 1000, signal }: ListingRequest,
+  { token, after }: Position,
+): Promise<{ answer: Answer; next: Position | undefined }> {
+  const input = {
+    Bucket: client.bucket,
+    Prefix: prefix,
+    MaxKeys: pageSize,
+    // Else XML has no way to tell of keys with control characters.
+    EncodingType: 'url' as const,
+    ...(delimiter === undefined ? {} : { Delimiter: delimiter }),
+  }
+  if (version === 'v2') {
+    const place = token === undefined ? { StartAfter: after } : { ContinuationToken: token }
+    const answer = await client.call((s3, options) => s3.send(new ListObjectsV2Command({ ...input, ...place }), options), signal) // prettier-ignore
+    const { NextContinuationToken: next } = answer
+    return { answer, next: next === undefined || next === '' ? undefined : { token: next } }
+  }
+  const command = new ListObjectsCommand({ ...input, Marker: after })
+  const answer = await client.call((s3, options) => s3.send(command, options), signal)
+  const next = decoded(answer.NextMarker, answer.EncodingType)
+  return { answer, next: next === undefined || next === '' ? undefined : { after: next } }
+}
+
+function pageOf({ Contents = [], CommonPrefixes = [], EncodingType }: Answer): Page {
+  const objects: ListedObject[] = []
+  for (const each of Contents) {
+    const key = decoded(each.Key, EncodingType)
+    if (key !== undefined) objects.push({ ...each, Key: key })
+  }
+  const prefixes = CommonPrefixes.map(({ Prefix }) => decoded(Prefix, EncodingType))
+  return { objects, prefixes: prefixes.filter((each) => each !== undefined) }
+}
+
+/** Some servers write spaces as `+`. */
+function decoded(text: string | undefined, encoding: string | undefined): string | undefined {
+  if (text === undefined || encoding !== 'url') return text
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return undefined
+  }
+}
+
+/** After this key nothing of the page comes again. */
+function lastOf({ objects, prefixes }: Page): string | undefined {
+  const key = objects.at(-1)?.Key
+  const prefix = prefixes.at(-1)
+  if (prefix === undefined) return key
+  const afterPrefix = `${prefix}\u{10ffff}`
+  if (key === undefined) return afterPrefix
+  return Buffer.compare(Buffer.from(key), Buffer.from(afterPrefix)) > 0 ? key : afterPrefix
+}

@@ -1,0 +1,164 @@
+/**
+ * OpenStack Swift with its S3 API: proxy, account, container and object server over one folder, and the memcached that the
+ * proxy keeps what it knows of containers in. All of it listens on loopback alone and keeps its files in a folder of its own.
+ */
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { findProgram } from '../programs.js'
+
+export const swiftPrograms = [
+  'swift-proxy-server',
+  'swift-account-server',
+  'swift-container-server',
+  'swift-object-server',
+  'swift-ring-builder',
+  'memcached',
+]
+
+export interface SwiftServer {
+  /** `http://127.0.0.1:<port>` */
+  readonly endpoint: string
+  readonly port: number
+  readonly region: string
+  readonly accessKey: string
+  readonly secretKey: string
+  stop(): Promise<void>
+}
+
+const run = promisify(execFile)
+const parts = ['account', 'container', 'object'] as const
+const account = { user: 'test:tester', secret: 'secret-for-tests' }
+
+export async function startSwift(): Promise<SwiftServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'swift-'))
+  const ports = await freePorts(5)
+  const [proxyPort = 0, cachePort = 0, ...partPorts] = ports
+  await mkdir(join(folder, 'data', 'disk'), { recursive: true })
+  await mkdir(join(folder, 'cache'))
+  const common = [
+    'bind_ip = 127.0.0.1',
+    `swift_dir = ${folder}`,
+    `user = ${userInfo().username}`,
+    // 0: the process that is started is the one that serves, so stopping it stops all of it.
+    'workers = 0',
+    `log_address = ${join(folder, 'no-log-socket')}`,
+    'log_level = ERROR',
+  ]
+  await writeFile(
+    join(folder, 'swift.conf'),
+    lines('[swift-hash]', 'swift_hash_path_suffix = tests', 'swift_hash_path_prefix = tests', '', '[storage-policy:0]', 'name = one', 'default = yes'), // prettier-ignore
+  )
+  for (const [index, part] of parts.entries()) {
+    const port = partPorts[index] ?? 0
+    await writeFile(
+      join(folder, `${part}-server.conf`),
+      lines(
+        '[DEFAULT]', ...common, `bind_port = ${port}`, `devices = ${join(folder, 'data')}`, 'mount_check = false',
+        '[pipeline:main]', `pipeline = ${part}-server`,
+        `[app:${part}-server]`, `use = egg:swift#${part}`, 'fallocate_reserve = 0',
+        `recon_cache_path = ${join(folder, 'cache')}`,
+      ), // prettier-ignore
+    )
+    const builder = join(folder, `${part}.builder`)
+    await run(program('swift-ring-builder'), [builder, 'create', '4', '1', '0'])
+    await run(program('swift-ring-builder'), [builder, 'add', `r1z1-127.0.0.1:${port}/disk`, '1'])
+    await run(program('swift-ring-builder'), [builder, 'rebalance'])
+  }
+  await writeFile(
+    join(folder, 'proxy-server.conf'),
+    lines(
+      '[DEFAULT]', ...common, `bind_port = ${proxyPort}`,
+      '[pipeline:main]', 'pipeline = catch_errors cache s3api tempauth copy slo dlo proxy-server',
+      '[app:proxy-server]', 'use = egg:swift#proxy', 'account_autocreate = true', 'allow_account_management = true',
+      '[filter:catch_errors]', 'use = egg:swift#catch_errors',
+      '[filter:cache]', 'use = egg:swift#memcache', `memcache_servers = 127.0.0.1:${cachePort}`,
+      '[filter:s3api]', 'use = egg:swift#s3api', 's3_acl = false',
+      '[filter:tempauth]', 'use = egg:swift#tempauth', `user_${account.user.replace(':', '_')} = ${account.secret} .admin`,
+      '[filter:copy]', 'use = egg:swift#copy',
+      '[filter:slo]', 'use = egg:swift#slo',
+      '[filter:dlo]', 'use = egg:swift#dlo',
+    ), // prettier-ignore
+  )
+
+  const log = createWriteStream(join(folder, 'log'))
+  await once(log, 'open')
+  const children = [
+    spawn(program('memcached'), ['-l', '127.0.0.1', '-p', String(cachePort), '-U', '0', '-u', userInfo().username], {
+      stdio: ['ignore', log, log],
+    }),
+    ...[...parts, 'proxy' as const].map((part) =>
+      spawn(program(`swift-${part}-server`), [join(folder, `${part}-server.conf`)], { stdio: ['ignore', log, log] }),
+    ),
+  ]
+  const stop = async () => {
+    await Promise.all(children.map(end))
+    log.destroy()
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    await Promise.all(children.map((child) => once(child, 'spawn')))
+    await answers(`http://127.0.0.1:${proxyPort}/info`, 200)
+    for (const port of partPorts) await answers(`http://127.0.0.1:${port}/recon/version`, undefined)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return {
+    endpoint: `http://127.0.0.1:${proxyPort}`,
+    port: proxyPort,
+    region: 'us-east-1',
+    accessKey: account.user,
+    secretKey: account.secret,
+    stop,
+  }
+}
+
+function lines(...all: readonly string[]): string {
+  return `${all.join('\n')}\n`
+}
+
+function program(name: string): string {
+  const found = findProgram(name)
+  if (found === undefined) throw new Error(`${name} is not installed`)
+  return found
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      return server
+    }),
+  )
+  const ports = servers.map((server) => (server.address() as AddressInfo).port)
+  await Promise.all(servers.map(async (server) => once(server.close(), 'close')))
+  return ports
+}
+
+/** Waits, 30 seconds at most, until there is an answer, of this status where one is given. */
+async function answers(url: string, status: number | undefined): Promise<void> {
+  for (let tries = 0; tries < 300; tries++) {
+    const answer = await fetch(url).catch(() => undefined)
+    await answer?.arrayBuffer()
+    if (answer && (status === undefined || answer.status === status)) return
+    await pause(100)
+  }
+  throw new Error(`no answer from ${url}`)
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return
+  const gone = once(child, 'exit')
+  child.kill('SIGTERM')
+  const late = setTimeout(() => child.kill('SIGKILL'), 5000)
+  await gone
+  clearTimeout(late)
+}
