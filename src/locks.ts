@@ -63,6 +63,8 @@ export class Locks {
   #byPath = new Map<Path, readonly Lock[]>()
   /** Roots of locks by the folder that holds them. */
   #rootsIn = new Map<Path, Set<Path>>()
+  /** Until then no lock runs out. */
+  #firstEnd = Number.POSITIVE_INFINITY
   /** Counts what this process changed, so that a reading that overlaps is done again. */
   #changes = 0
 
@@ -91,6 +93,7 @@ export class Locks {
   #put(lock: Lock): void {
     this.#changes++
     this.#byToken.set(lock.token, lock)
+    this.#firstEnd = Math.min(this.#firstEnd, lock.expires.getTime())
     const others = (this.#byPath.get(lock.path) ?? []).filter(({ token }) => token !== lock.token)
     this.#byPath.set(lock.path, [...others, lock])
     const folder = parentOf(lock.path)
@@ -162,8 +165,7 @@ export class Locks {
   /** Rejects with LockedError where another lock does not go together with it. */
   async grant(path: Path, request: LockRequest, principal: Principal): Promise<Lock> {
     await this.#sweep()
-    const own = this.list().filter((lock) => lock.userId === principal.userId)
-    if (own.length >= locksPerUser) throw new GatewayError('too_large', { reason: 'this account holds too many locks' })
+    this.#assertRoom(principal)
     const { scope, deep, owner } = request
     const lock: Lock = {
       token: `urn:uuid:${randomUUID()}`,
@@ -185,11 +187,21 @@ export class Locks {
     return lock
   }
 
+  #assertRoom({ userId }: Principal): void {
+    // Nobody holds more than there are.
+    if (this.#byToken.size < locksPerUser) return
+    const own = this.list().filter((lock) => lock.userId === userId)
+    if (own.length >= locksPerUser) throw new GatewayError('too_large', { reason: 'this account holds too many locks' })
+  }
+
   /** Locks that ran out are forgotten when the next one is granted. */
   async #sweep(): Promise<void> {
+    if (this.#firstEnd > Date.now()) return
     const ended = [...this.#byToken.values()].filter((lock) => !stands(lock))
-    if (ended.length === 0) return
     for (const lock of ended) this.#drop(lock.token)
+    const ends = [...this.#byToken.values()].map((lock) => lock.expires.getTime())
+    this.#firstEnd = ends.reduce((first, end) => Math.min(first, end), Number.POSITIVE_INFINITY)
+    if (ended.length === 0) return
     await this.store.sweep(new Date())
   }
 

@@ -24,7 +24,7 @@ export interface Caller {
 }
 
 /** The path is put below the prefix as it stands. */
-export function sender(running: RunningGateway, caller: Caller = {}): Send {
+export function sender(running: Pick<RunningGateway, 'url' | 'adminPassword'>, caller: Caller = {}): Send {
   const { hostname, port } = new URL(running.url)
   const { authorization = basic('admin', running.adminPassword), prefix = '/dav' } = caller
   return (method, path, headers = {}, body) =>

@@ -1,0 +1,246 @@
+/** Locks belong to the tree: every door honours them, they outlive the daemon, and an admin can break them. */
+import { randomUUID } from 'node:crypto'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import knex from 'knex'
+import t from 'tap'
+import { root } from '../../src/path.js'
+import { permissionBits, type Permission, type Principal } from '../../src/principal.js'
+import { startDaemon, startGateway, type RunningGateway } from '../gateway.js'
+import { basic, lockinfo, propfind, sender, texts, tokenOf } from '../protocols/webdav/dav-client.js'
+import { connectHttp, connectSftp, type DoorClient, type Where } from './doors.js'
+
+async function otherDoors(where: Where, password: string): Promise<readonly DoorClient[]> {
+  const who = { username: 'admin', password }
+  return [await connectHttp(where, who), await connectSftp(where, who)]
+}
+
+async function closeAll(doors: readonly DoorClient[]): Promise<void> {
+  await Promise.all(doors.map((door) => door.close()))
+}
+
+/** Says whether an API call of the admin went well. */
+async function adminCall({ url, adminPassword }: Pick<RunningGateway, 'url' | 'adminPassword'>) {
+  const post = async (path: string, token: string, body?: object) => {
+    const response = await fetch(`${url}/api${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: token },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    return (await response.json()) as { readonly code: number; readonly data: { readonly token: string } }
+  }
+  const { data } = await post('/auth/login', '', { username: 'admin', password: adminPassword })
+  return async (path: string) => (await post(path, data.token)).code
+}
+
+void t.test('a lock outlives a killed daemon, and keeps all doors shut', { timeout: 60_000 }, async (t) => {
+  const first = await startDaemon(t)
+  const send = sender(first)
+  await send('MKCOL', '/folder')
+  await send('PUT', '/folder/file', {}, 'old')
+  const locked = await send('LOCK', '/folder', { timeout: 'Second-600' }, lockinfo('exclusive'))
+  const token = tokenOf(locked)
+  await first.kill()
+
+  const second = await startDaemon(t, { dataFolder: first.dataFolder })
+  const again = sender(second)
+  const { body } = await again('PROPFIND', '/folder/file', { depth: '0' }, propfind('<D:lockdiscovery/>'))
+  t.match(body, token.slice(1, -1))
+  t.match(body, /mailto:someone/)
+  t.ok(Number(/Second-(\d+)/.exec(body)?.[1]) <= 600)
+  t.equal((await again('PUT', '/folder/file', {}, 'new')).status, 423)
+  const doors = await otherDoors(second, second.adminPassword)
+  for (const door of doors) {
+    t.equal(await door.put('/folder/file', Buffer.from('new')), 'locked', `${door.door}: an old file`)
+    t.equal(await door.put('/folder/new', Buffer.from('new')), 'locked', `${door.door}: a new one`)
+    t.equal(await door.makeFolder('/folder/below'), 'locked', `${door.door}: a folder`)
+    t.equal(await door.rename('/folder/file', '/folder/other'), 'locked', `${door.door}: a rename`)
+    t.equal(await door.remove('/folder/file'), 'locked', `${door.door}: a removal`)
+  }
+  t.equal((await again('PUT', '/folder/file', { if: `<${second.davUrl}folder> (${token})` }, 'mine')).status, 204)
+  t.equal((await again('UNLOCK', '/folder', { 'lock-token': token })).status, 204)
+  for (const door of doors) t.equal(await door.put('/folder/file', Buffer.from(door.door)), 'done')
+  await closeAll(doors)
+})
+
+void t.test('locks by WebDAV', { timeout: 120_000 }, async (t) => {
+  const running = await startGateway(t)
+  const send = sender(running)
+  const doors = await otherDoors(running, running.adminPassword)
+  t.teardown(() => closeAll(doors))
+
+  await t.test('what holds a locked file is neither moved nor removed by another door', async (t) => {
+    for (const folder of ['/top', '/top/in']) await send('MKCOL', folder)
+    await send('PUT', '/top/in/file', {}, 'kept')
+    const token = tokenOf(await send('LOCK', '/top/in/file', {}, lockinfo('exclusive')))
+    for (const door of doors) {
+      t.equal(await door.rename('/top', '/elsewhere'), 'locked', `${door.door}: a move of a parent`)
+      t.equal(await door.rename('/top/in', '/top/out'), 'locked', `${door.door}: a rename of a parent`)
+    }
+    t.equal(await doors[0]?.remove('/top'), 'locked')
+    t.equal((await send('GET', '/top/in/file')).body, 'kept')
+    t.equal((await send('MOVE', '/top', { destination: '/dav/gone', if: `</dav/top/in/file> (${token})` })).status, 201)
+    t.equal((await send('PUT', '/gone/in/file', {}, 'free')).status, 204, 'and the lock did not go along')
+    t.same(running.gateway.locks.list(), [])
+  })
+
+  await t.test(
+    'a lock that an admin breaks while its owner uploads stops the upload, and nothing is stored',
+    async (t) => {
+      const admin = await adminCall(running)
+      await send('PUT', '/broken', {}, 'old')
+      const token = tokenOf(await send('LOCK', '/broken', {}, lockinfo('exclusive')))
+      const upload = slowPut(running, '/broken', { if: `(${token})` })
+      await upload.begun
+      t.equal(await admin(`/admin/lock/break?token=${encodeURIComponent(token.slice(1, -1))}`), 200)
+      t.equal(await upload.finish(), 412)
+      t.equal((await send('GET', '/broken')).body, 'old')
+      t.equal(await doors[0]?.put('/broken', Buffer.from('new')), 'done')
+    },
+  )
+
+  await t.test('a lock stands while its owner uploads, and ends by itself afterwards', async (t) => {
+    await send('PUT', '/slow', {}, 'old')
+    const token = tokenOf(await send('LOCK', '/slow', { timeout: 'Second-1' }, lockinfo('exclusive')))
+    const upload = slowPut(running, '/slow', { if: `(${token})` })
+    await upload.begun
+    await wait(1800)
+    t.equal((await send('PUT', '/slow', {}, 'theirs')).status, 423)
+    t.equal(await upload.finish(), 204)
+    await wait(1200)
+    t.equal((await send('PUT', '/slow', {}, 'free')).status, 204)
+  })
+
+  await t.test('an upload that began before the lock does not get past it', async (t) => {
+    await send('PUT', '/race', {}, 'old')
+    const upload = slowPut(running, '/race', {})
+    await upload.begun
+    const token = tokenOf(await send('LOCK', '/race', {}, lockinfo('exclusive')))
+    t.equal(await upload.finish(), 423)
+    t.equal((await send('GET', '/race')).body, 'old')
+    await send('UNLOCK', '/race', { 'lock-token': token })
+  })
+
+  await t.test('whoever may not change a file does not lock it either', async (t) => {
+    await send('PUT', '/file', {}, 'x')
+    const as = async (name: string, permissions: readonly Permission[]) => {
+      const permission = permissions.reduce((sum, each) => sum | permissionBits[each], 0)
+      const password = 'a password of theirs'
+      const user = {
+        username: name,
+        password,
+        basePath: root,
+        role: 0,
+        permission,
+        disabled: false,
+        ssoId: '',
+      } as const
+      await running.gateway.accounts.users.create(user)
+      return sender(running, { authorization: basic(name, password) })
+    }
+    const reader = await as('reader', ['webdavRead', 'write'])
+    const looker = await as('looker', ['webdavRead', 'webdavManage'])
+    const writer = await as('writer', ['webdavRead', 'webdavManage', 'write'])
+    const wish = lockinfo('exclusive')
+    t.equal((await reader('LOCK', '/file', {}, wish)).status, 403)
+    t.equal((await looker('LOCK', '/file', {}, wish)).status, 403)
+    t.equal((await looker('LOCK', '/new', {}, wish)).status, 403)
+    t.equal((await send('GET', '/new')).status, 404)
+    const token = tokenOf(await writer('LOCK', '/file', {}, wish))
+    t.equal((await reader('UNLOCK', '/file', { 'lock-token': token })).status, 403)
+    t.equal((await send('UNLOCK', '/file', { 'lock-token': token })).status, 403, 'an admin breaks it elsewhere')
+    t.equal((await writer('UNLOCK', '/file', { 'lock-token': token })).status, 204)
+  })
+
+  await t.test('ten thousand locks in one folder slow nobody down', async (t) => {
+    const { gateway } = running
+    const principal = await gateway.accounts.byPassword(
+      { username: 'admin', password: { plain: running.adminPassword }, address: '127.0.0.1' },
+      'webdav',
+    )
+    await send('MKCOL', '/many')
+    await send('PUT', '/many/file-7', {}, 'x')
+    await send('PUT', '/free', {}, 'x')
+    const heap = process.memoryUsage().heapUsed
+    await fillLocks(join(running.dataFolder, 'data.db'), principal, 9_990)
+    await gateway.locks.reload()
+    t.ok(process.memoryUsage().heapUsed - heap < 50 * 2 ** 20)
+    const timed = async (work: () => Promise<unknown>) => {
+      const start = Date.now()
+      await work()
+      return Date.now() - start
+    }
+    t.ok((await timed(() => send('PUT', '/free', {}, 'y'))) < 500)
+    t.ok((await timed(() => send('LOCK', '/free', {}, lockinfo('shared')))) < 500)
+    t.ok((await timed(() => send('PROPFIND', '/many', { depth: '1' }))) < 1000)
+    t.equal((await send('PUT', '/many/file-7', {}, 'y')).status, 423)
+    const told = await send('DELETE', '/many')
+    t.equal(told.status, 207)
+    t.equal(texts(told.body, 'status')[0], 'HTTP/1.1 423 Locked')
+    t.equal((await send('LOCK', '/many', {}, lockinfo('shared'))).status, 207)
+    for (let index = 0; index < 9; index++) await send('LOCK', `/more-${index}`, {}, lockinfo('shared'))
+    const refused = await send('LOCK', '/one-more', {}, lockinfo('exclusive'))
+    t.ok(refused.status >= 400, 'and there is an end to it')
+  })
+})
+
+/** As so many LOCK requests would, without waiting for the disk after each. */
+async function fillLocks(file: string, { userId, username }: Principal, count: number): Promise<void> {
+  const database = knex({ client: 'sqlite3', connection: { filename: file }, useNullAsDefault: true })
+  const rows = Array.from({ length: count }, (_, index) => ({
+    token: `urn:uuid:${randomUUID()}`,
+    path: `/many/file-${index}`,
+    user_id: userId,
+    username,
+    scope: 'exclusive',
+    deep: true,
+    owner: '',
+    expires: Date.now() + 600_000,
+  }))
+  await database.batchInsert('locks', rows, 500)
+  await database.destroy()
+}
+
+interface SlowPut {
+  /** The door has begun to read. */
+  readonly begun: Promise<void>
+  /** Sends the rest; resolves to the status. */
+  finish(): Promise<number>
+}
+
+/** Sends half of a body, and the rest when told to. */
+function slowPut(running: RunningGateway, path: string, headers: Readonly<Record<string, string>>): SlowPut {
+  const { hostname, port } = new URL(running.url)
+  const half = 'x'.repeat(300_000)
+  const sent = request({
+    hostname,
+    port,
+    method: 'PUT',
+    path: `/dav${path}`,
+    headers: {
+      authorization: basic('admin', running.adminPassword),
+      'content-length': 2 * half.length,
+      expect: '100-continue',
+      ...headers,
+    },
+  })
+  sent.flushHeaders()
+  const status = new Promise<number>((resolve, reject) => {
+    sent.on('response', (response) => {
+      response.resume()
+      resolve(response.statusCode ?? 0)
+    })
+    sent.on('error', reject)
+  })
+  const begun = new Promise<void>((resolve) => {
+    sent.on('continue', () => sent.write(half, () => resolve()))
+  })
+  return {
+    begun,
+    finish: () => {
+      sent.end(half)
+      return status
+    },
+  }
+}
