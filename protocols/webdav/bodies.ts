@@ -9,7 +9,7 @@ export type PropertyQuestion =
   | { readonly kind: 'propname' }
   | { readonly kind: 'prop'; readonly names: readonly PropertyName[] }
 
-/** RFC 4918 §9.1: no body asks for everything. Rejects with `invalid` for a body that is no such question. */
+/** RFC 4918 §9.1: no body asks for everything. Rejects with `invalid` for a body that is no such question, with `too_large` for too many names. */
 export function propertyQuestion(body: XmlElement | undefined): PropertyQuestion {
   if (body === undefined) return { kind: 'allprop', include: [] }
   expectRoot(body, 'propfind')
@@ -41,7 +41,7 @@ export function propertyChanges(body: XmlElement | undefined): readonly Property
     }
   }
   if (changes.length === 0) throw invalid('propertyupdate changes nothing')
-  return changes
+  return few(changes)
 }
 
 /** RFC 4918 §14.11, but for depth and time, which stand in the headers. */
@@ -58,8 +58,18 @@ export function lockQuestion(body: XmlElement): Pick<LockRequest, 'scope' | 'own
 }
 
 function namesIn(element: XmlElement): readonly PropertyName[] {
-  return elementsOf(element).map(nameOf)
+  return few(elementsOf(element).map(nameOf))
 }
+
+/** Each is asked for, or stored, of each resource: a short request must not make for hours of work. */
+function few<Item>(items: readonly Item[]): readonly Item[] {
+  if (items.length > mostProperties) {
+    throw new GatewayError('too_large', { reason: `a request may name ${mostProperties} properties` })
+  }
+  return items
+}
+
+const mostProperties = 1000
 
 function nameOf({ namespace, name }: XmlElement): PropertyName {
   return { namespace, name }

@@ -31,9 +31,13 @@ export const davNamespace = 'DAV:'
 const xmlNamespace = 'http://www.w3.org/XML/1998/namespace'
 const declarationNamespace = 'http://www.w3.org/2000/xmlns/'
 
-/** Bytes of a request body that is XML, and how deep its elements may stand in each other. */
+/**
+ * Bytes of a request body that is XML, how deep its elements may stand in each other, and how many of them with their
+ * attributes there may be: in memory each takes up far more than on the wire.
+ */
 const sizeLimit = 1024 * 1024
 const depthLimit = 64
+const nodeLimit = 20_000
 
 /**
  * The root element of the request's body; undefined where the body is empty. Rejects with `too_large` past 1 MiB, with
@@ -82,11 +86,18 @@ function decode(body: Buffer): string {
   }
 }
 
-/** Rejects with `invalid` for anything but one well-formed element, with a refusal for a document type. */
+/**
+ * Rejects with `invalid` for anything but one well-formed element, with `too_large` for one of too many, with a refusal for a document
+ * type.
+ */
 export function parseXml(text: string): XmlElement {
   const parser = new SaxesParser({ xmlns: true, position: false })
   const open: OpenElement[] = []
   let top: XmlElement | undefined
+  let nodes = 0
+  const count = (): void => {
+    if (++nodes > nodeLimit) throw new GatewayError('too_large', { reason: 'the XML body has too many elements' })
+  }
   parser.on('error', (error) => {
     throw malformed(error.message)
   })
@@ -96,6 +107,8 @@ export function parseXml(text: string): XmlElement {
   parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
     if (!/^(utf-8|utf-16|us-ascii)$/i.test(encoding)) throw malformed(`encoding ${encoding}`)
   })
+  parser.on('opentagstart', count)
+  parser.on('attribute', count)
   parser.on('opentag', ({ prefix, local, uri, attributes }) => {
     if (open.length >= depthLimit) throw malformed('elements stand too deep in each other')
     const parent = open.at(-1)

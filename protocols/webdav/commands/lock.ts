@@ -20,6 +20,11 @@ export const lock: Command = async (exchange) => {
   const wish = { ...lockQuestion(body), deep: depth === 'infinity', seconds: headers.timeout }
   try {
     const { lock: granted, created } = await fs.lock(path, wish, change)
+    if (response.destroyed) {
+      // Nobody will ever hear of the token, so nobody could give the lock back.
+      await fs.unlock(path, granted.token)
+      return
+    }
     answerXml(response, created ? 201 : 200, discovery(exchange, granted), { 'lock-token': `<${granted.token}>` })
   } catch (error) {
     if (!(error instanceof LockedError)) throw error
