@@ -82,6 +82,25 @@ void t.test('WebDAV to the letter', { timeout: 120_000 }, async (t) => {
     t.equal((await send('PROPPATCH', '/nothing', {}, both)).status, 404)
   })
 
+  await t.test('a folder whose members have much to tell is told all the same', async (t) => {
+    await send('MKCOL', '/much')
+    const names = Array.from({ length: 40 }, (_, index) => `/much/file-${index}`)
+    for (const name of names) {
+      await send('PUT', name, {}, 'x')
+      const large = `<n xmlns="urn:p">${name}</n><p xmlns="urn:p">${'x'.repeat(150_000)}</p>`
+      await send('PROPPATCH', name, {}, proppatch(large))
+    }
+    for (const depth of ['1', 'infinity']) {
+      const { body } = await send('PROPFIND', '/much', { depth }, propfind('<n xmlns="urn:p"/>'))
+      t.same(
+        texts(body, 'n')
+          .filter((text) => text !== '')
+          .sort(),
+        [...names].sort(),
+      )
+    }
+  })
+
   await t.test('§9.3, §9.7: MKCOL and PUT say 405, 409 and 415', async (t) => {
     t.equal((await send('MKCOL', '/file')).status, 405)
     t.equal((await send('MKCOL', '/none/x')).status, 409)
