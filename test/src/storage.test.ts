@@ -64,9 +64,8 @@ void t.test('without open, a new file is written by a handle and is there at com
   t.ok(heard.some((event) => event.kind === 'written' && event.path === '/mnt/x'))
   await t.rejects(storage.open(x, 'replace', { createOnly: true }), { code: 'exists' })
   await t.rejects(storage.open(root, 'replace'), { code: 'is_dir' })
-  const missing = await storage.open(asPath('/none/x'), 'replace')
-  await t.rejects(async () => missing.commit?.(), { code: 'parent_missing' })
-  await missing.close()
+  await t.rejects(storage.open(asPath('/none/x'), 'replace'), { code: 'parent_missing' }, 'before any byte is sent')
+  await t.rejects(storage.open(asPath('/x/y'), 'replace'), { code: 'not_dir' })
 })
 
 void t.test('without open, a new file that is read too, or changed, goes over the spool', async (t) => {
