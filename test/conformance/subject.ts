@@ -20,6 +20,8 @@ export interface Candidate {
   readonly traits?: Partial<Traits> | undefined
   /** Entries of the large folder: 10,000, unless each write is slow on purpose. */
   readonly many?: number
+  /** Bytes of the longest name that can be kept, where that is less than 255. */
+  readonly longestName?: number
 }
 
 /** A driver with all that every writable driver has. */
@@ -29,6 +31,7 @@ export interface Subject {
   readonly driver: WritableDriver
   readonly traits: Traits
   readonly many: number
+  readonly longestName: number
 }
 
 /** A path of the suite's own making. */
@@ -125,6 +128,7 @@ export function subjects(t: Test, candidate: Candidate) {
           driver: driver as WritableDriver,
           traits: { ...defaultTraits, ...candidate.traits, ...driver.traits },
           many: candidate.many ?? 10_000,
+          longestName: candidate.longestName ?? 255,
         })
       } finally {
         await driver.close?.()

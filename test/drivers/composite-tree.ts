@@ -1,0 +1,38 @@
+/** Storages for others to stand on, as they are in a gateway: behind the table of mounts, with locks and kept attributes. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { DriverEnv } from '../../src/driver.js'
+import { asPath, childOf, nameOf, type Path } from '../../src/path.js'
+import { TreeView } from '../../src/tree-view.js'
+import { newTree, type MountAsk, type Test, type Tree } from '../src/tree-fixture.js'
+import { openLocal, testEnv } from './env.js'
+
+export interface CompositeTree {
+  readonly tree: Tree
+  /** What a driver gets that stands on this tree. */
+  readonly env: DriverEnv
+  /** A new, empty folder of a storage. */
+  readonly newFolder: (storage: Path) => Promise<Path>
+}
+
+export async function compositeTree(t: Test, mounted: Readonly<Record<string, MountAsk>>): Promise<CompositeTree> {
+  const tree = await newTree(t, mounted)
+  const { mounts, locks, store } = tree.parts
+  const env = testEnv({ tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path) })
+  let folders = 0
+  const newFolder = async (storage: Path) => {
+    const path = childOf(storage, `folder-${folders++}`)
+    const place = mounts.find(path)
+    await place.storage.mkdir(asPath(`/${nameOf(path)}`))
+    return path
+  }
+  return { tree, env, newFolder }
+}
+
+/** How to mount a new folder of the disk, which goes when the test ends. */
+export function onDisk(t: Test): { readonly folder: string; readonly ask: MountAsk } {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-below-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  return { folder, ask: { driverOf: () => openLocal(folder) } }
+}
