@@ -1,8 +1,9 @@
 /** Every driver there is: one line each. Nothing happens on import. */
 import type { AnyDriverType } from '../src/driver.js'
+import { aliasType } from './alias/index.js'
 import { cryptType } from './crypt/index.js'
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
 import { sftpType } from './sftp/index.js'
 
-export const driverTypes: readonly AnyDriverType[] = [cryptType, localType, memoryType, sftpType]
+export const driverTypes: readonly AnyDriverType[] = [aliasType, cryptType, localType, memoryType, sftpType]
