@@ -7,5 +7,4 @@ import { memoryType } from './memory/index.js'
 import { s3Type } from './s3/index.js'
 import { sftpType } from './sftp/index.js'
 
-export const driverTypes: readonly AnyDriverType[] = [cryptType, localType, memoryType, s3Type, sftpType]
-export const driverTypes: readonly AnyDriverType[] = [aliasType, cryptType, localType, memoryType, sftpType]
+export const driverTypes: readonly AnyDriverType[] = [aliasType, cryptType, localType, memoryType, s3Type, sftpType]
