@@ -5,7 +5,19 @@ import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
 import type { Log } from './log.js'
-import { asPath, cleanPath, folded, nameOf, parentOf, root, under, upwardFrom, within, type Path } from './path.js'
+import {
+  asPath,
+  cleanPath,
+  deepestOf,
+  folded,
+  nameOf,
+  parentOf,
+  root,
+  under,
+  upwardFrom,
+  within,
+  type Path,
+} from './path.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
 import type { StorageRow, Store } from './store/rows.js'
@@ -50,6 +62,8 @@ export class Mounts {
   readonly #mounts = new Map<number, Mount>()
   /** Mounts by visible path; several take turns. */
   #visible = new Map<Path, Mount[]>()
+  /** Segments of the longest of these. */
+  #deepest = 0
   /** What mounts put into the folders that lead to them. */
   #leading = new Map<Path, Map<string, Entry>>()
   readonly #turns = new Map<Path, number>()
@@ -242,6 +256,7 @@ export class Mounts {
       visible.set(mount.visible, [...(visible.get(mount.visible) ?? []), mount])
     }
     this.#visible = visible
+    this.#deepest = deepestOf(visible.keys())
     this.#leading = leadingTo([...visible.values()].flat())
   }
 
@@ -250,16 +265,13 @@ export class Mounts {
    * storage did not start. Of several that take turns, `preferred` where it is one of them.
    */
   find(path: Path, preferred?: Storage): Place {
-    for (let at = path; ; at = parentOf(at)) {
-      const mounts = this.#visible.get(at)
-      if (mounts) {
-        const mount = mounts.find(({ storage }) => storage && storage === preferred) ?? this.#inTurn(at, mounts)
-        if (!mount.storage)
-          throw new GatewayError('unavailable', { reason: `storage status: ${mount.reason}: storage not init` })
-        return { storage: mount.storage, inner: within(at, path) ?? root }
-      }
-      if (at === '/') throw new NoStorageError(path, this.#visible.size === 0)
-    }
+    const at = this.#mountOver(path)
+    const mounts = at === undefined ? undefined : this.#visible.get(at)
+    if (at === undefined || !mounts) throw new NoStorageError(path, this.#visible.size === 0)
+    const mount = mounts.find(({ storage }) => storage && storage === preferred) ?? this.#inTurn(at, mounts)
+    if (!mount.storage)
+      throw new GatewayError('unavailable', { reason: `storage status: ${mount.reason}: storage not init` })
+    return { storage: mount.storage, inner: within(at, path) ?? root }
   }
 
   /**
@@ -283,19 +295,17 @@ export class Mounts {
   }
 
   #mountOver(path: Path): Path | undefined {
-    for (const at of upwardFrom(path)) if (this.#visible.has(at)) return at
+    for (const at of upwardFrom(path, this.#deepest)) if (this.#visible.has(at)) return at
     return undefined
   }
 
   /** Where a path lies, if the storage there folds case or form; undefined for every other one. */
   foldingPlace(path: Path): Place | undefined {
-    for (const at of upwardFrom(path)) {
-      const mounts = this.#visible.get(at)
-      if (!mounts) continue
-      const storage = mounts.find((mount) => mount.storage?.traits.caseSensitive === false)?.storage
-      return storage && { storage, inner: within(at, path) ?? root }
-    }
-    return undefined
+    const at = this.#mountOver(path)
+    if (at === undefined) return undefined
+    const mounts = this.#visible.get(at)
+    const storage = mounts?.find((mount) => mount.storage?.traits.caseSensitive === false)?.storage
+    return storage && { storage, inner: within(at, path) ?? root }
   }
 
   /** What all spellings of a path have in common; undefined where it has only one. */
@@ -322,10 +332,8 @@ export class Mounts {
 
   /** The configuration of the storage that owns the path, whether it runs or not. */
   rowOf(path: Path): StorageRow | undefined {
-    for (let at = path; ; at = parentOf(at)) {
-      const row = this.#visible.get(at)?.[0]?.row
-      if (row || at === '/') return row
-    }
+    const at = this.#mountOver(path)
+    return at === undefined ? undefined : this.#visible.get(at)?.[0]?.row
   }
 
   /** Whether `path` is a mount point, or a folder that exists only because something is mounted below it. */

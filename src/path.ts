@@ -157,12 +157,31 @@ export function folded<Text extends string>(text: Text): Text {
   return text.normalize('NFC').toUpperCase() as Text
 }
 
-/** `path`, its parent, and so on up to and with the root. */
-export function* upwardFrom(path: Path): Generator<Path> {
-  for (let at = path; ; at = parentOf(at)) {
+/**
+ * `path`, its parent, and so on up to and with the root; of these, those of `deepest` segments at the most. Who knows how deep
+ * what they look for lies says so: a path comes from anybody, and may have two thousand segments.
+ */
+export function* upwardFrom(path: Path, deepest = Infinity): Generator<Path> {
+  for (let at = cutTo(path, deepest); ; at = parentOf(at)) {
     yield at
     if (at === '/') return
   }
+}
+
+function cutTo(path: Path, segments: number): Path {
+  let end = 0
+  for (let count = 0; count < segments; count++) {
+    end = path.indexOf('/', end + 1)
+    if (end < 0) return path
+  }
+  return segments === 0 ? root : (path.slice(0, end) as Path)
+}
+
+/** The most segments that one of them has. */
+export function deepestOf(paths: Iterable<Path>): number {
+  let deepest = 0
+  for (const path of paths) deepest = Math.max(deepest, segmentsOf(path).length)
+  return deepest
 }
 
 /** As part of a URL: each segment percent-encoded. */

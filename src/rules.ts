@@ -1,6 +1,6 @@
 /** Folder rules (the API calls them metas), mirrored in memory. Paths are of the whole tree. */
 import { GatewayError, isGatewayError } from './errors.js'
-import { childOf, cleanPath, folded, isWithin, segmentsOf, upwardFrom, type Path } from './path.js'
+import { childOf, cleanPath, deepestOf, folded, isWithin, segmentsOf, upwardFrom, type Path } from './path.js'
 import { compilePattern, type Pattern } from './patterns.js'
 import type { Store } from './store/rows.js'
 
@@ -49,6 +49,8 @@ export class Rules {
   #byPath = new Map<Path, Rule>()
   /** Rules whose paths differ in case or form alone, if in anything. */
   #byFoldedPath = new Map<Path, readonly Rule[]>()
+  /** Segments of the longest path with a rule. */
+  #deepest = 0
   #begun = 0
   #shown = 0
 
@@ -72,6 +74,7 @@ export class Rules {
     this.#shown = turn
     const ruled = rows.map(ready)
     this.#byPath = new Map(ruled.map((rule) => [rule.path, rule]))
+    this.#deepest = deepestOf(this.#byPath.keys())
     this.#byFoldedPath = new Map()
     for (const rule of ruled) {
       const key = folded(rule.path)
@@ -87,7 +90,7 @@ export class Rules {
   /** The rule that decides for `path`: its own, else that of the nearest folder above it. */
   nearest(path: Path): Rule | undefined {
     if (this.#byPath.size === 0) return undefined
-    for (const folder of upwardFrom(path)) {
+    for (const folder of upwardFrom(path, this.#deepest)) {
       const rule = this.of(folder)
       if (rule) return rule
     }

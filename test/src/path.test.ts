@@ -4,6 +4,7 @@ import {
   checkName,
   childOf,
   cleanPath,
+  deepestOf,
   encodePath,
   isListableName,
   isWithin,
@@ -127,6 +128,13 @@ void t.test('paths are joined, cut and compared by whole segments', async (t) =>
   t.same(segmentsOf(asPath('/a/b')), ['a', 'b'])
   t.same([...upwardFrom(asPath('/a/b'))], ['/a/b', '/a', '/'])
   t.same([...upwardFrom(root)], ['/'])
+  const deep = asPath('/a/b/c')
+  t.same([...upwardFrom(deep, 3)], ['/a/b/c', '/a/b', '/a', '/'])
+  t.same([...upwardFrom(deep, 2)], ['/a/b', '/a', '/'], 'from no deeper than asked')
+  t.same([...upwardFrom(deep, 0)], ['/'])
+  t.same([...upwardFrom(root, 2)], ['/'])
+  t.equal(deepestOf([root, deep, a]), 3)
+  t.equal(deepestOf([]), 0)
 })
 
 void t.test('each segment of a path in a URL is encoded', async (t) => {

@@ -125,6 +125,21 @@ void t.test('the nearest rule decides, the folder itself before those above it',
   t.same(rules.list().map(pathOf), ['/a', '/a/b'])
 })
 
+void t.test('of a path with two thousand names only those that may have a rule are looked at', async (t) => {
+  let asked = 0
+  const rules = await Rules.load(rulesInMemory([rule(1, '/a'), rule(2, '/b/c/d')]), () => {
+    asked++
+    return undefined
+  })
+  t.equal(pathOf(rules.nearest(asPath('/a'.repeat(2000)))), '/a')
+  t.equal(rules.nearest(asPath('/x'.repeat(2000))), undefined)
+  t.ok(asked < 10, `${asked}`)
+  await rules.create(ruleRow({ path: asPath('/x/x/x/x') }))
+  t.equal(pathOf(rules.nearest(asPath('/x'.repeat(2000)))), '/x/x/x/x', 'a deeper one that came later')
+  await rules.create(ruleRow({ path: asPath('/') }))
+  t.equal(pathOf(rules.nearest(asPath('/y'.repeat(2000)))), '/')
+})
+
 void t.test('rules are checked when they are made, and gone when they are deleted', async (t) => {
   const rules = await Rules.load(rulesInMemory())
   await t.rejects(rules.create(ruleRow({ hide: 'fine\n(' })), { code: 'invalid' })
