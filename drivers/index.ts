@@ -1,9 +1,10 @@
 /** Every driver there is: one line each. Nothing happens on import. */
 import type { AnyDriverType } from '../src/driver.js'
+import { aliasType } from './alias/index.js'
 import { cryptType } from './crypt/index.js'
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
 import { s3Type } from './s3/index.js'
 import { sftpType } from './sftp/index.js'
 
-export const driverTypes: readonly AnyDriverType[] = [cryptType, localType, memoryType, s3Type, sftpType]
+export const driverTypes: readonly AnyDriverType[] = [aliasType, cryptType, localType, memoryType, s3Type, sftpType]

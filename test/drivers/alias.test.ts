@@ -1,0 +1,122 @@
+import t from 'tap'
+import { aliasFields, aliasType, type AliasOptions } from '../../drivers/alias/index.js'
+import { namedPaths } from '../../drivers/alias/paths.js'
+import type { DriverEnv } from '../../src/driver.js'
+import { GatewayError } from '../../src/errors.js'
+import { checkOptions } from '../../src/fields.js'
+import { asPath } from '../../src/path.js'
+import { conformance } from '../conformance/driver.js'
+import { at, listed, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
+import { compositeTree } from './composite-tree.js'
+
+t.setTimeout(180_000)
+
+const one = asPath('/one')
+const two = asPath('/two')
+
+async function openOver(env: DriverEnv, paths: string, options: Partial<AliasOptions> = {}): Promise<WritableDriver> {
+  return (await aliasType.open(checkOptions(aliasFields, { paths, ...options }), env)) as WritableDriver
+}
+
+const policies = (write: string, put = write) => ({ write_conflict_policy: write, put_conflict_policy: put })
+
+for (const [write, put] of [
+  ['first', 'first'],
+  ['all', 'all'],
+  ['first', 'quota'],
+] as const) {
+  await t.test(`Alias of two storages keeps the contract: ${write}, ${put}`, async (t) => {
+    const { env, newFolder } = await compositeTree(t, { '/one': {}, '/two': {} })
+    await conformance(t, {
+      name: 'Alias',
+      many: 1000,
+      open: async () => {
+        const paths = [await newFolder(one), await newFolder(two)].map((path) => `merged:${path}`)
+        return { driver: await openOver(env, paths.join('\n'), policies(write, put)), dispose: async () => undefined }
+      },
+    })
+  })
+}
+
+await t.test('lines of paths are read as they are written', (t) => {
+  const rows = (text: string) => [...namedPaths(text)]
+  t.same(rows('/a/b'), [['b', ['/a/b']]])
+  t.same(rows(' \n name:/a \r\n\n/c:d/e\nname: /b\n'), [
+    ['name', ['/a', '/b']],
+    ['e', ['/c:d/e']],
+  ])
+  for (const text of ['', ' \n', '/a\n/', '..:/a\n/b', '/a/../b']) t.throws(() => rows(text), { code: 'invalid' }, text)
+  t.end()
+})
+
+await t.test('same names are merged, the earlier path before the later; other names are folders', async (t) => {
+  const { env } = await compositeTree(t, { '/one': {}, '/two': {} })
+  const [first, second] = [env.tree(one), env.tree(two)] as [WritableDriver, WritableDriver]
+  await put(first, '/same', 'first')
+  await put(second, '/same', 'the second')
+  await put(second, '/other', 'other')
+  await first.mkdir(at('/folder'))
+  await second.mkdir(at('/folder'))
+  await put(first, '/folder/a', 'a')
+  await put(second, '/folder/b', 'b')
+  const merged = await openOver(env, 'x:/one\nx:/two')
+  t.same(await namesIn(merged, '/'), ['folder', 'other', 'same'])
+  t.same(await namesIn(merged, '/folder'), ['a', 'b'])
+  t.equal(await textAt(merged, '/same'), 'first')
+  t.equal((await listed(merged, '/')).find(({ name }) => name === 'same')?.size, 5)
+  t.notOk('write' in merged, 'without a policy it is read-only')
+  for (let round = 0; round < 20; round++) {
+    const any = await openOver(env, 'x:/one\nx:/two', { read_conflict_policy: 'random' })
+    t.equal(await textAt(any, '/same'), 'first', 'a file of another size is no copy')
+  }
+  const named = await openOver(env, 'second:/two\n/one', policies('first'))
+  t.same(
+    (await listed(named, '/')).map(({ name, kind }) => [name, kind]),
+    [
+      ['one', 'folder'],
+      ['second', 'folder'],
+    ],
+  )
+  t.equal(await textAt(named, '/second/same'), 'the second')
+  t.equal((await named.stat(at('/second'))).name, 'second')
+  await refuses(t, () => put(named, '/new', 'x'), ['is_dir', 'parent_missing'], 'beside the names')
+  await refuses(t, () => named.mkdir(at('/second')), 'exists', 'over a name')
+  await refuses(t, () => named.remove(at('/second')), 'denied', 'a name')
+  await refuses(t, () => named.stat(at('/third')), 'not_found', 'another name')
+})
+
+await t.test('each policy writes where it says', async (t) => {
+  const { env } = await compositeTree(t, { '/one': {}, '/two': {} })
+  const [first, second] = [env.tree(one), env.tree(two)] as [WritableDriver, WritableDriver]
+  await put(second, '/later', 'x')
+  await put(first, '/both', 'x')
+  await put(second, '/both', 'x')
+  const open = (...names: readonly [string, string?]) => openOver(env, 'x:/one\nx:/two', policies(...names))
+  await put(await open('first'), '/later', 'new')
+  t.equal(await textAt(second, '/later'), 'new', 'a file is written where it is')
+  await refuses(t, async () => put(await open('deterministic'), '/both', 'y'), 'denied', 'deterministic')
+  await refuses(t, async () => (await open('all_strict')).remove(at('/later')), 'denied', 'all_strict')
+  await put(await open('all'), '/both', 'z')
+  t.same([await textAt(first, '/both'), await textAt(second, '/both')], ['z', 'z'])
+  await refuses(t, async () => put(await open('first', 'disabled'), '/both', 'y'), 'denied', 'put disabled')
+  await refuses(t, async () => (await open('disabled', 'first')).remove(at('/both')), 'denied', 'write disabled')
+  await (await open('all')).remove(at('/both'))
+  t.same([await namesIn(first, '/'), await namesIn(second, '/')], [[], ['later']])
+})
+
+await t.test('a storage that does not answer is told, not left out', async (t) => {
+  const down = async () => Promise.reject(new GatewayError('unavailable'))
+  const { env } = await compositeTree(t, { '/one': {}, '/two': { over: { stat: down } } })
+  const merged = await openOver(env, 'x:/one\nx:/two', policies('all'))
+  await put(env.tree(one) as WritableDriver, '/file', 'x')
+  await refuses(t, () => listed(merged, '/'), 'unavailable', 'listing')
+  await refuses(t, () => put(merged, '/new', 'x'), 'unavailable', 'writing')
+  t.equal(await textAt(merged, '/file'), 'x', 'what an earlier path has can be read')
+})
+
+await t.test('an Alias of itself is refused, and at once', async (t) => {
+  const { tree, env } = await compositeTree(t, { '/one': {} })
+  await tree.mount('/self', { driverOf: () => openOver(env, 'x:/self\nx:/one\nx:/self') })
+  await refuses(t, () => listed(env.tree(asPath('/self')), '/'), 'unavailable', 'listing')
+  await refuses(t, () => env.tree(asPath('/self')).stat(at('/x')), 'unavailable', 'stat')
+})
