@@ -58,7 +58,7 @@ export async function upload(
     pieces.next(size === undefined ? singleLimit : Math.min(partSize(1, size), size + 1)),
     ready,
   ])
-  if (pieces.isOver) {
+  if (pieces.isOver()) {
     const put = (condition: Condition) => {
       const command = new PutObjectCommand({ ...facts, ...condition, Body: first })
       return client.call((s3, options) => s3.send(command, options), signal)
@@ -94,7 +94,7 @@ export async function upload(
         })
         .finally(() => running.delete(sending))
       running.add(sending)
-      if (pieces.isOver) break
+      if (pieces.isOver()) break
       const length = partSize(part + 1, size)
       while (running.size >= Math.max(1, Math.min(parallelParts, Math.floor(memoryLimit / length)))) {
         await Promise.race(running)
@@ -156,16 +156,16 @@ class Pieces {
   #ended = false
   #rest: Buffer[] = []
   #held = 0
-  readonly #chunks: AsyncIterator<Buffer | string>
+  readonly #chunks: AsyncIterator<Buffer | string, undefined>
 
   constructor(
     body: Readable,
     private readonly size: number | undefined,
   ) {
-    this.#chunks = body[Symbol.asyncIterator]() as AsyncIterator<Buffer | string>
+    this.#chunks = body[Symbol.asyncIterator]() as AsyncIterator<Buffer | string, undefined>
   }
 
-  get isOver(): boolean {
+  isOver(): boolean {
     return this.#ended && this.#held === 0
   }
 

@@ -1,0 +1,126 @@
+import { HeadObjectCommand, ListMultipartUploadsCommand } from '@aws-sdk/client-s3'
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import type { S3Options } from '../../drivers/s3/index.js'
+import { s3Type } from '../../drivers/s3/index.js'
+import { openS3 } from '../../drivers/s3/s3.js'
+import { at, bytesAt, chunks, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
+import { lacks } from '../programs.js'
+import { startCuttingProxy } from '../services/cutting-proxy.js'
+import { swiftPrograms } from '../services/swift.js'
+import { testEnv } from './env.js'
+import { startBucket } from './s3-mount.js'
+
+t.setTimeout(300_000)
+
+const mebibyte = 1024 * 1024
+
+await t.test(
+  'S3: addresses, copies in parts and faults',
+  { skip: lacks(...swiftPrograms), timeout: 300_000 },
+  async (t) => {
+    const bucket = await startBucket()
+    t.teardown(() => bucket.stop())
+    const open = async (options: S3Options) => (await s3Type.open(options, testEnv())) as WritableDriver
+    const uploads = async () =>
+      (await bucket.client.send(new ListMultipartUploadsCommand({ Bucket: bucket.name }))).Uploads ?? []
+
+    await t.test('an address is good for everybody, and for this file alone', async (t) => {
+      const driver = await open(bucket.options({ add_filename_to_disposition: true }))
+      await put(driver, '/täst +1.txt', 'hello')
+      const link = await driver.link?.(at('/täst +1.txt'))
+      t.ok(link?.until && link.until.getTime() > Date.now() + 3.9 * 3_600_000, 'for four hours')
+      const answer = await fetch(link?.url ?? '')
+      t.equal(await answer.text(), 'hello')
+      t.match(
+        answer.headers.get('content-disposition'),
+        /filename="t_st \+1.txt"; filename\*=UTF-8''t%C3%A4st%20%2B1.txt/,
+      )
+      t.equal((await fetch((link?.url ?? '').replace('1.txt?', '2.txt?'))).status, 403, 'not for another')
+      await refuses(t, async () => driver.link?.(at('/none')), 'not_found', 'of nothing')
+      await driver.close?.()
+      const own = { custom_host: 'files.example.org', remove_bucket: true, root_folder_path: '/links' }
+      for (const presign of [true, false]) {
+        const public_ = await open(bucket.options({ ...own, enable_custom_host_presign: presign }))
+        await put(public_, '/a b', 'x')
+        const url = new URL((await public_.link?.(at('/a b')))?.url ?? '')
+        t.equal(url.origin + url.pathname, 'http://files.example.org/links/a%20b')
+        t.equal(url.searchParams.has('X-Amz-Signature'), presign)
+        await public_.close?.()
+      }
+    })
+
+    await t.test('a large file is copied in parts, with its time', async (t) => {
+      const options = bucket.options({ keep_times: true })
+      const driver = (await openS3(options, testEnv(), { single: mebibyte, part: 5 * mebibyte })) as WritableDriver
+      const data = randomBytes(12 * mebibyte)
+      const modified = new Date('2001-02-03T04:05:06.789Z')
+      await driver.write(at('/from +%ä'), { ...chunks(1, data), size: undefined }, { modified })
+      await driver.copy?.(at('/from +%ä'), at('/to'))
+      t.ok((await bytesAt(driver, '/to')).equals(data))
+      t.same((await driver.stat(at('/to'))).modified, modified)
+      const key = `${options.root_folder_path.slice(1)}/to`
+      const { Metadata } = await bucket.client.send(new HeadObjectCommand({ Bucket: bucket.name, Key: key }))
+      t.same(Metadata, { mtime: '981173106.789' }, 'in the words of rclone')
+      await driver.close?.()
+    })
+
+    await t.test('what the server refuses says why, and no secret', async (t) => {
+      for (const over of [{ secret_access_key: 'wrong-secret' }, { access_key_id: 'no:body' }]) {
+        const error = await s3Type.open(bucket.options({ ...over, session_token: 'a-token' }), testEnv()).then(
+          () => undefined,
+          (reason: unknown) => reason as Error & { code: string },
+        )
+        t.equal(error?.code, 'denied')
+        t.notMatch(
+          `${String(error)} ${String(error?.cause)} ${JSON.stringify(error?.cause)}`,
+          /a-token|wrong-secret|secret-for-tests/,
+        )
+      }
+      await refuses(t, () => open(bucket.options({ bucket: 'missing' })), 'unavailable', 'no bucket')
+      await refuses(t, () => open(bucket.options({ endpoint: 'http://127.0.0.1:1' })), 'unavailable', 'nobody there')
+      await refuses(t, () => open(bucket.options({ endpoint: 'ftp://x' })), 'invalid', 'no address')
+    })
+
+    await t.test('a connection that breaks leaves the old file, no parts and no connection', async (t) => {
+      const proxy = await startCuttingProxy(bucket.swift.port)
+      t.teardown(() => proxy.stop())
+      const driver = await open(bucket.options({ endpoint: `http://127.0.0.1:${proxy.port}` }))
+      const old = randomBytes(4 * mebibyte)
+      await driver.write(at('/file'), chunks(1, old))
+      for (const bytes of [mebibyte, 6 * mebibyte]) {
+        proxy.cut('up', bytes)
+        const body = chunks(30, Buffer.alloc(mebibyte))
+        await refuses(t, () => driver.write(at('/file'), body), 'unavailable', `a write, cut after ${bytes}`)
+        proxy.heal()
+        t.ok((await bytesAt(driver, '/file')).equals(old), 'the old file stands')
+      }
+      proxy.cut('down', mebibyte)
+      await refuses(t, () => bytesAt(driver, '/file'), 'unavailable', 'a read')
+      proxy.cut('down', 1)
+      await refuses(t, () => namesIn(driver, '/'), 'unavailable', 'a listing')
+      await refuses(t, () => driver.stat(at('/file')), 'unavailable', 'stat')
+      proxy.heal()
+      t.same(await namesIn(driver, '/'), ['file'])
+
+      proxy.stall()
+      const controller = new AbortController()
+      setTimeout(() => {
+        controller.abort()
+      }, 200)
+      await refuses(t, () => driver.stat(at('/file'), { signal: controller.signal }), 'aborted', 'a stalled call')
+      const stalled = driver.stat(at('/file'))
+      setTimeout(() => void driver.close?.(), 200)
+      await refuses(t, () => stalled, 'aborted', 'a call that stalls when the mount ends')
+      proxy.heal()
+      for (let tries = 0; tries < 100 && proxy.open > 0; tries++)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      t.equal(proxy.open, 0, 'no connection is left')
+      const again = await open(bucket.options())
+      await put(again, '/after', 'all is well')
+      t.equal(await textAt(again, '/after'), 'all is well')
+      await again.close?.()
+      t.same(await uploads(), [], 'no parts are left')
+    })
+  },
+)

@@ -1,0 +1,50 @@
+/** S3 mounts of a Swift that a test started. */
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3'
+import { randomUUID } from 'node:crypto'
+import { s3Fields, type S3Options } from '../../drivers/s3/index.js'
+import { checkOptions } from '../../src/fields.js'
+import { startSwift, type SwiftServer } from '../services/swift.js'
+
+export interface Bucket {
+  readonly swift: SwiftServer
+  readonly name: string
+  /** Past the driver. */
+  readonly client: S3Client
+  /** Of a mount with a folder of its own. */
+  options(over?: Partial<S3Options>): S3Options
+  stop(): Promise<void>
+}
+
+export async function startBucket(): Promise<Bucket> {
+  const swift = await startSwift()
+  const name = 'tests'
+  const client = new S3Client({
+    endpoint: swift.endpoint,
+    region: swift.region,
+    forcePathStyle: true,
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    credentials: { accessKeyId: swift.accessKey, secretAccessKey: swift.secretKey },
+  })
+  await client.send(new CreateBucketCommand({ Bucket: name }))
+  return {
+    swift,
+    name,
+    client,
+    options: (over = {}) =>
+      checkOptions(s3Fields, {
+        root_folder_path: `/${randomUUID()}`,
+        bucket: name,
+        endpoint: swift.endpoint,
+        region: swift.region,
+        access_key_id: swift.accessKey,
+        secret_access_key: swift.secretKey,
+        force_path_style: true,
+        ...over,
+      }),
+    stop: async () => {
+      client.destroy()
+      await swift.stop()
+    },
+  }
+}

@@ -1,0 +1,79 @@
+/** A TCP proxy on loopback between a client and a real server, which can break or hold the connections through it. */
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { pipeline, Transform } from 'node:stream'
+
+export interface CuttingProxy {
+  readonly port: number
+  /** Connections that are open now. */
+  readonly open: number
+  /** Cuts each connection once so many bytes came through it in a direction; from now on. */
+  cut(direction: 'up' | 'down', bytes: number): void
+  /** Lets nothing more through, and keeps the connections open. */
+  stall(): void
+  /** As at the start: everything goes through. */
+  heal(): void
+  stop(): Promise<void>
+}
+
+export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
+  let limits: { readonly direction: 'up' | 'down'; readonly bytes: number } | undefined
+  let isStalled = false
+  const waiting = new Set<() => void>()
+  const sockets = new Set<Socket>()
+
+  const gate = (direction: 'up' | 'down', end: () => void) => {
+    let passed = 0
+    return new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        passed += chunk.length
+        if (limits?.direction === direction && passed >= limits.bytes) {
+          end()
+          return
+        }
+        const pass = () => {
+          done(null, chunk)
+        }
+        if (isStalled) waiting.add(pass)
+        else pass()
+      },
+    })
+  }
+  const server = createServer((client) => {
+    const upstream = connect(target, '127.0.0.1')
+    const end = () => {
+      client.resetAndDestroy()
+      upstream.destroy()
+    }
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', end)
+      socket.once('close', () => sockets.delete(socket))
+    }
+    pipeline(client, gate('up', end), upstream, () => upstream.destroy())
+    pipeline(upstream, gate('down', end), client, () => client.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    get open() {
+      return sockets.size / 2
+    },
+    cut(direction, bytes) {
+      limits = { direction, bytes }
+    },
+    stall() {
+      isStalled = true
+    },
+    heal() {
+      limits = undefined
+      isStalled = false
+      for (const pass of waiting) pass()
+      waiting.clear()
+    },
+    async stop() {
+      for (const socket of sockets) socket.destroy()
+      await once(server.close(), 'close')
+    },
+  }
+}
