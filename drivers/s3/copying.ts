@@ -3,6 +3,7 @@ import {
   CompleteMultipartUploadCommand,
   CopyObjectCommand,
   CreateMultipartUploadCommand,
+  HeadObjectCommand,
   UploadPartCopyCommand,
   type CompletedPart,
   type HeadObjectCommandOutput,
@@ -25,6 +26,7 @@ export const copyLimits: CopyLimits = { single: 5_000_000_000, part: 100 * mebib
 
 const partLimit = 10_000
 const parallelParts = 8
+const changedMeanwhile = 'the file changed while it was copied'
 
 /** `head`: what the source is; the copy fails with `busy` where that is no more. `publish`: as in `upload()`. */
 export async function copyObject(
@@ -40,7 +42,8 @@ export async function copyObject(
   const object = { Bucket: client.bucket, Key: to }
   const source = {
     CopySource: `${client.bucket}/${from}`.split('/').map(encodeSegment).join('/'),
-    ...(head.ETag === undefined ? {} : { CopySourceIfMatch: head.ETag }),
+    // Of what was uploaded in parts, Swift compares another ETag than the one that it tells.
+    ...(head.ETag === undefined || head.ETag.includes('-') ? {} : { CopySourceIfMatch: head.ETag }),
   }
   // All of it is given anew, as a copy in parts takes nothing along.
   const facts = {
@@ -55,7 +58,7 @@ export async function copyObject(
   const size = head.ContentLength ?? 0
   const changed = (error: unknown): never => {
     if (error instanceof GatewayError && error.code === 'precondition_failed') {
-      throw new GatewayError('busy', { reason: 'the file changed while it was copied', cause: error })
+      throw new GatewayError('busy', { reason: changedMeanwhile, cause: error })
     }
     throw error
   }
@@ -96,6 +99,9 @@ export async function copyObject(
   try {
     await Promise.all(Array.from({ length: Math.min(parallelParts, count) }, worker))
     if (failure !== undefined) changed(failure)
+    const look = new HeadObjectCommand({ Bucket: client.bucket, Key: from })
+    const now = await client.call((s3, options) => s3.send(look, options), signal)
+    if (now.ETag !== head.ETag) throw new GatewayError('busy', { reason: changedMeanwhile })
     parts.sort((one, other) => (one.PartNumber ?? 0) - (other.PartNumber ?? 0))
     const complete = new CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts: parts } })
     await publish(async () => {

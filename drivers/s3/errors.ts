@@ -84,7 +84,8 @@ export function statusOf(error: unknown): number | undefined {
 export function translated(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const status = statusOf(error)
-  const names = [field(error, 'Code', 'string'), field(error, 'name', 'string'), field(error, 'code', 'string')]
+  // The system's code before the name: the SDK calls a connection that was reset a timeout.
+  const names = [field(error, 'Code', 'string'), field(error, 'code', 'string'), field(error, 'name', 'string')]
   const known = names.map((name) => (name !== undefined && Object.hasOwn(meanings, name) ? meanings[name] : undefined))
   const meaning =
     known.find((each) => each !== undefined) ??
