@@ -7,6 +7,7 @@ import type { Gateway } from '../../src/gateway.js'
 import type { Log } from '../../src/log.js'
 import type { Principal } from '../../src/principal.js'
 import { algorithms } from './algorithms.js'
+import type { ByteBudget } from './byte-budget.js'
 import type { SftpLimits } from './door.js'
 import { SftpSession } from './session.js'
 import { DoorRefusal, methodsOf, signIn } from './sign-in.js'
@@ -31,6 +32,7 @@ export class SftpConnection {
     private readonly socket: Socket,
     hostKeys: readonly ParsedKey[],
     private readonly limits: SftpLimits,
+    private readonly budget: ByteBudget,
   ) {
     this.#address = plainAddress(socket.remoteAddress ?? '')
     this.#log = gateway.log.child({ door: 'sftp', address: this.#address })
@@ -149,6 +151,7 @@ export class SftpConnection {
       owner: { id: principal.userId, name: principal.username },
       log: this.#log,
       handleLimit: this.limits.handles,
+      budget: this.budget,
       keepsPartial: () => this.gateway.settings.bool('sftp_keep_partial_uploads'),
       onIdle: () => this.#endIfIdle(),
     })

@@ -6,6 +6,7 @@ import { networkOf } from '../../src/accounts/networks.js'
 import { GatewayError } from '../../src/errors.js'
 import type { Gateway } from '../../src/gateway.js'
 import { hostKeyOffers } from './algorithms.js'
+import { ByteBudget } from './byte-budget.js'
 import { SftpConnection } from './connection.js'
 
 /** Milliseconds that a stop waits for files of connections that have ended. */
@@ -20,6 +21,8 @@ export interface SftpLimits {
   readonly sessions: number
   /** Open files and folders of one channel. */
   readonly handles: number
+  /** Bytes that the sessions of all connections share for requests and answers. */
+  readonly bytes: number
   /** Seconds a client has to sign in. */
   readonly loginSeconds: number
   /** Seconds without a request after which a connection ends; 0: never. */
@@ -33,6 +36,7 @@ export const defaultLimits: SftpLimits = {
   strangers: 128,
   sessions: 10,
   handles: 1024,
+  bytes: 16 * 1024 * 1024,
   loginSeconds: 120,
   idleSeconds: 24 * 3600,
   keepaliveSeconds: 30,
@@ -57,6 +61,7 @@ export interface SftpDoor {
 export function sftpDoor(gateway: Gateway, { host, port, hostKeys, limits: asked }: SftpDoorOptions): SftpDoor {
   const keys = hostKeys.map(parseHostKey).flatMap(hostKeyOffers)
   const limits = { ...defaultLimits, ...asked }
+  const budget = new ByteBudget(limits.bytes)
   const connections = new Map<Socket, SftpConnection>()
   // Without noDelay every small answer would wait for the client's next acknowledgement.
   const server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
@@ -74,7 +79,7 @@ export function sftpDoor(gateway: Gateway, { host, port, hostKeys, limits: asked
       socket.destroy()
       return
     }
-    connections.set(socket, new SftpConnection(gateway, socket, keys, limits))
+    connections.set(socket, new SftpConnection(gateway, socket, keys, limits, budget))
     socket.once('close', () => connections.delete(socket))
   })
   server.on('error', (error) => gateway.log.error({ door: 'sftp', err: error }, 'the SFTP server failed'))

@@ -1,14 +1,12 @@
 /** Answers on their way out: gathered into few writes of the channel, held back while the client does not read. */
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
+import type { ByteBudget } from './byte-budget.js'
 
 /** Small answers are joined up to this size; larger ones go out as they are. */
 const gatherLimit = 32 * 1024
 /** From this size on nothing is gained by waiting for more: the client can work on these meanwhile. */
 const flushSize = 128 * 1024
-/** Bytes waiting in the connection's socket above which nothing more is handed over: ssh2 itself never waits. */
-const socketLimit = 4 * 1024 * 1024
-
 interface Answer {
   readonly bytes: Buffer
   /** The bytes were handed over: their buffer is free again. */
@@ -25,6 +23,8 @@ export class Output {
   constructor(
     private readonly channel: Writable,
     private readonly socket: Socket,
+    /** Says how many bytes may wait in the connection's socket: ssh2 itself never waits. */
+    private readonly budget: Pick<ByteBudget, 'share'>,
   ) {}
 
   /** `sent` is called once the bytes were handed to the connection; never after `end`. */
@@ -79,7 +79,7 @@ export class Output {
       for (let at = from; at < end; at++) queue[at]?.sent()
     })
     if (!open) this.#waitFor(this.channel)
-    else if (this.socket.writableLength > socketLimit) this.#waitFor(this.socket)
+    else if (this.socket.writableLength > this.budget.share) this.#waitFor(this.socket)
     return end - from
   }
 

@@ -4,6 +4,7 @@ import type { ServerChannel } from 'ssh2'
 import { toGatewayError } from '../../src/errors.js'
 import type { Log } from '../../src/log.js'
 import { AnswerSpace } from './answer-space.js'
+import type { ByteBudget } from './byte-budget.js'
 import { messageOf, statusOf } from './errors.js'
 import { extendedRequests } from './extended-requests.js'
 import type { Owner } from './folder-handle.js'
@@ -20,14 +21,14 @@ import type { Tree } from './tree.js'
 const requestLimit = 256
 /** Milliseconds within which a cut upload must have been published to be kept. */
 const keepTime = 30_000
-/** Bytes of READs and WRITEs among them. */
-const byteLimit = 4 * 1024 * 1024
 
 export interface SessionOptions {
   readonly tree: Tree
   readonly owner: Owner
   readonly log: Log
   readonly handleLimit: number
+  /** How many bytes the requests that are worked on may take. */
+  readonly budget: ByteBudget
   /** Whether uploads to new names are kept, as far as they came, when the connection breaks. */
   readonly keepsPartial: () => boolean
   /** Called whenever the session has become idle: no request is worked on, no handle is open. Not after its end. */
@@ -58,9 +59,9 @@ export class SftpSession {
     private readonly options: SessionOptions,
   ) {
     this.settled = new Promise((resolve) => (this.#settle = resolve))
-    const { tree, owner, handleLimit } = options
+    const { tree, owner, handleLimit, budget } = options
     const { signal } = this.#gone
-    this.#output = new Output(channel, socket)
+    this.#output = new Output(channel, socket, budget)
     const files = new OpenFiles(tree, handleLimit, signal)
     this.#desk = { tree, files, owner, signal, handleLimit, order: new PathOrder(), space: new AnswerSpace() }
     channel.on('data', (chunk: Buffer) => {
@@ -89,6 +90,8 @@ export class SftpSession {
     if (this.#closed) return
     this.#closed = true
     this.#output.end()
+    // What is still worked on is never answered.
+    this.options.budget.changed(this.#bytes, 0)
     void this.#letGo(reason).finally(() => this.#settle())
   }
 
@@ -106,7 +109,7 @@ export class SftpSession {
   #advance(): void {
     if (this.#closed) return
     try {
-      while (this.#working < requestLimit && this.#bytes < byteLimit) {
+      while (this.#working < requestLimit && this.options.budget.admits(this.#bytes)) {
         const packet = this.#parser.next()
         if (!packet) {
           if (this.#ended) this.#finish()
@@ -148,10 +151,10 @@ export class SftpSession {
     const id = fields.uint32()
     const cost = costOf(packet)
     this.#working++
-    this.#bytes += cost
+    this.#hold(cost)
     const done = () => {
       this.#working--
-      this.#bytes -= cost
+      this.#hold(-cost)
       this.#lastRequest = Date.now()
       this.#advance()
       if (this.idle) this.options.onIdle()
@@ -159,6 +162,12 @@ export class SftpSession {
     const answer = this.#answer(packet, id, fields).catch((error: unknown) => this.#refusal(id, error))
     if (packet.type === packetType.read) this.#inTurn(handleOf(packet), answer, done)
     else void answer.then((bytes) => this.#output.send(bytes, done))
+  }
+
+  #hold(bytes: number): void {
+    const before = this.#bytes
+    this.#bytes += bytes
+    this.options.budget.changed(before, this.#bytes)
   }
 
   /**

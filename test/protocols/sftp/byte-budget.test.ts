@@ -1,0 +1,52 @@
+import t from 'tap'
+import { ByteBudget } from '../../../protocols/sftp/byte-budget.js'
+import { openChannel, startDoor } from './door-fixture.js'
+import { flags, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'
+
+const mebibyte = 1024 * 1024
+
+void t.test('what there is, is shared by those that hold any', async (t) => {
+  const budget = new ByteBudget(16 * mebibyte)
+  t.equal(budget.share, 4 * mebibyte, 'no more than one can use')
+  for (let session = 0; session < 8; session++) budget.changed(0, 100)
+  t.equal(budget.share, 2 * mebibyte)
+  budget.changed(100, 300)
+  t.equal(budget.share, 2 * mebibyte, 'who holds more is not counted twice')
+  t.notOk(budget.admits(2 * mebibyte))
+  t.ok(budget.admits(2 * mebibyte - 1))
+  for (let session = 0; session < 1_000_000; session++) budget.changed(0, 1)
+  t.ok(budget.admits(0), 'one request at a time is always taken')
+  t.notOk(budget.admits(1000))
+  for (let session = 0; session < 1_000_004; session++) budget.changed(1, 0)
+  t.equal(budget.share, 4 * mebibyte)
+})
+
+void t.test('sessions that never read what they asked for hold up nobody, and give back what they held', async (t) => {
+  const door = await startDoor(t, { bytes: mebibyte, sessions: 100 })
+  const ssh = await door.connect()
+  const session = async () => {
+    const client = new PacketClient(await openChannel(ssh))
+    await client.start()
+    return client
+  }
+  const writer = await session()
+  t.equal(await writer.put('/file', Buffer.alloc(8 * mebibyte, 7)), status.ok)
+  const greedy = await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      const other = await door.connect()
+      const client = new PacketClient(await openChannel(other))
+      await client.start()
+      const handle = await client.mustOpen('/file', flags.read)
+      client.channel.pause()
+      for (let at = 0; at < 64; at++) {
+        void client.ask(types.read, string(handle), uint64(at * 100_000), uint32(100_000))
+      }
+      return { other, client }
+    }),
+  )
+  const handle = await writer.mustOpen('/file', flags.read)
+  const all = await Promise.all(Array.from({ length: 64 }, (_, at) => writer.read(handle, at * 100_000, 100_000)))
+  t.ok(all.every((bytes) => typeof bytes !== 'number' && bytes.length === 100_000))
+  for (const { other } of greedy) other.end()
+  t.equal(await writer.put('/after', Buffer.alloc(mebibyte)), status.ok)
+})
