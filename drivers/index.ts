@@ -8,7 +8,6 @@ import { s3Type } from './s3/index.js'
 import { sftpType } from './sftp/index.js'
 import { virtualType } from './virtual/index.js'
 
-export const driverTypes: readonly AnyDriverType[] = [aliasType, cryptType, localType, memoryType, s3Type, sftpType]
 export const driverTypes: readonly AnyDriverType[] = [
   aliasType,
   cryptType,
