@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { isProved, type KeyRequest } from '../../../protocols/sftp/proof.js'
 import { permissionBits } from '../../../src/principal.js'
 import { openChannel, password, startDoor } from './door-fixture.js'
-import { string, uint32 } from './packet-client.js'
+import { flags, PacketClient, status, string, uint32 } from './packet-client.js'
 import { makeKeyPair } from '../../../src/host-keys.js'
 
 type Door = Awaited<ReturnType<typeof startDoor>>
@@ -216,4 +216,17 @@ void t.test('connections, channels and handles are bounded', async (t) => {
   await t.rejects(openChannel(client))
   await door.connect()
   await t.rejects(door.connect())
+})
+
+void t.test('handles of a channel are bounded, and one that is closed makes room', async (t) => {
+  const door = await startDoor(t, { handles: 2 })
+  const client = new PacketClient(await openChannel(await door.connect()))
+  await client.start()
+  const folder = await client.openFolder('/')
+  t.ok(Buffer.isBuffer(folder))
+  const file = await client.mustOpen('/file', flags.write | flags.create)
+  t.equal(await client.open('/other', flags.write | flags.create), status.failure)
+  t.equal(await client.openFolder('/'), status.failure)
+  await client.close(file)
+  t.ok(Buffer.isBuffer(await client.open('/file', flags.read)))
 })
