@@ -1,10 +1,10 @@
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import ssh2 from 'ssh2'
 import t from 'tap'
 import { parseKeyLine } from '../../src/accounts/public-keys.js'
-import { loadHostKeys, makeKeyPair } from '../../src/host-keys.js'
+import { loadHostKeys, makeKeyPair, publicHostKeys, rotateHostKeys } from '../../src/host-keys.js'
 
 void t.test('host keys are made once, in OpenSSH format, and nobody else can read them', async (t) => {
   const data = await mkdtemp(join(tmpdir(), 'tidegate-host-keys-'))
@@ -36,4 +36,31 @@ void t.test('a new pair is always whole', async (t) => {
     if (parseKeyLine(line).blob.length !== 51) t.fail(line)
   }
   t.pass('each of 600 is')
+})
+
+void t.test('rotated keys are new, in force at the next start, and the old ones are kept', async (t) => {
+  const data = await mkdtemp(join(tmpdir(), 'tidegate-host-keys-'))
+  t.teardown(() => rm(data, { recursive: true, force: true }))
+  const folder = join(data, 'ssh')
+  await t.rejects(publicHostKeys(folder), /there is no ssh_host_ed25519_key.pub/)
+  const before = await loadHostKeys(folder)
+  const shown = await publicHostKeys(folder)
+  const kept = await rotateHostKeys(folder, new Date('2026-11-21T09:08:07.006Z'))
+  const after = await loadHostKeys(folder)
+  t.equal(new Set([...before, ...after]).size, 4)
+  t.equal(new Set([...shown, ...(await publicHostKeys(folder))]).size, 4)
+  t.equal(kept[0], join(folder, 'ssh_host_ed25519_key.old-20261121T090807Z'))
+  t.equal(await readFile(kept[0] ?? '', 'utf8'), before[0])
+  t.equal(await readFile(kept[2] ?? '', 'utf8'), before[1])
+  t.equal((await stat(kept[0] ?? '')).mode & 0o777, 0o600)
+  for (const [index, text] of after.entries()) {
+    const parsed = ssh2.utils.parseKey(text)
+    const line = (await publicHostKeys(folder))[index] ?? ''
+    if (parsed instanceof Error) throw parsed
+    t.ok(parseKeyLine(line).blob.equals(parsed.getPublicSSH()), 'both halves belong together')
+  }
+  t.same(
+    (await readdir(folder)).filter((name) => name.endsWith('.new')),
+    [],
+  )
 })

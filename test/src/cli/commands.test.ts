@@ -7,10 +7,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
+import { fingerprintOf } from '../../../src/accounts/public-keys.js'
 import { startGateway } from '../../gateway.js'
 import { connectHttp } from '../../stories/doors.js'
 import { makeKeyPair } from '../../../src/host-keys.js'
+
+t.setTimeout(120_000)
 
 const main = fileURLToPath(new URL('../../../src/main.js', import.meta.url))
 const publicKey = (await makeKeyPair('ed25519', { comment: 'someone@somewhere' })).public
@@ -226,4 +230,39 @@ void t.test('help tells every command, and a wrong word is status 2', async (t) 
   t.match(await tidegate(['serve', '--speed', '1']), { status: 2, err: /unknown option '--speed'/ })
   const { version } = JSON.parse(await readFile('package.json', 'utf8')) as { version: string }
   t.equal((await tidegate(['--version'])).out, `v${version}\n`)
+})
+
+void t.test('host keys are shown, and new ones are what the next daemon shows its clients', async (t) => {
+  const first = await startGateway(t)
+  const data = ['--data', first.dataFolder]
+  interface Shown {
+    readonly keys: readonly { readonly fingerprint: string }[]
+    readonly kept: readonly string[]
+  }
+  const shown = async (...words: readonly string[]) => {
+    const { status, out, err } = await tidegate(['admin', 'host-keys', ...words, ...data, '--json'])
+    t.equal(status, 0, err)
+    return JSON.parse(out) as Shown
+  }
+  /** What a client is shown by a daemon. */
+  const offered = (port: number) =>
+    new Promise<string>((resolve) => {
+      const client = new ssh2.Client().on('error', () => undefined)
+      const hostVerifier = (key: Buffer) => {
+        resolve(fingerprintOf(key))
+        return false
+      }
+      client.connect({ host: '127.0.0.1', port, username: 'admin', hostVerifier })
+    })
+  const before = await shown()
+  t.same(before.kept, [])
+  t.equal(await offered(first.sftpPort), before.keys[0]?.fingerprint)
+  const after = await shown('--rotate')
+  t.equal(after.kept.length, 4)
+  t.equal(new Set([...before.keys, ...after.keys].map(({ fingerprint }) => fingerprint)).size, 4)
+  t.equal(await offered(first.sftpPort), before.keys[0]?.fingerprint, 'until it is started again')
+  await first.stop()
+  const second = await startGateway(t, { dataFolder: first.dataFolder })
+  t.equal(await offered(second.sftpPort), after.keys[0]?.fingerprint)
+  t.match((await tidegate(['admin', 'host-keys', ...data])).out, /^TYPE +FINGERPRINT\nssh-ed25519 +SHA256:/)
 })
