@@ -92,7 +92,7 @@ class ImageProcess {
     })
     this.#bring(id, file).catch((error: unknown) => {
       this.#settle(id)?.reject(toGatewayError(error))
-      this.#send({ id, dropped: true }).catch(() => undefined)
+      void this.#send({ id, dropped: true })
     })
     return made
   }
@@ -100,7 +100,7 @@ class ImageProcess {
   /** However large the file, little of it is held here. */
   async #bring(id: number, file: OpenedFile): Promise<void> {
     const buffer = Buffer.allocUnsafeSlow(Math.min(file.size, pieceSize))
-    for (let position = 0; position < file.size;) {
+    for (let position = 0; position < file.size && this.#pending.has(id);) {
       const bytes = await file.read(buffer, position)
       if (bytes === 0) break
       await this.#send({ id, piece: buffer.subarray(0, bytes) })
@@ -109,11 +109,11 @@ class ImageProcess {
     await this.#send({ id })
   }
 
+  /** Resolves where the process takes no more orders, too: then it has ended, or is about to, and its end answers them all. */
   #send(order: ImageOrder): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#child.send(order, (error) => {
-        if (error) reject(new GatewayError('unavailable', { cause: error }))
-        else resolve()
+    return new Promise((resolve) => {
+      this.#child.send(order, () => {
+        resolve()
       })
     })
   }
