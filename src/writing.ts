@@ -8,7 +8,7 @@ import type { ChangeGuard } from './change-guard.js'
 import type { Entry, OpenFile, Source } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import type { Place } from './mounts.js'
-import { checkName, nameOf, parentOf, type Path } from './path.js'
+import { checkName, nameOf, parentOf, root, upwardFrom, type Path } from './path.js'
 import { joinSignals } from './signals.js'
 import { spelledPath } from './spelling.js'
 import type { TreeParts } from './tree-parts.js'
@@ -134,14 +134,7 @@ export class Writing {
 
   /** Makes the folders that lead to `at` and are not there yet; each of them is judged. */
   async makeParents(at: Path, change: Change): Promise<void> {
-    const missing: Path[] = []
-    for (let folder = parentOf(at); folder !== '/'; folder = parentOf(folder)) {
-      const entry = await this.tree.existing(folder, change)
-      if (entry?.kind === 'folder') break
-      if (entry) throw new GatewayError('not_dir')
-      missing.unshift(folder)
-    }
-    for (const folder of missing) {
+    for (const folder of await this.#missingAbove(at, change)) {
       checkName(nameOf(folder))
       this.access.judge('mkdir', folder, change)
       const { storage, inner } = this.tree.place(folder)
@@ -151,5 +144,23 @@ export class Writing {
         if (!isGatewayError(error, 'exists')) throw error
       })
     }
+  }
+
+  /**
+   * The folders above that are not there, the outermost first. Most often the nearest is: it is asked for first, then ever larger
+   * steps are taken, as a path may have a thousand levels, and a backend that goes through all of them at each question.
+   */
+  async #missingAbove(at: Path, change: Change): Promise<readonly Path[]> {
+    const above = [...upwardFrom(parentOf(at))]
+    let missing = 0
+    let there = above.length - 1
+    for (let step = 0; missing < there; step = Math.max(1, step * 2)) {
+      const probe = Math.min(missing + step, Math.floor((missing + there) / 2))
+      const entry = await this.tree.existing(above[probe] ?? root, change)
+      if (entry && entry.kind !== 'folder') throw new GatewayError('not_dir')
+      if (entry) there = probe
+      else missing = probe + 1
+    }
+    return above.slice(0, missing).reverse()
   }
 }

@@ -391,7 +391,7 @@ void t.test('the settings page sends whole rows back, whatever they have become 
 
 void t.test('storages are added with the fields that the driver lists, and nothing else', async (t) => {
   const { admin } = await start(t)
-  t.match((await admin.get<readonly string[]>('/api/admin/driver/names')).data, ['Local'])
+  t.ok((await admin.get<readonly string[]>('/api/admin/driver/names')).data.includes('Local'))
   const { data: drivers } = await admin.get<Readonly<Record<string, Template>>>('/api/admin/driver/list')
   const { data: local } = await admin.get<Template>('/api/admin/driver/info?driver=Local')
   t.strictSame(drivers.Local, local)
