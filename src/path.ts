@@ -168,6 +168,32 @@ export function* upwardFrom(path: Path, deepest = Infinity): Generator<Path> {
   }
 }
 
+/**
+ * Of `path` and those above it, the deepest that `look` finds, with what it found; undefined where not even the root is. What lies above
+ * something found must be found too. Most often the first is, so it is asked for first, then ever larger steps are taken: a path may
+ * have a thousand levels, and a backend that goes through all of them at each question.
+ */
+export async function deepestFound<Found>(
+  path: Path,
+  look: (path: Path) => Promise<Found | undefined>,
+): Promise<{ readonly at: Path; readonly found: Found } | undefined> {
+  const upward = [...upwardFrom(path)]
+  let deepest: { at: Path; found: Found } | undefined
+  let missing = 0
+  for (let there = upward.length, step = 0; missing < there; step = Math.max(1, step * 2)) {
+    const probe = Math.min(missing + step, Math.floor((missing + there) / 2))
+    const at = upward[probe] ?? root
+    const found = await look(at)
+    if (found === undefined) {
+      missing = probe + 1
+    } else {
+      there = probe
+      deepest = { at, found }
+    }
+  }
+  return deepest
+}
+
 function cutTo(path: Path, segments: number): Path {
   let end = 0
   for (let count = 0; count < segments; count++) {

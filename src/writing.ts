@@ -8,7 +8,7 @@ import type { ChangeGuard } from './change-guard.js'
 import type { Entry, OpenFile, Source } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import type { Place } from './mounts.js'
-import { checkName, nameOf, parentOf, root, upwardFrom, type Path } from './path.js'
+import { checkName, deepestFound, nameOf, parentOf, root, type Path } from './path.js'
 import { joinSignals } from './signals.js'
 import { spelledPath } from './spelling.js'
 import type { TreeParts } from './tree-parts.js'
@@ -146,21 +146,13 @@ export class Writing {
     }
   }
 
-  /**
-   * The folders above that are not there, the outermost first. Most often the nearest is: it is asked for first, then ever larger
-   * steps are taken, as a path may have a thousand levels, and a backend that goes through all of them at each question.
-   */
+  /** The folders above that are not there, the outermost first. */
   async #missingAbove(at: Path, change: Change): Promise<readonly Path[]> {
-    const above = [...upwardFrom(parentOf(at))]
-    let missing = 0
-    let there = above.length - 1
-    for (let step = 0; missing < there; step = Math.max(1, step * 2)) {
-      const probe = Math.min(missing + step, Math.floor((missing + there) / 2))
-      const entry = await this.tree.existing(above[probe] ?? root, change)
-      if (entry && entry.kind !== 'folder') throw new GatewayError('not_dir')
-      if (entry) there = probe
-      else missing = probe + 1
-    }
-    return above.slice(0, missing).reverse()
+    const parent = parentOf(at)
+    const nearest = await deepestFound(parent, (folder) => this.tree.existing(folder, change))
+    if (nearest && nearest.found.kind !== 'folder') throw new GatewayError('not_dir')
+    const missing: Path[] = []
+    for (let folder = parent; folder !== (nearest?.at ?? root); folder = parentOf(folder)) missing.unshift(folder)
+    return missing
   }
 }

@@ -9,7 +9,7 @@
 import { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { childOf, segmentsOf, nameOf, parentOf, type Path } from '../../src/path.js'
+import { deepestFound, segmentsOf, nameOf, parentOf, root, under, within, type Path } from '../../src/path.js'
 import { Pace, patientCalls, type Calls } from './calls.js'
 import { systemCode } from './errors.js'
 import { Handle, HandleFolder, joined, PlainFolder, type Folder } from './folder.js'
@@ -148,11 +148,9 @@ export class RootFolder {
         folder.close()
       }
     }
-    if (last) {
-      const target = await this.#target(path)
-      if (target !== undefined) return target
-    }
-    return childOf(folder ? parent : await this.realPath(parent, true), nameOf(path))
+    const nearest = await deepestFound(last ? path : parent, (at) => this.#target(at))
+    if (!nearest) return path
+    return under(nearest.found, within(nearest.at, path) ?? root)
   }
 
   /** Where a path leads; undefined where that is nowhere. */

@@ -4,6 +4,7 @@ import {
   checkName,
   childOf,
   cleanPath,
+  deepestFound,
   deepestOf,
   encodePath,
   isListableName,
@@ -139,4 +140,20 @@ void t.test('paths are joined, cut and compared by whole segments', async (t) =>
 
 void t.test('each segment of a path in a URL is encoded', async (t) => {
   t.equal(encodePath(asPath('/a b/ä#?%/x')), '/a%20b/%C3%A4%23%3F%25/x')
+})
+
+void t.test('the deepest that is there is found in few questions', async (t) => {
+  const path = asPath(`/${Array.from({ length: 1000 }, (_, at) => `n${at}`).join('/')}`)
+  for (const levels of [0, 1, 2, 500, 998, 999, 1000]) {
+    let questions = 0
+    const nearest = await deepestFound(path, (at) => {
+      questions++
+      const count = segmentsOf(at).length
+      return Promise.resolve(count <= levels ? count : undefined)
+    })
+    t.equal(nearest?.found, levels)
+    t.equal(segmentsOf(nearest?.at ?? path).length, levels)
+    t.ok(questions <= 2 + 2 * Math.log2(1 + 1000 - levels), `${questions} questions for ${levels} levels`)
+  }
+  t.equal(await deepestFound(path, () => Promise.resolve(undefined)), undefined)
 })
