@@ -107,10 +107,15 @@ export const patientCalls: Calls = {
 
 /** Milliseconds after which a synchronous call is called slow. None is made then for ten times as long as it took, at most a while. */
 const slow = { call: 50, times: 10, atMost: 10_000 }
+/** Milliseconds of synchronous calls, one after the other, after which the next gives way to whatever else waits for its turn. */
+const turn = 10
 
-/** Says which way is right now: patient for a while after a call that took long. */
+/** Says which way is right now: patient for a while after a call that took long, and where many have followed one another. */
 export class Pace {
   #patientUntil = 0
+  /** When the first call of this turn of the event loop began; 0 before it. */
+  #turnBegan = 0
+  #turnIsOver = false
   readonly #timed: Calls
 
   constructor(immediate: Calls = immediateCalls) {
@@ -122,20 +127,31 @@ export class Pace {
   }
 
   get calls(): Calls {
+    if (this.#turnIsOver) return patientCalls
     return this.#patientUntil > 0 && performance.now() < this.#patientUntil ? patientCalls : this.#timed
   }
 
   #timing(call: (...args: never[]) => unknown): (...args: never[]) => unknown {
     return (...args) => {
       const begin = performance.now()
+      if (this.#turnBegan === 0) this.#begin(begin)
       try {
         return call(...args)
       } finally {
         const end = performance.now()
         const took = end - begin
+        this.#turnIsOver = end - this.#turnBegan > turn
         if (took > slow.call) this.#patientUntil = end + Math.min(took * slow.times, slow.atMost)
       }
     }
+  }
+
+  #begin(now: number): void {
+    this.#turnBegan = now
+    setImmediate(() => {
+      this.#turnBegan = 0
+      this.#turnIsOver = false
+    })
   }
 }
 
