@@ -115,9 +115,15 @@ export function checkQuery<S extends z.ZodType>(schema: S, query: unknown, wordi
   return wording === undefined ? checkFields(schema, query) : check(schema, query, () => wording)
 }
 
-/** Schemas of headers bring their own wording. */
-export function checkHeaders<S extends z.ZodType>(schema: S, headers: unknown): z.output<S> {
-  return check(schema, headers, ({ message }) => message)
+/** Schemas of headers bring their own wording. One that they name and that comes twice is refused: nobody knows which is meant. */
+export function checkHeaders<S extends z.ZodType>(
+  schema: S,
+  headers: Readonly<Record<string, readonly string[] | undefined>>,
+): z.output<S> {
+  const values = Object.entries(headers).map(([name, all]) => [name, all?.length === 1 ? all[0] : all])
+  return check(schema, Object.fromEntries(values), ({ path: [name], message }) =>
+    (headers[String(name)]?.length ?? 0) > 1 ? `${String(name)} is given more than once` : message,
+  )
 }
 
 function check<S extends z.ZodType>(

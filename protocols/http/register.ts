@@ -24,7 +24,7 @@ async function answer(door: Door, context: Context, endpoint: Endpoint): Promise
   const principal = await letIn(door, context.req, endpoint)
   if (endpoint.refusalData !== undefined) context.state.refusalData = endpoint.refusalData
   const query = endpoint.query && checkQuery(endpoint.query, context.query, endpoint.faultyQuery)
-  const headers = endpoint.headers && checkHeaders(endpoint.headers, context.req.headers)
+  const headers = endpoint.headers && checkHeaders(endpoint.headers, context.req.headersDistinct)
   const fields =
     endpoint.fields &&
     checkFields(endpoint.fields, await fieldsOf(context, endpoint.bodyLimit ?? bodyLimit, endpoint.listField))

@@ -3,8 +3,14 @@ import { wireAnswer } from '../../../protocols/http/errors.js'
 import { checkHeaders } from '../../../protocols/http/fields.js'
 import { uploadHeaders } from '../../../protocols/http/upload-headers.js'
 
-const read = (headers: Record<string, string>) => checkHeaders(uploadHeaders, headers)
-const refusal = (headers: Record<string, string>) => {
+const read = (headers: Record<string, string | string[]>) =>
+  checkHeaders(
+    uploadHeaders,
+    Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? [value] : value]),
+    ),
+  )
+const refusal = (headers: Record<string, string | string[]>) => {
   try {
     return read(headers)
   } catch (error) {
@@ -24,6 +30,7 @@ void t.test('File-Path is percent-encoded or raw UTF-8, and a plus is a plus', a
 void t.test('File-Path that names no file is refused', async (t) => {
   for (const path of ['', '/', '%2F', '.', '//']) t.match(refusal(at(path)), /^400 /, path)
   t.equal(refusal({}), '400 File-Path is missing')
+  t.equal(refusal({ 'file-path': ['/a', '/b'] }), '400 file-path is given more than once')
   for (const path of ['/a%zz', '/a%', '/%ff', '/a%00b', '/a/b%0Ac']) {
     t.match(refusal(at(path)), /^400 /, path)
   }
