@@ -6,13 +6,16 @@ import type { DriverLog, Entry, ListOptions } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { childOf, isListableName, type Path } from '../../src/path.js'
 import { immediateCalls, patientCalls } from './calls.js'
-import { sameOrNew } from './entry.js'
+import { kindOf, sameOrNew, statusOf, type Status } from './entry.js'
 import type { Folder } from './folder.js'
 import { isReserved, type RootFolder } from './root-folder.js'
+import { statusThread, type StatusThread } from './status-thread.js'
 
 const pageSize = 1000
 /** Milliseconds. */
 const sliceTime = 2
+/** Names that another thread is asked for at once. */
+const sharedAtOnce = 400
 /** Files that are asked for at once where an answer takes its time. */
 const atOnce = 64
 
@@ -21,13 +24,13 @@ export interface ListingOptions {
   readonly log: DriverLog
   readonly signal: AbortSignal | undefined
   /** The entry of a link or a folder, where its status does not say all. */
-  readonly entry: (path: Path, name: string, stats: BigIntStats) => Promise<Entry>
+  readonly entry: (path: Path, name: string, status: Status) => Promise<Entry>
   readonly known: ListOptions['known']
   /** Whether a folder's status does not say all. */
   readonly foldersToo: boolean
 }
 
-type Found = readonly [name: string, stats: BigIntStats]
+type Found = readonly [name: string, status: Status]
 
 export async function* listFolder(
   root: RootFolder,
@@ -41,9 +44,10 @@ export async function* listFolder(
     let page: Entry[] = []
     for await (const found of immediate ? slices(folder, options) : batches(folder, options)) {
       if (options.signal?.aborted) throw new GatewayError('aborted')
-      for (const [name, stats] of found) {
-        const more = stats.isSymbolicLink() || (options.foldersToo && stats.isDirectory())
-        const entry = more ? await entryIfThere(options, path, name, stats) : sameOrNew(name, stats, known?.(name))
+      for (const [name, status] of found) {
+        const kind = kindOf(status.mode)
+        const more = kind === 'link' || (options.foldersToo && kind === 'folder')
+        const entry = more ? await entryIfThere(options, path, name, status) : sameOrNew(name, status, known?.(name))
         if (entry) page.push(entry)
       }
       if (page.length < pageSize) continue
@@ -66,10 +70,10 @@ async function entryIfThere(
   options: ListingOptions,
   path: Path,
   name: string,
-  stats: BigIntStats,
+  status: Status,
 ): Promise<Entry | undefined> {
   try {
-    return await options.entry(childOf(path, name), name, stats)
+    return await options.entry(childOf(path, name), name, status)
   } catch (error) {
     if (isGatewayError(error, 'not_found')) return undefined
     throw error
@@ -77,33 +81,82 @@ async function entryIfThere(
 }
 
 async function* slices(folder: Folder, options: ListingOptions): AsyncGenerator<readonly Found[]> {
-  const shown = nameFilter(options)
-  const directory = opendirSync(folder.self, { bufferSize: 256 })
+  const names = namesIn(folder, options)
+  const prefix = folder.host === '/' ? '/' : `${folder.host}/`
+  const asked = new Set<Promise<void>>()
+  let arrived: Found[] = []
+  let seen = 0
   try {
-    const prefix = folder.host === '/' ? '/' : `${folder.host}/`
     for (let ended = false; !ended;) {
-      const found: Found[] = []
+      // A large folder is worth another thread. What it is at work on when the last name has come, all wait for: so that is not much.
+      const thread = seen > pageSize ? statusThread() : undefined
+      while (thread && asked.size < 2) {
+        const part = taken(names, sharedAtOnce)
+        if (part.length === 0) break
+        const answer: Promise<void> = lookedUpBy(thread, prefix, part).then((found) => {
+          arrived.push(...found)
+          asked.delete(answer)
+        })
+        asked.add(answer)
+      }
+      const found = arrived
+      arrived = []
       for (const end = performance.now() + sliceTime; found.length < pageSize && performance.now() < end;) {
-        const name = directory.readSync()?.name
+        const { value: name } = names.next()
         ended = name === undefined
         if (name === undefined) break
-        if (!shown(name)) continue
-        const stats = immediateCalls.lstat(prefix + name) as BigIntStats | undefined
-        if (stats) found.push([name, stats])
+        found.push(...lookedUp(prefix, name))
       }
+      seen += found.length
       yield found
       if (!ended) await turn()
     }
+    await Promise.all(asked)
+    yield arrived
+  } finally {
+    names.return(undefined)
+  }
+}
+
+function* namesIn(folder: Folder, options: ListingOptions): Generator<string, undefined> {
+  const shown = nameFilter(options)
+  const directory = opendirSync(folder.self, { bufferSize: 256 })
+  try {
+    for (let entry = directory.readSync(); entry; entry = directory.readSync()) if (shown(entry.name)) yield entry.name
+    return undefined
   } finally {
     directory.closeSync()
   }
+}
+
+function taken(names: Iterator<string, undefined>, count: number): readonly string[] {
+  const part: string[] = []
+  while (part.length < count) {
+    const { value: name } = names.next()
+    if (name === undefined) break
+    part.push(name)
+  }
+  return part
+}
+
+function lookedUp(prefix: string, name: string): readonly Found[] {
+  const stats = immediateCalls.lstat(prefix + name) as BigIntStats | undefined
+  return stats ? [[name, statusOf(stats)]] : []
+}
+
+async function lookedUpBy(thread: StatusThread, prefix: string, names: readonly string[]): Promise<readonly Found[]> {
+  const told = await thread.ask(prefix, names)
+  return names.flatMap((name, index): readonly Found[] => {
+    const status = told?.[index]
+    return status ? [[name, status]] : lookedUp(prefix, name)
+  })
 }
 
 async function* batches(folder: Folder, options: ListingOptions): AsyncGenerator<readonly Found[]> {
   const shown = nameFilter(options)
   const look = async (name: string): Promise<Found[]> => {
     const stats = await patientCalls.lstat(folder.at(name))
-    return stats ? [[name, stats]] : []
+    return stats ? [[name, statusOf(stats)]] : []
   }
   let names: string[] = []
   for await (const { name } of await opendir(folder.self, { bufferSize: atOnce })) {

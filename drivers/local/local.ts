@@ -26,7 +26,7 @@ import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { folded, isWithin, nameOf, type Path } from '../../src/path.js'
 import { patientCalls } from './calls.js'
 import { sizeOfTree } from './directory-size.js'
-import { entryOf, revisionOf, secondsOf } from './entry.js'
+import { entryFrom, entryOf, revisionOf, secondsOf, statusOf, type Status } from './entry.js'
 import { translated } from './errors.js'
 import { FileStream, streamOf } from './file-stream.js'
 import { ReadHandle, UpdateHandle } from './handles.js'
@@ -108,16 +108,16 @@ class Local implements Driver {
       this.#places.at(path, { follow: false }, async (place) => {
         const stats = existing(place)
         const name = await ownName(place, nameOf(path))
-        return options.link === true ? entryOf(name, stats) : this.#entry(path, name, stats, options.signal)
+        return options.link === true ? entryOf(name, stats) : this.#entry(path, name, statusOf(stats), options.signal)
       }),
     )
   }
 
   /** What a listing shows: a link as its target, or as a link where it is refused. */
-  async #entry(path: Path, name: string, stats: BigIntStats, signal?: AbortSignal): Promise<Entry> {
+  async #entry(path: Path, name: string, status: Status, signal?: AbortSignal): Promise<Entry> {
     const { root, options, env } = this.parts
-    let entry = entryOf(name, stats)
-    if (stats.isSymbolicLink()) {
+    let entry = entryFrom(name, status)
+    if (entry.kind === 'link') {
       try {
         entry = await this.#places.at(path, { follow: true }, async (target) => entryOf(name, existing(target), true))
       } catch (error) {
@@ -138,7 +138,7 @@ class Local implements Driver {
         signal,
         known,
         foldersToo: options.directory_size,
-        entry: (child, name, stats) => this.#entry(child, name, stats, signal),
+        entry: (child, name, status) => this.#entry(child, name, status, signal),
       })
     } catch (error) {
       throw translated(error)
@@ -310,7 +310,7 @@ class Local implements Driver {
   async #assertMovable(moving: BigIntStats, to: Path, target: Place): Promise<void> {
     assertNotRoot(target)
     if (target.stats && !isSame(moving, target.stats)) {
-      const { kind } = await this.#entry(to, target.name, target.stats)
+      const { kind } = await this.#entry(to, target.name, statusOf(target.stats))
       if (kind === 'folder') throw new GatewayError('is_dir')
       if (moving.isDirectory()) throw new GatewayError('exists')
     }

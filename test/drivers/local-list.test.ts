@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Entry } from '../../src/driver.js'
 import { at, listed, namesIn, put, type WritableDriver } from '../conformance/subject.js'
+import { statusThread } from '../../drivers/local/status-thread.js'
 import { openLocal } from './env.js'
 
 const base = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-list-'))
@@ -39,6 +40,29 @@ await t.test('100,000 entries are listed in pages, flat in memory and without a 
   t.ok(most < 100 * 1024 * 1024, 'memory stays flat')
   await driver.close?.()
 })
+
+await t.test(
+  'a large folder tells the same of each name as a look at that one alone, also by way of the second thread',
+  async (t) => {
+    const folder = join(base, 'mixed')
+    mkdirSync(folder)
+    for (let index = 0; index < 6000; index++) {
+      const file = join(folder, `entry-${index}`)
+      if (index % 10 === 0) mkdirSync(file)
+      else if (index % 10 === 1) symlinkSync(`entry-${index + 1}`, file)
+      else writeFileSync(file, 'x'.repeat(index % 7))
+    }
+    const driver = await openLocal(base)
+    // The first large listing only starts it.
+    while (!statusThread()) await new Promise((resolve) => setTimeout(resolve, 10))
+    const entries = (await listed(driver, '/mixed')).toSorted((a, b) => a.name.localeCompare(b.name))
+    t.equal(entries.length, 6000)
+    const alone: Entry[] = []
+    for (const { name } of entries) alone.push(await driver.stat(at(`/mixed/${name}`)))
+    t.strictSame(entries, alone)
+    await driver.close?.()
+  },
+)
 
 await t.test('names that cannot be asked for again are left out, and told to the log once', async (t) => {
   const folder = join(base, 'names')
