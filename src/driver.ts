@@ -154,6 +154,8 @@ export interface Attributes {
 export interface OpenFile {
   /** As it was when it was opened. */
   readonly entry: Entry
+  /** More than so many bytes are slow to come: whoever passes them on asks for fewer at once. */
+  readonly atOnce?: number
   /**
    * Fills `into` from `position`; resolves to the bytes read, fewer than asked only at the end. The caller
    * owns the buffer again once the promise settled.
@@ -230,6 +232,8 @@ export interface Traits {
   readonly parallel: number
   /** Kinds of files of which `thumbnail` makes pictures. */
   readonly thumbnails: readonly ThumbnailKind[]
+  /** Its bytes go over a network: limits of speed to and from backends hold for it. */
+  readonly remote: boolean
 }
 
 export const defaultTraits: Traits = {
@@ -240,6 +244,7 @@ export const defaultTraits: Traits = {
   timeStep: 1,
   parallel: Number.POSITIVE_INFINITY,
   thumbnails: [],
+  remote: false,
 }
 
 export const fieldTypes = ['string', 'text', 'number', 'float', 'bool', 'select'] as const

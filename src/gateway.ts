@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Accounts } from './accounts/accounts.js'
 import { bootstrapAccounts } from './accounts/bootstrap.js'
+import { Bandwidth } from './bandwidth.js'
 import { BaseFolders } from './base-folders.js'
 import type { Config } from './config.js'
 import { settleAside } from './copy.js'
@@ -103,6 +104,7 @@ export class Gateway {
     try {
       const firstPassword = await firstRun(store, options)
       const settings = await Settings.open(store)
+      const bandwidth = new Bandwidth(settings)
       const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log })
       const rules = await Rules.load(store, (path) => mounts.foldedPath(path))
       const locks = await Locks.load(store.locks)
@@ -112,6 +114,7 @@ export class Gateway {
         store,
         events,
         spool,
+        bandwidth,
         log,
         driverTypes: options.drivers,
         own: await ownFolders(config.data),
@@ -128,7 +131,10 @@ export class Gateway {
       const storages = new Storages({ store, mounts, locks, events, driverTypes: options.drivers })
       const deliveries = new Deliveries(settings, links)
       const bases = new BaseFolders({ mounts, rules, locks, events, log })
-      const tree = { store, rules, locks, events, mounts, bases, reservations, settings, deliveries, search, log }
+      const tree = {
+        ...{ store, rules, locks, events, mounts, bases },
+        ...{ reservations, settings, bandwidth, deliveries, search, log },
+      }
       const parts = { ...tree, accounts, spool, storages, links, tasks }
       return new Gateway(options, parts, firstPassword)
     } catch (error) {
@@ -145,6 +151,8 @@ export class Gateway {
   /** Ends background work, storages and the database. Doors are closed by then. */
   async close(): Promise<void> {
     this.#unsubscribe()
+    // Nobody waits for a turn any more.
+    this.#tree.bandwidth.close()
     await this.tasks.close()
     // It takes up the last changes, of which the storages have still to tell.
     await this.search.close()

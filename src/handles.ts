@@ -358,6 +358,9 @@ export class SpooledFile implements OpenFile {
 export interface FileHooks {
   /** Ahead of each call but `close`; what it throws is the call's answer. */
   readonly before?: () => void
+  /** Ahead of so many bytes: what it resolves to is waited for. */
+  readonly reading?: (bytes: number) => Promise<void>
+  readonly writing?: (bytes: number) => Promise<void>
   /** Ahead of each change in place. */
   readonly changing?: () => void
   /** Ahead of `commit`. */
@@ -372,7 +375,8 @@ export interface FileHooks {
 
 /** A handle that does what `file` does, and has the methods that it has. */
 export function hooked(file: OpenFile, hooks: FileHooks): OpenFile {
-  const { before, changing, committing, committed, failed = (error: unknown): unknown => error, ended } = hooks
+  const { before, reading, writing, changing, committing, committed, ended } = hooks
+  const { failed = (error: unknown): unknown => error } = hooks
   const told = async <T>(op: 'read' | 'write' | 'close', work: () => Promise<T>): Promise<T> => {
     try {
       return await work()
@@ -385,6 +389,7 @@ export function hooked(file: OpenFile, hooks: FileHooks): OpenFile {
     read: (into, position) =>
       told('read', async () => {
         before?.()
+        if (reading) await reading(into.length)
         return file.read(into, position)
       }),
     close: async () => {
@@ -399,6 +404,7 @@ export function hooked(file: OpenFile, hooks: FileHooks): OpenFile {
     over.write = (from, position) =>
       told('write', async () => {
         before?.()
+        if (writing) await writing(from.reduce((sum, { length }) => sum + length, 0))
         changing?.()
         await file.write?.(from, position)
       })
@@ -418,6 +424,7 @@ export function hooked(file: OpenFile, hooks: FileHooks): OpenFile {
         await file.sync?.()
       })
   }
+  if (file.atOnce !== undefined) over.atOnce = file.atOnce
   const { entry } = file
   if (file.commit) {
     over.commit = async (attributes = {}) => {

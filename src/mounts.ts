@@ -18,6 +18,7 @@ import {
   within,
   type Path,
 } from './path.js'
+import type { Bandwidth } from './bandwidth.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
 import type { StorageRow, Store } from './store/rows.js'
@@ -26,6 +27,7 @@ export interface MountParts {
   readonly store: Store
   readonly events: Events
   readonly spool: Spool
+  readonly bandwidth: Bandwidth
   readonly log: Log
   readonly driverTypes: readonly AnyDriverType[]
   readonly instance: Instance
@@ -180,7 +182,7 @@ export class Mounts {
         await driver.close?.()
         return
       }
-      const { events, spool, store } = this.parts
+      const { events, spool, bandwidth, store } = this.parts
       mount.storage = new Storage({
         row,
         mount: mount.visible,
@@ -188,6 +190,7 @@ export class Mounts {
         traits: type.traits,
         events,
         spool,
+        bandwidth,
         attributes: store.attributes,
         folders: store.folders,
         listings: this.#listings,

@@ -22,6 +22,7 @@ import {
   type Usage,
   type WriteOptions,
 } from './driver.js'
+import { atSpeed, type Bandwidth } from './bandwidth.js'
 import { DriverCalls, succeeds, unlessUnsupported } from './driver-calls.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import type { Events } from './events.js'
@@ -46,6 +47,7 @@ export interface StorageParts {
   readonly traits: Partial<Traits> | undefined
   readonly events: Events
   readonly spool: Spool
+  readonly bandwidth: Bandwidth
   readonly attributes: Store['attributes']
   readonly folders: Store['folders']
   /** Room for listings, shared by all storages. */
@@ -62,6 +64,8 @@ export class Storage {
   readonly #driver: Driver
   readonly #events: Events
   readonly #spool: Spool
+  /** Of a backend behind a network. */
+  readonly #bandwidth: Bandwidth | undefined
   readonly #unsubscribe: () => void
   readonly #calls: DriverCalls
   readonly #listings: Listings
@@ -78,6 +82,7 @@ export class Storage {
       : keepingFolders(parts.driver, parts.folders, (path) => this.treePath(path))
     this.#events = parts.events
     this.#spool = parts.spool
+    this.#bandwidth = this.traits.remote ? parts.bandwidth : undefined
     this.#calls = new DriverCalls(this.traits.parallel)
     const keepsNone =
       parts.driver.write !== undefined &&
@@ -168,10 +173,10 @@ export class Storage {
       if (entry.kind === 'folder') throw new GatewayError('is_dir')
       return Readable.from([])
     }
-    if (this.traits.ranges || range === undefined) {
-      return this.#calls.run(() => this.#driver.read(path, range, options), options.signal)
-    }
-    return rangeOf(await this.#calls.run(() => this.#driver.read(path, undefined, options), options.signal), range)
+    const own = this.traits.ranges ? range : undefined
+    const bytes = await this.#calls.run(() => this.#driver.read(path, own, options), options.signal)
+    const slowed = this.#bandwidth?.fromBackends.stream(bytes) ?? bytes
+    return range === undefined || range === own ? slowed : rangeOf(slowed, range)
   }
 
   /** A stored file as what another storage can read. */
@@ -191,8 +196,12 @@ export class Storage {
       this.#driver.open &&
         (() => this.#calls.run(async () => this.#driver.open?.(path, mode, options), options.signal)),
     )
-    if (own) return this.#watched(path, mode, own, options)
+    if (own) return this.#watched(path, mode, this.#atSpeed(own), options)
     return mode === 'read' ? this.#readByStream(path, options) : this.#openAside(path, mode, options)
+  }
+
+  #atSpeed(file: OpenFile): OpenFile {
+    return this.#bandwidth ? atSpeed(file, this.#bandwidth.fromBackends, this.#bandwidth.toBackends) : file
   }
 
   /** The driver's own handle; what it changes is told to the events. */
@@ -315,9 +324,10 @@ export class Storage {
     const spools =
       (writeNeeds === 'size' && source.size === undefined) || (writeNeeds === 'reread' && !source.rereadable)
     const spooled = spools ? await this.#spool.receive(source, options.signal) : undefined
+    const sent = this.#bandwidth?.toBackends.source(spooled ?? source) ?? spooled ?? source
     try {
       const entry = await this.#changing([path], () =>
-        this.#calls.run(async () => this.#driver.write?.(path, spooled ?? source, options), options.signal),
+        this.#calls.run(async () => this.#driver.write?.(path, sent, options), options.signal),
       )
       if (!entry) throw new GatewayError('unsupported')
       try {

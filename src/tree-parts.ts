@@ -1,4 +1,5 @@
 /** The parts of the tree that are the same for every principal. */
+import type { Bandwidth } from './bandwidth.js'
 import type { BaseFolders } from './base-folders.js'
 import type { Deliveries } from './deliveries.js'
 import type { Events } from './events.js'
@@ -20,6 +21,7 @@ export interface TreeParts {
   readonly store: Store
   readonly settings: Pick<Settings, 'bool'>
   readonly events: Events
+  readonly bandwidth: Bandwidth
   readonly deliveries: Deliveries
   readonly search: Search
   readonly log: Log

@@ -5,6 +5,7 @@
  */
 import { Readable } from 'node:stream'
 import { Access } from './access.js'
+import { atSpeed } from './bandwidth.js'
 import type { Ask, Change, Changed, Conditions } from './change.js'
 import { ChangeGuard } from './change-guard.js'
 import { asksForState } from './conditions.js'
@@ -142,7 +143,8 @@ export class VirtualFs {
       const { storage, inner } = this.#tree.place(at)
       const joined = joinSignals(ask.signal, this.principal.signal)
       try {
-        const bytes = await storage.read(inner, range, { signal: joined.signal })
+        const stored = await storage.read(inner, range, { signal: joined.signal })
+        const bytes = this.#parts.bandwidth.toClients.stream(stored)
         // It may fail, or be stopped, before whoever gets it listens.
         bytes.on('error', () => undefined)
         try {
@@ -177,7 +179,8 @@ export class VirtualFs {
         await file.close()
         throw error
       }
-      return this.#access.guarded(path, file)
+      const { toClients, fromClients } = this.#parts.bandwidth
+      return this.#access.guarded(path, atSpeed(file, toClients, fromClients))
     })
   }
 
@@ -262,7 +265,9 @@ export class VirtualFs {
     source: Source,
     change: Change & { readonly parents?: boolean | undefined } = {},
   ): Promise<Changed> {
-    return this.#access.judged('write', 'write', path, change, (at) => this.#writing.put(at, source, change))
+    return this.#access.judged('write', 'write', path, change, (at) =>
+      this.#writing.put(at, this.#parts.bandwidth.fromClients.source(source), change),
+    )
   }
 
   /** Rejects as `write` would before it reads the body: for doors that receive it first and write it later. */

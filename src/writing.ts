@@ -3,6 +3,7 @@
  * and again once it has arrived, under a reservation that lasts until the file has its name. Callers have judged the path.
  */
 import type { Access } from './access.js'
+import { atSpeed } from './bandwidth.js'
 import type { Change, Changed } from './change.js'
 import type { ChangeGuard } from './change-guard.js'
 import type { Entry, OpenFile, Source } from './driver.js'
@@ -34,7 +35,7 @@ interface Publication {
 
 export class Writing {
   constructor(
-    private readonly parts: Pick<TreeParts, 'locks' | 'mounts' | 'reservations'>,
+    private readonly parts: Pick<TreeParts, 'locks' | 'mounts' | 'reservations' | 'bandwidth'>,
     private readonly access: Access,
     private readonly tree: WholeTree,
     private readonly guard: ChangeGuard,
@@ -86,7 +87,9 @@ export class Writing {
       mode === 'update'
         ? { signal, readable: true, beforePublish: published.before }
         : { signal, createOnly, modified, mode: bits, readable, beforePublish: published.before }
-    return this.access.guarded(path, await storage.open(inner, mode, options), published.after)
+    const { toClients, fromClients } = this.parts.bandwidth
+    const file = await storage.open(inner, mode, options)
+    return this.access.guarded(path, atSpeed(file, toClients, fromClients), published.after)
   }
 
   #publication(at: Path, change: HandleChange, mustExist = false): Publication {

@@ -38,7 +38,7 @@ export const s3Type: DriverType<typeof s3Fields> = {
   name: 'S3',
   fields: s3Fields,
   config: { local_sort: true, default_root: '/' },
-  traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 128 },
+  traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 128, remote: true },
   async open(options, env) {
     const { openS3 } = await import('./s3.js')
     return openS3(options, env)

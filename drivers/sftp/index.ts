@@ -26,7 +26,7 @@ export const sftpType: DriverType<typeof sftpFields> = {
   fields: sftpFields,
   config: { local_sort: true, only_proxy: true, default_root: '/' },
   // Times are whole seconds in version 3 of the protocol.
-  traits: { timeStep: 1000 },
+  traits: { timeStep: 1000, remote: true },
   async open(options, env) {
     const { openSftp } = await import('./sftp.js')
     return openSftp(options, env)

@@ -44,7 +44,7 @@ export async function sendPart(file: OpenFile, part: Part, response: ServerRespo
     const end = part.offset + part.length
     for (let position = part.offset; position < end;) {
       const buffer = await flow.take()
-      const piece = buffer.subarray(0, Math.min(end - position, buffer.length))
+      const piece = buffer.subarray(0, Math.min(end - position, buffer.length, file.atOnce ?? Infinity))
       try {
         await fill(file, piece, position)
       } catch (error) {

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { TAP } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
+import { Bandwidth } from '../../src/bandwidth.js'
 import { BaseFolders } from '../../src/base-folders.js'
 import type { AnyDriverType, Driver, Source, Traits } from '../../src/driver.js'
 import { Deliveries } from '../../src/deliveries.js'
@@ -85,6 +86,9 @@ export async function newStore(t: Test): Promise<Store> {
   return store
 }
 
+/** No setting is set. */
+const unlimited = new Bandwidth({ number: () => -1, onChange: () => () => undefined })
+
 export interface StorageFixture {
   readonly storage: Storage
   readonly driver: Driver
@@ -113,6 +117,7 @@ export async function newStorage(
     traits,
     events,
     spool,
+    bandwidth: unlimited,
     attributes: store.attributes,
     folders: store.folders,
     listings: new ListingBudget(),
@@ -147,19 +152,21 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   const rules = await Rules.load(store, (path) => mounts.foldedPath(path))
   const locks = await Locks.load(store.locks)
   const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`))
+  const settings = await Settings.open(store)
+  const bandwidth = new Bandwidth(settings)
   const drivers = new Map<string, Driver>()
   const driverTypes: AnyDriverType[] = []
   const mounts: Mounts = new Mounts({
     store,
     events,
     spool,
+    bandwidth,
     log,
     driverTypes,
     instance: thisInstance(),
     own: { data: t.testdir(), closed: [] },
     tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
   })
-  const settings = await Settings.open(store)
   const search = await Search.open({
     settings,
     mounts,
@@ -170,6 +177,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   t.teardown(async () => {
     await search.close()
     await mounts.stop()
+    bandwidth.close()
     settings.close()
   })
   const parts: TreeParts = {
@@ -181,6 +189,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     store,
     settings,
     events,
+    bandwidth,
     search,
     // No setting is on, and a signature is the path itself.
     deliveries: new Deliveries({ get: () => '' }, { sign: (path) => path }),
