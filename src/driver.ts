@@ -6,6 +6,7 @@
  * GatewayError and nothing else, with the original error as `cause`. A method that is absent and one
  * that rejects with `unsupported` before it did anything mean the same: the core takes the slower way.
  */
+import type { Agent } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Path } from './path.js'
 
@@ -314,6 +315,18 @@ export interface DriverEnv {
    * call, and writes pass the locks, properties and events of the target path too.
    */
   tree(path: Path): Driver
+  /** For connections to hosts that nobody but a server or a user has named: an admin's own address needs none of it. */
+  readonly egress: Egress
+}
+
+/** The guarded way out of this machine: to the public internet, and to the networks that an admin allows. */
+export interface Egress {
+  /**
+   * The agent for one request to `url`, which must not be used for another one. Rejects with `invalid` for what is neither http nor https,
+   * or holds credentials. A connection to an address that is not allowed fails with `denied`, whatever its host is called:
+   * the request emits that as its `error`, or throws it where it is made.
+   */
+  agentFor(url: URL): Agent
 }
 
 /** Folders of this machine that belong to the gateway; absolute, and free of links. */

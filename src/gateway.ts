@@ -10,6 +10,7 @@ import { settleAside } from './copy.js'
 import { firstFiles, ownFolders } from './data-folder.js'
 import { Deliveries } from './deliveries.js'
 import type { AnyDriverType } from './driver.js'
+import { EgressGuard, parseNetworks } from './egress.js'
 import { Events } from './events.js'
 import { thisInstance } from './instance.js'
 import { Links } from './links.js'
@@ -110,7 +111,10 @@ export class Gateway {
       const locks = await Locks.load(store.locks)
       const events = new Events()
       const spool = await Spool.open(join(config.data, 'spool'))
+      const egress = new EgressGuard(() => settings.get('egress_networks'))
+      settings.guard('egress_networks', async (networks) => void parseNetworks(networks))
       const mounts: Mounts = new Mounts({
+        egress,
         store,
         events,
         spool,

@@ -1,5 +1,5 @@
 /** The table of storages: which one owns a path, the virtual folders between mounts, and their life. */
-import type { AnyDriverType, CallOptions, Driver, DriverEnv, Entry, Instance, OwnFolders } from './driver.js'
+import type { AnyDriverType, CallOptions, Driver, DriverEnv, Egress, Entry, Instance, OwnFolders } from './driver.js'
 import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
@@ -34,6 +34,7 @@ export interface MountParts {
   readonly own: OwnFolders
   /** The view of a path of the tree for drivers that stand on others. */
   readonly tree: (path: Path) => Driver
+  readonly egress: Egress
 }
 
 /** Where a path of the tree lives. */
@@ -229,7 +230,7 @@ export class Mounts {
   }
 
   #env(mount: Mount): DriverEnv {
-    const { store, log, instance, own, tree } = this.parts
+    const { store, log, instance, own, tree, egress } = this.parts
     const { id } = mount.row
     return {
       log: log.child({ storage: mount.row.mountPath }),
@@ -249,6 +250,7 @@ export class Mounts {
       },
       uploads: async () => [],
       tree,
+      egress,
     }
   }
 

@@ -244,6 +244,17 @@ export const settingsTable: readonly SettingDefinition[] = [
       'private',
       { help: 'KiB a second to all storages behind a network together; 0 or less: no limit.' },
     ],
+    [
+      'egress_networks',
+      'text',
+      '',
+      'private',
+      {
+        help:
+          'Networks beside the public internet that may be connected to where a user or a redirect of a server names the host, ' +
+          'such as 192.168.1.0/24; one a line.',
+      },
+    ],
     ['multipart_enabled', 'bool', 'true', 'public'],
     ['multipart_chunk_size', 'number', '10', 'public', { help: 'Megabytes of one part of a multipart upload.' }],
   ]),

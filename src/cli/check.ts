@@ -7,6 +7,7 @@ import { sitePath } from '../../protocols/lib/client.js'
 import { loadConfig, splitAddress, type Config } from '../config.js'
 import { ownFolders } from '../data-folder.js'
 import type { Driver, DriverEnv, OwnFolders } from '../driver.js'
+import { EgressGuard } from '../egress.js'
 import { GatewayError, toGatewayError } from '../errors.js'
 import { checkOptions } from '../fields.js'
 import { thisInstance } from '../instance.js'
@@ -89,6 +90,7 @@ async function checkStorage(row: StorageRow, store: Store, own: OwnFolders): Pro
   if (type === undefined) throw new GatewayError('invalid', { reason: `there is no driver ${row.driver}` })
   const options = checkOptions(type.fields, JSON.parse(row.addition || '{}') as Record<string, unknown>)
   const signal = AbortSignal.timeout(patience)
+  const networks = (await store.settings.all()).get('egress_networks') ?? ''
   const env: DriverEnv = {
     log: createLog('silent'),
     signal,
@@ -100,6 +102,7 @@ async function checkStorage(row: StorageRow, store: Store, own: OwnFolders): Pro
     tree: () => {
       throw new GatewayError('unsupported', { reason: 'stands on other storages: only the daemon can open it' })
     },
+    egress: new EgressGuard(() => networks),
   }
   let driver: Driver | undefined
   try {

@@ -1,5 +1,6 @@
 /** What a driver leans on, for tests: an environment that belongs to no gateway. */
 import type { DriverEnv, OptionsOf } from '../../src/driver.js'
+import { EgressGuard } from '../../src/egress.js'
 import { checkOptions } from '../../src/fields.js'
 import { GatewayError } from '../../src/errors.js'
 import { thisInstance } from '../../src/instance.js'
@@ -25,6 +26,7 @@ export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
     tree: () => {
       throw new GatewayError('unsupported')
     },
+    egress: new EgressGuard(() => ''),
     ...over,
   }
 }

@@ -9,6 +9,7 @@ import { Bandwidth } from '../../src/bandwidth.js'
 import { BaseFolders } from '../../src/base-folders.js'
 import type { AnyDriverType, Driver, Source, Traits } from '../../src/driver.js'
 import { Deliveries } from '../../src/deliveries.js'
+import { EgressGuard } from '../../src/egress.js'
 import { Events, type TreeEvent } from '../../src/events.js'
 import { thisInstance } from '../../src/instance.js'
 import { ListingBudget } from '../../src/listing-cache.js'
@@ -157,6 +158,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   const drivers = new Map<string, Driver>()
   const driverTypes: AnyDriverType[] = []
   const mounts: Mounts = new Mounts({
+    egress: new EgressGuard(() => ''),
     store,
     events,
     spool,
