@@ -196,14 +196,7 @@ class S3Driver implements Driver {
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (path === '/') throw new GatewayError('denied')
-    const old = await this.#find(path, signal)
-    if (old === undefined) throw new GatewayError('not_found')
-    await this.#keepParent(path, signal)
-    if (old !== 'folder') {
-      await this.#delete(this.#keys.file(path), signal)
-      return
-    }
+    if ((await this.#removeFile(path, signal)) === 'removed') return
     const prefix = this.#keys.folder(path)
     // Two keys may be markers, so a third is a member.
     const keys = await this.#keysBelow(prefix, 3, signal)
@@ -211,15 +204,19 @@ class S3Driver implements Driver {
     for (const key of keys) await this.#delete(key, signal)
   }
 
-  async removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
+  /** What a removal begins with: of a file that is all. */
+  async #removeFile(path: Path, signal: AbortSignal | undefined): Promise<'removed' | 'folder'> {
     if (path === '/') throw new GatewayError('denied')
     const old = await this.#find(path, signal)
     if (old === undefined) throw new GatewayError('not_found')
     await this.#keepParent(path, signal)
-    if (old !== 'folder') {
-      await this.#delete(this.#keys.file(path), signal)
-      return
-    }
+    if (old === 'folder') return 'folder'
+    await this.#delete(this.#keys.file(path), signal)
+    return 'removed'
+  }
+
+  async removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    if ((await this.#removeFile(path, signal)) === 'removed') return
     const request = { prefix: this.#keys.folder(path), version: this.options.list_object_version, signal }
     for await (const { objects } of pages(this.#client, request)) {
       await this.#deleteAll(objects, signal)

@@ -13,6 +13,7 @@ import { permissionBits, type Permission, type Principal } from '../../src/princ
 import type { FolderRule } from '../../src/rules.js'
 import type { VirtualFs } from '../../src/virtual-fs.js'
 import { startGateway, type RunningGateway, type RunOptions } from '../gateway.js'
+import { ruleRow } from '../src/store-rows.js'
 import { PacketClient } from '../protocols/sftp/packet-client.js'
 
 /** Content of everything that is not theirs. */
@@ -50,25 +51,8 @@ export interface World extends RunningGateway {
   loot(folder: string): Promise<readonly string[]>
 }
 
-const noRule: Omit<FolderRule, 'id' | 'path'> = {
-  password: '',
-  passwordSub: false,
-  write: false,
-  writeSub: false,
-  hide: '',
-  hideSub: false,
-  readme: '',
-  readmeSub: false,
-  header: '',
-  headerSub: false,
-  readUsers: [],
-  readUsersSub: false,
-  writeUsers: [],
-  writeUsersSub: false,
-}
-
 export async function addRule({ gateway }: RunningGateway, path: string, rule: Partial<FolderRule>): Promise<void> {
-  await gateway.rules.create({ ...noRule, ...rule, path: asPath(path) })
+  await gateway.rules.create(ruleRow({ ...rule, path: asPath(path) }))
 }
 
 export const userPassword = 'a good password'

@@ -1,5 +1,6 @@
 /** A WebDAV client for tests: it sends what it is told to, byte for byte. */
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
+import { request as httpsRequest } from 'node:https'
 import { parseXml, textOf, type XmlElement } from '../../../protocols/webdav/xml.js'
 import type { RunningGateway } from '../../gateway.js'
 
@@ -25,14 +26,17 @@ export interface Caller {
 
 /** The path is put below the prefix as it stands. */
 export function sender(running: Pick<RunningGateway, 'url' | 'adminPassword'>, caller: Caller = {}): Send {
-  const { hostname, port } = new URL(running.url)
+  const { protocol, hostname, port } = new URL(running.url)
+  const request = protocol === 'https:' ? httpsRequest : httpRequest
   const { authorization = basic('admin', running.adminPassword), prefix = '/dav' } = caller
   return (method, path, headers = {}, body) =>
     new Promise((resolve, reject) => {
-      const sent = httpRequest(
+      const sent = request(
         {
           hostname,
           port,
+          // A certificate of a test was made a moment ago, and is nobody's but its own.
+          rejectUnauthorized: false,
           method,
           path: prefix + path,
           headers: { ...(authorization === '' ? {} : { authorization }), ...headers },

@@ -1,7 +1,6 @@
 /** Behind a reverse proxy that ends TLS, on a path of its own: every address that goes in or out is the one clients know. */
 import { execFile } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { request as httpsRequest } from 'node:https'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -11,7 +10,7 @@ import { newStorage } from '../../../src/store/new-storage.js'
 import { startGateway, type RunningGateway } from '../../gateway.js'
 import { lacks } from '../../programs.js'
 import { linkedType } from '../http/linked.js'
-import { basic, lockinfo, propfind, texts, tokenOf, type Reply, type Send } from './dav-client.js'
+import { lockinfo, propfind, sender, texts, tokenOf, type Send } from './dav-client.js'
 import { litmusPasses } from './litmus.js'
 import { startNginx, type Proxy } from './nginx.js'
 
@@ -147,30 +146,6 @@ async function mountLinked({ gateway }: RunningGateway): Promise<void> {
 }
 
 function secureSender({ port }: Proxy, { adminPassword }: RunningGateway): Send {
-  const authorization = basic('admin', adminPassword)
-  return (method, path, headers = {}, body) =>
-    new Promise<Reply>((resolve, reject) => {
-      const sent = httpsRequest(
-        {
-          host: '127.0.0.1',
-          port,
-          method,
-          path: `/files/dav${encodeURI(path)}`,
-          headers: { authorization, ...headers },
-          // The certificate was made a moment ago, and is nobody's but this test's.
-          rejectUnauthorized: false,
-        },
-        (response) => {
-          const chunks: Buffer[] = []
-          response.on('data', (chunk: Buffer) => chunks.push(chunk))
-          response.on('error', reject)
-          response.on('end', () => {
-            const { statusCode = 0 } = response
-            resolve({ status: statusCode, headers: response.headers, body: Buffer.concat(chunks).toString() })
-          })
-        },
-      )
-      sent.on('error', reject)
-      sent.end(body)
-    })
+  const send = sender({ url: `https://127.0.0.1:${port}`, adminPassword }, { prefix: '/files/dav' })
+  return (method, path, headers, body) => send(method, encodeURI(path), headers, body)
 }
