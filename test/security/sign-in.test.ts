@@ -66,17 +66,17 @@ void t.test('an unknown name takes as long as a wrong password, and is told in t
   const times: Record<string, number[]> = { known: [], unknown: [], barred: [] }
   const told = new Set<string>()
   let address = 0
-  for (let round = 0; round < 15; round++) {
+  for (let round = 0; round < 9; round++) {
     for (const [name, spans] of Object.entries(times)) {
       const start = performance.now()
       const headers = { 'x-forwarded-for': `198.51.100.${++address}` }
       // Few enough for each account that none is slowed.
       const { code, message } = await login(running, name === 'unknown' ? `unknown ${round}` : name, 'wrong', headers)
       spans.push(performance.now() - start)
-      if (round < 9) told.add(`${code} ${message}`)
+      told.add(`${code} ${message}`)
     }
   }
-  const median = (spans: readonly number[]) => [...spans].slice(0, 9).sort((one, other) => one - other)[4] ?? 0
+  const median = (spans: readonly number[]) => [...spans].sort((one, other) => one - other)[4] ?? 0
   const [known, unknown, barred] = [times.known, times.unknown, times.barred].map((spans) => median(spans ?? []))
   t.equal(told.size, 1, [...told].join(' | '))
   for (const other of [unknown, barred]) {
@@ -87,7 +87,6 @@ void t.test('an unknown name takes as long as a wrong password, and is told in t
 
 void t.test('names and passwords of any shape are wrong, and nothing worse', async (t) => {
   const running = await startGateway(t, { config: { trusted_proxies: ['127.0.0.1'] } })
-  let address = 0
   const odd = [
     '',
     ' ',
@@ -108,17 +107,21 @@ void t.test('names and passwords of any shape are wrong, and nothing worse', asy
     '.',
     '..',
   ]
-  for (const text of odd) {
-    const headers = { 'x-forwarded-for': `198.51.100.${++address}` }
+  // Each from an address, and for an account, of its own: nobody is slowed by the failures of another.
+  const wrong = async (text: string, index: number): Promise<void> => {
+    const headers = { 'x-forwarded-for': `198.51.100.${index}` }
+    const owner = `owner ${index}`
+    await addUser(running, owner, everyPermission)
     for (const [username, password] of [
       [text, running.adminPassword],
-      ['admin', text],
+      [owner, text],
     ] as const) {
       const answer = await login(running, username, password, headers)
       t.match(answer, { code: 400, data: null }, JSON.stringify([username, password]).slice(0, 60))
       t.notMatch(answer.message, 'x'.repeat(100))
     }
   }
+  await Promise.all(odd.map(wrong))
   for (const body of [
     { username: 'admin', password: null },
     { username: 'admin' },
