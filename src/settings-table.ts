@@ -255,13 +255,7 @@ export const settingsTable: readonly SettingDefinition[] = [
           'such as 192.168.1.0/24; one a line.',
       },
     ],
-    [
-      'multipart_enabled',
-      'bool',
-      'false',
-      'public',
-      { help: 'Whether clients are told to send large files in parts; not served yet.' },
-    ],
+    ['multipart_enabled', 'bool', 'true', 'public'],
     ['multipart_chunk_size', 'number', '10', 'public', { help: 'Megabytes of one part of a multipart upload.' }],
   ]),
   ...inGroup('offlineDownload', [
