@@ -244,6 +244,8 @@ export const settingsTable: readonly SettingDefinition[] = [
       'private',
       { help: 'KiB a second to all storages behind a network together; 0 or less: no limit.' },
     ],
+    ['multipart_enabled', 'bool', 'true', 'public'],
+    ['multipart_chunk_size', 'number', '10', 'public', { help: 'Megabytes of one part of a multipart upload.' }],
     [
       'egress_networks',
       'text',
@@ -255,8 +257,6 @@ export const settingsTable: readonly SettingDefinition[] = [
           'such as 192.168.1.0/24; one a line.',
       },
     ],
-    ['multipart_enabled', 'bool', 'true', 'public'],
-    ['multipart_chunk_size', 'number', '10', 'public', { help: 'Megabytes of one part of a multipart upload.' }],
   ]),
   ...inGroup('offlineDownload', [
     ['aria2_uri', 'string', 'http://localhost:6800/jsonrpc', 'private'],

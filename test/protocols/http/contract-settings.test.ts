@@ -127,7 +127,8 @@ const table: Readonly<Record<number, string>> = {
     max_server_download_speed number -1 p
     max_server_upload_speed number -1 p
     multipart_enabled bool true
-    multipart_chunk_size number 10`,
+    multipart_chunk_size number 10
+    egress_networks text … p`,
   5: `aria2_uri string http://localhost:6800/jsonrpc p
     aria2_secret string … p
     qbittorrent_url string http://admin:adminadmin@localhost:8080/ p
