@@ -7,6 +7,7 @@ import { memoryType } from './memory/index.js'
 import { s3Type } from './s3/index.js'
 import { sftpType } from './sftp/index.js'
 import { virtualType } from './virtual/index.js'
+import { webdavType } from './webdav/index.js'
 
 export const driverTypes: readonly AnyDriverType[] = [
   aliasType,
@@ -16,4 +17,5 @@ export const driverTypes: readonly AnyDriverType[] = [
   s3Type,
   sftpType,
   virtualType,
+  webdavType,
 ]

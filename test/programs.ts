@@ -27,6 +27,7 @@ export const programs: readonly Program[] = [
   { name: 'cadaver', package: 'cadaver' },
   { name: 'sshfs', package: 'sshfs' },
   { name: 'nginx', package: 'nginx-light' },
+  { name: 'apache2', package: 'apache2-bin' },
   { name: 'openssl', package: 'openssl' },
   { name: 'git', package: 'git' },
   { name: 'gcc', package: 'gcc' },

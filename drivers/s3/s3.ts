@@ -26,14 +26,15 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { isListableName, nameOf, parentOf, type Path } from '../../src/path.js'
-import { Bodies } from './body.js'
+import { Bodies } from '../lib/bodies.js'
 import { BucketClient, addressOf } from './client.js'
 import { copyLimits, copyObject, type CopyLimits } from './copying.js'
+import { translated } from './errors.js'
 import type { S3Options } from './index.js'
 import { entryName, fileEntry, folderEntry, givenTime, Keys, metadataOf } from './keys.js'
 import { linkTo } from './links.js'
 import { pages, type ListedObject } from './listing.js'
-import { Turns } from './turns.js'
+import { Turns } from '../lib/turns.js'
 import { upload } from './upload.js'
 
 /** Files of a listing that are asked for their times at once. */
@@ -61,7 +62,7 @@ class S3Driver implements Driver {
   readonly traits: Partial<Traits>
   readonly #client: BucketClient
   readonly #keys: Keys
-  readonly #bodies = new Bodies()
+  readonly #bodies = new Bodies('S3 server', translated)
   readonly #publishing = new Turns()
   readonly #since = new Date()
   #toldOfNames = false

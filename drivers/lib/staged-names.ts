@@ -1,0 +1,17 @@
+/**
+ * Names of files that are being written, beside the one that they will have, on servers where everybody sees them. The names that the
+ * gateway reserves for itself would be refused where the server is another gateway.
+ */
+import { randomBytes } from 'node:crypto'
+
+const prefix = '.~tidegate-part-'
+
+/** A new one. `instance`: the run of the program that writes it. */
+export function stagedName(instance: string): string {
+  return `${prefix}${instance}-${randomBytes(6).toString('hex')}`
+}
+
+/** The run of the program that this name is of; undefined for every other name. */
+export function stagedBy(name: string): string | undefined {
+  return name.startsWith(prefix) ? name.slice(prefix.length).replace(/-[a-z0-9]*$/, '') : undefined
+}
