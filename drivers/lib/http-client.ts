@@ -114,7 +114,8 @@ export class HttpClient {
         if (wait > longestPause) return answer
         await drain(answer.body)
       } catch (error) {
-        if (isLast || !isGatewayError(error, 'unavailable')) throw error
+        // Without a cause it is what the server has said, not what the network has done.
+        if (isLast || !isGatewayError(error, 'unavailable') || error.cause === undefined) throw error
       }
       await this.#pause(wait, request.signal)
     }

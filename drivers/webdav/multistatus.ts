@@ -62,6 +62,9 @@ function decoderFor(chunk: Buffer): TextDecoder {
   }
 }
 
+/** Some servers do not escape it in names. */
+const bareAmpersand = /&(?!(?:[a-z]{1,10}|#\d{1,8}|#x[\da-f]{1,8});)/gi
+
 interface Open {
   readonly name: string
   text: string
@@ -77,6 +80,7 @@ class MultistatusReader {
   readonly #parser = new SaxesParser({ xmlns: true, position: false })
   readonly #open: Open[] = []
   readonly #told: Resource[] = []
+  #held = ''
   #news = false
   #isWhole = false
   #response: Draft = { href: '', status: undefined, properties: {} }
@@ -102,11 +106,15 @@ class MultistatusReader {
   }
 
   write(text: string): void {
-    this.#parser.write(text)
+    const all = this.#held + text
+    // What may be the beginning of a reference waits for the rest of it.
+    const [last = ''] = /&[^;&<]{0,10}$/.exec(all) ?? []
+    this.#held = last
+    this.#parser.write(all.slice(0, all.length - last.length).replace(bareAmpersand, '&amp;'))
   }
 
   end(): void {
-    this.#parser.close()
+    this.#parser.write(this.#held.replace(bareAmpersand, '&amp;')).close()
     if (!this.#isWhole) throw nonsense('gave no answer of WebDAV, or not all of it')
   }
 

@@ -168,16 +168,15 @@ class WebdavDriver implements Driver {
 
   #content({ status, headers, body }: HttpAnswer, part: ByteRange | undefined, signal?: AbortSignal): Readable {
     if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw nonsense('sends a file that is packed')
+    if (part === undefined && status === 206) throw nonsense('sends a part of a file where the whole was asked for')
+    const [, first] = /^bytes (\d+)-\d+\//.exec(headers['content-range'] ?? '') ?? []
+    if (status === 206 && Number(first) !== part?.offset)
+      throw nonsense('sends another part of a file than was asked for')
     const announced = headers['content-length'] === undefined ? undefined : Number(headers['content-length'])
     const content = this.#bodies.follow(body, announced, signal)
-    if (!part) {
-      if (status === 200) return content
-      throw nonsense('sends a part of a file where the whole was asked for')
-    }
-    if (status === 200) return new PartOfBody(content, part).stream
-    const [, first] = /^bytes (\d+)-\d+\//.exec(headers['content-range'] ?? '') ?? []
-    if (Number(first) !== part.offset) throw nonsense('sends another part of a file than was asked for')
-    return part.length === undefined ? content : new PartOfBody(content, { offset: 0, length: part.length }).stream
+    if (part === undefined || (status === 206 && part.length === undefined)) return content
+    // A server that does not know ranges sends the whole.
+    return new PartOfBody(content, status === 206 ? { ...part, offset: 0 } : part).stream
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {

@@ -1,0 +1,268 @@
+/** What the drivers' HTTP client tells whom, what it asks again, and what it never does. */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createHash } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import type { Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import { Readable } from 'node:stream'
+import t, { type Test } from 'tap'
+import { HttpClient, type HttpRequest } from '../../../drivers/lib/http-client.js'
+import { EgressGuard } from '../../../src/egress.js'
+import { refuses } from '../../conformance/subject.js'
+
+type Answer = (request: IncomingMessage, response: ServerResponse) => void
+
+const credentials = { username: 'somebody', password: 'a secret' }
+
+async function serve(t: Test, answer: Answer, host = '127.0.0.1') {
+  const seen: IncomingMessage[] = []
+  const server = createServer((request, response) => {
+    seen.push(request)
+    answer(request, response)
+  })
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    seen.push(request)
+    answer(request, response)
+  })
+  server.listen(0, host)
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { address: new URL(`http://${host}:${(server.address() as AddressInfo).port}/`), seen }
+}
+
+function clientOf(t: Test, address: URL, allowed = ''): HttpClient {
+  const egress = new EgressGuard(() => allowed)
+  const client = new HttpClient({ server: 'test server', address, credentials, verifiesCertificate: true, egress })
+  t.teardown(() => {
+    client.close()
+  })
+  return client
+}
+
+async function ask(client: HttpClient, request: HttpRequest): Promise<{ status: number; text: string }> {
+  const { status, body } = await client.request(request)
+  return { status, text: await text(body) }
+}
+
+const upload = (content: string) => ({
+  size: Buffer.byteLength(content),
+  taken: 0,
+  async send(into: Writable) {
+    this.taken++
+    await pipeline(Readable.from([content]), into)
+  },
+})
+
+await t.test('nobody is told a password who does not ask for it', async (t) => {
+  const { address, seen } = await serve(t, (_request, response) => response.end('open'))
+  t.same(await ask(clientOf(t, address), { method: 'GET', url: address }), { status: 200, text: 'open' })
+  t.equal(seen[0]?.headers.authorization, undefined)
+})
+
+await t.test('a redirect to another host bears no credentials, and passes the egress guard', async (t) => {
+  const other = await serve(t, (_request, response) => response.end('elsewhere'))
+  const { address, seen } = await serve(t, (request, response) => {
+    if (request.headers.authorization === undefined) {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end()
+    } else response.writeHead(302, { location: new URL('/there', other.address).href }).end()
+  })
+  const request = { method: 'GET', url: new URL('/file', address), headers: { range: 'bytes=1-2' } }
+  await refuses(t, () => ask(clientOf(t, address), request), 'denied', 'a network that is not allowed')
+  t.equal(other.seen.length, 0, 'nothing was asked there')
+  const client = clientOf(t, address, '127.0.0.0/8')
+  t.same(await ask(client, request), { status: 200, text: 'elsewhere' })
+  t.match(seen.at(-1)?.headers.authorization, /^Basic /)
+  t.equal(other.seen[0]?.headers.authorization, undefined)
+  t.equal(other.seen[0]?.headers.range, 'bytes=1-2')
+  await refuses(t, () => ask(client, { ...request, method: 'DELETE' }), 'unavailable', 'what changes something')
+  await refuses(t, () => ask(client, { ...request, method: 'PROPFIND' }), 'unavailable', 'a listing')
+  t.equal(other.seen.length, 1)
+  t.equal((await client.request({ ...request, follow: false })).status, 302)
+})
+
+await t.test('a redirect to an address that is none, or goes in circles, ends', async (t) => {
+  const targets: Record<string, string> = { '/file': 'file:///etc/passwd', '/circle': '/circle', '/data': 'data:,x' }
+  const { address, seen } = await serve(t, (request, response) => {
+    response.writeHead(302, { location: targets[request.url ?? ''] ?? 'http://[nonsense' }).end()
+  })
+  const client = clientOf(t, address, '0.0.0.0/0')
+  for (const path of ['/file', '/data']) {
+    await refuses(t, () => ask(client, { method: 'GET', url: new URL(path, address) }), 'invalid', path)
+  }
+  await refuses(t, () => ask(client, { method: 'GET', url: new URL('/circle', address) }), 'unavailable', 'a circle')
+  t.ok(seen.length < 12)
+  t.equal((await client.request({ method: 'GET', url: new URL('/bad', address) })).status, 302, 'told as it is')
+})
+
+await t.test('what is safe to repeat is repeated as the server asks, and nothing else', async (t) => {
+  let status = 503
+  const { address, seen } = await serve(t, (_request, response) => {
+    if (seen.length % 3 === 0) response.end('at last')
+    else response.writeHead(status, { 'retry-after': '1' }).end()
+  })
+  const client = clientOf(t, address)
+  const begun = Date.now()
+  t.same(await ask(client, { method: 'PROPFIND', url: address, body: '<x/>' }), { status: 200, text: 'at last' })
+  t.ok(Date.now() - begun >= 1900, 'after the pauses that were asked for')
+  status = 500
+  t.equal((await ask(client, { method: 'GET', url: address })).status, 500, 'a failure for good is told at once')
+  t.equal(seen.length, 4)
+  status = 503
+  t.equal((await ask(client, { method: 'DELETE', url: address })).status, 503, 'a change is asked for once')
+  t.equal(seen.length, 5)
+})
+
+await t.test('a server that wants a long pause is not asked again', async (t) => {
+  const { address, seen } = await serve(t, (_request, response) => {
+    response.writeHead(429, { 'retry-after': '3600' }).end()
+  })
+  t.equal((await ask(clientOf(t, address), { method: 'GET', url: address })).status, 429)
+  t.equal(seen.length, 1)
+})
+
+await t.test('a body waits until the server has seen who sends it', async (t) => {
+  const stored: string[] = []
+  const { address, seen } = await serve(t, (request, response) => {
+    if (request.headers.authorization === undefined) {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="x"', connection: 'close' }).end()
+    } else if (request.url === '/moved') {
+      response.writeHead(307, { location: '/here' }).end()
+    } else if (request.url === '/full') {
+      response.writeHead(507).end()
+    } else {
+      response.writeContinue()
+      void text(request).then((content) => {
+        stored.push(content)
+        response.writeHead(201).end()
+      })
+    }
+  })
+  const client = clientOf(t, address)
+  const body = upload('content')
+  t.equal((await ask(client, { method: 'PUT', url: new URL('/moved', address), body })).status, 201)
+  t.same([body.taken, stored], [1, ['content']], 'sent once, after a challenge and a redirect')
+  const refused = upload('content')
+  const answer = await client.request({ method: 'PUT', url: new URL('/full', address), body: refused })
+  t.same([answer.status, refused.taken], [507, 0], 'and not at all where it is refused')
+  t.ok(seen.length >= 4)
+})
+
+await t.test('a server that does not know the question gets the body after a moment', async (t) => {
+  const { address } = await serve(t, (request, response) => {
+    void text(request).then((content) => response.writeHead(201).end(content))
+  })
+  t.same(await ask(clientOf(t, address), { method: 'PUT', url: address, body: upload('x') }), {
+    status: 201,
+    text: 'x',
+  })
+})
+
+await t.test('a connection that was closed while it waited costs nothing', async (t) => {
+  const { address, seen } = await serve(t, (request, response) => {
+    // As a server that closes just as the next request comes: the first one of a connection is answered, the second is not.
+    if (request.socket.bytesWritten > 0) request.socket.resetAndDestroy()
+    else response.end('ok')
+  })
+  const client = clientOf(t, address)
+  t.equal((await ask(client, { method: 'GET', url: address })).text, 'ok')
+  const { status, isRepeated, body } = await client.request({ method: 'DELETE', url: address })
+  t.same([status, isRepeated, await text(body)], [200, true, 'ok'], 'asked again on a new one, and said so')
+  t.equal(seen.length, 3)
+})
+
+await t.test('Digest is answered in every form', async (t) => {
+  const forms: Record<string, string> = {
+    'RFC 2069': '',
+    MD5: ', qop="auth", algorithm=MD5',
+    'MD5-sess': ', qop="auth,auth-int", algorithm=MD5-sess, opaque="thing"',
+    'SHA-256': ', qop="auth", algorithm=SHA-256',
+  }
+  for (const [name, parameters] of Object.entries(forms)) {
+    const { address, seen } = await serve(t, (request, response) => {
+      if (isRight(request)) response.end('ok')
+      else
+        response
+          .writeHead(401, { 'www-authenticate': `Basic realm="b", Digest realm="r", nonce="n"${parameters}` })
+          .end()
+    })
+    const client = clientOf(t, address)
+    t.equal((await ask(client, { method: 'GET', url: new URL('/a%20b?c', address) })).text, 'ok', name)
+    t.equal((await ask(client, { method: 'PROPFIND', url: address })).text, 'ok')
+    t.equal(seen.length, 3, 'the challenge is good for the next request, too')
+    t.equal(
+      seen.some(({ headers }) => headers.authorization?.startsWith('Basic')),
+      false,
+      'the password is not shown',
+    )
+  }
+})
+
+/** As RFC 7616 §3.4 has it, by itself. */
+function isRight({ method = '', url = '', headers: { authorization = '' } }: IncomingMessage): boolean {
+  const found = [...authorization.matchAll(/(\w+)=(?:"([^"]*)"|([^\s,]+))/g)]
+  const fields = new Map(found.map(([, key = '', quoted, plain]) => [key, quoted ?? plain ?? '']))
+  const get = (key: string) => fields.get(key) ?? ''
+  const algorithm = get('algorithm') || 'MD5'
+  const hash = (content: string) =>
+    createHash(algorithm.startsWith('SHA') ? 'sha256' : 'md5')
+      .update(content)
+      .digest('hex')
+  let secret = hash(`${credentials.username}:r:${credentials.password}`)
+  if (algorithm.endsWith('-sess')) secret = hash(`${secret}:n:${get('cnonce')}`)
+  const subject = hash(`${method}:${url}`)
+  const middle = get('qop') === '' ? '' : `${get('nc')}:${get('cnonce')}:auth:`
+  return get('uri') === url && get('response') === hash(`${secret}:n:${middle}${subject}`)
+}
+
+await t.test('a wrong password is tried once', async (t) => {
+  for (const challenge of ['Basic realm="x"', 'Digest realm="x", nonce="n", qop="auth"']) {
+    let count = 0
+    const { address, seen } = await serve(t, (_request, response) => {
+      response.writeHead(401, { 'www-authenticate': challenge.replace('"n"', `"n${count++}"`) }).end()
+    })
+    t.equal((await ask(clientOf(t, address), { method: 'GET', url: address })).status, 401)
+    t.equal(seen.length, 2, challenge)
+  }
+})
+
+await t.test('a stale challenge is answered anew', async (t) => {
+  let nonce = 1
+  const { address, seen } = await serve(t, (request, response) => {
+    if (request.headers.authorization?.includes(`nonce="n${nonce}"`) === true) response.end('ok')
+    else
+      response
+        .writeHead(401, { 'www-authenticate': `Digest realm="r", nonce="n${nonce}", qop="auth", stale=true` })
+        .end()
+  })
+  const client = clientOf(t, address)
+  t.equal((await ask(client, { method: 'GET', url: address })).text, 'ok')
+  nonce = 2
+  t.equal((await ask(client, { method: 'GET', url: address })).text, 'ok')
+  t.equal(seen.length, 4)
+})
+
+await t.test('a call ends with its signal and with the client', async (t) => {
+  const { address } = await serve(t, () => undefined)
+  const client = clientOf(t, address)
+  const controller = new AbortController()
+  setTimeout(() => {
+    controller.abort()
+  }, 50)
+  await refuses(
+    t,
+    () => client.request({ method: 'GET', url: address, signal: controller.signal }),
+    'aborted',
+    'signal',
+  )
+  const waiting = client.request({ method: 'GET', url: address })
+  setTimeout(() => {
+    client.close()
+  }, 50)
+  await refuses(t, () => waiting, 'aborted', 'close')
+  await refuses(t, () => client.request({ method: 'GET', url: address }), 'aborted', 'after close')
+})
