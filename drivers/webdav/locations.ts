@@ -1,12 +1,12 @@
 /** Where things are on the server: paths as URLs, and back from what servers write into a `href`. */
 import { GatewayError } from '../../src/errors.js'
-import { folded, root, segmentsOf, type Path } from '../../src/path.js'
+import { folded, segmentsOf, type Path } from '../../src/path.js'
 
 export class Locations {
-  readonly #address: URL
-  readonly #root: readonly string[]
+  #address: URL
+  #root: readonly string[]
   /** What the root is called, decoded: by us, and by a server that stands behind another one which rewrites paths. */
-  readonly #prefixes: (readonly string[])[]
+  #prefixes: readonly (readonly string[])[]
 
   /** Rejects with `invalid` where one of them cannot be. */
   constructor(address: URL, rootFolder: string) {
@@ -16,12 +16,17 @@ export class Locations {
     this.#prefixes = [[...decodedSegments(address.pathname), ...this.#root]]
   }
 
-  /** Takes the href of an answer that was about the root alone. */
-  learnRoot(href: string): void {
-    if (!this.relationTo(root, href).isItself && isAbsolute(href)) this.#prefixes.push(pathSegments(href))
+  /**
+   * Takes the answer about the root alone: where it came from in the end, for destinations of moves are not redirected as requests are;
+   * and what the server calls it.
+   */
+  learnRoot(url: URL, href: string): void {
+    this.#address = url
+    this.#root = []
+    this.#prefixes = [decodedSegments(url.pathname), ...(isAbsolute(href) ? [pathSegments(href)] : [])]
   }
 
-  /** `folder`: its URL ends with a slash. */
+  /** That of a folder ends with a slash. */
   url(path: Path, kind: 'file' | 'folder'): URL {
     const url = new URL(this.#address)
     const names = [...this.#root, ...segmentsOf(path)].map(encodeURIComponent)

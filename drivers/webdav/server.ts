@@ -62,7 +62,7 @@ export class WebdavServer {
     const found = itself ?? (others.length === 0 ? first : undefined)
     if (!found) throw refusal(answer.status)
     if (found.status >= 400) throw refusal(found.status)
-    if (path === '/') this.locations.learnRoot(found.href)
+    if (path === '/') this.locations.learnRoot(answer.url, found.href)
     return found.properties
   }
 

@@ -1,15 +1,17 @@
 /** The WebDAV driver against Apache's mod_dav. */
-import { chmod, mkdir, rm } from 'node:fs/promises'
-import { randomUUID } from 'node:crypto'
+import { chmod, mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'
 import { webdavFields, webdavType, type WebdavOptions } from '../../drivers/webdav/index.js'
 import type { DriverEnv } from '../../src/driver.js'
+import type { GatewayError } from '../../src/errors.js'
 import { checkOptions } from '../../src/fields.js'
 import { conformance } from '../conformance/driver.js'
-import type { WritableDriver } from '../conformance/subject.js'
+import { at, bytesAt, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
 import { lacks } from '../programs.js'
 import { apacheAccount, apachePrograms, startApacheDav } from '../services/apache-dav.js'
+import { startCuttingProxy } from '../services/cutting-proxy.js'
 import { testEnv } from './env.js'
 
 void t.test('WebDAV', { skip: lacks(...apachePrograms), timeout: 300_000 }, async (t) => {
@@ -34,7 +36,7 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms), timeout: 300_000 }, asyn
       await conformance(t, {
         name: `WebDAV, ${way}`,
         traits: webdavType.traits,
-        many: way === 'digest' ? 2000 : 100,
+        many: way === 'digest' ? 1200 : 100,
         open: async () => {
           const name = await folder()
           return {
@@ -45,4 +47,132 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms), timeout: 300_000 }, asyn
       })
     })
   }
+
+  await t.test('what is written, moved and read leaves nothing behind on the server', async (t) => {
+    const name = await folder()
+    const driver = await open({ root_folder_path: `/${name}` })
+    await put(driver, '/file', 'old')
+    await put(driver, '/file', 'new')
+    await driver.copy?.(at('/file'), at('/copy'))
+    await driver.move?.(at('/copy'), at('/file'))
+    t.same(await readdir(join(server.files, name)), ['file'])
+    t.equal(await readFile(join(server.files, name, 'file'), 'utf8'), 'new')
+    await driver.close?.()
+  })
+
+  await t.test('a challenge that has become stale costs a request, and no upload', async (t) => {
+    const name = await folder()
+    for (const way of ['digest', 'basic']) {
+      const address = `http://127.0.0.1:${server.port}/${way}`
+      const driver = await open({ address, username: 'plain', root_folder_path: `/${name}` })
+      await put(driver, '/file', 'first')
+      await new Promise((resolve) => setTimeout(resolve, 2500))
+      const writing = [1, 2, 3].map((index) => put(driver, `/file-${index}`, 'more'))
+      await Promise.all(writing)
+      t.equal(await textAt(driver, '/file-3'), 'more')
+      await driver.close?.()
+    }
+  })
+
+  await t.test('certificates are verified unless told otherwise', async (t) => {
+    const name = await folder()
+    const address = `https://127.0.0.1:${server.tlsPort}/basic`
+    await refuses(t, () => open({ address, root_folder_path: `/${name}` }), 'unavailable', 'one that nobody has signed')
+    const driver = await open({ address, root_folder_path: `/${name}`, tls_insecure_skip_verify: true })
+    const data = randomBytes(3_000_000)
+    await put(driver, '/file', data)
+    t.ok((await bytesAt(driver, '/file', 1_000_000, 1_000_000)).equals(data.subarray(1_000_000, 2_000_000)))
+    await driver.close?.()
+  })
+
+  await t.test('what is wrong with the options is told, and no secret', async (t) => {
+    const wrong = [{ password: 'the wrong word' }, { username: 'nobody here' }]
+    for (const over of wrong) {
+      const error = await open(over).then(
+        () => undefined,
+        (reason: unknown) => reason as GatewayError,
+      )
+      t.equal(error?.code, 'denied')
+      t.notMatch(
+        `${String(error)} ${String(error?.cause)} ${JSON.stringify(error?.cause)}`,
+        /wrong word|p.ss:word|nobody/,
+      )
+    }
+    await refuses(t, () => open({ root_folder_path: '/missing' }), 'invalid', 'a root that is not there')
+    const moved = `http://127.0.0.1:${server.port}/moved`
+    const driver = await open({ address: moved, root_folder_path: `/${await folder()}` })
+    await put(driver, '/file', 'through a redirect')
+    t.equal(await textAt(driver, '/file'), 'through a redirect')
+    await driver.close?.()
+  })
+
+  await t.test('what a killed run has left goes, what others are writing stays', async (t) => {
+    const name = await folder()
+    const instance = { name: 'this-run', isOver: (other: string) => other === 'dead-run' }
+    const driver = await open({ root_folder_path: `/${name}` }, { instance })
+    await put(driver, '/file', 'content')
+    await driver.mkdir(at('/empty'))
+    await put(driver, '/.~tidegate-part-dead-run-abc', 'x')
+    await put(driver, '/.~tidegate-part-other-run-abc', 'x')
+    await put(driver, '/empty/.~tidegate-part-dead-run-abc', 'x')
+    t.same(await namesIn(driver, '/'), ['empty', 'file'])
+    await driver.remove(at('/empty'))
+    for (let tries = 0; tries < 50 && (await readdir(join(server.files, name))).length > 2; tries++)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    t.same((await readdir(join(server.files, name))).sort(), ['.~tidegate-part-other-run-abc', 'file'])
+    await driver.close?.()
+  })
+
+  await t.test('a connection that breaks leaves the old file, nothing else, and no connection', async (t) => {
+    const proxy = await startCuttingProxy(server.port)
+    t.teardown(() => proxy.stop())
+    const name = await folder()
+    const driver = await open({ address: `http://127.0.0.1:${proxy.port}/digest`, root_folder_path: `/${name}` })
+    const old = randomBytes(4_000_000)
+    await put(driver, '/file', old)
+    await driver.mkdir(at('/tree'))
+    const stands = async (what: string) => {
+      proxy.heal()
+      t.ok((await bytesAt(driver, '/file')).equals(old), `${what}: the old file stands`)
+      for (let tries = 0; tries < 100 && (await readdir(join(server.files, name))).length > 2; tries++) {
+        await namesIn(driver, '/')
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+      t.same((await readdir(join(server.files, name))).sort(), ['file', 'tree'], `${what}: and nothing else`)
+    }
+    for (const bytes of [1, 500, 1_000_000, 3_000_000]) {
+      proxy.cut('up', bytes)
+      await refuses(t, () => put(driver, '/file', randomBytes(4_000_000)), 'unavailable', `a write, cut after ${bytes}`)
+      await stands(`a write, cut after ${bytes}`)
+    }
+    for (const bytes of [1, 1000, 1_000_000]) {
+      proxy.cut('down', bytes)
+      await refuses(t, () => bytesAt(driver, '/file'), 'unavailable', `a read, cut after ${bytes}`)
+    }
+    proxy.cut('down', 1)
+    await refuses(t, () => namesIn(driver, '/'), 'unavailable', 'a listing')
+    await refuses(t, () => driver.stat(at('/file')), 'unavailable', 'stat')
+    await refuses(t, async () => driver.move?.(at('/file'), at('/other')), 'unavailable', 'a move')
+    await refuses(t, () => driver.remove(at('/tree')), 'unavailable', 'a removal')
+    await stands('cut off')
+
+    proxy.stall()
+    const controller = new AbortController()
+    setTimeout(() => {
+      controller.abort()
+    }, 200)
+    await refuses(t, () => driver.stat(at('/file'), { signal: controller.signal }), 'aborted', 'a stalled call')
+    const slow = put(driver, '/file', old)
+    setTimeout(() => {
+      proxy.heal()
+    }, 2000)
+    t.equal((await slow).size, old.length, 'a stall that ends is waited for')
+    proxy.stall()
+    const stalled = driver.stat(at('/file'))
+    setTimeout(() => void driver.close?.(), 200)
+    await refuses(t, () => stalled, 'aborted', 'a call that stalls when the mount ends')
+    proxy.heal()
+    for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await new Promise((resolve) => setTimeout(resolve, 20))
+    t.equal(proxy.open, 0, 'no connection is left')
+  })
 })

@@ -13,6 +13,9 @@ const run = promisify(execFile)
 const modules = '/usr/lib/apache2/modules'
 const realm = 'files'
 
+/** Another name of an account, with the same password. */
+const plainName = 'plain'
+
 export const apacheAccount = { username: 'ünser "user"', password: 'päss:word' } as const
 
 export interface ApacheDav {
@@ -79,9 +82,10 @@ Redirect 307 /moved http://127.0.0.1:${port}/basic
 async function writePasswords(folder: string): Promise<void> {
   const { username, password } = apacheAccount
   const hash = createHash('sha1').update(password).digest('base64')
-  await writeFile(join(folder, 'basic'), `${username}:{SHA}${hash}\n`)
-  const digest = createHash('md5').update(`${username}:${realm}:${password}`).digest('hex')
-  await writeFile(join(folder, 'digest'), `${username}:${realm}:${digest}\n`)
+  const digest = (name: string) => createHash('md5').update(`${name}:${realm}:${password}`).digest('hex')
+  const names = [username, plainName]
+  await writeFile(join(folder, 'basic'), names.map((name) => `${name}:{SHA}${hash}\n`).join(''))
+  await writeFile(join(folder, 'digest'), names.map((name) => `${name}:${realm}:${digest(name)}\n`).join(''))
 }
 
 async function writeCertificate(folder: string): Promise<void> {
