@@ -106,6 +106,25 @@ export class WebdavServer {
     throw refusal(answer.status, answer.headers)
   }
 
+  /** Where the server sends whoever wants the content, if that is somewhere else: there its credentials are of no use. */
+  async redirectOf(path: Path, signal?: AbortSignal): Promise<URL | undefined> {
+    const url = this.locations.url(path, 'file')
+    const answer = await this.http.request({
+      method: 'GET',
+      url,
+      headers: { range: 'bytes=0-0' },
+      follow: false,
+      signal,
+    })
+    const { location = '' } = answer.headers
+    await drain(answer.body)
+    if (answer.status >= 400) throw refusal(answer.status, answer.headers)
+    if (answer.status < 300 || !URL.canParse(location, url.href)) return undefined
+    const target = new URL(location, url)
+    const isOpen = ['http:', 'https:'].includes(target.protocol) && target.username === '' && target.password === ''
+    return isOpen && !this.http.isOwn(target) ? target : undefined
+  }
+
   /** Stores a whole file, and answers with the headers of the answer. */
   async put(
     path: Path,

@@ -7,6 +7,7 @@ import type {
   DriverEnv,
   Entry,
   HashName,
+  Link,
   Source,
   Traits,
   Usage,
@@ -301,6 +302,15 @@ class WebdavDriver implements Driver {
     await this.#staged(to, options, old, async (staged) => {
       await this.#server.copy(from, staged, signal).catch((error: unknown) => this.#explain(error, to, signal))
     })
+  }
+
+  /** Only of a server that sends its clients elsewhere for the content, as those before an object store do. */
+  async link(path: Path, { signal }: CallOptions = {}): Promise<Link> {
+    const { isFolder } = await this.#look(path, signal)
+    if (isFolder === true) throw new GatewayError('is_dir')
+    const target = await this.#server.redirectOf(path, signal)
+    if (!target) throw new GatewayError('unsupported', { reason: 'its address is of no use without the credentials' })
+    return { url: target.href }
   }
 
   async #usage(signal: AbortSignal | undefined): Promise<Usage> {

@@ -260,6 +260,25 @@ await t.test('of a removal that left something behind, the reason is told', asyn
   await refuses(t, async () => driver.removeTree?.(at('/tree')), 'locked', 'a lock within')
 })
 
+await t.test('a direct address is told where the server sends everybody elsewhere, and nowhere else', async (t) => {
+  let target: string | undefined
+  const driver = await open(
+    t,
+    await serve(t, (request, reply) => {
+      if (request.method === 'PROPFIND') reply.writeHead(207).end(multistatus(response(request.url ?? '', file(5))))
+      else if (target === undefined) reply.end('hello')
+      else reply.writeHead(302, { location: target }).end()
+    }),
+  )
+  const link = async () => driver.link?.(at('/file'))
+  await refuses(t, link, 'unsupported', 'a file that the server sends itself')
+  for (target of ['/dav/other', 'javascript:alert(1)', 'https://name:word@files.example/x', 'http://[']) {
+    await refuses(t, link, 'unsupported', target)
+  }
+  target = 'https://files.example/x?signature=y'
+  t.same(await link(), { url: target })
+})
+
 await t.test('checksums, quota and paths behind another server are told', async (t) => {
   const sums =
     '<D:propstat><D:prop><O:checksums xmlns:O="http://owncloud.org/ns"><O:checksum>SHA1:' +
