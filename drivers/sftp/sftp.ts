@@ -17,17 +17,12 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../../src/errors.js'
 import { isWithin, nameOf, parentOf, type Path } from '../../src/path.js'
+import { stagedBy, stagedName } from '../lib/staged-names.js'
 import type { SftpOptions } from './index.js'
 import { Connection, type Account } from './connection.js'
 import { Connections } from './connections.js'
 import { translated } from './errors.js'
 import { readingStream, writeAll } from './streams.js'
-
-/**
- * A file that is being written has a name that starts so, beside the one it will have. The names that the gateway reserves for
- * itself would be refused where the server is another gateway.
- */
-const stagedPrefix = '.~tidegate-part-'
 
 /** Links of a folder that are looked behind at once. */
 const lookupsAtOnce = 16
@@ -160,8 +155,7 @@ class SftpDriver implements Driver {
 
   /** A new file beside `path` under a name that nobody sees. */
   async #stage(on: Connection, path: Path): Promise<Staged> {
-    const random = Math.random().toString(36).slice(2, 12)
-    const host = `${this.#host(parentOf(path)).replace(/\/$/, '')}/${stagedPrefix}${this.env.instance.name}-${random}`
+    const host = `${this.#host(parentOf(path)).replace(/\/$/, '')}/${stagedName(this.env.instance.name)}`
     const handle = await on.open(host, 'new', 0o600).catch((error: unknown) => this.#explainNew(on, error, path))
     return { host, handle, isOpen: true }
   }
@@ -415,7 +409,7 @@ class SftpDriver implements Driver {
   /** A name from the server is as hostile as one from a user. */
   #isName(name: string, folder: Path): boolean {
     if (name === '.' || name === '..' || name === '') return false
-    if (name.startsWith(stagedPrefix)) {
+    if (stagedBy(name) !== undefined) {
       this.#sweepSoon(folder, name)
       return false
     }
@@ -429,10 +423,14 @@ class SftpDriver implements Driver {
 
   /** What a run of the program that is over has left half written. */
   #sweepSoon(folder: Path, name: string): void {
-    const instance = name.slice(stagedPrefix.length).replace(/-[a-z0-9]*$/, '')
-    if (this.env.instance.isOver(instance) !== true) return
+    if (!this.#isAbandoned(name)) return
     const host = `${this.#host(folder).replace(/\/$/, '')}/${name}`
     this.connections.use((on) => on.unlink(host)).catch(() => undefined)
+  }
+
+  #isAbandoned(name: string): boolean {
+    const instance = stagedBy(name)
+    return instance !== undefined && this.env.instance.isOver(instance) === true
   }
 
   /** The same at once, where it keeps a folder from being removed. */
@@ -441,11 +439,8 @@ class SftpDriver implements Driver {
     try {
       for (let names = await on.readFolder(handle); names; names = await on.readFolder(handle)) {
         for (const { filename } of names) {
-          if (!filename.startsWith(stagedPrefix)) continue
-          const instance = filename.slice(stagedPrefix.length).replace(/-[a-z0-9]*$/, '')
-          if (this.env.instance.isOver(instance) === true) {
-            await on.unlink(`${this.#host(folder)}/${filename}`).catch(() => undefined)
-          }
+          if (!this.#isAbandoned(filename)) continue
+          await on.unlink(`${this.#host(folder)}/${filename}`).catch(() => undefined)
         }
       }
     } finally {
