@@ -321,22 +321,44 @@ export class Storage {
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     this.assertWritable()
     const { writeNeeds } = this.traits
-    const spools =
+    const isTooLittle =
       (writeNeeds === 'size' && source.size === undefined) || (writeNeeds === 'reread' && !source.rereadable)
-    const spooled = spools ? await this.#spool.receive(source, options.signal) : undefined
-    const sent = this.#bandwidth?.toBackends.source(spooled ?? source) ?? spooled ?? source
+    if (isTooLittle) return this.#writeSpooled(path, source, options)
+    if (source.size !== undefined) return this.#send(path, source, options)
+    let isRead = false
+    const read: Source['read'] = (range, call) => {
+      isRead = true
+      return source.read(range, call)
+    }
+    const { modified, hashes, rereadable } = source
     try {
-      const entry = await this.#changing([path], () =>
-        this.#calls.run(async () => this.#driver.write?.(path, sent, options), options.signal),
-      )
-      if (!entry) throw new GatewayError('unsupported')
-      try {
-        return await this.#attributes.written(this.treePath(path), options, entry)
-      } finally {
-        this.#changed(path)
-      }
+      return await this.#send(path, { modified, hashes, rereadable, read }, options)
+    } catch (error) {
+      // That it has to know the size, a backend may find out as late as this.
+      if (isRead || !isGatewayError(error, 'unsupported')) throw error
+      return this.#writeSpooled(path, source, options)
+    }
+  }
+
+  async #writeSpooled(path: Path, source: Source, options: WriteOptions): Promise<Entry> {
+    const spooled = await this.#spool.receive(source, options.signal)
+    try {
+      return await this.#send(path, spooled, options)
     } finally {
-      await spooled?.dispose()
+      await spooled.dispose()
+    }
+  }
+
+  async #send(path: Path, source: Source, options: WriteOptions): Promise<Entry> {
+    const sent = this.#bandwidth?.toBackends.source(source) ?? source
+    const entry = await this.#changing([path], () =>
+      this.#calls.run(async () => this.#driver.write?.(path, sent, options), options.signal),
+    )
+    if (!entry) throw new GatewayError('unsupported')
+    try {
+      return await this.#attributes.written(this.treePath(path), options, entry)
+    } finally {
+      this.#changed(path)
     }
   }
 

@@ -14,7 +14,8 @@ import { networkError } from './network-errors.js'
 
 /** A body that can be sent once. */
 export interface SentBody {
-  readonly size: number
+  /** Not known: it goes in chunks, which not every server takes. */
+  readonly size: number | undefined
   /** Called once the server wants it. Ends `into`, or destroys it and rejects. */
   send(into: Writable): Promise<void>
 }
@@ -41,6 +42,8 @@ export interface HttpAnswer {
    * nothing, or can be done twice, should be asked for without looking at this.
    */
   readonly isRepeated: boolean
+  /** false: the server has answered without wanting the body, which can be sent again. */
+  readonly isBodyTaken: boolean
   /** To be read, or to be destroyed. Its errors are those of Node. */
   readonly body: IncomingMessage
 }
@@ -141,7 +144,9 @@ export class HttpClient {
       const outgoing = new Outgoing(this.#server, request)
       let answer: HttpAnswer
       try {
-        answer = { ...(await this.#send(outgoing, url, sent)), isRepeated: stale > 0 }
+        const body = await this.#send(outgoing, url, sent)
+        const { statusCode: status = 0, headers } = body
+        answer = { status, headers, url, body, isRepeated: stale > 0, isBodyTaken: outgoing.isBodyTaken }
       } catch (error) {
         // Servers close connections that wait just as the next request comes (RFC 9112 §9.3.1); most often it was never read.
         if (!outgoing.wasOnStaleConnection || ++stale > staleLimit) throw error
@@ -169,11 +174,7 @@ export class HttpClient {
     throw this.#unavailable('redirects to another host, which would have to be the address of this storage')
   }
 
-  async #send(
-    outgoing: Outgoing,
-    url: URL,
-    authorization: string | undefined,
-  ): Promise<Omit<HttpAnswer, 'isRepeated'>> {
+  async #send(outgoing: Outgoing, url: URL, authorization: string | undefined): Promise<IncomingMessage> {
     const isGivenUp = () => outgoing.request.signal?.aborted === true || this.#closed.signal.aborted
     if (isGivenUp()) throw new GatewayError('aborted')
     const isSecure = url.protocol === 'https:'
@@ -192,8 +193,7 @@ export class HttpClient {
     this.#running.add(request)
     request.once('close', () => this.#running.delete(request))
     try {
-      const body = await outgoing.run(request)
-      return { status: body.statusCode ?? 0, headers: body.headers, url, body }
+      return await outgoing.run(request)
     } catch (error) {
       throw isGivenUp() ? new GatewayError('aborted', { cause: error }) : networkError(error, this.#server)
     }
@@ -240,8 +240,10 @@ class Outgoing {
     if (typeof body === 'string') return { ...all, 'content-length': String(Buffer.byteLength(body)) }
     // Before the body is spent, the server may still ask for credentials, redirect, or refuse. Node sends headers with this one as
     // UTF-8, and would encode those a second time that are UTF-8 by now.
-    this.#expects = body.size > 0 && /^[ -~]*$/.test(authorization ?? '')
-    return { ...all, 'content-length': String(body.size), ...(this.#expects && { expect: '100-continue' }) }
+    this.#expects = body.size !== 0 && /^[ -~]*$/.test(authorization ?? '')
+    const length =
+      body.size === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(body.size) }
+    return { ...all, ...length, ...(this.#expects && { expect: '100-continue' }) }
   }
 
   /** Its answer. Rejects with errors of Node, with those of the body, with `timeout`. */

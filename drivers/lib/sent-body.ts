@@ -1,20 +1,34 @@
-/** An upload as the body of a request: exactly as long as it was announced, and whatever breaks it told for what it is. */
+/** An upload as the body of a request: exactly as long as it was announced, if it was, and whatever breaks it told for what it is. */
 import { Transform, type Readable, type TransformCallback, type Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Source } from '../../src/driver.js'
 import { GatewayError, toGatewayError } from '../../src/errors.js'
 import type { SentBody } from './http-client.js'
 
-/** `size`: that of the source. */
-export function sentBody(source: Source, size: number, signal: AbortSignal | undefined): SentBody {
-  return { size, send: async (into) => sendWhole(await source.read(undefined, { signal }), size, into) }
+export class UploadBody implements SentBody {
+  /** Bytes that have been sent. */
+  sent = 0
+
+  constructor(
+    private readonly source: Source,
+    private readonly signal: AbortSignal | undefined,
+  ) {}
+
+  get size(): number | undefined {
+    return this.source.size
+  }
+
+  async send(into: Writable): Promise<void> {
+    const counter = new ExactLength(this.size, (bytes) => (this.sent += bytes))
+    await sendWhole(await this.source.read(undefined, { signal: this.signal }), counter, into)
+  }
 }
 
 /**
  * Rejects with `invalid` where the body is not as long as announced, with its own error where it fails, with that of `into` where that
  * one does. `into` is destroyed then: a short body never looks like a whole one.
  */
-async function sendWhole(body: Readable, size: number, into: Writable): Promise<void> {
+async function sendWhole(body: Readable, counter: ExactLength, into: Writable): Promise<void> {
   let failure: GatewayError | undefined
   // What comes after `into` has broken is the consequence.
   const blame = (reason: GatewayError) => {
@@ -28,7 +42,7 @@ async function sendWhole(body: Readable, size: number, into: Writable): Promise<
   })
   if (body.destroyed) blame(new GatewayError('aborted'))
   try {
-    await pipeline(body, new ExactLength(size), into)
+    await pipeline(body, counter, into)
   } catch (error) {
     throw failure ?? error
   }
@@ -37,18 +51,25 @@ async function sendWhole(body: Readable, size: number, into: Writable): Promise<
 class ExactLength extends Transform {
   #length = 0
 
-  constructor(private readonly announced: number) {
+  constructor(
+    private readonly announced: number | undefined,
+    private readonly onPassed: (bytes: number) => void,
+  ) {
     super({ highWaterMark: 256 * 1024 })
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     this.#length += chunk.length
-    if (this.#length <= this.announced) done(null, chunk)
-    else done(invalid(`the body is longer than the announced ${this.announced} bytes`))
+    if (this.announced !== undefined && this.#length > this.announced) {
+      done(invalid(`the body is longer than the announced ${this.announced} bytes`))
+      return
+    }
+    this.onPassed(chunk.length)
+    done(null, chunk)
   }
 
   override _flush(done: TransformCallback): void {
-    if (this.#length === this.announced) done()
+    if (this.announced === undefined || this.#length === this.announced) done()
     else done(invalid(`the body ended after ${this.#length} of ${this.announced} bytes`))
   }
 }

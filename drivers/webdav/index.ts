@@ -21,7 +21,7 @@ export const webdavType: DriverType<typeof webdavFields> = {
   fields: webdavFields,
   config: { local_sort: true, prefer_proxy: true, default_root: '/' },
   // Times are of the server's own making, unless it has shown that it takes ours.
-  traits: { writeNeeds: 'size', timeStep: Number.POSITIVE_INFINITY, parallel: 64, remote: true },
+  traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 64, remote: true },
   async open(options, env) {
     const { openWebdav } = await import('./webdav.js')
     return openWebdav(options, env)

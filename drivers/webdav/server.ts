@@ -4,7 +4,7 @@ import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { isListableName, root, type Path } from '../../src/path.js'
 import { drain, type HttpAnswer, type HttpClient, type HttpRequest, type SentBody } from '../lib/http-client.js'
 import { networkError } from '../lib/network-errors.js'
-import { refusal } from './errors.js'
+import { refusal, WebdavStatus } from './errors.js'
 import type { Locations } from './locations.js'
 import { readMultistatus, type Properties, type Resource } from './multistatus.js'
 
@@ -125,7 +125,10 @@ export class WebdavServer {
     return isOpen && !this.http.isOwn(target) ? target : undefined
   }
 
-  /** Stores a whole file, and answers with the headers of the answer. */
+  /**
+   * Stores a whole file, and answers with the headers of the answer. `unsupported` where the server wants to know the size; it has not
+   * taken the body then, unless it is one of those that say so too late.
+   */
   async put(
     path: Path,
     body: string | SentBody,
@@ -171,6 +174,9 @@ export class WebdavServer {
     // Of several resources, some of which were refused (RFC 4918 §13); and in an answer to PUT it makes no sense.
     if (answer.status === 207) throw await this.#worst(answer)
     await drain(answer.body)
+    const isOfUnknownSize = typeof request.body === 'object' && request.body.size === undefined
+    // A server that does not take chunks says so with one of these.
+    if (isOfUnknownSize && [400, 411, 501].includes(answer.status)) throw new SizeWantedError(answer)
     const isDone = answer.isRepeated && answer.status === done
     if (isDone || (answer.status >= 200 && answer.status < 300)) return answer.headers
     throw refusal(answer.status, answer.headers)
@@ -192,5 +198,14 @@ export class WebdavServer {
     } finally {
       answer.body.destroy()
     }
+  }
+}
+
+/** The server takes no body of which it does not know the size. */
+export class SizeWantedError extends GatewayError {
+  constructor({ status, isBodyTaken }: HttpAnswer) {
+    const options = { reason: `the ${serverName} wants to know the size`, cause: new WebdavStatus(status) }
+    // Only what has done nothing yet may be asked for in another way.
+    super(isBodyTaken ? 'unavailable' : 'unsupported', options)
   }
 }

@@ -18,7 +18,7 @@ import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/path.j
 import { Bodies } from '../lib/bodies.js'
 import { HttpClient, type HttpAnswer, type SentBody } from '../lib/http-client.js'
 import { networkError } from '../lib/network-errors.js'
-import { sentBody } from '../lib/sent-body.js'
+import { UploadBody } from '../lib/sent-body.js'
 import { stagedBy, stagedName } from '../lib/staged-names.js'
 import { Turns } from '../lib/turns.js'
 import { WebdavStatus } from './errors.js'
@@ -26,7 +26,7 @@ import type { WebdavOptions } from './index.js'
 import { Locations } from './locations.js'
 import type { Properties } from './multistatus.js'
 import { PartOfBody } from './part-of-body.js'
-import { serverName, WebdavServer, type Kind } from './server.js'
+import { serverName, SizeWantedError, WebdavServer, type Kind } from './server.js'
 
 /** Milliseconds that the server has for dropping what nobody wants any more. */
 const cleanUpTime = 15_000
@@ -57,11 +57,8 @@ export async function openWebdav(options: WebdavOptions, env: DriverEnv): Promis
   try {
     const { isFolder, available, used } = await server.lookAtRoot(env.signal)
     if (isFolder !== true) throw new GatewayError('invalid', { reason: 'root_folder_path is no folder' })
-    const timesKey = `keeps times: ${address.href}`
-    const keepsTimes = (await env.state.get(timesKey)) !== undefined
-    const onTimeKept = async () => env.state.set(timesKey, 'yes')
     const tellsUsage = available !== undefined && used !== undefined
-    return new WebdavDriver({ http, server, env, keepsTimes, onTimeKept, tellsUsage })
+    return new WebdavDriver({ http, server, env, known: await knownOf(address, env), tellsUsage })
   } catch (error) {
     http.close()
     throw isGatewayError(error, 'not_found')
@@ -82,12 +79,18 @@ function addressOf(text: string): URL {
   throw new GatewayError('invalid', { reason: 'address must be a URL of http or https, without name and password' })
 }
 
+/** What the server at this address has shown before, and under which keys that is kept. */
+async function knownOf({ href }: URL, { state }: DriverEnv) {
+  const [timesKey, sizeKey] = [`keeps times: ${href}`, `wants sizes: ${href}`]
+  const [times, sizes] = [await state.get(timesKey), await state.get(sizeKey)]
+  return { timesKey, sizeKey, keepsTimes: times !== undefined, wantsSize: sizes !== undefined }
+}
+
 interface Parts {
   readonly http: HttpClient
   readonly server: WebdavServer
   readonly env: DriverEnv
-  readonly keepsTimes: boolean
-  readonly onTimeKept: () => Promise<void>
+  readonly known: Awaited<ReturnType<typeof knownOf>>
   readonly tellsUsage: boolean
 }
 
@@ -97,11 +100,14 @@ class WebdavDriver implements Driver {
   readonly #server: WebdavServer
   readonly #bodies = new Bodies(serverName, (error) => networkError(error, serverName))
   readonly #turns = new Turns()
+  #wantsSize: boolean
 
   constructor(private readonly parts: Parts) {
     this.#server = parts.server
+    const { keepsTimes, wantsSize } = parts.known
+    this.#wantsSize = wantsSize
     // Whole seconds are what HTTP has for times.
-    this.traits = parts.keepsTimes ? { timeStep: 1000 } : {}
+    this.traits = { ...(keepsTimes && { timeStep: 1000 }), ...(wantsSize && { writeNeeds: 'size' }) }
     if (parts.tellsUsage) this.usage = ({ signal } = {}) => this.#usage(signal)
   }
 
@@ -181,26 +187,28 @@ class WebdavDriver implements Driver {
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    const { size } = source
     const { signal, modified } = options
-    if (size === undefined) throw new GatewayError('unsupported', { reason: 'the size must be known' })
+    if (this.#wantsSize && source.size === undefined)
+      throw new GatewayError('unsupported', { reason: 'the size must be known' })
     const old = await this.#replaceable(path, options)
     return this.#staged(path, options, old, async (staged) => {
+      const body = new UploadBody(source, signal)
       const headers = await this.#server
-        .put(staged, await this.#body(source, size, signal), modified, signal)
-        .catch((error: unknown) => this.#explain(error, path, signal))
-      if (modified && !this.parts.keepsTimes && headers['x-oc-mtime'] === 'accepted') await this.parts.onTimeKept()
-      const { size: stored } = await this.#server.look(staged, signal)
-      if (stored !== undefined && stored !== size) throw nonsense('has not stored all of it')
+        .put(staged, await sendable(body), modified, signal)
+        .catch((error: unknown) => this.#refused(error, path, signal))
+      if (modified && !this.parts.known.keepsTimes && headers['x-oc-mtime'] === 'accepted') {
+        await this.parts.env.state.set(this.parts.known.timesKey, 'yes')
+      }
+      const { size } = await this.#server.look(staged, signal)
+      if (size !== undefined && size !== body.sent) throw nonsense('has not stored all of it')
     })
   }
 
-  async #body(source: Source, size: number, signal: AbortSignal | undefined): Promise<string | SentBody> {
-    const body = sentBody(source, size, signal)
-    if (size > 0) return body
-    // Nothing can be sent as often as need be, once it is sure that there is nothing.
-    await body.send(new PassThrough().resume())
-    return ''
+  async #refused(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<never> {
+    if (!(error instanceof SizeWantedError)) return this.#explain(error, path, signal)
+    this.#wantsSize = true
+    await this.parts.env.state.set(this.parts.known.sizeKey, 'yes')
+    throw error
   }
 
   /** Fills a file beside `path`, and then gives it that name: the old file is whole until the new one is stored. */
@@ -297,7 +305,7 @@ class WebdavDriver implements Driver {
     const original = await this.#look(from, signal)
     if (original.isFolder === true) throw new GatewayError('is_dir')
     const isAnotherTime = modified !== undefined && modified.getTime() !== original.modified?.getTime()
-    if (this.parts.keepsTimes && isAnotherTime) throw new GatewayError('unsupported')
+    if (this.parts.known.keepsTimes && isAnotherTime) throw new GatewayError('unsupported')
     const old = await this.#replaceable(to, options)
     await this.#staged(to, options, old, async (staged) => {
       await this.#server.copy(from, staged, signal).catch((error: unknown) => this.#explain(error, to, signal))
@@ -370,6 +378,13 @@ class WebdavDriver implements Driver {
     const instance = stagedBy(name)
     return instance !== undefined && this.parts.env.instance.isOver(instance) === true
   }
+}
+
+/** Nothing can be sent as often as need be, once it is sure that there is nothing. */
+async function sendable(body: UploadBody): Promise<string | SentBody> {
+  if (body.size !== 0) return body
+  await body.send(new PassThrough().resume())
+  return ''
 }
 
 function kindOf({ isFolder }: Properties): Kind {

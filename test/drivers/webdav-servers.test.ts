@@ -4,9 +4,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { webdavFields, webdavType, type WebdavOptions } from '../../drivers/webdav/index.js'
-import type { DriverEnv } from '../../src/driver.js'
+import type { DriverEnv, Source } from '../../src/driver.js'
 import { checkOptions } from '../../src/fields.js'
-import { at, listed, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
+import { at, listed, namesIn, put, refuses, source, textAt, type WritableDriver } from '../conformance/subject.js'
 import { testEnv } from './env.js'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
@@ -219,6 +219,44 @@ await t.test('what a server has not stored whole is never published', async (t) 
   await refuses(t, () => put(driver, '/file', 'hello'), 'unavailable', 'three bytes of five')
   t.equal(methods.includes('MOVE'), false)
   t.equal(methods.at(-1), 'DELETE', 'and what there is of it is removed')
+})
+
+await t.test('a server that wants to know the size is told from then on, and loses no body', async (t) => {
+  const kept = new Map<string, string>()
+  const state: DriverEnv['state'] = {
+    get: async (key) => kept.get(key),
+    set: async (key, value) => void kept.set(key, value ?? ''),
+  }
+  let asked = 0
+  const server = createServer((request, reply) => {
+    request.resume()
+    if (request.method === 'PROPFIND' && request.url === '/dav/') {
+      reply.writeHead(207).end(multistatus(response('/dav/', folder)))
+    } else reply.writeHead(404).end()
+  })
+  server.on('checkContinue', (request: IncomingMessage, reply: ServerResponse) => {
+    asked++
+    reply.writeHead(request.headers['content-length'] === undefined ? 411 : 507, { connection: 'close' }).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/dav`
+  const driver = await open(t, address, {}, { state })
+  const body = source('hello')
+  let reads = 0
+  const unknown: Source = {
+    rereadable: false,
+    read: (...call) => {
+      reads++
+      return body.read(...call)
+    },
+  }
+  await refuses(t, () => driver.write(at('/file'), unknown), 'unsupported', 'chunks')
+  await refuses(t, () => driver.write(at('/file'), unknown), 'unsupported', 'and once more')
+  t.same([asked, reads], [1, 0], 'the server is asked once, and the body is still there')
+  await refuses(t, () => driver.write(at('/file'), body), 'no_space', 'of known size it may')
+  t.equal((await open(t, address, {}, { state })).traits?.writeNeeds, 'size')
 })
 
 await t.test('where a server lost the old file before it took the new one, the new one stays', async (t) => {

@@ -68,6 +68,8 @@ Redirect 307 /moved http://127.0.0.1:${port}/basic
   AuthDigestNonceLifetime 2
   Require valid-user
 </Location>
+# Or a folder with an index.html could not be listed.
+DirectoryIndex disabled
 <Directory ${files}>
   Dav On
 </Directory>
