@@ -325,9 +325,9 @@ export class Storage {
       (writeNeeds === 'size' && source.size === undefined) || (writeNeeds === 'reread' && !source.rereadable)
     if (isTooLittle) return this.#writeSpooled(path, source, options)
     if (source.size !== undefined) return this.#send(path, source, options)
-    let isRead = false
+    const body = { isRead: false }
     const read: Source['read'] = (range, call) => {
-      isRead = true
+      body.isRead = true
       return source.read(range, call)
     }
     const { modified, hashes, rereadable } = source
@@ -335,7 +335,7 @@ export class Storage {
       return await this.#send(path, { modified, hashes, rereadable, read }, options)
     } catch (error) {
       // That it has to know the size, a backend may find out as late as this.
-      if (isRead || !isGatewayError(error, 'unsupported')) throw error
+      if (body.isRead || !isGatewayError(error, 'unsupported')) throw error
       return this.#writeSpooled(path, source, options)
     }
   }

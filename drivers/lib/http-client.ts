@@ -55,13 +55,12 @@ export interface HttpClientOptions {
   readonly credentials?: Credentials | undefined
   readonly verifiesCertificate: boolean
   readonly egress: Egress
+  /** Milliseconds in which nothing moves on a connection; a minute where it is left out. */
+  readonly idleTime?: number
 }
 
+/** Milliseconds for a connection to be made, and of one that is kept to wait for its next request. */
 const connectTime = 10_000
-/** Milliseconds in which nothing moves on a connection. */
-const idleTime = 60_000
-/** A connection that waits longer for its next request may have been closed by the server, which a request finds out too late. */
-const keptTime = 4000
 /** How long a server is waited for to say that it wants the body: not all know the question. */
 const continueTime = 1000
 const redirectLimit = 5
@@ -84,16 +83,19 @@ export class HttpClient {
   readonly #authorization: HttpAuthorization | undefined
   readonly #agents: { readonly http: HttpAgent; readonly https: HttpsAgent }
   readonly #verifiesCertificate: boolean
+  readonly #idleTime: number
   readonly #origins: ReadonlySet<string>
   readonly #running = new Set<ClientRequest>()
   readonly #closed = new AbortController()
 
-  constructor({ server, address, credentials, verifiesCertificate, egress }: HttpClientOptions) {
+  constructor(options: HttpClientOptions) {
+    const { server, address, credentials, verifiesCertificate, egress, idleTime = 60_000 } = options
     this.#server = server
     this.#egress = egress
+    this.#idleTime = idleTime
     this.#authorization = credentials && new HttpAuthorization(credentials)
     this.#verifiesCertificate = verifiesCertificate
-    const kept = { keepAlive: true, maxFreeSockets: 32, timeout: keptTime }
+    const kept = { keepAlive: true, maxFreeSockets: 32, timeout: connectTime }
     this.#agents = { http: new HttpAgent(kept), https: new HttpsAgent(kept) }
     // The same host on the usual ports may send everybody on to TLS.
     const upgraded = address.protocol === 'http:' && address.port === '' ? [`https://${address.hostname}`] : []
@@ -141,7 +143,7 @@ export class HttpClient {
     for (let challenges = 0, redirects = 0, stale = 0; ;) {
       const isOwn = this.isOwn(url)
       const sent = isOwn ? this.#authorization?.header(request.method, url.pathname + url.search) : undefined
-      const outgoing = new Outgoing(this.#server, request)
+      const outgoing = new Outgoing(this.#server, request, this.#idleTime)
       let answer: HttpAnswer
       try {
         const body = await this.#send(outgoing, url, sent)
@@ -231,6 +233,7 @@ class Outgoing {
   constructor(
     private readonly server: string,
     readonly request: HttpRequest,
+    private readonly idleTime: number,
   ) {}
 
   headers(authorization: string | undefined): Readonly<Record<string, string>> {
@@ -300,14 +303,14 @@ class Outgoing {
       socket.once('encrypted' in socket ? 'secureConnect' : 'connect', stop)
       outgoing.once('close', stop)
     })
-    outgoing.setTimeout(idleTime)
+    outgoing.setTimeout(this.idleTime)
     outgoing.on('timeout', () => {
       const incoming = answer()
       const isHeldUpHere = incoming
         ? incoming.readableLength > 0
         : !outgoing.writableEnded && outgoing.writableLength === 0
       // Whoever reads or brings the body takes their time; the server cannot help it.
-      if (isHeldUpHere) outgoing.setTimeout(idleTime)
+      if (isHeldUpHere) outgoing.setTimeout(this.idleTime)
       else late()
     })
   }
@@ -317,7 +320,7 @@ class Outgoing {
     const { patience } = this.request
     if (patience === undefined || answer()) return
     outgoing.setTimeout(patience)
-    outgoing.once('response', () => outgoing.setTimeout(idleTime))
+    outgoing.once('response', () => outgoing.setTimeout(this.idleTime))
   }
 
   #timeout(what: string): GatewayError {

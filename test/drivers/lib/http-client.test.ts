@@ -7,8 +7,9 @@ import type { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { HttpClient, type HttpRequest } from '../../../drivers/lib/http-client.js'
+import { HttpClient, type HttpClientOptions, type HttpRequest } from '../../../drivers/lib/http-client.js'
 import { EgressGuard } from '../../../src/egress.js'
 import { refuses } from '../../conformance/subject.js'
 
@@ -35,9 +36,10 @@ async function serve(t: Test, answer: Answer, host = '127.0.0.1') {
   return { address: new URL(`http://${host}:${(server.address() as AddressInfo).port}/`), seen }
 }
 
-function clientOf(t: Test, address: URL, allowed = ''): HttpClient {
+function clientOf(t: Test, address: URL, allowed = '', more: Partial<HttpClientOptions> = {}): HttpClient {
   const egress = new EgressGuard(() => allowed)
-  const client = new HttpClient({ server: 'test server', address, credentials, verifiesCertificate: true, egress })
+  const options = { server: 'test server', address, credentials, verifiesCertificate: true, egress }
+  const client = new HttpClient({ ...options, ...more })
   t.teardown(() => {
     client.close()
   })
@@ -266,3 +268,40 @@ await t.test('a call ends with its signal and with the client', async (t) => {
   await refuses(t, () => waiting, 'aborted', 'close')
   await refuses(t, () => client.request({ method: 'GET', url: address }), 'aborted', 'after close')
 })
+
+await t.test(
+  'a server that says nothing any more is given up, those who read or bring a body slowly are not',
+  async (t) => {
+    const mebibyte = Buffer.alloc(1024 * 1024)
+    const { address } = await serve(t, (request, response) => {
+      if (request.url === '/large') for (let count = 0; count < 20; count++) response.write(mebibyte)
+      if (request.url === '/large') response.end()
+      else if (request.url === '/half') response.writeHead(200, { 'content-length': 100 }).write('half')
+      else if (request.method === 'PUT') {
+        response.writeContinue()
+        void text(request).then((content) => response.end(String(content.length)))
+      }
+    })
+    const client = clientOf(t, address, '', { idleTime: 300 })
+    const get = (path: string) => client.request({ method: 'GET', url: new URL(path, address) })
+    await refuses(t, () => get('/silent'), 'timeout', 'no answer')
+    const { body: half } = await get('/half')
+    await t.rejects(text(half), 'an answer that stops')
+
+    const { body: large } = await get('/large')
+    await pause(1000)
+    t.equal((await text(large)).length, 20 * mebibyte.length, 'a reader that waits keeps its connection')
+    const slow = {
+      size: 3,
+      async send(into: Writable) {
+        await pipeline(async function* () {
+          for (const part of ['a', 'b', 'c']) {
+            await pause(500)
+            yield part
+          }
+        }, into)
+      },
+    }
+    t.equal((await ask(client, { method: 'PUT', url: address, body: slow })).text, '3', 'so does one who brings a body')
+  },
+)
