@@ -100,6 +100,8 @@ class WebdavDriver implements Driver {
   readonly #server: WebdavServer
   readonly #bodies = new Bodies(serverName, (error) => networkError(error, serverName))
   readonly #turns = new Turns()
+  /** Staged files that may be all there is. */
+  readonly #unsettled = new Set<Path>()
   #wantsSize: boolean
 
   constructor(private readonly parts: Parts) {
@@ -245,18 +247,33 @@ class WebdavDriver implements Driver {
   }
 
   /**
-   * Where the staged file may be all there is, because the server had removed the file `instead` before it failed to replace it, it
-   * stays for an admin to find.
+   * Removes the staged file, unless it may be all there is: a server may have removed the old file at `target` before it failed to put
+   * the new one there. Then this is done instead; what cannot be settled now is when its folder is listed, also by a later run.
    */
-  async #discard(staged: Path, instead: Path | undefined): Promise<void> {
+  async #discard(staged: Path, target: Path | undefined): Promise<void> {
+    const { log, state } = this.parts.env
+    const key = `unsettled: ${staged}`
     const signal = AbortSignal.timeout(cleanUpTime)
     try {
-      if (instead !== undefined) await this.#server.look(instead, signal)
-      await this.#server.delete(staged, 'file', signal)
+      const isAllThereIs = target !== undefined && !(await this.#lookFor(target, signal))
+      if (isAllThereIs) await this.#server.move(staged, target, 'file', false, signal)
+      else await this.#server.delete(staged, 'file', signal)
     } catch (error) {
-      if (instead === undefined && isGatewayError(error, 'not_found')) return
-      this.parts.env.log.warn({ err: error, staged }, 'a file that was being written could not be removed')
+      if (!isGatewayError(error, 'not_found')) {
+        log.warn({ err: error, staged }, 'a file that was being written is left behind for now')
+        if (target === undefined || this.#unsettled.has(staged)) return
+        this.#unsettled.add(staged)
+        await state.set(key, target).catch(() => undefined)
+        return
+      }
     }
+    if (this.#unsettled.delete(staged)) await state.set(key, undefined).catch(() => undefined)
+  }
+
+  async #settle(staged: Path): Promise<void> {
+    const target = await this.parts.env.state.get(`unsettled: ${staged}`)
+    if (target !== undefined) this.#unsettled.add(staged)
+    await this.#discard(staged, target as Path | undefined)
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -370,7 +387,8 @@ class WebdavDriver implements Driver {
   /** Whether it is a file that is being written, which nobody sees. What a dead run of the program has left goes. */
   #isStaged(folder: Path, name: string): boolean {
     if (stagedBy(name) === undefined) return false
-    if (this.#isAbandoned(name)) void this.#discard(childOf(folder, name), undefined)
+    const staged = childOf(folder, name)
+    if (this.#isAbandoned(name) || this.#unsettled.has(staged)) this.#settle(staged).catch(() => undefined)
     return true
   }
 
