@@ -1,6 +1,7 @@
 /** Programs of others that tests run, each with the Debian package that brings it. */
-import { accessSync, constants, existsSync } from 'node:fs'
-import { spawnSync } from 'node:child_process'
+import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { spawnSync, type StdioOptions } from 'node:child_process'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export interface Program {
@@ -10,7 +11,12 @@ export interface Program {
   readonly with?: readonly string[]
   /** What shows that it is there, where it is no program in PATH. */
   readonly file?: string
+  /** It may not be installed together with another one here: its package is laid out in `unpackedFolder` instead. */
+  readonly unpacked?: true
 }
+
+/** Packages that conflict with others of the table are unpacked here, and run from here. */
+const unpackedFolder = '/opt/tidegate-test-programs'
 
 export const programs: readonly Program[] = [
   { name: 'curl', package: 'curl' },
@@ -46,6 +52,9 @@ export const programs: readonly Program[] = [
   { name: 'swift-object-server', package: 'swift-object' },
   { name: 'swift-ring-builder', package: 'swift' },
   { name: 'memcached', package: 'memcached' },
+  { name: 'vsftpd', package: 'vsftpd' },
+  { name: 'pure-ftpd', package: 'pure-ftpd', with: ['libsodium23'], unpacked: true },
+  { name: 'pure-pw', package: 'pure-ftpd', unpacked: true },
 ]
 
 /**
@@ -55,7 +64,11 @@ export const programs: readonly Program[] = [
 export function findProgram(name: string): string | undefined {
   const file = programs.find((program) => program.name === name)?.file
   if (file !== undefined) return existsSync(file) ? file : undefined
-  const folders = [...(process.env.PATH ?? '').split(':'), '/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/libexec']
+  const folders = [
+    ...(process.env.PATH ?? '').split(':'),
+    ...['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/libexec'],
+    ...['bin', 'sbin'].map((folder) => join(unpackedFolder, 'usr', folder)),
+  ]
   return folders
     .filter((folder) => folder !== '')
     .map((folder) => join(folder, name))
@@ -86,20 +99,23 @@ export function lacks(...names: readonly string[]): string | false {
 export function setUpPrograms(say: (line: string) => void): readonly Program[] {
   const missing = programs.filter((program) => findProgram(program.name) === undefined)
   if (missing.length === 0) return []
-  const packages = [...new Set(missing.flatMap((program) => [program.package, ...(program.with ?? [])]))]
+  const packages = [
+    ...new Set(missing.flatMap((program) => [...(program.unpacked ? [] : [program.package]), ...(program.with ?? [])])),
+  ]
+  const unpacked = [...new Set(missing.filter((program) => program.unpacked).map((program) => program.package))]
   const apt = findProgram('apt-get')
   if (apt === undefined || process.getuid?.() !== 0) {
     say(`Missing programs: ${missing.map((program) => program.name).join(', ')}. Tests that run them are skipped.`)
     say(`On Debian and Ubuntu: sudo apt-get install ${packages.join(' ')}`)
     return missing
   }
-  say(`Installing ${packages.join(' ')} for the tests.`)
+  say(`Installing ${[...packages, ...unpacked].join(' ')} for the tests.`)
   const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   const install = (): boolean =>
     spawnSync(apt, ['install', '--yes', '--no-install-recommends', ...packages], {
       env: environment,
       stdio: ['ignore', 'ignore', 'inherit'],
-    }).status === 0
+    }).status === 0 && unpacked.every((name) => unpack(apt, name))
   // Package lists may be absent (a fresh container) or old: fetch them only where the first try fails.
   if (!install()) {
     spawnSync(apt, ['update'], { env: environment, stdio: ['ignore', 'ignore', 'inherit'] })
@@ -108,4 +124,19 @@ export function setUpPrograms(say: (line: string) => void): readonly Program[] {
   const still = missing.filter((program) => findProgram(program.name) === undefined)
   if (still.length > 0) say(`Could not install: ${still.map((program) => program.name).join(', ')}.`)
   return still
+}
+
+/** Lays a package's files out without installing it. */
+function unpack(apt: string, name: string): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-package-'))
+  try {
+    const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
+    // The user apt itself downloads as may not write to a folder of ours, nor need it.
+    const download = spawnSync(apt, ['-o', 'APT::Sandbox::User=root', 'download', name], { cwd: folder, stdio })
+    const [file] = readdirSync(folder)
+    if (download.status !== 0 || file === undefined) return false
+    return spawnSync('dpkg-deb', ['--extract', join(folder, file), unpackedFolder], { stdio }).status === 0
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }

@@ -1,0 +1,23 @@
+/** A certificate of its own for a server on loopback, which is its own authority. */
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+export interface CertificateFiles {
+  /** PEM files. */
+  readonly certificate: string
+  readonly key: string
+}
+
+/** Good for `localhost` and 127.0.0.1, for a day. Leaves two files in the folder. */
+export async function makeCertificate(folder: string): Promise<CertificateFiles> {
+  const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')]
+  await run('openssl', [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1'],
+    ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'],
+    ...['-keyout', key, '-out', certificate],
+  ])
+  return { certificate, key }
+}

@@ -1,0 +1,61 @@
+/** Pure-FTPd on a port of its own, with one virtual user: lists for machines (MLSD), and takes TLS where it is asked for. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findProgram } from '../programs.js'
+import { makeCertificate } from './certificates.js'
+import { accountIds, startFtpProcess, type FtpServer } from './ftp-process.js'
+import { freePort } from './openssh.js'
+
+export interface PureFtpdOptions {
+  /** Connections that one address may have. */
+  readonly connections?: number
+  /** Refuses to sign in without TLS. */
+  readonly tlsOnly?: boolean
+}
+
+export async function startPureFtpd({ connections = 50, tlsOnly = false }: PureFtpdOptions = {}): Promise<FtpServer> {
+  const [program, passwords] = [findProgram('pure-ftpd'), findProgram('pure-pw')]
+  if (program === undefined || passwords === undefined) throw new Error('pure-ftpd is not there')
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-pureftpd-'))
+  await chmod(folder, 0o755)
+  const files = join(folder, 'files')
+  await mkdir(files)
+  const { uid, gid } = await accountIds('nobody')
+  await chown(files, uid, gid)
+  const { certificate, key } = await makeCertificate(folder)
+  const both = join(folder, 'both.pem')
+  await writeFile(both, (await readFile(key, 'utf8')) + (await readFile(certificate, 'utf8')), { mode: 0o600 })
+  const [username, password] = ['tide', 'tide-and-time']
+  const [list, database] = [join(folder, 'passwords'), join(folder, 'passwords.pdb')]
+  const user = ['useradd', username, '-f', list, '-F', database, '-m', '-u', `${uid}`, '-g', `${gid}`, '-d', files]
+  const adding = spawn(passwords, user, { stdio: ['pipe', 'ignore', 'inherit'] })
+  adding.stdin.end(`${password}\n${password}\n`)
+  const [status] = (await once(adding, 'exit')) as [number | null]
+  if (status !== 0) throw new Error('pure-pw could not add a user')
+  const port = await freePort()
+  const stop = await startFtpProcess(
+    program,
+    [
+      ...['-S', `127.0.0.1,${port}`, '-l', `puredb:${database}`, '-A', '-E', '-H', '-D', '-z', '-u', '1'],
+      ...['-c', '100', '-C', `${connections}`, '-L', '200000:50', '-g', join(folder, 'pid')],
+      ...['-Y', tlsOnly ? '2' : '1', '-2', both],
+    ],
+    { port, speaksFirst: true },
+  )
+  return {
+    port,
+    username,
+    password,
+    certificate: await readFile(certificate, 'utf8'),
+    files,
+    path: '/',
+    owner: uid,
+    stop: async () => {
+      await stop()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
