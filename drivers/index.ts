@@ -2,6 +2,7 @@
 import type { AnyDriverType } from '../src/driver.js'
 import { aliasType } from './alias/index.js'
 import { cryptType } from './crypt/index.js'
+import { ftpType } from './ftp/index.js'
 import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
 import { s3Type } from './s3/index.js'
@@ -12,6 +13,7 @@ import { webdavType } from './webdav/index.js'
 export const driverTypes: readonly AnyDriverType[] = [
   aliasType,
   cryptType,
+  ftpType,
   localType,
   memoryType,
   s3Type,

@@ -1,13 +1,15 @@
 /** Pure-FTPd on a port of its own, with one virtual user: lists for machines (MLSD), and takes TLS where it is asked for. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { findProgram } from '../programs.js'
 import { makeCertificate } from './certificates.js'
 import { accountIds, startFtpProcess, type FtpServer } from './ftp-process.js'
 import { freePort } from './openssh.js'
+
+const run = promisify(execFile)
 
 export interface PureFtpdOptions {
   /** Connections that one address may have. */
@@ -30,11 +32,10 @@ export async function startPureFtpd({ connections = 50, tlsOnly = false }: PureF
   await writeFile(both, (await readFile(key, 'utf8')) + (await readFile(certificate, 'utf8')), { mode: 0o600 })
   const [username, password] = ['tide', 'tide-and-time']
   const [list, database] = [join(folder, 'passwords'), join(folder, 'passwords.pdb')]
-  const user = ['useradd', username, '-f', list, '-F', database, '-m', '-u', `${uid}`, '-g', `${gid}`, '-d', files]
-  const adding = spawn(passwords, user, { stdio: ['pipe', 'ignore', 'inherit'] })
-  adding.stdin.end(`${password}\n${password}\n`)
-  const [status] = (await once(adding, 'exit')) as [number | null]
-  if (status !== 0) throw new Error('pure-pw could not add a user')
+  // Its own tool makes hashes that take seconds at each sign-in.
+  const { stdout: hash } = await run('openssl', ['passwd', '-1', password])
+  await writeFile(list, `${username}:${hash.trim()}:${uid}:${gid}::${files}/./::::::::::::\n`, { mode: 0o600 })
+  await run(passwords, ['mkdb', database, '-f', list])
   const port = await freePort()
   const stop = await startFtpProcess(
     program,

@@ -1,0 +1,56 @@
+/** Where the server is, how it is spoken to, and as whom: what the options say, checked. */
+import { isIP } from 'node:net'
+import { rootCertificates, type ConnectionOptions } from 'node:tls'
+import { GatewayError } from '../../src/errors.js'
+import type { FtpOptions } from './index.js'
+import { nameEncoding, type NameEncoding } from './name-encoding.js'
+
+export interface Account {
+  readonly host: string
+  readonly port: number
+  readonly username: string
+  readonly password: string
+  readonly security: 'plain' | 'explicit' | 'implicit'
+  readonly tls: ConnectionOptions
+  readonly names: NameEncoding
+}
+
+const securities = { 'ftp://': 'plain', 'ftpes://': 'explicit', 'ftps://': 'implicit' } as const
+
+/** Rejects with `invalid` and a sentence for the admin. */
+export function accountOf(options: FtpOptions): Account {
+  const match = /^(ftp:\/\/|ftpes:\/\/|ftps:\/\/)?(?:\[([^\]]+)\]|([^:/[\]]+))(?::(\d{1,5}))?\/?$/.exec(
+    options.address.trim(),
+  )
+  const [, scheme = 'ftp://', bracketed, plain, portText] = match ?? []
+  const host = bracketed ?? plain
+  const security = securities[scheme as keyof typeof securities]
+  const port = Number(portText ?? (security === 'implicit' ? 990 : 21))
+  if (host === undefined || port < 1 || port > 65_535) {
+    throw new GatewayError('invalid', { reason: 'address must be host:port, with ftpes:// or ftps:// before it for TLS' })
+  }
+  for (const text of [options.username, options.password]) {
+    if (/[\r\n\0]/.test(text)) {
+      throw new GatewayError('invalid', { reason: 'FTP has no way to send a line break in a user name or password' })
+    }
+  }
+  return {
+    host,
+    port,
+    username: options.username,
+    password: options.password,
+    security,
+    tls: tlsOptions(host, options),
+    names: nameEncoding(options.encoding),
+  }
+}
+
+function tlsOptions(host: string, options: FtpOptions): ConnectionOptions {
+  const authority = options.ca_certificate.trim()
+  return {
+    host,
+    ...(isIP(host) === 0 && { servername: host }),
+    ...(authority !== '' && { ca: [...rootCertificates, authority] }),
+    rejectUnauthorized: !options.tls_insecure_skip_verify,
+  }
+}

@@ -1,0 +1,85 @@
+/** What the server's answers (RFC 959 §4.2, RFC 4217) and a lost connection mean to the gateway. */
+import { FTPError } from 'basic-ftp'
+import { GatewayError, toGatewayError, type ErrorCode } from '../../src/errors.js'
+
+/** 550 and 553 say that it is not done; why, servers tell in words, if at all. */
+const byWords: readonly (readonly [RegExp, ErrorCode])[] = [
+  [/no space|disk (is )?full|quota|writing to local file/i, 'no_space'],
+  [/permission|denied|not allowed|not permitted|forbidden|read.?only|prohibited/i, 'denied'],
+  [/name too long/i, 'invalid'],
+]
+
+const byCode: Readonly<Record<number, ErrorCode>> = {
+  421: 'unavailable',
+  425: 'unavailable',
+  426: 'unavailable',
+  430: 'unauthenticated',
+  434: 'unavailable',
+  450: 'busy',
+  451: 'unavailable',
+  452: 'no_space',
+  500: 'unsupported',
+  501: 'invalid',
+  502: 'unsupported',
+  503: 'unavailable',
+  504: 'unsupported',
+  522: 'unavailable',
+  530: 'unauthenticated',
+  532: 'denied',
+  533: 'unavailable',
+  534: 'unavailable',
+  552: 'no_space',
+}
+
+/** By the code of the system or of TLS. */
+const down = 'the FTP server cannot be reached'
+const cut = 'the connection to the FTP server broke'
+const untrusted = 'the certificate of the FTP server is not trusted'
+const bySystem: Readonly<Record<string, string>> = {
+  ECONNREFUSED: down,
+  ENOTFOUND: down,
+  EAI_AGAIN: down,
+  EHOSTUNREACH: down,
+  ENETUNREACH: down,
+  ECONNRESET: cut,
+  ECONNABORTED: cut,
+  EPIPE: cut,
+  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT: untrusted,
+  CERT_HAS_EXPIRED: untrusted,
+  CERT_NOT_YET_VALID: untrusted,
+  ERR_TLS_CERT_ALTNAME_INVALID: untrusted,
+}
+
+/** The server's code; undefined for everything that is none. */
+export function replyCode(error: unknown): number | undefined {
+  const from = error instanceof GatewayError ? error.cause : error
+  return from instanceof FTPError ? from.code : undefined
+}
+
+/** Whether the server said no to this path, for a reason that could not be understood. */
+export function isBareRefusal(error: unknown): boolean {
+  const isPlain = error instanceof GatewayError && (error.code === 'unavailable' || error.code === 'invalid')
+  return isPlain && [501, 550, 553].includes(replyCode(error) ?? 0)
+}
+
+/** Any thrown value as a GatewayError, with the original as `cause`. The server's words stay there: they may hold its paths. */
+export function translated(error: unknown): GatewayError {
+  if (error instanceof FTPError) {
+    const [, inWords] = byWords.find(([words]) => words.test(error.message)) ?? []
+    const code = inWords ?? byCode[error.code]
+    if (code !== undefined) return new GatewayError(code, { cause: error, ...(code === 'unauthenticated' && signIn) })
+    return new GatewayError('unavailable', { reason: 'the FTP server refuses it without a reason', cause: error })
+  }
+  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
+  if (error instanceof GatewayError || typeof code !== 'string') return toGatewayError(error)
+  if (code === 'ETIMEDOUT') return new GatewayError('timeout', { cause: error })
+  if (code === 'ERR_STREAM_PREMATURE_CLOSE') return new GatewayError('aborted', { cause: error })
+  const reason = bySystem[code] ?? (code.startsWith('ERR_SSL_') ? 'the FTP server does not speak TLS as it should' : undefined)
+  return reason === undefined ? toGatewayError(error) : new GatewayError('unavailable', { reason, cause: error })
+}
+
+const signIn = { reason: 'the FTP server refuses the user name or the password' }

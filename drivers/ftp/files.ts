@@ -1,0 +1,222 @@
+/** What is at a path, asked on one connection: by facts where the server has them, else by the commands of old. */
+import type { Readable } from 'node:stream'
+import type { Entry } from '../../src/driver.js'
+import { GatewayError, isGatewayError } from '../../src/errors.js'
+import { nameOf, parentOf, type Path } from '../../src/path.js'
+import type { Connection } from './connection.js'
+import { isBareRefusal } from './errors.js'
+import { dateOf, humanLine, ListClock, machineFacts, machineLine, type Listed } from './listed.js'
+import type { NameEncoding } from './name-encoding.js'
+import { Download } from './transfers.js'
+
+/** Entries of a page; bytes of a listing that are kept for a slow reader, so that the connection is free for others. */
+const pageSize = 1000
+const listingAhead = 32 * 1024 * 1024
+/** Longest line; longer ones are not of this protocol. */
+const lineLimit = 64 * 1024
+
+export type Kind = 'file' | 'folder' | 'nothing'
+
+export class Files {
+  readonly clock = new ListClock()
+
+  /** `root`: the server's path of the storage's root, without a slash at its end. */
+  constructor(
+    private readonly root: string,
+    readonly names: NameEncoding,
+    private readonly options: { readonly changesFolder: boolean; readonly foreign: (folder: Path) => void },
+  ) {}
+
+  /** Wire text of the server's path. Rejects with `invalid` where it cannot be sent. */
+  wire(path: Path): string {
+    return this.names.encode(path === '/' ? this.root || '/' : this.root + path)
+  }
+
+  /** `not_found` where nothing is there. `ofLink`: a link is told as such. */
+  async entry(on: Connection, path: Path, ofLink = false): Promise<Entry> {
+    return on.features.machineListings ? this.#factsOf(on, path, ofLink) : this.#askedOf(on, path, ofLink)
+  }
+
+  async find(on: Connection, path: Path): Promise<Entry | undefined> {
+    return this.entry(on, path).catch((error: unknown) => {
+      if (isGatewayError(error, 'not_found')) return undefined
+      throw error
+    })
+  }
+
+  async kindAt(on: Connection, path: Path): Promise<Kind> {
+    const { machineListings, tellsSizes } = on.features
+    if (!machineListings && tellsSizes) {
+      const wire = this.wire(path)
+      if ((await this.#sizeOf(on, wire)) !== undefined) return 'file'
+      return (await this.#isFolder(on, wire)) ? 'folder' : 'nothing'
+    }
+    const entry = await this.find(on, path)
+    return entry?.kind === 'link' ? 'file' : (entry?.kind ?? 'nothing')
+  }
+
+  async #factsOf(on: Connection, path: Path, ofLink: boolean): Promise<Entry> {
+    const { message } = await this.#unlessRefused(on.ask(`MLST ${this.wire(path)}`))
+    const listed = machineFacts(nameOf(path), message)
+    if (!listed) throw new GatewayError('not_found')
+    return listed.kind === 'link' && !ofLink ? this.behind(on, path, listed) : this.told(listed)
+  }
+
+  async #askedOf(on: Connection, path: Path, ofLink: boolean): Promise<Entry> {
+    const wire = this.wire(path)
+    const name = nameOf(path)
+    if (path === '/') {
+      if (await this.#isFolder(on, wire)) return { name, kind: 'folder', size: 0, modified: new Date(0) }
+      throw new GatewayError('not_found')
+    }
+    const size = await this.#sizeOf(on, wire)
+    const time = size === undefined ? undefined : await this.#timeOf(on, wire)
+    if (size !== undefined && time) {
+      return { name, kind: 'file', size, modified: this.clock.asListed(time, new Date()) }
+    }
+    // Of a name that is not there the whole folder is read only where nothing else tells.
+    if (size === undefined && on.features.tellsSizes && !(await this.#isFolder(on, wire))) {
+      throw new GatewayError('not_found')
+    }
+    const listed = await this.#listedAs(on, path)
+    if (!listed) throw new GatewayError('not_found')
+    return listed.kind === 'link' && !ofLink ? this.behind(on, path, listed) : this.told(listed)
+  }
+
+  /** As its folder lists it. */
+  async #listedAs(on: Connection, path: Path): Promise<Listed | undefined> {
+    const [folder, name] = [parentOf(path), nameOf(path)]
+    let found: Listed | undefined
+    for await (const page of this.pages(await this.openListing(on, folder, () => undefined), on, folder)) {
+      found ??= page.find((each) => each.name === name)
+    }
+    await this.leaveFolder(on)
+    return found
+  }
+
+  // Folders
+
+  /** The lines of a folder; the connection is busy until `done` ran. Rejects with what the server says. */
+  async openListing(on: Connection, folder: Path, done: () => void): Promise<Download> {
+    const wire = this.wire(folder)
+    const { machineListings } = on.features
+    // Paths with characters that servers take for patterns are entered, too.
+    const enters = !machineListings || this.options.changesFolder || /[*?[\]{}~\\]/.test(wire)
+    if (enters) await on.ask(`CWD ${wire}`)
+    const command = machineListings ? (enters ? 'MLSD' : `MLSD ${wire}`) : 'LIST -a'
+    const transfer = await on.transfer(command)
+    return new Download({ connection: on, transfer, ahead: listingAhead, done })
+  }
+
+  /** What the lines tell, page by page. */
+  async *pages(lines: Readable, { features }: Connection, folder: Path): AsyncGenerator<readonly Listed[]> {
+    const now = new Date()
+    const read = features.machineListings ? machineLine : (line: string, names: NameEncoding) => humanLine(line, names, now)
+    let page: Listed[] = []
+    for await (const text of wireLines(lines)) {
+      const line = read(text, this.names)
+      if (line === 'foreign') this.options.foreign(folder)
+      else if (line !== 'nothing') page.push(line)
+      if (page.length < pageSize) continue
+      yield page
+      page = []
+    }
+    if (page.length > 0) yield page
+  }
+
+  /** What a link shows; itself where that is nothing. */
+  async behind(on: Connection, path: Path, link: Listed): Promise<Entry> {
+    const wire = this.wire(path)
+    const size = await this.#sizeOf(on, wire)
+    if (size !== undefined) {
+      const time = await this.#timeOf(on, wire)
+      if (!on.features.machineListings) {
+        return { name: link.name, kind: 'file', size, modified: time ? this.clock.asListed(time, new Date()) : new Date(0) }
+      }
+      return { name: link.name, kind: 'file', isLink: true, size, modified: time ?? this.#dateOf(link) }
+    }
+    const entry = { name: link.name, size: 0, modified: this.#dateOf(link) }
+    return (await this.#isFolder(on, wire)) ? { ...entry, kind: 'folder', isLink: true } : { ...entry, kind: 'link' }
+  }
+
+  told(listed: Listed): Entry {
+    const { name, kind, size, mode, revision } = listed
+    return {
+      name,
+      kind,
+      size: kind === 'folder' ? 0 : size,
+      modified: this.#dateOf(listed),
+      ...(mode !== undefined && { mode }),
+      ...(revision !== undefined && kind === 'file' && { revision }),
+    }
+  }
+
+  #dateOf({ time }: Listed): Date {
+    if (time === undefined) return new Date(0)
+    return time instanceof Date ? time : this.clock.dateOf(time)
+  }
+
+  /** The exact time of a file; undefined where the server does not tell. */
+  async #timeOf(on: Connection, wire: string): Promise<Date | undefined> {
+    if (!on.features.tellsTimes) return undefined
+    const answer = await this.#unlessRefused(on.ask(`MDTM ${wire}`)).catch(ifMissing)
+    return dateOf(answer?.message.slice('213 '.length))
+  }
+
+  /** Learns the server's time zone from a file that is listed to the minute, once. */
+  async learnZone(on: Connection, folder: Path, listed: readonly Listed[]): Promise<void> {
+    if (this.clock.zone !== undefined) return
+    for (const { name, kind, time } of listed) {
+      if (kind !== 'file' || time === undefined || time instanceof Date || time.isDay) continue
+      const exact = await this.#timeOf(on, `${this.wire(folder).replace(/\/$/, '')}/${this.names.encode(name)}`)
+      if (exact) this.clock.learn(time, exact)
+      return
+    }
+  }
+
+  /** Of a file; undefined where it is none, or the server does not tell. */
+  async #sizeOf(on: Connection, wire: string): Promise<number | undefined> {
+    if (!on.features.tellsSizes) return undefined
+    const answer = await this.#unlessRefused(on.ask(`SIZE ${wire}`)).catch(ifMissing)
+    const size = Number(answer?.message.slice('213 '.length).trim() || NaN)
+    return Number.isSafeInteger(size) && size >= 0 ? size : undefined
+  }
+
+  async #isFolder(on: Connection, wire: string): Promise<boolean> {
+    const entered = await this.#unlessRefused(on.ask(`CWD ${wire}`)).catch(ifMissing)
+    if (!entered) return false
+    await this.leaveFolder(on)
+    return true
+  }
+
+  /** Some servers keep a folder from being renamed or removed while a connection is in it. */
+  async leaveFolder(on: Connection): Promise<void> {
+    await this.#unlessRefused(on.ask(`CWD ${this.wire('/' as Path)}`)).catch(ifMissing)
+  }
+
+  /** A refusal to tell of something means that it is not there, unless the server says otherwise. */
+  async #unlessRefused<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer
+    } catch (error) {
+      throw isBareRefusal(error) ? new GatewayError('not_found', { cause: error }) : error
+    }
+  }
+}
+
+function ifMissing(error: unknown): undefined {
+  if (isGatewayError(error, 'not_found', 'denied')) return undefined
+  throw error
+}
+
+/** Lines in wire text, without their ends. */
+async function* wireLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest = ''
+  for await (const chunk of bytes) {
+    const lines = (rest + chunk.toString('latin1')).split('\n')
+    rest = lines.pop() ?? ''
+    if (rest.length > lineLimit) throw new GatewayError('unavailable', { reason: 'the FTP server sends no listing' })
+    for (const line of lines) yield line.endsWith('\r') ? line.slice(0, -1) : line
+  }
+  if (rest !== '') yield rest
+}

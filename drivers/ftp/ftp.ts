@@ -1,0 +1,415 @@
+/** A folder on an FTP server as a storage. */
+import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type {
+  Attributes,
+  ByteRange,
+  CallOptions,
+  Driver,
+  DriverEnv,
+  Entry,
+  Source,
+  Traits,
+  WriteOptions,
+} from '../../src/driver.js'
+import { GatewayError, isGatewayError, type ErrorCode } from '../../src/errors.js'
+import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/path.js'
+import { Turns } from '../lib/turns.js'
+import { accountOf } from './account.js'
+import { Connection } from './connection.js'
+import { Connections, type Use } from './connections.js'
+import { translated } from './errors.js'
+import { Files } from './files.js'
+import type { FtpOptions } from './index.js'
+import { timestampOf, type Listed } from './listed.js'
+import { Download, sendAll } from './transfers.js'
+
+/** A file that is being written, or set aside, has a name that starts so, beside the one it will have. */
+const stagedPrefix = '.~tidegate-part-'
+
+/** Bytes of a file that are kept for a reader who is slower than the server. */
+const readAhead = 1024 * 1024
+
+/** Rejects with `invalid` for wrong options, and as a connection does. */
+export async function openFtp(options: FtpOptions, env: DriverEnv): Promise<Driver> {
+  const account = accountOf(options)
+  const passive = { extended: undefined }
+  const connections = new Connections((signal) => Connection.open(account, passive, signal))
+  const foreign = new Set<Path>()
+  const files = new Files(options.root_folder_path.replace(/\/+$/, ''), account.names, {
+    changesFolder: options.cwd_list,
+    foreign: (folder) => {
+      if (foreign.has(folder) || foreign.size >= 1000) return
+      foreign.add(folder)
+      env.log.warn({ folder }, 'names that cannot be told are left out')
+    },
+  })
+  try {
+    return await connections.use('ask', env.signal, async (on) => {
+      const kind = await files.kindAt(on, '/' as Path)
+      if (kind === 'nothing') throw new GatewayError('invalid', { reason: 'root_folder_path is not there' })
+      if (kind === 'file') throw new GatewayError('invalid', { reason: 'root_folder_path is no folder' })
+      const { machineListings, setsTimes, restarts } = on.features
+      // Without both, what a client has set would come back in another form, or not at all.
+      const traits = { timeStep: machineListings && setsTimes ? 1000 : Infinity, ranges: restarts }
+      return new FtpDriver(connections, files, env, traits)
+    })
+  } catch (error) {
+    connections.close()
+    throw translated(error)
+  }
+}
+
+class FtpDriver implements Driver {
+  /** Names that are being taken: the server has no way to say that one must be new. */
+  readonly #publishing = new Turns()
+
+  constructor(
+    private readonly connections: Connections,
+    private readonly files: Files,
+    private readonly env: DriverEnv,
+    readonly traits: Partial<Traits>,
+  ) {}
+
+  // Reading
+
+  async stat(path: Path, { signal, link }: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
+    return this.#asked(signal, (on) => this.files.entry(on, path, link === true))
+  }
+
+  async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+    const { stream, connection } = await this.#within(signal, () => this.#openListing(path, signal))
+    const links: Listed[] = []
+    try {
+      for await (const page of this.files.pages(stream, connection, path)) {
+        const needsZone = !connection.features.machineListings && this.files.clock.zone === undefined
+        if (needsZone) await this.#asked(signal, (on) => this.files.learnZone(on, path, page))
+        links.push(...page.filter(({ kind }) => kind === 'link'))
+        const entries = page.filter(({ kind, name }) => kind !== 'link' && !this.#isStaged(path, name))
+        if (entries.length > 0) yield entries.map((listed) => this.files.told(listed))
+      }
+    } catch (error) {
+      throw signal?.aborted ? new GatewayError('aborted', { cause: error }) : translated(error)
+    } finally {
+      stream.destroy()
+    }
+    for (let at = 0; at < links.length; at += 100) {
+      const page = await this.#asked(signal, (on) => this.#behind(on, path, links.slice(at, at + 100)))
+      if (page.length > 0) yield page
+    }
+  }
+
+  async #behind(on: Connection, folder: Path, links: readonly Listed[]): Promise<readonly Entry[]> {
+    const entries: Entry[] = []
+    for (const link of links) entries.push(await this.files.behind(on, childOf(folder, link.name), link))
+    // Of a server without facts nobody can ask for a link that leads nowhere.
+    return on.features.machineListings ? entries : entries.filter(({ kind }) => kind !== 'link')
+  }
+
+  #openListing(path: Path, signal: AbortSignal | undefined) {
+    return this.#stream(signal, async (on, give) => {
+      const done = () => {
+        const left = on.broken ? Promise.resolve() : this.files.leaveFolder(on)
+        void left.catch(() => undefined).finally(give)
+      }
+      return this.files.openListing(on, path, done).catch((error: unknown) => this.#explain(on, error, path))
+    })
+  }
+
+  async read(path: Path, range: ByteRange = { offset: 0 }, { signal }: CallOptions = {}): Promise<Readable> {
+    const { offset, length } = range
+    return this.#within(signal, async () => {
+      if (offset > 0 || length === 0) {
+        const { kind, size } = await this.stat(path, { signal })
+        if (kind === 'folder') throw new GatewayError('is_dir')
+        if (kind === 'link') throw new GatewayError('not_found')
+        if (length === 0 || offset >= size) return Readable.from([], { objectMode: false })
+      }
+      const wire = this.files.wire(path)
+      const { stream } = await this.#stream(signal, async (on, done) => {
+        const transfer = await on
+          .transfer(`RETR ${wire}`, { offset })
+          .catch((error: unknown) => this.#explainUnread(on, error, path))
+        return new Download({ connection: on, transfer, length, ahead: readAhead, done })
+      })
+      return stream
+    })
+  }
+
+  /** A stream that has a connection to itself until it gives it back. */
+  async #stream(
+    signal: AbortSignal | undefined,
+    start: (on: Connection, give: () => void) => Promise<Download>,
+  ): Promise<{ readonly stream: Download; readonly connection: Connection }> {
+    for (let isAgain = false; ; isAgain = true) {
+      const connection = await this.connections.take('read', signal)
+      const abort = () => connection.close(new GatewayError('aborted'))
+      signal?.addEventListener('abort', abort, { once: true })
+      try {
+        const stream = await start(connection, () => this.connections.give('read', connection))
+        endWith(stream, signal)
+        return { stream, connection }
+      } catch (error) {
+        const isLost = connection.broken
+        this.connections.give('read', connection)
+        if (!isLost || isAgain || signal?.aborted) throw error
+      } finally {
+        signal?.removeEventListener('abort', abort)
+      }
+    }
+  }
+
+  // Writing
+
+  async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
+    const { signal, createOnly } = options
+    return this.#changed('write', signal, async (on) => {
+      const old = await this.files.find(on, path)
+      if (old?.kind === 'folder') throw new GatewayError('is_dir')
+      if (old && createOnly === true) throw new GatewayError('exists')
+      const staged = this.#stagedBeside(path)
+      const body = await source.read(undefined, { signal })
+      try {
+        const transfer = await on
+          .transfer(`STOR ${this.files.wire(staged)}`, { sends: true })
+          .catch((error: unknown) => this.#explainNew(on, error, path))
+        const size = await sendAll(body, source, { connection: on, transfer }, signal)
+        const attributes = { modified: options.modified, mode: options.mode ?? old?.mode }
+        const stored = await this.#dress(on, staged, size, attributes)
+        await options.beforePublish?.()
+        if (signal?.aborted) throw new GatewayError('aborted')
+        await this.#publish(on, staged, path, createOnly === true)
+        return { ...stored, name: nameOf(path) }
+      } catch (error) {
+        body.destroy()
+        await this.#discard(on, staged)
+        throw error
+      }
+    })
+  }
+
+  /** Time and mode of the staged file, as far as the server goes along; tells what is there then, which must be all that was sent. */
+  async #dress(on: Connection, staged: Path, size: number, { modified, mode }: Attributes): Promise<Entry> {
+    const wire = this.files.wire(staged)
+    const command = on.features.setsTimes ? 'MFMT' : 'MDTM'
+    if (modified) await on.ask(`${command} ${timestampOf(modified)} ${wire}`).catch(ifRefused)
+    let entry = await this.files.entry(on, staged)
+    if (entry.size !== size) {
+      throw new GatewayError('unavailable', { reason: `the FTP server has stored ${entry.size} of ${size} bytes` })
+    }
+    if (mode !== undefined && entry.mode !== undefined && mode !== entry.mode) {
+      await on.ask(`SITE CHMOD ${mode.toString(8).padStart(3, '0')} ${wire}`).catch(ifRefused)
+      entry = await this.files.entry(on, staged)
+    }
+    return entry
+  }
+
+  /** The staged file takes its name; nobody else here takes it meanwhile. */
+  async #publish(on: Connection, staged: Path, path: Path, createOnly: boolean): Promise<void> {
+    await this.#publishing.run(path, async () => {
+      if (createOnly && (await this.files.kindAt(on, path)) !== 'nothing') throw new GatewayError('exists')
+      await this.#rename(on, staged, path)
+    })
+  }
+
+  /** Replaces a file. */
+  async #rename(on: Connection, from: Path, to: Path): Promise<void> {
+    try {
+      await on.rename(this.files.wire(from), this.files.wire(to))
+    } catch (error) {
+      if (on.broken || (await this.files.kindAt(on, to)) !== 'file') return this.#explainTaken(on, error, to)
+      await this.#renameInTurn(on, from, to)
+    }
+  }
+
+  /** For servers that replace nothing: the old file steps aside, and comes back where the new one cannot follow. */
+  async #renameInTurn(on: Connection, from: Path, to: Path): Promise<void> {
+    const [wireFrom, wireTo, aside] = [from, to, this.#stagedBeside(to)].map((path) => this.files.wire(path)) as [
+      string,
+      string,
+      string,
+    ]
+    await on.rename(wireTo, aside).catch((error: unknown) => this.#explainTaken(on, error, to))
+    try {
+      await on.rename(wireFrom, wireTo)
+    } catch (error) {
+      await on.rename(aside, wireTo).catch(() => {
+        this.env.log.error({ path: to }, 'a file that was to be replaced has another name now, and could not get its own back')
+      })
+      throw error
+    }
+    await on.ask(`DELE ${aside}`).catch(() => undefined)
+  }
+
+  #stagedBeside(path: Path): Path {
+    const random = randomBytes(6).toString('hex')
+    return childOf(parentOf(path), `${stagedPrefix}${this.env.instance.name}-${random}`)
+  }
+
+  /** Another connection does it where this one is lost. */
+  async #discard(on: Connection, staged: Path): Promise<void> {
+    const command = `DELE ${this.files.wire(staged)}`
+    const discarding = on.broken
+      ? this.connections.use('ask', undefined, (other) => other.ask(command))
+      : on.ask(command)
+    await discarding.catch(() => undefined)
+  }
+
+  async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    await this.#changed('ask', signal, async (on) => {
+      if ((await this.files.kindAt(on, path)) !== 'nothing') throw new GatewayError('exists')
+      await on.ask(`MKD ${this.files.wire(path)}`).catch((error: unknown) => this.#explainNew(on, error, path))
+    })
+  }
+
+  async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
+    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder stays' })
+    await this.#changed('ask', signal, async (on) => {
+      const wire = this.files.wire(path)
+      const { kind } = await this.files.entry(on, path, true)
+      if (kind !== 'folder') {
+        await on.ask(`DELE ${wire}`).catch((error: unknown) => this.#explain(on, error, path))
+        return
+      }
+      await on.ask(`RMD ${wire}`).catch(async (error: unknown) => {
+        if (on.broken) throw error
+        const within = await this.#sweep(on, path)
+        if (within > 0) throw new GatewayError('not_empty', { cause: error })
+        await on.ask(`RMD ${wire}`).catch((again: unknown) => this.#explain(on, again, path))
+      })
+    })
+  }
+
+  async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
+    if (from === '/') throw new GatewayError('denied', { reason: 'the root folder stays' })
+    await this.#changed('ask', signal, async (on) => {
+      const { kind } = await this.files.entry(on, from, true)
+      if (from === to) return
+      if (isWithin(from, to)) throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
+      const old = await this.files.kindAt(on, to)
+      if (old === 'folder') throw new GatewayError('is_dir')
+      if (old === 'file' && kind === 'folder') throw new GatewayError('exists')
+      await this.#publishing.run(to, () => this.#rename(on, from, to))
+    })
+  }
+
+  /** Only where the server has MFMT; modes where it has SITE CHMOD. */
+  async setAttributes(path: Path, { modified, mode }: Attributes, { signal }: CallOptions = {}): Promise<void> {
+    await this.#asked(signal, async (on) => {
+      const { setsTimes, machineListings } = on.features
+      if (!setsTimes || !machineListings) throw new GatewayError('unsupported')
+      const wire = this.files.wire(path)
+      const explained = (error: unknown) => this.#explain(on, error, path)
+      if (mode !== undefined) await on.ask(`SITE CHMOD ${mode.toString(8).padStart(3, '0')} ${wire}`).catch(explained)
+      if (modified) await on.ask(`MFMT ${timestampOf(modified)} ${wire}`).catch(explained)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.connections.close()
+  }
+
+  // What runs of the program leave behind
+
+  #isStaged(folder: Path, name: string): boolean {
+    if (!name.startsWith(stagedPrefix)) return false
+    if (this.#isOver(name)) {
+      const wire = this.files.wire(childOf(folder, name))
+      this.connections.use('ask', this.env.signal, (on) => on.ask(`DELE ${wire}`)).catch(() => undefined)
+    }
+    return true
+  }
+
+  /** Removes what dead runs have left in a folder that is to go; tells how much else is in it. */
+  async #sweep(on: Connection, folder: Path): Promise<number> {
+    const listed: Listed[] = []
+    const lines = await this.files.openListing(on, folder, () => undefined)
+    for await (const page of this.files.pages(lines, on, folder)) listed.push(...page)
+    await this.files.leaveFolder(on)
+    let others = 0
+    for (const { name } of listed) {
+      if (name.startsWith(stagedPrefix) && this.#isOver(name)) {
+        await on.ask(`DELE ${this.files.wire(childOf(folder, name))}`).catch(() => undefined)
+      } else {
+        others++
+      }
+    }
+    return others
+  }
+
+  #isOver(staged: string): boolean {
+    const instance = staged.slice(stagedPrefix.length).replace(/-[a-f0-9]*$/, '')
+    return this.env.instance.isOver(instance) === true
+  }
+
+  // Why it was refused: servers have one code for everything
+
+  /** Of something that should be there. */
+  async #explain(on: Connection, error: unknown, path: Path): Promise<never> {
+    const known = translated(error)
+    if (on.broken || isGatewayError(known, 'denied', 'no_space', 'not_found')) throw known
+    const kind = await this.files.kindAt(on, path)
+    const code: ErrorCode = kind === 'nothing' ? 'not_found' : kind === 'file' ? 'not_dir' : 'denied'
+    throw new GatewayError(code, { cause: error })
+  }
+
+  /** Of something that should be a file. */
+  async #explainUnread(on: Connection, error: unknown, path: Path): Promise<never> {
+    const known = translated(error)
+    if (on.broken || isGatewayError(known, 'no_space')) throw known
+    const kind = await this.files.kindAt(on, path)
+    if (kind === 'file') throw known
+    throw new GatewayError(kind === 'folder' ? 'is_dir' : 'not_found', { cause: error })
+  }
+
+  /** Of something that was to be made. */
+  async #explainNew(on: Connection, error: unknown, path: Path): Promise<never> {
+    const known = translated(error)
+    if (on.broken || isGatewayError(known, 'no_space')) throw known
+    const parent = await this.files.kindAt(on, parentOf(path))
+    if (parent === 'nothing') throw new GatewayError('parent_missing', { cause: error })
+    if (parent === 'file') throw new GatewayError('not_dir', { cause: error })
+    if ((await this.files.kindAt(on, path)) !== 'nothing') throw new GatewayError('exists', { cause: error })
+    throw new GatewayError('denied', { reason: 'the FTP server refuses it', cause: error })
+  }
+
+  /** Of a name that could not be taken. */
+  async #explainTaken(on: Connection, error: unknown, path: Path): Promise<never> {
+    const known = translated(error)
+    if (on.broken || isGatewayError(known, 'no_space')) throw known
+    if ((await this.files.kindAt(on, path)) === 'folder') throw new GatewayError('is_dir', { cause: error })
+    return this.#explainNew(on, error, path)
+  }
+
+  // Calls
+
+  /** What may be asked twice. */
+  #asked<T>(signal: AbortSignal | undefined, work: (on: Connection) => Promise<T>): Promise<T> {
+    return this.#within(signal, () => this.connections.useAgain('ask', signal, work))
+  }
+
+  /** What may not. */
+  #changed<T>(use: Use, signal: AbortSignal | undefined, work: (on: Connection) => Promise<T>): Promise<T> {
+    return this.#within(signal, () => this.connections.use(use, signal, work))
+  }
+
+  async #within<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    if (signal?.aborted) throw new GatewayError('aborted')
+    try {
+      return await work()
+    } catch (error) {
+      throw signal?.aborted ? new GatewayError('aborted', { cause: error }) : translated(error)
+    }
+  }
+}
+
+function ifRefused(error: unknown): void {
+  if (isGatewayError(error, 'aborted', 'timeout') || !(isGatewayError(error) && error.cause instanceof Error)) throw error
+}
+
+function endWith(stream: Readable, signal: AbortSignal | undefined): void {
+  const abort = () => stream.destroy(new GatewayError('aborted'))
+  signal?.addEventListener('abort', abort, { once: true })
+  stream.once('close', () => signal?.removeEventListener('abort', abort))
+  if (signal?.aborted) abort()
+}
