@@ -27,7 +27,9 @@ export function accountOf(options: FtpOptions): Account {
   const security = securities[scheme as keyof typeof securities]
   const port = Number(portText ?? (security === 'implicit' ? 990 : 21))
   if (host === undefined || port < 1 || port > 65_535) {
-    throw new GatewayError('invalid', { reason: 'address must be host:port, with ftpes:// or ftps:// before it for TLS' })
+    throw new GatewayError('invalid', {
+      reason: 'address must be host:port, with ftpes:// or ftps:// before it for TLS',
+    })
   }
   for (const text of [options.username, options.password]) {
     if (/[\r\n\0]/.test(text)) {

@@ -190,7 +190,12 @@ async function greet(client: Client, { host, port, security, tls }: Account): Pr
 async function signIn(client: Client, { username, password, names, security }: Account): Promise<Features> {
   const wire = (text: string) => Buffer.from(text).toString('latin1')
   await client.login(wire(username), wire(password))
-  const told = new Set([...(await client.features()).entries()].flatMap(([name, rest]) => [name.toUpperCase(), `${name} ${rest}`.toUpperCase()]))
+  const told = new Set(
+    [...(await client.features()).entries()].flatMap(([name, rest]) => [
+      name.toUpperCase(),
+      `${name} ${rest}`.toUpperCase(),
+    ]),
+  )
   await client.send('TYPE I')
   // Some write names in UTF-8 only when told so, and all names in it once they were told.
   await client.sendIgnoringError(names.isUtf8 ? 'OPTS UTF8 ON' : 'OPTS UTF8 OFF')

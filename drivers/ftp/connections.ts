@@ -28,9 +28,12 @@ interface Waiting {
 export class Connections {
   readonly #all = new Set<Connection>()
   readonly #idle: Connection[] = []
+  /** About to be given back. */
+  readonly #ending = new Set<Connection>()
+  readonly #awaiting: (() => void)[] = []
   readonly #uses = { ask: 0, read: 0, write: 0 }
   readonly #waiting = new Set<Waiting>()
-  readonly #ending = new AbortController()
+  readonly #stopped = new AbortController()
   #limit = connectionsAtMost
   #idleTimer: NodeJS.Timeout | undefined
 
@@ -56,7 +59,11 @@ export class Connections {
   }
 
   /** The same for work that may be done twice: where the connection turns out to be lost, it is done again on another, once. */
-  async useAgain<T>(use: Use, signal: AbortSignal | undefined, work: (connection: Connection) => Promise<T>): Promise<T> {
+  async useAgain<T>(
+    use: Use,
+    signal: AbortSignal | undefined,
+    work: (connection: Connection) => Promise<T>,
+  ): Promise<T> {
     let isLost = false
     try {
       return await this.use(use, signal, async (connection) => {
@@ -67,7 +74,7 @@ export class Connections {
         }
       })
     } catch (error) {
-      if (!isLost || signal?.aborted || this.#ending.signal.aborted) throw error
+      if (!isLost || signal?.aborted || this.#stopped.signal.aborted) throw error
       return this.use(use, signal, work)
     }
   }
@@ -83,7 +90,13 @@ export class Connections {
     }
   }
 
+  /** Whoever wants one next waits for this one, rather than making another: that takes longer. */
+  giveSoon(connection: Connection): void {
+    this.#ending.add(connection)
+  }
+
   give(use: Use, connection: Connection): void {
+    this.#ending.delete(connection)
     if (connection.broken) {
       this.#all.delete(connection)
       connection.close()
@@ -93,10 +106,11 @@ export class Connections {
       this.#idleTimer ??= setTimeout(() => this.#closeIdle(), idleLimit).unref()
     }
     this.#leave(use)
+    this.#awaiting.shift()?.()
   }
 
   close(): void {
-    this.#ending.abort()
+    this.#stopped.abort()
     clearTimeout(this.#idleTimer)
     for (const connection of this.#all) connection.close()
     this.#all.clear()
@@ -107,7 +121,7 @@ export class Connections {
   // Turns
 
   async #turn(use: Use, signal: AbortSignal | undefined): Promise<void> {
-    if (this.#ending.signal.aborted) throw stopped()
+    if (this.#stopped.signal.aborted) throw stopped()
     if (signal?.aborted) throw new GatewayError('aborted')
     if (this.#hasRoom(use)) {
       this.#uses[use]++
@@ -155,6 +169,9 @@ export class Connections {
 
   /** One that nobody uses and that surely stands: what cannot be asked again must not meet one that died while idle. */
   async #standing(): Promise<Connection | undefined> {
+    while (this.#idle.length === 0 && this.#ending.size > this.#awaiting.length) {
+      await new Promise<void>((resolve) => this.#awaiting.push(resolve))
+    }
     for (let connection = this.#idle.pop(); connection; connection = this.#idle.pop()) {
       if (connection.broken) {
         this.#all.delete(connection)
@@ -173,11 +190,11 @@ export class Connections {
   }
 
   async #another(use: Use, signal: AbortSignal | undefined): Promise<Connection> {
-    const signals = signal ? AbortSignal.any([signal, this.#ending.signal]) : this.#ending.signal
+    const signals = signal ? AbortSignal.any([signal, this.#stopped.signal]) : this.#stopped.signal
     for (const wait of [...roomPauses, undefined]) {
       try {
         const connection = await this.connect(signals)
-        if (this.#ending.signal.aborted) {
+        if (this.#stopped.signal.aborted) {
           connection.close()
           throw stopped()
         }

@@ -78,7 +78,8 @@ export function translated(error: unknown): GatewayError {
   if (error instanceof GatewayError || typeof code !== 'string') return toGatewayError(error)
   if (code === 'ETIMEDOUT') return new GatewayError('timeout', { cause: error })
   if (code === 'ERR_STREAM_PREMATURE_CLOSE') return new GatewayError('aborted', { cause: error })
-  const reason = bySystem[code] ?? (code.startsWith('ERR_SSL_') ? 'the FTP server does not speak TLS as it should' : undefined)
+  const reason =
+    bySystem[code] ?? (code.startsWith('ERR_SSL_') ? 'the FTP server does not speak TLS as it should' : undefined)
   return reason === undefined ? toGatewayError(error) : new GatewayError('unavailable', { reason, cause: error })
 }
 

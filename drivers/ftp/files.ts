@@ -7,7 +7,7 @@ import type { Connection } from './connection.js'
 import { isBareRefusal } from './errors.js'
 import { dateOf, humanLine, ListClock, machineFacts, machineLine, type Listed } from './listed.js'
 import type { NameEncoding } from './name-encoding.js'
-import { Download } from './transfers.js'
+import { Download, type DownloadOptions } from './transfers.js'
 
 /** Entries of a page; bytes of a listing that are kept for a slow reader, so that the connection is free for others. */
 const pageSize = 1000
@@ -24,7 +24,11 @@ export class Files {
   constructor(
     private readonly root: string,
     readonly names: NameEncoding,
-    private readonly options: { readonly changesFolder: boolean; readonly foreign: (folder: Path) => void },
+    private readonly options: {
+      readonly changesFolder: boolean
+      /** Is told of folders in which there are names that cannot be told. */
+      readonly foreign: (folder: Path) => void
+    },
   ) {}
 
   /** Wire text of the server's path. Rejects with `invalid` where it cannot be sent. */
@@ -85,19 +89,18 @@ export class Files {
 
   /** As its folder lists it. */
   async #listedAs(on: Connection, path: Path): Promise<Listed | undefined> {
-    const [folder, name] = [parentOf(path), nameOf(path)]
-    let found: Listed | undefined
-    for await (const page of this.pages(await this.openListing(on, folder, () => undefined), on, folder)) {
-      found ??= page.find((each) => each.name === name)
-    }
-    await this.leaveFolder(on)
-    return found
+    const name = nameOf(path)
+    return (await this.listing(on, parentOf(path))).find((each) => each.name === name)
   }
 
   // Folders
 
   /** The lines of a folder; the connection is busy until `done` ran. Rejects with what the server says. */
-  async openListing(on: Connection, folder: Path, done: () => void): Promise<Download> {
+  async openListing(
+    on: Connection,
+    folder: Path,
+    ways: Pick<DownloadOptions, 'ending' | 'done'> = { done: () => undefined },
+  ): Promise<Download> {
     const wire = this.wire(folder)
     const { machineListings } = on.features
     // Paths with characters that servers take for patterns are entered, too.
@@ -105,13 +108,23 @@ export class Files {
     if (enters) await on.ask(`CWD ${wire}`)
     const command = machineListings ? (enters ? 'MLSD' : `MLSD ${wire}`) : 'LIST -a'
     const transfer = await on.transfer(command)
-    return new Download({ connection: on, transfer, ahead: listingAhead, done })
+    return new Download({ connection: on, transfer, ahead: listingAhead, ...ways })
+  }
+
+  /** A whole folder. */
+  async listing(on: Connection, folder: Path): Promise<readonly Listed[]> {
+    const all: Listed[] = []
+    for await (const page of this.pages(await this.openListing(on, folder), on, folder)) all.push(...page)
+    await this.leaveFolder(on)
+    return all
   }
 
   /** What the lines tell, page by page. */
   async *pages(lines: Readable, { features }: Connection, folder: Path): AsyncGenerator<readonly Listed[]> {
     const now = new Date()
-    const read = features.machineListings ? machineLine : (line: string, names: NameEncoding) => humanLine(line, names, now)
+    const read = features.machineListings
+      ? machineLine
+      : (line: string, names: NameEncoding) => humanLine(line, names, now)
     let page: Listed[] = []
     for await (const text of wireLines(lines)) {
       const line = read(text, this.names)
@@ -131,7 +144,12 @@ export class Files {
     if (size !== undefined) {
       const time = await this.#timeOf(on, wire)
       if (!on.features.machineListings) {
-        return { name: link.name, kind: 'file', size, modified: time ? this.clock.asListed(time, new Date()) : new Date(0) }
+        return {
+          name: link.name,
+          kind: 'file',
+          size,
+          modified: time ? this.clock.asListed(time, new Date()) : new Date(0),
+        }
       }
       return { name: link.name, kind: 'file', isLink: true, size, modified: time ?? this.#dateOf(link) }
     }

@@ -22,7 +22,7 @@ import { translated } from './errors.js'
 import { Files } from './files.js'
 import type { FtpOptions } from './index.js'
 import { timestampOf, type Listed } from './listed.js'
-import { Download, sendAll } from './transfers.js'
+import { Download, sendAll, type DownloadOptions } from './transfers.js'
 
 /** A file that is being written, or set aside, has a name that starts so, beside the one it will have. */
 const stagedPrefix = '.~tidegate-part-'
@@ -49,10 +49,11 @@ export async function openFtp(options: FtpOptions, env: DriverEnv): Promise<Driv
       const kind = await files.kindAt(on, '/' as Path)
       if (kind === 'nothing') throw new GatewayError('invalid', { reason: 'root_folder_path is not there' })
       if (kind === 'file') throw new GatewayError('invalid', { reason: 'root_folder_path is no folder' })
-      const { machineListings, setsTimes, restarts } = on.features
+      const { machineListings, setsTimes, restarts: ranges } = on.features
       // Without both, what a client has set would come back in another form, or not at all.
-      const traits = { timeStep: machineListings && setsTimes ? 1000 : Infinity, ranges: restarts }
-      return new FtpDriver(connections, files, env, traits)
+      return machineListings && setsTimes
+        ? new TimekeepingFtpDriver(connections, files, env, { timeStep: 1000, ranges })
+        : new FtpDriver(connections, files, env, { timeStep: Infinity, ranges })
     })
   } catch (error) {
     connections.close()
@@ -63,10 +64,12 @@ export async function openFtp(options: FtpOptions, env: DriverEnv): Promise<Driv
 class FtpDriver implements Driver {
   /** Names that are being taken: the server has no way to say that one must be new. */
   readonly #publishing = new Turns()
+  /** Characters that names may end with, or not, where that is known. */
+  readonly #keptEnds = new Map<string, boolean>()
 
   constructor(
     private readonly connections: Connections,
-    private readonly files: Files,
+    protected readonly files: Files,
     private readonly env: DriverEnv,
     readonly traits: Partial<Traits>,
   ) {}
@@ -74,7 +77,7 @@ class FtpDriver implements Driver {
   // Reading
 
   async stat(path: Path, { signal, link }: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
-    return this.#asked(signal, (on) => this.files.entry(on, path, link === true))
+    return this.asked(signal, (on) => this.files.entry(on, path, link === true))
   }
 
   async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
@@ -83,7 +86,7 @@ class FtpDriver implements Driver {
     try {
       for await (const page of this.files.pages(stream, connection, path)) {
         const needsZone = !connection.features.machineListings && this.files.clock.zone === undefined
-        if (needsZone) await this.#asked(signal, (on) => this.files.learnZone(on, path, page))
+        if (needsZone) await this.asked(signal, (on) => this.files.learnZone(on, path, page))
         links.push(...page.filter(({ kind }) => kind === 'link'))
         const entries = page.filter(({ kind, name }) => kind !== 'link' && !this.#isStaged(path, name))
         if (entries.length > 0) yield entries.map((listed) => this.files.told(listed))
@@ -94,7 +97,7 @@ class FtpDriver implements Driver {
       stream.destroy()
     }
     for (let at = 0; at < links.length; at += 100) {
-      const page = await this.#asked(signal, (on) => this.#behind(on, path, links.slice(at, at + 100)))
+      const page = await this.asked(signal, (on) => this.#behind(on, path, links.slice(at, at + 100)))
       if (page.length > 0) yield page
     }
   }
@@ -107,12 +110,12 @@ class FtpDriver implements Driver {
   }
 
   #openListing(path: Path, signal: AbortSignal | undefined) {
-    return this.#stream(signal, async (on, give) => {
+    return this.#stream(signal, async (on, { ending, done: give }) => {
       const done = () => {
         const left = on.broken ? Promise.resolve() : this.files.leaveFolder(on)
         void left.catch(() => undefined).finally(give)
       }
-      return this.files.openListing(on, path, done).catch((error: unknown) => this.#explain(on, error, path))
+      return this.files.openListing(on, path, { ending, done }).catch((error: unknown) => this.explain(on, error, path))
     })
   }
 
@@ -126,11 +129,11 @@ class FtpDriver implements Driver {
         if (length === 0 || offset >= size) return Readable.from([], { objectMode: false })
       }
       const wire = this.files.wire(path)
-      const { stream } = await this.#stream(signal, async (on, done) => {
+      const { stream } = await this.#stream(signal, async (on, ways) => {
         const transfer = await on
           .transfer(`RETR ${wire}`, { offset })
           .catch((error: unknown) => this.#explainUnread(on, error, path))
-        return new Download({ connection: on, transfer, length, ahead: readAhead, done })
+        return new Download({ connection: on, transfer, length, ahead: readAhead, ...ways })
       })
       return stream
     })
@@ -139,14 +142,17 @@ class FtpDriver implements Driver {
   /** A stream that has a connection to itself until it gives it back. */
   async #stream(
     signal: AbortSignal | undefined,
-    start: (on: Connection, give: () => void) => Promise<Download>,
+    start: (on: Connection, ways: Pick<DownloadOptions, 'ending' | 'done'>) => Promise<Download>,
   ): Promise<{ readonly stream: Download; readonly connection: Connection }> {
     for (let isAgain = false; ; isAgain = true) {
       const connection = await this.connections.take('read', signal)
       const abort = () => connection.close(new GatewayError('aborted'))
       signal?.addEventListener('abort', abort, { once: true })
       try {
-        const stream = await start(connection, () => this.connections.give('read', connection))
+        const stream = await start(connection, {
+          ending: () => this.connections.giveSoon(connection),
+          done: () => this.connections.give('read', connection),
+        })
         endWith(stream, signal)
         return { stream, connection }
       } catch (error) {
@@ -167,13 +173,13 @@ class FtpDriver implements Driver {
       const old = await this.files.find(on, path)
       if (old?.kind === 'folder') throw new GatewayError('is_dir')
       if (old && createOnly === true) throw new GatewayError('exists')
+      if (!old) await this.#assertKept(on, path)
       const staged = this.#stagedBeside(path)
-      const body = await source.read(undefined, { signal })
       try {
         const transfer = await on
           .transfer(`STOR ${this.files.wire(staged)}`, { sends: true })
           .catch((error: unknown) => this.#explainNew(on, error, path))
-        const size = await sendAll(body, source, { connection: on, transfer }, signal)
+        const size = await sendAll(source, { connection: on, transfer }, signal)
         const attributes = { modified: options.modified, mode: options.mode ?? old?.mode }
         const stored = await this.#dress(on, staged, size, attributes)
         await options.beforePublish?.()
@@ -181,7 +187,6 @@ class FtpDriver implements Driver {
         await this.#publish(on, staged, path, createOnly === true)
         return { ...stored, name: nameOf(path) }
       } catch (error) {
-        body.destroy()
         await this.#discard(on, staged)
         throw error
       }
@@ -234,7 +239,10 @@ class FtpDriver implements Driver {
       await on.rename(wireFrom, wireTo)
     } catch (error) {
       await on.rename(aside, wireTo).catch(() => {
-        this.env.log.error({ path: to }, 'a file that was to be replaced has another name now, and could not get its own back')
+        this.env.log.error(
+          { path: to },
+          'a file that was to be replaced has another name now, and could not get its own back',
+        )
       })
       throw error
     }
@@ -244,6 +252,33 @@ class FtpDriver implements Driver {
   #stagedBeside(path: Path): Path {
     const random = randomBytes(6).toString('hex')
     return childOf(parentOf(path), `${stagedPrefix}${this.env.instance.name}-${random}`)
+  }
+
+  /**
+   * Rejects with `invalid` where the server would give the new name another end without a word, and so perhaps that of another
+   * file: some turn a space there into a `_`, others drop it, or a dot. Tried out with a folder, once for each of the two.
+   */
+  async #assertKept(on: Connection, path: Path): Promise<void> {
+    const end = path.at(-1) ?? ''
+    if (end !== ' ' && end !== '.') return
+    const isKept = this.#keptEnds.get(end) ?? (await this.#triesEnd(on, path, end))
+    if (isKept === undefined) return
+    this.#keptEnds.set(end, isKept)
+    if (!isKept) throw new GatewayError('invalid', { reason: `the FTP server keeps no names that end with "${end}"` })
+  }
+
+  /** undefined: nothing can be made there at all. */
+  async #triesEnd(on: Connection, path: Path, end: string): Promise<boolean | undefined> {
+    const place = this.#stagedBeside(path)
+    const wire = this.files.wire(place)
+    const isMade = await on.ask(`MKD ${wire}`).then(() => true, ifRefused)
+    if (isMade !== true) return undefined
+    const name = `name${end}`
+    await on.ask(`MKD ${wire}/${name}`).catch(ifRefused)
+    const made = await this.files.listing(on, place)
+    for (const each of made) await on.ask(`RMD ${this.files.wire(childOf(place, each.name))}`).catch(ifRefused)
+    await on.ask(`RMD ${wire}`).catch(ifRefused)
+    return made.some((each) => each.name === name)
   }
 
   /** Another connection does it where this one is lost. */
@@ -258,6 +293,7 @@ class FtpDriver implements Driver {
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     await this.#changed('ask', signal, async (on) => {
       if ((await this.files.kindAt(on, path)) !== 'nothing') throw new GatewayError('exists')
+      await this.#assertKept(on, path)
       await on.ask(`MKD ${this.files.wire(path)}`).catch((error: unknown) => this.#explainNew(on, error, path))
     })
   }
@@ -268,14 +304,14 @@ class FtpDriver implements Driver {
       const wire = this.files.wire(path)
       const { kind } = await this.files.entry(on, path, true)
       if (kind !== 'folder') {
-        await on.ask(`DELE ${wire}`).catch((error: unknown) => this.#explain(on, error, path))
+        await on.ask(`DELE ${wire}`).catch((error: unknown) => this.explain(on, error, path))
         return
       }
       await on.ask(`RMD ${wire}`).catch(async (error: unknown) => {
         if (on.broken) throw error
         const within = await this.#sweep(on, path)
         if (within > 0) throw new GatewayError('not_empty', { cause: error })
-        await on.ask(`RMD ${wire}`).catch((again: unknown) => this.#explain(on, again, path))
+        await on.ask(`RMD ${wire}`).catch((again: unknown) => this.explain(on, again, path))
       })
     })
   }
@@ -289,19 +325,8 @@ class FtpDriver implements Driver {
       const old = await this.files.kindAt(on, to)
       if (old === 'folder') throw new GatewayError('is_dir')
       if (old === 'file' && kind === 'folder') throw new GatewayError('exists')
+      await this.#assertKept(on, to)
       await this.#publishing.run(to, () => this.#rename(on, from, to))
-    })
-  }
-
-  /** Only where the server has MFMT; modes where it has SITE CHMOD. */
-  async setAttributes(path: Path, { modified, mode }: Attributes, { signal }: CallOptions = {}): Promise<void> {
-    await this.#asked(signal, async (on) => {
-      const { setsTimes, machineListings } = on.features
-      if (!setsTimes || !machineListings) throw new GatewayError('unsupported')
-      const wire = this.files.wire(path)
-      const explained = (error: unknown) => this.#explain(on, error, path)
-      if (mode !== undefined) await on.ask(`SITE CHMOD ${mode.toString(8).padStart(3, '0')} ${wire}`).catch(explained)
-      if (modified) await on.ask(`MFMT ${timestampOf(modified)} ${wire}`).catch(explained)
     })
   }
 
@@ -322,12 +347,8 @@ class FtpDriver implements Driver {
 
   /** Removes what dead runs have left in a folder that is to go; tells how much else is in it. */
   async #sweep(on: Connection, folder: Path): Promise<number> {
-    const listed: Listed[] = []
-    const lines = await this.files.openListing(on, folder, () => undefined)
-    for await (const page of this.files.pages(lines, on, folder)) listed.push(...page)
-    await this.files.leaveFolder(on)
     let others = 0
-    for (const { name } of listed) {
+    for (const { name } of await this.files.listing(on, folder)) {
       if (name.startsWith(stagedPrefix) && this.#isOver(name)) {
         await on.ask(`DELE ${this.files.wire(childOf(folder, name))}`).catch(() => undefined)
       } else {
@@ -345,7 +366,7 @@ class FtpDriver implements Driver {
   // Why it was refused: servers have one code for everything
 
   /** Of something that should be there. */
-  async #explain(on: Connection, error: unknown, path: Path): Promise<never> {
+  protected async explain(on: Connection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
     if (on.broken || isGatewayError(known, 'denied', 'no_space', 'not_found')) throw known
     const kind = await this.files.kindAt(on, path)
@@ -384,7 +405,7 @@ class FtpDriver implements Driver {
   // Calls
 
   /** What may be asked twice. */
-  #asked<T>(signal: AbortSignal | undefined, work: (on: Connection) => Promise<T>): Promise<T> {
+  protected asked<T>(signal: AbortSignal | undefined, work: (on: Connection) => Promise<T>): Promise<T> {
     return this.#within(signal, () => this.connections.useAgain('ask', signal, work))
   }
 
@@ -403,8 +424,21 @@ class FtpDriver implements Driver {
   }
 }
 
+/** On a server with MFMT; modes are a matter of SITE CHMOD. */
+class TimekeepingFtpDriver extends FtpDriver {
+  async setAttributes(path: Path, { modified, mode }: Attributes, { signal }: CallOptions = {}): Promise<void> {
+    await this.asked(signal, async (on) => {
+      const wire = this.files.wire(path)
+      const explained = (error: unknown) => this.explain(on, error, path)
+      if (mode !== undefined) await on.ask(`SITE CHMOD ${mode.toString(8).padStart(3, '0')} ${wire}`).catch(explained)
+      if (modified) await on.ask(`MFMT ${timestampOf(modified)} ${wire}`).catch(explained)
+    })
+  }
+}
+
 function ifRefused(error: unknown): void {
-  if (isGatewayError(error, 'aborted', 'timeout') || !(isGatewayError(error) && error.cause instanceof Error)) throw error
+  if (isGatewayError(error, 'aborted', 'timeout') || !(isGatewayError(error) && error.cause instanceof Error))
+    throw error
 }
 
 function endWith(stream: Readable, signal: AbortSignal | undefined): void {

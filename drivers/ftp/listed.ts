@@ -36,7 +36,9 @@ export function machineLine(line: string, names: NameEncoding): Line {
 
 /** Of the answer to MLST, where facts stand on a line of their own that starts with a space; undefined where there are none. */
 export function machineFacts(name: string, answer: string): Listed | undefined {
-  const line = answer.split(/\r?\n/).find((each) => /^\s*[^\s=]+=[^\s]*;/.test(each) || /^250-\s*[^\s=]+=\S*;/.test(each))
+  const line = answer
+    .split(/\r?\n/)
+    .find((each) => /^\s*[^\s=]+=[^\s]*;/.test(each) || /^250-\s*[^\s=]+=\S*;/.test(each))
   if (line === undefined) return undefined
   return ofFacts(name, factsOf(line.replace(/^(250-)?\s*/, '').split(' ', 1)[0] ?? ''))
 }
@@ -71,7 +73,9 @@ export function dateOf(text: string | undefined): Date | undefined {
   const match = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d{1,3}))?/.exec(text?.trim() ?? '')
   if (!match) return undefined
   const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [number, ...number[]]
-  const date = new Date(Date.UTC(year, (month ?? 1) - 1, day, hour, minute, second, Number((match[7] ?? '0').padEnd(3, '0'))))
+  const date = new Date(
+    Date.UTC(year, (month ?? 1) - 1, day, hour, minute, second, Number((match[7] ?? '0').padEnd(3, '0'))),
+  )
   return Number.isNaN(date.getTime()) ? undefined : date
 }
 
@@ -134,7 +138,10 @@ function listTime(text: string, now: Date): ListTime | undefined {
   const [month, day, year, hour, minute] = windows.slice(1, 6).map(Number) as [number, number, number, number, number]
   const half = windows[6]?.toUpperCase()
   const hours = half === undefined ? hour : (hour % 12) + (half === 'PM' ? 12 : 0)
-  return { local: Date.UTC(year < 70 ? year + 2000 : year < 100 ? year + 1900 : year, month - 1, day, hours, minute), isDay: false }
+  return {
+    local: Date.UTC(year < 70 ? year + 2000 : year < 100 ? year + 1900 : year, month - 1, day, hours, minute),
+    isDay: false,
+  }
 }
 
 /** Older files are shown by the day alone, as are those of the future. */

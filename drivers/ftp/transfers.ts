@@ -14,7 +14,8 @@ export interface DownloadOptions {
   readonly length?: number | undefined
   /** Bytes that are kept for a reader who is slower than the server. */
   readonly ahead: number
-  /** Runs once, when the connection is free again, or broken. */
+  /** Runs once, when the connection will be free in a moment; and once, when it is, or is broken. */
+  readonly ending?: (() => void) | undefined
   readonly done: () => void
 }
 
@@ -62,7 +63,8 @@ export class Download extends Readable {
   async #settle(early: boolean): Promise<void> {
     if (this.#isSettled) return
     this.#isSettled = true
-    const { connection, transfer, done } = this.#options
+    const { connection, transfer, ending, done } = this.#options
+    ending?.()
     try {
       if (early) {
         await connection.breakOff(transfer)
@@ -79,9 +81,8 @@ export class Download extends Readable {
   }
 }
 
-/** Sends the whole body; `invalid` where it is not as long as announced. Resolves to its length once the server has confirmed it. */
+/** Sends the whole source; `invalid` where it is not as long as announced. Resolves to its length once the server has confirmed it. */
 export async function sendAll(
-  body: Readable,
   source: Source,
   { connection, transfer }: { readonly connection: Connection; readonly transfer: Transfer },
   signal: AbortSignal | undefined,
@@ -102,17 +103,19 @@ export async function sendAll(
   const { socket } = transfer
   const seen = { broken: false }
   // Heard before the pipeline is: what ends the socket first is not the body.
-  const lookWhoEnded = () => (seen.broken ||= !body.destroyed && !counted.destroyed)
+  const lookWhoEnded = () => (seen.broken ||= !counted.destroyed)
   socket.once('error', lookWhoEnded).once('close', lookWhoEnded)
   breakWhenStalled(socket, () => socket.writableLength === 0)
   try {
+    const body = await source.read(undefined, { signal })
     await pipeline(body, counted, socket, { signal })
     await connection.end(transfer)
     return sent
   } catch (error) {
+    const isOfBody = !seen.broken
     const refusal = await connection.breakOff(transfer)
     if (signal?.aborted) throw new GatewayError('aborted', { cause: error })
-    if (!seen.broken) throw translated(error)
+    if (isOfBody) throw translated(error)
     // Why it broke, as of a full disk, the server tells on the other connection.
     throw refusal ?? new GatewayError('unavailable', { reason: 'the FTP server broke the transfer off', cause: error })
   }

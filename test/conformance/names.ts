@@ -8,13 +8,14 @@ const strange = [
 ] // prettier-ignore
 
 /** Those that can be kept; the others have to be refused, and leave nothing behind. */
-async function keepable(t: Test, { driver, longestName }: Subject): Promise<string[]> {
-  for (const name of strange.filter((name) => Buffer.byteLength(name) > longestName)) {
-    await refuses(t, () => put(driver, `/${name}`, 'x'), 'invalid', 'a file with a longer name than can be kept')
-    await refuses(t, () => driver.mkdir(at(`/${name}`)), 'invalid', 'a folder with a longer name than can be kept')
+async function keepable(t: Test, { driver, longestName, cannotKeep }: Subject): Promise<string[]> {
+  const isKept = (name: string) => Buffer.byteLength(name) <= longestName && !cannotKeep(name)
+  for (const name of strange.filter((name) => !isKept(name))) {
+    await refuses(t, () => put(driver, `/${name}`, 'x'), 'invalid', 'a file with a name that cannot be kept')
+    await refuses(t, () => driver.mkdir(at(`/${name}`)), 'invalid', 'a folder with a name that cannot be kept')
   }
   t.same(await listed(driver, '/'), [])
-  return strange.filter((name) => Buffer.byteLength(name) <= longestName)
+  return strange.filter(isKept)
 }
 
 export async function nameTests(run: Run): Promise<void> {

@@ -22,6 +22,8 @@ export interface Candidate {
   readonly many?: number
   /** Bytes of the longest name that can be kept, where that is less than 255. */
   readonly longestName?: number
+  /** Other names that the backend cannot keep, and the driver refuses; none, unless it says so. */
+  readonly cannotKeep?: (name: string) => boolean
 }
 
 /** A driver with all that every writable driver has. */
@@ -32,6 +34,7 @@ export interface Subject {
   readonly traits: Traits
   readonly many: number
   readonly longestName: number
+  readonly cannotKeep: (name: string) => boolean
 }
 
 /** A path of the suite's own making. */
@@ -129,6 +132,7 @@ export function subjects(t: Test, candidate: Candidate) {
           traits: { ...defaultTraits, ...candidate.traits, ...driver.traits },
           many: candidate.many ?? 10_000,
           longestName: candidate.longestName ?? 255,
+          cannotKeep: candidate.cannotKeep ?? (() => false),
         })
       } finally {
         await driver.close?.()

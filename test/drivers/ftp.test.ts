@@ -43,21 +43,23 @@ async function started(t: Test, start: () => Promise<FtpServer>): Promise<FtpSer
   return server
 }
 
-const servers: readonly (readonly [string, () => Promise<FtpServer>, Partial<FtpOptions>])[] = [
-  ['Pure-FTPd', startPureFtpd, {}],
-  ['vsftpd', startVsftpd, {}],
-]
+/** Pure-FTPd drops spaces at the end of a command: no name can end with one. */
+const endsWithSpace = (name: string) => name.endsWith(' ')
 
-for (const [name, start, more] of servers) {
+for (const [name, start, cannotKeep] of [
+  ['Pure-FTPd', startPureFtpd, endsWithSpace],
+  ['vsftpd', startVsftpd, undefined],
+] as const) {
   void t.test(`FTP on ${name} keeps the contract`, { skip, timeout: 300_000 }, async (t) => {
-    const server = await started(t, start)
+    const server = await started(t, () => start())
     await conformance(t, {
       name: `FTP on ${name}`,
       traits: ftpType.traits,
       many: 2000,
+      ...(cannotKeep && { cannotKeep }),
       open: async () => {
         const { files, path } = await emptyFolder(server)
-        return { driver: await open(server, path, more), dispose: () => rm(files, { recursive: true, force: true }) }
+        return { driver: await open(server, path), dispose: () => rm(files, { recursive: true, force: true }) }
       },
     })
   })
