@@ -29,9 +29,9 @@ export interface Features {
 export interface Transfer {
   readonly socket: Socket
   /** The server's last word on it. */
-  readonly completed: Promise<void>
+  readonly completed: Promise<undefined>
   /** Lets `completed` settle as soon as the server listens again, whether or not it says how the transfer ended. */
-  release(): void
+  readonly release: () => void
 }
 
 export class Connection {
@@ -104,9 +104,9 @@ export class Connection {
       try {
         if (offset > 0) await this.client.send(`REST ${offset}`)
         let begin: () => void
-        const begun = new Promise<void>((resolve) => (begin = resolve))
+        const begun = new Promise<undefined>((resolve) => (begin = () => resolve(undefined)))
         const state = { isOver: false, isReleased: false, complaint: undefined as Error | undefined }
-        const completed = this.#guard<void>(() =>
+        const completed = this.#guard<undefined>(() =>
           ftp.handle(command, (answer, task) => {
             const code = answer instanceof FTPError ? answer.code : answer instanceof Error ? 0 : answer.code
             if (state.isReleased && code !== 0 && !noopAnswers.includes(code)) {
@@ -163,18 +163,20 @@ export class Connection {
   }
 
   async #guard<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#cause) throw this.#cause
+    this.#assertStanding()
     try {
       return await work()
     } catch (error) {
-      if (this.#cause) throw this.#cause
-      if (this.client.closed && !(error instanceof GatewayError) && replyCode(error) === undefined) {
-        this.#cause = lostError(error)
-        throw this.#cause
-      }
+      this.#assertStanding()
       if (replyCode(error) === 421) this.close(translated(error))
+      if (this.client.closed && !(error instanceof GatewayError)) this.close(lostError(error))
+      this.#assertStanding()
       throw translated(error)
     }
+  }
+
+  #assertStanding(): void {
+    if (this.#cause) throw this.#cause
   }
 }
 

@@ -64,17 +64,17 @@ export class Connections {
     signal: AbortSignal | undefined,
     work: (connection: Connection) => Promise<T>,
   ): Promise<T> {
-    let isLost = false
+    const seen = { lost: false }
     try {
       return await this.use(use, signal, async (connection) => {
         try {
           return await work(connection)
         } finally {
-          isLost = connection.broken
+          seen.lost = connection.broken
         }
       })
     } catch (error) {
-      if (!isLost || signal?.aborted || this.#stopped.signal.aborted) throw error
+      if (!seen.lost || signal?.aborted || this.#stopped.signal.aborted) throw error
       return this.use(use, signal, work)
     }
   }

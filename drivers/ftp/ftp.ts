@@ -18,7 +18,7 @@ import { Turns } from '../lib/turns.js'
 import { accountOf } from './account.js'
 import { Connection } from './connection.js'
 import { Connections, type Use } from './connections.js'
-import { translated } from './errors.js'
+import { replyCode, translated } from './errors.js'
 import { Files } from './files.js'
 import type { FtpOptions } from './index.js'
 import { timestampOf, type Listed } from './listed.js'
@@ -377,7 +377,7 @@ class FtpDriver implements Driver {
   /** Of something that should be a file. */
   async #explainUnread(on: Connection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
-    if (on.broken || isGatewayError(known, 'no_space')) throw known
+    if (on.broken || known.code === 'no_space') throw known
     const kind = await this.files.kindAt(on, path)
     if (kind === 'file') throw known
     throw new GatewayError(kind === 'folder' ? 'is_dir' : 'not_found', { cause: error })
@@ -386,7 +386,7 @@ class FtpDriver implements Driver {
   /** Of something that was to be made. */
   async #explainNew(on: Connection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
-    if (on.broken || isGatewayError(known, 'no_space')) throw known
+    if (on.broken || known.code === 'no_space') throw known
     const parent = await this.files.kindAt(on, parentOf(path))
     if (parent === 'nothing') throw new GatewayError('parent_missing', { cause: error })
     if (parent === 'file') throw new GatewayError('not_dir', { cause: error })
@@ -397,7 +397,7 @@ class FtpDriver implements Driver {
   /** Of a name that could not be taken. */
   async #explainTaken(on: Connection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
-    if (on.broken || isGatewayError(known, 'no_space')) throw known
+    if (on.broken || known.code === 'no_space') throw known
     if ((await this.files.kindAt(on, path)) === 'folder') throw new GatewayError('is_dir', { cause: error })
     return this.#explainNew(on, error, path)
   }
@@ -436,9 +436,11 @@ class TimekeepingFtpDriver extends FtpDriver {
   }
 }
 
-function ifRefused(error: unknown): void {
-  if (isGatewayError(error, 'aborted', 'timeout') || !(isGatewayError(error) && error.cause instanceof Error))
-    throw error
+/** The server's no to what it need not do. */
+function ifRefused(error: unknown): undefined {
+  const code = replyCode(error)
+  if (code === undefined || code === 421) throw error
+  return undefined
 }
 
 function endWith(stream: Readable, signal: AbortSignal | undefined): void {

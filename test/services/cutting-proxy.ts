@@ -16,7 +16,11 @@ export interface CuttingProxy {
   stop(): Promise<void>
 }
 
-export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
+/** `at`: where it listens; a free port of 127.0.0.1 by default. */
+export async function startCuttingProxy(
+  target: number,
+  at: { readonly host?: string; readonly port?: number } = {},
+): Promise<CuttingProxy> {
   let limits: { readonly direction: 'up' | 'down'; readonly bytes: number } | undefined
   let isStalled = false
   const waiting = new Set<() => void>()
@@ -52,7 +56,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     }
     pipeline(client, gate('up', end), upstream, () => upstream.destroy())
     pipeline(upstream, gate('down', end), client, () => client.destroy())
-  }).listen(0, '127.0.0.1')
+  }).listen(at.port ?? 0, at.host ?? '127.0.0.1')
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,

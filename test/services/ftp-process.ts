@@ -19,6 +19,12 @@ export interface FtpServer {
   stop(): Promise<void>
 }
 
+/** Ports for data connections, from the first to the last. */
+export interface PassivePorts {
+  readonly first: number
+  readonly last: number
+}
+
 export async function accountIds(name: string): Promise<{ readonly uid: number; readonly gid: number }> {
   const [uid, gid] = await Promise.all(['-u', '-g'].map((which) => run('id', [which, name])))
   return { uid: Number(uid?.stdout), gid: Number(gid?.stdout) }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { findProgram } from '../programs.js'
 import { makeCertificate } from './certificates.js'
-import { accountIds, startFtpProcess, type FtpServer } from './ftp-process.js'
+import { accountIds, startFtpProcess, type FtpServer, type PassivePorts } from './ftp-process.js'
 import { freePort } from './openssh.js'
 
 const run = promisify(execFile)
@@ -16,9 +16,14 @@ export interface PureFtpdOptions {
   readonly connections?: number
   /** Refuses to sign in without TLS. */
   readonly tlsOnly?: boolean
+  readonly passivePorts?: PassivePorts
 }
 
-export async function startPureFtpd({ connections = 50, tlsOnly = false }: PureFtpdOptions = {}): Promise<FtpServer> {
+export async function startPureFtpd({
+  connections = 50,
+  tlsOnly = false,
+  passivePorts,
+}: PureFtpdOptions = {}): Promise<FtpServer> {
   const [program, passwords] = [findProgram('pure-ftpd'), findProgram('pure-pw')]
   if (program === undefined || passwords === undefined) throw new Error('pure-ftpd is not there')
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-pureftpd-'))
@@ -42,6 +47,7 @@ export async function startPureFtpd({ connections = 50, tlsOnly = false }: PureF
     [
       ...['-S', `127.0.0.1,${port}`, '-l', `puredb:${database}`, '-A', '-E', '-H', '-D', '-z', '-u', '1'],
       ...['-c', '100', '-C', `${connections}`, '-L', '200000:50', '-g', join(folder, 'pid')],
+      ...(passivePorts ? ['-p', `${passivePorts.first}:${passivePorts.last}`] : []),
       ...['-Y', tlsOnly ? '2' : '1', '-2', both],
     ],
     { port, speaksFirst: true },
