@@ -44,8 +44,9 @@ export function machineFacts(name: string, answer: string): Listed | undefined {
 }
 
 function factsOf(text: string): ReadonlyMap<string, string> {
-  const facts = text.split(';').map((fact) => fact.split('=', 2) as [string, string?])
-  return new Map(facts.map(([name, value = '']) => [name.toLowerCase(), value]))
+  // Values have equals signs of their own.
+  const facts = [...text.matchAll(/([^\s;=]+)=([^;]*)/g)]
+  return new Map(facts.map(([, name = '', value = '']) => [name.toLowerCase(), value]))
 }
 
 function ofFacts(name: string, facts: ReadonlyMap<string, string>): Listed | undefined {

@@ -12,7 +12,8 @@ import type { FtpServer } from '../services/ftp-process.js'
 import { testEnv } from './env.js'
 
 /** For a test's `skip` option. */
-export const ftpSkip = process.getuid?.() === 0 ? lacks('vsftpd', 'pure-ftpd', 'pure-pw', 'openssl') : 'the servers need root'
+export const ftpSkip =
+  process.getuid?.() === 0 ? lacks('vsftpd', 'pure-ftpd', 'pure-pw', 'openssl') : 'the servers need root'
 
 /** A new, empty folder of the server. */
 export async function emptyFolder(server: FtpServer) {
@@ -40,4 +41,3 @@ export async function started(t: Test, start: () => Promise<FtpServer>): Promise
   t.teardown(() => server.stop())
   return server
 }
-

@@ -30,8 +30,9 @@ for (const [name, scheme, start] of [
     t.equal((await driver.stat(at('/one')).catch(() => undefined))?.size, undefined, 'a closed mount stays closed')
     t.equal((await trusting.stat(at('/one'))).size, data.length)
     await trusting.close?.()
+    if (scheme === 'ftps') return // such a server says nothing to who is silent
     const plain = { address: `127.0.0.1:${server.port}` }
-    await refuses(t, () => open(server, path, plain), ['unavailable', 'unauthenticated', 'timeout'], 'without TLS')
+    await refuses(t, () => open(server, path, plain), ['unavailable', 'unauthenticated'], 'without TLS')
   })
 }
 
@@ -95,7 +96,10 @@ void t.test('links are shown as what they lead to, and removed as links', { skip
       entries.filter(({ name }) => name !== 'to-file').map(({ name, kind, isLink }) => [name, kind, isLink]),
       [['folder', 'folder', undefined], ...dangling, ['to-folder', 'folder', true]],
     )
-    t.match(entries.find(({ name }) => name === 'to-file'), { kind: 'file', size: 7 })
+    t.match(
+      entries.find(({ name }) => name === 'to-file'),
+      { kind: 'file', size: 7 },
+    )
     for (const entry of entries) t.same(await driver.stat(at(`/${entry.name}`)), entry)
     t.equal(await textAt(driver, '/to-folder/file'), 'content')
     await driver.remove(at('/to-folder'))
