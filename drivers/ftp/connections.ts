@@ -10,12 +10,12 @@ import { replyCode } from './errors.js'
 
 export type Use = 'ask' | 'read' | 'write'
 
-/** Many servers take eight of one address. */
-const connectionsAtMost = 8
+/** Many servers take fewer of one address: what they take is found out. */
+const connectionsAtMost = 32
 /** Milliseconds without use before it is closed; before it is looked whether it still stands; and for one to become free. */
 const idleLimit = 60_000
 const trustedFor = 5_000
-const waitLimit = 30_000
+const waitLimit = 60_000
 /** Milliseconds between tries where the server has no room: it may still count those that we have just closed. */
 const roomPauses = [200, 500, 1_500]
 
@@ -199,6 +199,7 @@ export class Connections {
           throw stopped()
         }
         this.#all.add(connection)
+        this.#limit = Math.max(this.#limit, this.#all.size)
         return connection
       } catch (error) {
         if (!this.#isFull(error)) throw error

@@ -4,7 +4,8 @@ import { GatewayError, toGatewayError, type ErrorCode } from '../../src/errors.j
 
 /** 550 and 553 say that it is not done; why, servers tell in words, if at all. */
 const byWords: readonly (readonly [RegExp, ErrorCode])[] = [
-  [/no space|disk (is )?full|quota|writing to local file/i, 'no_space'],
+  // Pure-FTPd and vsftpd tell only that they could not write: that is a full disk, but for broken ones.
+  [/no space|disk (is )?full|quota|during write to file|writing to local file/i, 'no_space'],
   [/permission|denied|not allowed|not permitted|forbidden|read.?only|prohibited/i, 'denied'],
   [/name too long/i, 'invalid'],
 ]

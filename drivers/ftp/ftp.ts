@@ -110,7 +110,7 @@ class FtpDriver implements Driver {
   }
 
   #openListing(path: Path, signal: AbortSignal | undefined) {
-    return this.#stream(signal, async (on, { ending, done: give }) => {
+    return this.#stream('ask', signal, async (on, { ending, done: give }) => {
       const done = () => {
         const left = on.broken ? Promise.resolve() : this.files.leaveFolder(on)
         void left.catch(() => undefined).finally(give)
@@ -129,7 +129,7 @@ class FtpDriver implements Driver {
         if (length === 0 || offset >= size) return Readable.from([], { objectMode: false })
       }
       const wire = this.files.wire(path)
-      const { stream } = await this.#stream(signal, async (on, ways) => {
+      const { stream } = await this.#stream('read', signal, async (on, ways) => {
         const transfer = await on
           .transfer(`RETR ${wire}`, { offset })
           .catch((error: unknown) => this.#explainUnread(on, error, path))
@@ -141,23 +141,24 @@ class FtpDriver implements Driver {
 
   /** A stream that has a connection to itself until it gives it back. */
   async #stream(
+    use: Use,
     signal: AbortSignal | undefined,
     start: (on: Connection, ways: Pick<DownloadOptions, 'ending' | 'done'>) => Promise<Download>,
   ): Promise<{ readonly stream: Download; readonly connection: Connection }> {
     for (let isAgain = false; ; isAgain = true) {
-      const connection = await this.connections.take('read', signal)
+      const connection = await this.connections.take(use, signal)
       const abort = () => connection.close(new GatewayError('aborted'))
       signal?.addEventListener('abort', abort, { once: true })
       try {
         const stream = await start(connection, {
           ending: () => this.connections.giveSoon(connection),
-          done: () => this.connections.give('read', connection),
+          done: () => this.connections.give(use, connection),
         })
         endWith(stream, signal)
         return { stream, connection }
       } catch (error) {
         const isLost = connection.broken
-        this.connections.give('read', connection)
+        this.connections.give(use, connection)
         if (!isLost || isAgain || signal?.aborted) throw error
       } finally {
         signal?.removeEventListener('abort', abort)

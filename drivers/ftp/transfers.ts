@@ -32,9 +32,12 @@ export class Download extends Readable {
     const { socket } = options.transfer
     socket.on('data', (chunk: Buffer) => this.#take(chunk))
     socket.once('end', () => void this.#settle(false))
-    // An error is one of the connection: what the server makes of it says nothing more.
-    socket.once('error', (error) => this.destroy(translated(error)))
-    socket.once('close', () => void this.#settle(false))
+    // Without an end it broke, and bytes are missing, whatever the server says on the other connection: it may not know.
+    const broke = () => {
+      if (!this.#isSettled) this.destroy(translated(socket.errored ?? brokenOff()))
+    }
+    if (socket.destroyed) process.nextTick(broke)
+    else socket.once('close', broke)
     breakWhenStalled(socket, () => socket.isPaused())
   }
 
@@ -117,6 +120,10 @@ export async function sendAll(
     if (signal?.aborted) throw new GatewayError('aborted', { cause: error })
     if (isOfBody) throw translated(error)
     // Why it broke, as of a full disk, the server tells on the other connection.
-    throw refusal ?? new GatewayError('unavailable', { reason: 'the FTP server broke the transfer off', cause: error })
+    throw refusal ?? brokenOff(error)
   }
+}
+
+function brokenOff(cause?: unknown): GatewayError {
+  return new GatewayError('unavailable', { reason: 'the transfer from or to the FTP server was broken off', cause })
 }

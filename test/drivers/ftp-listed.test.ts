@@ -1,0 +1,108 @@
+/** What lines of listings mean, of servers that are not at hand too. */
+import t from 'tap'
+import { dateOf, humanLine, ListClock, machineFacts, machineLine, timestampOf } from '../../drivers/ftp/listed.js'
+import { nameEncoding } from '../../drivers/ftp/name-encoding.js'
+
+const utf8 = nameEncoding('')
+const now = new Date('2026-03-01T12:00:00Z')
+const utc = (...parts: [number, number, number?, number?, number?]) => Date.UTC(...parts)
+
+await t.test('lines for machines', async (t) => {
+  for (const [line, told] of [
+    [
+      'type=file;size=5;modify=20010203040506;UNIX.mode=0640;unique=1g2; a  b ',
+      { name: 'a  b ', kind: 'file', size: 5, mode: 0o640 },
+    ],
+    [
+      'Type=dir;Modify=20010203040506.789; x',
+      { name: 'x', kind: 'folder', time: new Date('2001-02-03T04:05:06.789Z') },
+    ],
+    ['type=OS.unix=slink:/etc;size=4; link', { name: 'link', kind: 'link' }],
+    ['type=OS.unix=symlink;size=4; link', { name: 'link', kind: 'link' }],
+    ['type=file;size=-1; negative', { name: 'negative', size: 0 }],
+    ['type=file;size=99999999999999999999; endless', { name: 'endless', size: 0 }],
+  ] as const) {
+    t.match(machineLine(line, utf8), told, line)
+  }
+  for (const line of [
+    'type=cdir; .',
+    'type=pdir; ..',
+    'type=file; .',
+    'type=dir; ..',
+    'type=OS.unix=chr-1/2; tty',
+    '',
+    'x',
+  ]) {
+    t.equal(machineLine(line, utf8), 'nothing', line)
+  }
+  for (const name of ['../up', 'a/b', 'a\\b', 'bell\u0007', 'caf\u00e9']) {
+    t.equal(machineLine(`type=file;size=1; ${name}`, utf8), 'foreign', JSON.stringify(name))
+  }
+})
+
+await t.test('answers to MLST', async (t) => {
+  t.match(machineFacts('x', '250-Begin\n type=file;size=7; /dir/x\n250 End.'), { name: 'x', kind: 'file', size: 7 })
+  t.match(machineFacts('x', '250-type=dir;perm=el; /x\r\n250 End'), { kind: 'folder' })
+  t.equal(machineFacts('x', '250 nothing'), undefined)
+})
+
+await t.test('lines for people', async (t) => {
+  for (const [line, told] of [
+    [
+      '-rw-r--r--    1 106      112             5 Feb 03  2001 a [x] *b',
+      { name: 'a [x] *b', size: 5, time: { local: utc(2001, 1, 3), isDay: true } },
+    ],
+    [
+      '-rw-r--r--    1 ftp ftp  5 Feb 28 23:59  lead',
+      { name: ' lead', time: { local: utc(2026, 1, 28, 23, 59), isDay: false } },
+    ],
+    [
+      '-rw-r--r--    1 ftp ftp  5 Dec 31 23:59 old',
+      { name: 'old', time: { local: utc(2025, 11, 31, 23, 59), isDay: false } },
+    ],
+    ['drwxr-xr-x    2 ftp ftp  4096 Jan  1 00:00 sub', { name: 'sub', kind: 'folder' }],
+    ['lrwxrwxrwx    1 0 0 7 Nov 21 10:43 to -> ../up', { name: 'to', kind: 'link' }],
+    ['11-21-26  10:43AM       <DIR>          folder', { name: 'folder', kind: 'folder' }],
+    [
+      '02-03-01  04:05PM                  1234 a b.txt',
+      { name: 'a b.txt', size: 1234, time: { local: utc(2001, 1, 3, 16, 5) } },
+    ],
+  ] as const) {
+    t.match(humanLine(line, utf8, now), told, line)
+  }
+  t.equal(humanLine('total 12', utf8, now), 'nothing')
+  t.equal(humanLine('what is this', utf8, now), 'foreign')
+  t.equal(humanLine('-rw-r--r-- 1 ftp ftp 5 Feb 28 23:59 ../up', utf8, now), 'foreign')
+})
+
+await t.test('the zone of a server is learnt from one file', async (t) => {
+  const clock = new ListClock()
+  const exact = new Date('2026-02-28T23:59:31Z')
+  clock.learn({ local: utc(2026, 2, 1, 8, 59), isDay: false }, exact)
+  t.equal(clock.zone, 9 * 3_600_000, 'nine hours ahead')
+  t.same(clock.dateOf({ local: utc(2026, 2, 1, 8, 59), isDay: false }), new Date('2026-02-28T23:59:00Z'))
+  t.same(clock.asListed(exact, now), new Date('2026-02-28T23:59:00Z'), 'who asks for the file is told the same')
+  const old = new Date('2001-02-03T20:00:00Z')
+  t.same(
+    clock.asListed(old, now),
+    clock.dateOf({ local: utc(2001, 1, 4), isDay: true }),
+    'as of an old one: the day there',
+  )
+})
+
+await t.test('times on the wire', async (t) => {
+  t.equal(timestampOf(new Date('2001-02-03T04:05:06.789Z')), '20010203040506')
+  t.same(dateOf('20010203040506'), new Date('2001-02-03T04:05:06Z'))
+  t.equal(dateOf('tomorrow'), undefined)
+})
+
+await t.test('names in encodings', async (t) => {
+  const gbk = nameEncoding('gbk')
+  t.equal(gbk.encode('/潮'), '/\u00b3\u00b1')
+  t.equal(gbk.decode('\u00b3\u00b1'), '潮')
+  t.equal(gbk.decode('\u00b3'), undefined, 'half a character')
+  t.equal(utf8.decode('\u00ff'), undefined)
+  t.throws(() => gbk.encode('/🦀'), { code: 'invalid' })
+  t.throws(() => utf8.encode('/a\r\nQUIT'), { code: 'invalid' })
+  t.throws(() => nameEncoding('utf-16le'), { code: 'invalid' })
+})
