@@ -1,11 +1,12 @@
 /** A storage on an FTP server, used through the WebDAV door by a program of somebody else. */
 import { execFile } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { emptyFolder, ftpSkip, started } from '../drivers/ftp-mount.js'
-import { startGateway, temporaryFolder } from '../gateway.js'
+import { startGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { startPureFtpd } from '../services/pure-ftpd.js'
 import { startVsftpd } from '../services/vsftpd.js'
@@ -26,7 +27,9 @@ for (const [name, start] of [
       const { username, password, port } = server
       const addition = { address: `127.0.0.1:${port}`, username, password, root_folder_path: path }
       const running = await startGateway(t, { driver: { name: 'FTP', addition } })
-      const config = join(await temporaryFolder(t), 'rclone.conf')
+      const folder = await mkdtemp(join(tmpdir(), 'tidegate-rclone-'))
+      t.teardown(() => rm(folder, { recursive: true, force: true }))
+      const config = join(folder, 'rclone.conf')
       const { stdout: obscured } = await run('rclone', ['obscure', running.adminPassword])
       const remote = `type = webdav\nurl = ${running.davUrl}\nvendor = owncloud\nuser = admin\npass = ${obscured.trim()}\n`
       await writeFile(config, `[dav]\n${remote}`)
