@@ -1,6 +1,7 @@
 /** What the server's answers (RFC 959 §4.2, RFC 4217) and a lost connection mean to the gateway. */
 import { FTPError } from 'basic-ftp'
-import { GatewayError, toGatewayError, type ErrorCode } from '../../src/errors.js'
+import { GatewayError, type ErrorCode } from '../../src/errors.js'
+import { networkError } from '../lib/network-errors.js'
 
 /** 550 and 553 say that it is not done; why, servers tell in words, if at all. */
 const byWords: readonly (readonly [RegExp, ErrorCode])[] = [
@@ -32,29 +33,6 @@ const byCode: Readonly<Record<number, ErrorCode>> = {
   552: 'no_space',
 }
 
-/** By the code of the system or of TLS. */
-const down = 'the FTP server cannot be reached'
-const cut = 'the connection to the FTP server broke'
-const untrusted = 'the certificate of the FTP server is not trusted'
-const bySystem: Readonly<Record<string, string>> = {
-  ECONNREFUSED: down,
-  ENOTFOUND: down,
-  EAI_AGAIN: down,
-  EHOSTUNREACH: down,
-  ENETUNREACH: down,
-  ECONNRESET: cut,
-  ECONNABORTED: cut,
-  EPIPE: cut,
-  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
-  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
-  UNABLE_TO_GET_ISSUER_CERT: untrusted,
-  CERT_HAS_EXPIRED: untrusted,
-  CERT_NOT_YET_VALID: untrusted,
-  ERR_TLS_CERT_ALTNAME_INVALID: untrusted,
-}
-
 /** The server's code; undefined for everything that is none. */
 export function replyCode(error: unknown): number | undefined {
   const from = error instanceof GatewayError ? error.cause : error
@@ -75,13 +53,9 @@ export function translated(error: unknown): GatewayError {
     if (code !== undefined) return new GatewayError(code, { cause: error, ...(code === 'unauthenticated' && signIn) })
     return new GatewayError('unavailable', { reason: 'the FTP server refuses it without a reason', cause: error })
   }
-  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
-  if (error instanceof GatewayError || typeof code !== 'string') return toGatewayError(error)
-  if (code === 'ETIMEDOUT') return new GatewayError('timeout', { cause: error })
-  if (code === 'ERR_STREAM_PREMATURE_CLOSE') return new GatewayError('aborted', { cause: error })
-  const reason =
-    bySystem[code] ?? (code.startsWith('ERR_SSL_') ? 'the FTP server does not speak TLS as it should' : undefined)
-  return reason === undefined ? toGatewayError(error) : new GatewayError('unavailable', { reason, cause: error })
+  // The body's own end, not that of a connection: those are told of before they get here.
+  const isCutBody = error instanceof Error && (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE'
+  return isCutBody ? new GatewayError('aborted', { cause: error }) : networkError(error, 'FTP server')
 }
 
 const signIn = { reason: 'the FTP server refuses the user name or the password' }

@@ -1,5 +1,4 @@
 /** A folder on an FTP server as a storage. */
-import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type {
   Attributes,
@@ -14,6 +13,7 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError, type ErrorCode } from '../../src/errors.js'
 import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/path.js'
+import { stagedBy, stagedName } from '../lib/staged-names.js'
 import { Turns } from '../lib/turns.js'
 import { accountOf } from './account.js'
 import { Connection } from './connection.js'
@@ -23,9 +23,6 @@ import { Files } from './files.js'
 import type { FtpOptions } from './index.js'
 import { timestampOf, type Listed } from './listed.js'
 import { Download, sendAll, type DownloadOptions } from './transfers.js'
-
-/** A file that is being written, or set aside, has a name that starts so, beside the one it will have. */
-const stagedPrefix = '.~tidegate-part-'
 
 /** Bytes of a file that are kept for a reader who is slower than the server. */
 const readAhead = 1024 * 1024
@@ -251,8 +248,7 @@ class FtpDriver implements Driver {
   }
 
   #stagedBeside(path: Path): Path {
-    const random = randomBytes(6).toString('hex')
-    return childOf(parentOf(path), `${stagedPrefix}${this.env.instance.name}-${random}`)
+    return childOf(parentOf(path), stagedName(this.env.instance.name))
   }
 
   /**
@@ -338,8 +334,8 @@ class FtpDriver implements Driver {
   // What runs of the program leave behind
 
   #isStaged(folder: Path, name: string): boolean {
-    if (!name.startsWith(stagedPrefix)) return false
-    if (this.#isOver(name)) {
+    if (stagedBy(name) === undefined) return false
+    if (this.#isLeftOver(name)) {
       const wire = this.files.wire(childOf(folder, name))
       this.connections.use('ask', this.env.signal, (on) => on.ask(`DELE ${wire}`)).catch(() => undefined)
     }
@@ -350,7 +346,7 @@ class FtpDriver implements Driver {
   async #sweep(on: Connection, folder: Path): Promise<number> {
     let others = 0
     for (const { name } of await this.files.listing(on, folder)) {
-      if (name.startsWith(stagedPrefix) && this.#isOver(name)) {
+      if (this.#isLeftOver(name)) {
         await on.ask(`DELE ${this.files.wire(childOf(folder, name))}`).catch(() => undefined)
       } else {
         others++
@@ -359,9 +355,9 @@ class FtpDriver implements Driver {
     return others
   }
 
-  #isOver(staged: string): boolean {
-    const instance = staged.slice(stagedPrefix.length).replace(/-[a-f0-9]*$/, '')
-    return this.env.instance.isOver(instance) === true
+  #isLeftOver(name: string): boolean {
+    const instance = stagedBy(name)
+    return instance !== undefined && this.env.instance.isOver(instance) === true
   }
 
   // Why it was refused: servers have one code for everything

@@ -36,7 +36,9 @@ export class Download extends Readable {
     const broke = () => {
       if (!this.#isSettled) this.destroy(translated(socket.errored ?? brokenOff()))
     }
-    if (socket.destroyed) process.nextTick(broke)
+    // An empty file may have come to its end by now.
+    if (socket.readableEnded) process.nextTick(() => void this.#settle(false))
+    else if (socket.destroyed) process.nextTick(broke)
     else socket.once('close', broke)
     breakWhenStalled(socket, () => socket.isPaused())
   }
@@ -111,6 +113,7 @@ export async function sendAll(
   breakWhenStalled(socket, () => socket.writableLength === 0)
   try {
     const body = await source.read(undefined, { signal })
+    if (body.errored) throw body.errored // while the server made up its mind
     await pipeline(body, counted, socket, { signal })
     await connection.end(transfer)
     return sent
