@@ -1,14 +1,15 @@
 /** Taking in a body: chunks are gathered to about 1 MiB and written at once, the next ones gathered meanwhile. */
-import { addAbortSignal } from 'node:stream'
+import { addAbortSignal, type Readable } from 'node:stream'
 import type { Source } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { writeAll, type Calls } from './calls.js'
 import { translated } from './errors.js'
+import { giveBack, slabSize, takeSlab } from './slabs.js'
 
 const largestBatch = 1024 * 1024
-const smallestBatch = 128 * 1024
+const smallestBatch = slabSize
 /** Bytes that all bodies together gather before they are written. */
-const gatheredAtOnce = 16 * 1024 * 1024
+const gatheredAtOnce = 8 * 1024 * 1024
 /** Bodies on their way in. */
 let receiving = 0
 
@@ -32,45 +33,119 @@ export async function receive(
   signal?: AbortSignal,
 ): Promise<number> {
   const body = await source.read(undefined, { signal })
-  const announced = source.size
-  let received = 0
-  let batch: Buffer[] = []
-  let gathered = 0
-  let writing: Promise<void> | undefined
-  const take = async (chunks: AsyncIterable<Buffer | string>) => {
-    for await (const data of chunks) {
-      const chunk = typeof data === 'string' ? Buffer.from(data) : data
-      batch.push(chunk)
-      gathered += chunk.length
-      if (announced !== undefined && received + gathered > announced) {
-        throw new GatewayError('invalid', { reason: `the body is longer than the announced ${announced} bytes` })
-      }
-      if (gathered < batchSize()) continue
-      await writing
-      writing = writeAll(patient, fd, batch, received)
-      // Its failure is met by the next one to wait for it.
-      writing.catch(() => undefined)
-      received += gathered
-      batch = []
-      gathered = 0
-    }
-  }
+  const intake = new Intake(fd, calls, patient, source.size)
   receiving++
   try {
-    // Whoever stops reading a stream ends it: there is nothing here that a pipeline would add.
-    await take(signal ? addAbortSignal(signal, body) : body)
-    await writing
-    await writeAll(gathered <= immediateBytes ? calls : patient, fd, batch, received)
+    await flow(signal ? addAbortSignal(signal, body) : body, intake)
+    return await intake.finish()
   } catch (error) {
     throw signal?.aborted ? new GatewayError('aborted', { cause: error }) : translated(error)
   } finally {
     receiving--
     // The descriptor may be closed after this: nothing may be on its way to it.
-    await writing?.catch(() => undefined)
+    await intake.release()
   }
-  received += gathered
-  if (announced !== undefined && received < announced) {
-    throw new GatewayError('invalid', { reason: `the body ended after ${received} of ${announced} bytes` })
+}
+
+/**
+ * Every chunk of `body` goes into `intake`, at its pace. By events, because an iterator would join whatever has come
+ * meanwhile into a new buffer.
+ */
+function flow(body: Readable, intake: Intake): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error) => {
+      reject(error)
+      body.destroy()
+    }
+    const take = (data: Buffer | string) => {
+      try {
+        const room = intake.take(typeof data === 'string' ? Buffer.from(data) : data)
+        if (room === undefined) return
+        body.pause()
+        room.then(() => body.resume(), fail)
+      } catch (error) {
+        fail(translated(error))
+      }
+    }
+    const closed = () =>
+      reject(body.errored ?? new GatewayError('aborted', { reason: 'the body ended before its end' }))
+    if (body.destroyed) closed()
+    else body.on('data', take).on('end', resolve).on('error', reject).on('close', closed)
+  })
+}
+
+/** Bytes on their way into a file. */
+class Intake {
+  /** The last one is filled in part. */
+  readonly #slabs: Buffer[] = []
+  #gathered = 0
+  /** Bytes written, or on their way to the disk. */
+  #sent = 0
+  /** Stays true where it failed: its failure is met by whoever waits for it next. */
+  #isWriting = false
+  #writing = Promise.resolve()
+  #isOver = false
+
+  constructor(
+    private readonly fd: number,
+    private readonly calls: Calls,
+    private readonly patient: Calls,
+    private readonly announced: number | undefined,
+  ) {}
+
+  /** The chunk may be used again after this. No more is to come until the promise, where there is one, resolves. */
+  take(chunk: Buffer): Promise<void> | undefined {
+    if (this.announced !== undefined && this.#sent + this.#gathered + chunk.length > this.announced) {
+      throw new GatewayError('invalid', { reason: `the body is longer than the announced ${this.announced} bytes` })
+    }
+    this.#gather(chunk)
+    if (this.#gathered < batchSize()) return undefined
+    if (this.#isWriting) return this.#writing.then(() => (this.#isOver ? undefined : this.#write()))
+    this.#write()
+    return undefined
   }
-  return received
+
+  #gather(chunk: Buffer): void {
+    for (let from = 0; from < chunk.length;) {
+      const at = this.#gathered % slabSize
+      const slab = at === 0 ? takeSlab() : this.#slabs.pop()
+      if (slab === undefined) throw new Error('bytes were gathered into no buffer')
+      this.#slabs.push(slab)
+      const copied = chunk.copy(slab, at, from)
+      from += copied
+      this.#gathered += copied
+    }
+  }
+
+  /** What fills whole slabs; the rest stays. */
+  #write(): void {
+    const full = this.#slabs.splice(0, Math.floor(this.#gathered / slabSize))
+    this.#isWriting = true
+    this.#writing = writeAll(this.patient, this.fd, full, this.#sent).then(() => {
+      this.#isWriting = false
+      giveBack(full, receiving === 0)
+    })
+    this.#writing.catch(() => undefined)
+    this.#sent += full.length * slabSize
+    this.#gathered -= full.length * slabSize
+  }
+
+  /** All chunks are there; resolves to the bytes written. */
+  async finish(): Promise<number> {
+    await this.#writing
+    const rest = this.#slabs.map((slab, index) => slab.subarray(0, this.#gathered - index * slabSize))
+    await writeAll(this.#gathered <= immediateBytes ? this.calls : this.patient, this.fd, rest, this.#sent)
+    const received = this.#sent + this.#gathered
+    if (this.announced !== undefined && received < this.announced) {
+      throw new GatewayError('invalid', { reason: `the body ended after ${received} of ${this.announced} bytes` })
+    }
+    return received
+  }
+
+  /** Resolves when nothing is on its way to the disk any more. */
+  async release(): Promise<void> {
+    this.#isOver = true
+    await this.#writing.catch(() => undefined)
+    giveBack(this.#slabs.splice(0), receiving === 0)
+  }
 }

@@ -46,7 +46,7 @@ function announcedSize(request: IncomingMessage): number | undefined {
 /** Chunks pass through uncopied; only the way it ends is told in our own words. */
 function bodyStream(request: IncomingMessage): Readable {
   const body = new Readable({
-    highWaterMark: 256 * 1024,
+    highWaterMark: 64 * 1024,
     read() {
       request.resume()
     },

@@ -35,7 +35,7 @@ export class HttpListener {
         keepAliveTimeout: 65_000,
         maxHeaderSize: 32 * 1024,
         // Large enough that a fast sender is not stopped after every packet.
-        highWaterMark: 256 * 1024,
+        highWaterMark: 64 * 1024,
         noDelay: true,
       },
       (request, response) => this.#handle(request, response),
