@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** The process: configuration, the daemon, signals. Nothing imports it. */
+import { startIsOver } from './collector.js' // first of all: see there
 import { Command } from 'commander'
 import { addDataCommands } from './cli/commands.js'
 import { loadConfig } from './config.js'
@@ -23,6 +24,7 @@ async function serve(flags: Flags): Promise<void> {
   // The commands on a data folder start faster without the doors.
   const { startDaemon } = await import('./daemon.js')
   const daemon = await startDaemon(config, log, adminPassword)
+  startIsOver()
   const { firstPassword } = daemon.gateway
   if (firstPassword !== undefined) {
     console.log(`first run: sign in as admin with the password ${firstPassword} (it is shown only this once)`)

@@ -3,7 +3,8 @@
  * to one of our commands. What is replaced and why stands in docs/decisions/0003-webdav-engine.md.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { v2 as webdav } from 'webdav-server'
+// The package's own entry loads its first version too, as much again.
+import * as webdav from 'webdav-server/lib/index.v2.js'
 
 /** What happens with a request, of which `Admitted` is all that the door knows. */
 export interface EngineHooks<Admitted> {
