@@ -58,7 +58,8 @@ export class Staging {
   async #inFolder(folder: Folder): Promise<Staged> {
     const at = folder.at(this.#newName())
     try {
-      return new StagedFile(this, at, await folder.calls.open(at, creating, 0o666), folder.calls)
+      // A file system looks for a free inode: that may take a millisecond, also where nothing else makes us wait.
+      return new StagedFile(this, at, await patientCalls.open(at, creating, 0o666), folder.calls)
     } catch (error) {
       if (systemCode(error) !== 'ENOENT') throw error
       // Somebody removed the folder: it is made again, once.
