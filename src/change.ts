@@ -51,6 +51,8 @@ export interface Changed {
 /** What went wrong with one member of a tree that was removed, copied or moved. */
 export interface Failure {
   readonly path: Path
+  /** Of what was copied or moved: its source. */
+  readonly from?: Path | undefined
   readonly error: GatewayError
 }
 
@@ -71,7 +73,11 @@ export class TreeError extends GatewayError {
   /** The same failures, with paths and errors as somebody else sees them. */
   seenFrom(view: (path: Path) => Path, told: (error: GatewayError) => GatewayError = (error) => error): TreeError {
     const [first, ...others] = this.failures
-    const seen = ({ path, error }: Failure): Failure => ({ path: view(path), error: told(error) })
+    const seen = ({ path, from, error }: Failure): Failure => ({
+      path: view(path),
+      from: from && view(from),
+      error: told(error),
+    })
     return new TreeError([seen(first), ...others.map(seen)])
   }
 }

@@ -1,13 +1,17 @@
 /**
- * Copies and moves of trees, within a storage that cannot do them itself and between storages. Every file is verified;
- * a move removes a source only after that, last, and only if it is still the one that was read.
+ * Copies and moves of trees, within a storage that cannot do them itself and between storages: the one place for all doors and
+ * tasks. Every file is verified; a move removes a source only after that, last, and only if it is still the one that was read.
  */
-import { randomUUID } from 'node:crypto'
-import { TreeError, type Failure } from './change.js'
+import PQueue from 'p-queue'
+import { stateOf, TreeError, type Failure } from './change.js'
+import { countedSource } from './counted-source.js'
 import type { Entry } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
+import type { FileTurns } from './file-turns.js'
 import type { Place } from './mounts.js'
-import { childOf, folded, parentOf, reservedPrefix, type Path } from './path.js'
+import { childOf, folded, reservedPrefix, type Path } from './path.js'
+import { existing, removeAll } from './removing.js'
+import { isSameContent } from './same-content.js'
 import type { Storage } from './storage.js'
 
 export interface CopyJob {
@@ -33,6 +37,32 @@ export interface CopyJob {
   readonly assertLink: (target: Path, text: string) => Promise<void>
   /** The last check before a file takes its name in the target. Resolves to what ends the reservation it took. */
   readonly beforePublish: (target: Path) => Promise<() => void>
+  /** Turns of files, shared by all jobs. */
+  readonly turns: FileTurns
+  /** So many bytes more are done, or fewer, of what failed. */
+  readonly advance: (bytes: number) => void
+  /** Absent: nobody would go on with it after a restart. */
+  readonly journal?: CopyJournal | undefined
+}
+
+/** What is kept of a long copy, for another run to go on with. Paths are those of sources, in the whole tree. */
+export interface CopyJournal {
+  /** An earlier run may have done something of it. */
+  readonly resumes: boolean
+  /** Members of a folder whose copies were verified, by name. */
+  copiedIn(folder: Path): Promise<ReadonlyMap<string, CopiedState>>
+  copied(path: Path): Promise<CopiedState | undefined>
+  /** To be kept soon. */
+  keep(path: Path, state: CopiedState): Promise<void>
+  /** Resolves when everything told before is surely kept. */
+  settled(): Promise<void>
+}
+
+/** A source as it was when it was copied. */
+export interface CopiedState {
+  /** In the words of `stateOf`. */
+  readonly source: string
+  readonly size: number
 }
 
 /** Members that are copied at once. */
@@ -52,7 +82,7 @@ export interface Copied {
  */
 export async function copyTree(job: CopyJob, copied: Copied[]): Promise<void> {
   const failures: Failure[] = []
-  await copyOne(job, job.from.inner, job.to.inner, copied, failures)
+  await new TreeCopy(job, copied, failures).run()
   throwFailures(failures)
 }
 
@@ -63,23 +93,49 @@ export async function copyTree(job: CopyJob, copied: Copied[]): Promise<void> {
 export async function moveTree(job: CopyJob, moved: Copied[]): Promise<void> {
   const copied: Copied[] = []
   const failures: Failure[] = []
-  await copyOne({ ...job, deep: true }, job.from.inner, job.to.inner, copied, failures)
-  const source = job.from.storage
-  for (const each of copied) {
-    const { from, entry } = each
+  await new TreeCopy({ ...job, deep: true }, copied, failures).run()
+  // Of a source that is gone, only the journal could tell that it was moved.
+  await job.journal?.settled()
+  const remove = async (each: Copied) => {
     try {
-      if (entry.kind !== 'folder') await assertUnchanged(source, from, entry, isLink(entry), job.signal)
-      await source.remove(from, { signal: job.signal })
+      await removeSource(job, each)
       moved.push(each)
     } catch (error) {
       if (job.signal.aborted) throw error
       // A folder that still holds what failed, or what came meanwhile, stays: that is told once, by its member.
       if (!(isGatewayError(error, 'not_empty') && failures.length > 0)) {
-        failures.push({ path: source.treePath(from), error: toGatewayError(error) })
+        const path = job.from.storage.treePath(each.from)
+        failures.push({ path, from: path, error: toGatewayError(error) })
       }
     }
   }
+  const isFolder = ({ entry }: Copied) => entry.kind === 'folder' && !isLink(entry)
+  await inTurns(
+    copied.filter((each) => !isFolder(each)),
+    remove,
+  )
+  for (const folder of copied.filter(isFolder)) await remove(folder)
   throwFailures(failures)
+}
+
+/** Its copy was verified before: both must still be what they were. */
+async function removeSource({ from, to, signal }: CopyJob, copied: Copied): Promise<void> {
+  const { entry } = copied
+  if (entry.kind !== 'folder') await assertUnchanged(from.storage, copied.from, entry, isLink(entry), signal)
+  const copy = await existing(to.storage, copied.to, signal)
+  if (!copy) throw new GatewayError('busy', { reason: 'its copy is gone again' })
+  if (entry.kind === 'file' && !isLink(entry)) assertSame(entry, copy)
+  await from.storage.remove(copied.from, { signal })
+}
+
+/** When one gives up, the others are waited for: nothing of this goes on behind the caller's back. */
+async function inTurns<T>(all: readonly T[], work: (each: T) => Promise<void>): Promise<void> {
+  const waiting = all.values()
+  const worker = async () => {
+    for (const each of waiting) await work(each)
+  }
+  const workers = await Promise.allSettled(Array.from({ length: Math.min(atOnce, all.length) }, worker))
+  for (const ended of workers) if (ended.status === 'rejected') throw ended.reason
 }
 
 function isLink(entry: Entry): boolean {
@@ -91,36 +147,217 @@ function throwFailures(failures: readonly Failure[]): void {
   if (first) throw new TreeError([first, ...others])
 }
 
-async function copyOne(job: CopyJob, from: Path, to: Path, copied: Copied[], failures: Failure[]): Promise<void> {
-  try {
-    const entry = await job.from.storage.stat(from, { signal: job.signal, link: true })
-    if (isLink(entry)) await copyLink(job, from, to, entry, copied)
-    else if (entry.kind === 'folder') await copyFolder(job, from, to, entry, copied, failures)
-    else await copyFile(job, from, to, entry, copied)
-  } catch (error) {
-    if (job.signal.aborted) throw error
-    failures.push({ path: job.to.storage.treePath(to), error: toGatewayError(error) })
+/** A folder whose members are being copied. */
+interface OpenFolder {
+  readonly from: Path
+  readonly to: Path
+  readonly entry: Entry
+  readonly above: OpenFolder | undefined
+  readonly depth: number
+  /** What the old target held, where it is replaced. */
+  readonly surplus: readonly string[]
+  /** Members that go along, by what the target tells them apart by. */
+  readonly names: ReadonlyMap<string, string>
+  /** Those that an earlier run copied. */
+  readonly known: ReadonlyMap<string, CopiedState>
+  /** Members that are not done yet. */
+  left: number
+  failed: boolean
+}
+
+/** One walk. A few members at a time, the deepest first, so that few folders are open at once. */
+class TreeCopy {
+  readonly #members = new PQueue({ concurrency: atOnce })
+  #gaveUp: { readonly reason: unknown } | undefined
+
+  constructor(
+    private readonly job: CopyJob,
+    private readonly copied: Copied[],
+    private readonly failures: Failure[],
+  ) {}
+
+  async run(): Promise<void> {
+    const { from, to, journal } = this.job
+    const known = journal?.resumes === true ? await journal.copied(from.storage.treePath(from.inner)) : undefined
+    this.#add(from.inner, to.inner, undefined, known)
+    await this.#members.onIdle()
+    if (this.#gaveUp) throw this.#gaveUp.reason
+  }
+
+  #add(from: Path, to: Path, above: OpenFolder | undefined, known: CopiedState | undefined): void {
+    void this.#members.add(() => this.#visit(from, to, above, known), { priority: (above?.depth ?? 0) + 1 })
+  }
+
+  async #visit(from: Path, to: Path, above: OpenFolder | undefined, known: CopiedState | undefined): Promise<void> {
+    const done = await this.#attempt(from, to, async () => {
+      const entry = await this.job.from.storage.stat(from, { signal: this.job.signal, link: true })
+      if (entry.kind === 'folder' && !isLink(entry)) return this.#open(from, to, entry, above)
+      const written = await this.#member(from, to, entry, known)
+      if (written) await this.#keep(from, to, entry)
+      return true
+    })
+    if (done !== undefined && above) await this.#memberDone(above, done)
+  }
+
+  /** Whether it was done; undefined where that is told later. */
+  async #attempt(from: Path, to: Path, work: () => Promise<boolean | undefined>): Promise<boolean | undefined> {
+    try {
+      return await work()
+    } catch (error) {
+      if (this.job.signal.aborted) {
+        this.#gaveUp ??= { reason: error }
+        this.#members.clear()
+        return undefined
+      }
+      const { storage } = this.job.to
+      const source = this.job.from.storage.treePath(from)
+      this.failures.push({ path: storage.treePath(to), from: source, error: toGatewayError(error) })
+      return false
+    }
+  }
+
+  async #keep(from: Path, to: Path, entry: Entry): Promise<void> {
+    this.copied.push({ from, to, entry })
+    const { size } = entry
+    await this.job.journal?.keep(this.job.from.storage.treePath(from), { source: stateOf(entry), size })
+  }
+
+  // Folders
+
+  /** Undefined: its members have still to be done. */
+  async #open(from: Path, to: Path, entry: Entry, above: OpenFolder | undefined): Promise<boolean | undefined> {
+    const { deep, journal } = this.job
+    const surplus = await this.#makeFolder(to)
+    const failures = this.failures.length
+    const names = deep ? await this.#memberNames(from, to) : new Map<string, string>()
+    const source = this.job.from.storage.treePath(from)
+    const known = journal?.resumes === true ? await journal.copiedIn(source) : new Map<string, CopiedState>()
+    const folder: OpenFolder = {
+      ...{ from, to, entry, above, surplus, names, known },
+      depth: (above?.depth ?? 0) + 1,
+      left: names.size,
+      failed: this.failures.length > failures,
+    }
+    if (names.size === 0) return this.#finish(folder)
+    for (const name of names.values()) {
+      this.#add(childOf(from, name), childOf(to, name), folder, known.get(name))
+    }
+    return undefined
+  }
+
+  async #memberDone(folder: OpenFolder, done: boolean): Promise<void> {
+    folder.left -= 1
+    folder.failed ||= !done
+    if (folder.left > 0) return
+    const finished = await this.#attempt(folder.from, folder.to, () => this.#finish(folder))
+    if (finished !== undefined && folder.above) await this.#memberDone(folder.above, finished)
+  }
+
+  /** Everything in it has been tried. Whether all of it was done. */
+  async #finish({ from, to, entry, surplus, names, known, failed }: OpenFolder): Promise<boolean> {
+    const { to: target, signal } = this.job
+    const { storage } = target
+    // What the old target held beyond the copy goes last, and only if everything of the copy is there.
+    if (!failed) {
+      const moved = new Set([...known.keys()].map((name) => asTold(storage, name)))
+      for (const name of surplus) {
+        const told = asTold(storage, name)
+        if (!names.has(told) && !moved.has(told)) await removeAll(storage, childOf(to, name), signal)
+      }
+    }
+    if (entry.modified.getTime() > 0) {
+      await storage.setAttributes(to, { modified: entry.modified, mode: entry.mode }, { signal }).catch(() => undefined)
+    }
+    this.copied.push({ from, to, entry })
+    if (!failed) {
+      const source = this.job.from.storage.treePath(from)
+      await this.job.journal?.keep(source, { source: stateOf(entry), size: 0 })
+    }
+    return !failed
+  }
+
+  /** Members of a folder of the source that go along; of two that the target takes for the same, one fails. */
+  async #memberNames(from: Path, to: Path): Promise<ReadonlyMap<string, string>> {
+    const [source, target] = [this.job.from.storage, this.job.to.storage]
+    const names = new Map<string, string>()
+    for await (const page of source.pages(from, { signal: this.job.signal })) {
+      for (const { name } of page) {
+        const path = source.treePath(childOf(from, name))
+        if (name.startsWith(reservedPrefix) || this.job.leaveOut(path)) continue
+        const key = asTold(target, name)
+        if (names.has(key)) {
+          const reason = 'the target takes it and another one for the same'
+          const error = new GatewayError('exists', { reason })
+          this.failures.push({ path: target.treePath(childOf(to, name)), from: path, error })
+        } else {
+          names.set(key, name)
+        }
+      }
+    }
+    return names
+  }
+
+  /** Makes the target folder; resolves to the names in one that is replaced. */
+  async #makeFolder(to: Path): Promise<readonly string[]> {
+    const { job } = this
+    const { storage } = job.to
+    const old = await existing(storage, to, job.signal)
+    if (old?.kind === 'folder' && old.isLink !== true) {
+      // An earlier run of the same work made it.
+      const isOurs = job.journal?.resumes === true
+      if (!job.overwrite && !job.merge && !isOurs) throw new GatewayError('exists')
+      if (job.merge || !job.overwrite) return []
+      const names: string[] = []
+      for await (const page of storage.pages(to, { signal: job.signal })) names.push(...page.map((entry) => entry.name))
+      return names
+    }
+    await inPlaceOf(job, to, old, () => published(job, to, () => storage.mkdir(to, { signal: job.signal })))
+    return []
+  }
+
+  // Files and links
+
+  /** Copies a file or a link. false: what stands at the target is left alone, and so is the source. */
+  async #member(from: Path, to: Path, entry: Entry, known: CopiedState | undefined): Promise<boolean> {
+    const { job } = this
+    const old = await existing(job.to.storage, to, job.signal)
+    if (old && (await this.#isCopied(from, entry, to, old, known))) {
+      job.advance(entry.size)
+      return true
+    }
+    if (job.merge && old) {
+      job.advance(entry.size)
+      return false
+    }
+    const copy = () => (isLink(entry) ? copyLink(job, from, to, old) : writeFile(job, from, to, entry, old))
+    await job.turns.run(copy, job.signal)
+    return true
+  }
+
+  /** Whether an earlier run copied it: the journal knows, or it stopped between the two and the content tells. */
+  async #isCopied(from: Path, entry: Entry, to: Path, old: Entry, known: CopiedState | undefined): Promise<boolean> {
+    const { job } = this
+    if (job.journal?.resumes !== true || old.kind === 'folder') return false
+    if (known) return known.source === stateOf(entry) && (isLink(entry) || isSame(entry, old))
+    if (job.overwrite || job.merge || isLink(entry) || old.kind !== 'file') return false
+    return isSameContent(job.from.storage.source(from, entry), job.to.storage.source(to, old), job.signal)
   }
 }
 
 /** A link is copied as a link where both sides have them; else what it leads to is copied if that is a file. */
-async function copyLink(job: CopyJob, from: Path, to: Path, link: Entry, copied: Copied[]): Promise<void> {
+async function copyLink(job: CopyJob, from: Path, to: Path, old: Entry | undefined): Promise<void> {
   const { storage } = job.from
   if (storage === job.to.storage) {
     const target = await storage.readLink(from, { signal: job.signal })
     await job.assertLink(storage.treePath(to), target)
-    const old = await existing(storage, to, job.signal)
-    if (job.merge && old) return
     await inPlaceOf(job, to, old, () => published(job, to, () => storage.symlink(to, target, { signal: job.signal })))
-    copied.push({ from, to, entry: link })
     return
   }
   const entry = await storage.stat(from, { signal: job.signal })
   if (entry.kind !== 'file')
     throw new GatewayError('unsupported', { reason: 'a link to a folder is not copied to another storage' })
   await job.assertReadable(storage.treePath(from))
-  await writeFile(job, from, to, entry)
-  copied.push({ from, to, entry: link })
+  await writeFile(job, from, to, entry, old)
 }
 
 /** Runs the last check, then `work` under the reservation that it took. */
@@ -149,94 +386,12 @@ async function inPlaceOf<T>(job: CopyJob, to: Path, old: Entry | undefined, work
   }
 }
 
-async function copyFolder(
-  job: CopyJob,
-  from: Path,
-  to: Path,
-  entry: Entry,
-  copied: Copied[],
-  failures: Failure[],
-): Promise<void> {
-  const { storage } = job.to
-  const surplus = await makeFolder(job, to)
-  const failed = failures.length
-  const names = job.deep ? await memberNames(job, from, to, failures) : new Map<string, string>()
-  const waiting = names.values()
-  const worker = async () => {
-    for (const name of waiting) {
-      await copyOne(job, childOf(from, name), childOf(to, name), copied, failures)
-    }
-  }
-  // When one gives up, the others are waited for: nothing of this goes on behind the caller's back.
-  const workers = await Promise.allSettled(Array.from({ length: Math.min(atOnce, names.size) }, worker))
-  for (const ended of workers) if (ended.status === 'rejected') throw ended.reason
-  // What the old target held beyond the copy goes last, and only if everything of the copy is there.
-  if (failures.length === failed) {
-    for (const name of surplus) {
-      if (!names.has(asTold(storage, name))) await removeAll(storage, childOf(to, name), job.signal)
-    }
-  }
-  if (entry.modified.getTime() > 0) {
-    await storage
-      .setAttributes(to, { modified: entry.modified, mode: entry.mode }, { signal: job.signal })
-      .catch(() => undefined)
-  }
-  copied.push({ from, to, entry })
-}
-
 /** A name as the storage tells it from others. */
 function asTold({ traits }: Storage, name: string): string {
   return traits.caseSensitive ? name : folded(name)
 }
 
-/** Members of a folder of the source that go along, by what the target tells them apart by; of two that it cannot, one fails. */
-async function memberNames(
-  job: CopyJob,
-  from: Path,
-  to: Path,
-  failures: Failure[],
-): Promise<ReadonlyMap<string, string>> {
-  const [source, target] = [job.from.storage, job.to.storage]
-  const names = new Map<string, string>()
-  for await (const page of source.pages(from, { signal: job.signal })) {
-    for (const { name } of page) {
-      if (name.startsWith(reservedPrefix) || job.leaveOut(source.treePath(childOf(from, name)))) continue
-      const key = asTold(target, name)
-      if (names.has(key)) {
-        const reason = 'the target takes it and another one for the same'
-        failures.push({ path: target.treePath(childOf(to, name)), error: new GatewayError('exists', { reason }) })
-      } else {
-        names.set(key, name)
-      }
-    }
-  }
-  return names
-}
-
-/** Makes the target folder; resolves to the names in one that is replaced. */
-async function makeFolder(job: CopyJob, to: Path): Promise<readonly string[]> {
-  const { storage } = job.to
-  const old = await existing(storage, to, job.signal)
-  if (old?.kind === 'folder' && old.isLink !== true) {
-    if (!job.overwrite && !job.merge) throw new GatewayError('exists')
-    if (job.merge) return []
-    const names: string[] = []
-    for await (const page of storage.pages(to, { signal: job.signal })) names.push(...page.map((entry) => entry.name))
-    return names
-  }
-  await inPlaceOf(job, to, old, () => published(job, to, () => storage.mkdir(to, { signal: job.signal })))
-  return []
-}
-
-async function copyFile(job: CopyJob, from: Path, to: Path, entry: Entry, copied: Copied[]): Promise<void> {
-  if (job.merge && (await existing(job.to.storage, to, job.signal))) return
-  await writeFile(job, from, to, entry)
-  copied.push({ from, to, entry })
-}
-
-async function writeFile(job: CopyJob, from: Path, to: Path, entry: Entry): Promise<void> {
-  const { storage } = job.to
-  const old = await existing(storage, to, job.signal)
+async function writeFile(job: CopyJob, from: Path, to: Path, entry: Entry, old: Entry | undefined): Promise<void> {
   if (old && !job.overwrite) throw new GatewayError('exists')
   const write = () => writeInto(job, from, to, entry)
   await (old?.kind === 'folder' ? inPlaceOf(job, to, old, write) : write())
@@ -257,12 +412,15 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry): Prom
       done = await job.beforePublish(storage.treePath(to))
     },
   }
+  const source = countedSource(job.from.storage.source(from, entry), job.advance)
   try {
     const byItself = job.from.storage === storage && (await storage.copy(from, to, options))
-    const written = byItself
-      ? await storage.stat(to, { signal: job.signal })
-      : await storage.write(to, job.from.storage.source(from, entry), options)
+    const written = byItself ? await storage.stat(to, { signal: job.signal }) : await storage.write(to, source, options)
     assertSame(entry, written)
+    if (byItself) job.advance(entry.size)
+  } catch (error) {
+    source.takeBack()
+    throw error
   } finally {
     done?.()
   }
@@ -284,96 +442,22 @@ async function assertUnchanged(
   if (!same) throw new GatewayError('busy', { reason: 'the source changed while it was copied' })
 }
 
-function assertSame(entry: Entry, written: Entry): void {
-  if (entry.size !== written.size) {
-    throw new GatewayError('internal', { reason: `the copy has ${written.size} bytes, the source ${entry.size}` })
+function assertSame(entry: Entry, copy: Entry): void {
+  if (entry.size !== copy.size) {
+    throw new GatewayError('internal', { reason: `the copy has ${copy.size} bytes, the source ${entry.size}` })
   }
   for (const [name, digest] of Object.entries(entry.hashes ?? {})) {
-    const other = written.hashes?.[name as keyof typeof written.hashes]
+    const other = copy.hashes?.[name as keyof typeof copy.hashes]
     if (other !== undefined && other !== digest)
       throw new GatewayError('internal', { reason: `the copy has another ${name}` })
   }
 }
 
-async function existing(storage: Storage, path: Path, signal: AbortSignal): Promise<Entry | undefined> {
+function isSame(entry: Entry, copy: Entry): boolean {
   try {
-    return await storage.stat(path, { signal, link: true })
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) return undefined
-    throw error
+    assertSame(entry, copy)
+    return true
+  } catch {
+    return false
   }
-}
-
-/**
- * Removes whatever stands at `path`; rejects with TreeError for what stayed. Links are removed, never entered. What is gone
- * is put into `removed`, without the members of what is gone as a whole, also where it rejects.
- */
-export async function removeAll(
-  storage: Storage,
-  path: Path,
-  signal: AbortSignal,
-  removed: Path[] = [],
-): Promise<void> {
-  const entry = await storage.stat(path, { signal, link: true })
-  if (entry.kind !== 'folder' || entry.isLink === true) {
-    await storage.remove(path, { signal })
-  } else if (!(await storage.removeTree(path, { signal }))) {
-    const failures: Failure[] = []
-    await removeFolder(storage, path, signal, failures, removed)
-    throwFailures(failures)
-    return
-  }
-  removed.push(path)
-}
-
-async function removeFolder(
-  storage: Storage,
-  path: Path,
-  signal: AbortSignal,
-  failures: Failure[],
-  removed: Path[],
-): Promise<void> {
-  const [failed, gone] = [failures.length, removed.length]
-  const attempt = async (at: Path, work: () => Promise<void>) => {
-    try {
-      await work()
-    } catch (error) {
-      if (signal.aborted) throw error
-      // Somebody else removed it meanwhile.
-      if (!isGatewayError(error, 'not_found')) {
-        failures.push({ path: storage.treePath(at), error: toGatewayError(error) })
-      }
-    }
-  }
-  await attempt(path, async () => {
-    const members: Entry[] = []
-    for await (const page of storage.pages(path, { signal })) members.push(...page)
-    for (const member of members) {
-      const at = childOf(path, member.name)
-      if (member.kind === 'folder' && member.isLink !== true) {
-        await removeFolder(storage, at, signal, failures, removed)
-      } else {
-        await attempt(at, async () => {
-          await storage.remove(at, { signal })
-          removed.push(at)
-        })
-      }
-    }
-    if (failures.length > failed) return
-    await storage.remove(path, { signal })
-    removed.splice(gone, removed.length, path)
-  })
-}
-
-/** A name in the same folder for what stands at `path` while something else takes its place. */
-export function asideOf(path: Path): Path {
-  return childOf(parentOf(path), `${reservedPrefix}aside-${randomUUID()}`)
-}
-
-/** Ends what `asideOf` began: what was set aside goes if something took its place, and comes back if nothing did. */
-export async function settleAside(storage: Storage, path: Path, aside: Path): Promise<void> {
-  const { signal } = new AbortController()
-  if (!(await existing(storage, aside, signal))) return
-  if (await existing(storage, path, signal)) await removeAll(storage, aside, signal)
-  else await storage.move(aside, path)
 }

@@ -6,12 +6,13 @@ import { bootstrapAccounts } from './accounts/bootstrap.js'
 import { Bandwidth } from './bandwidth.js'
 import { BaseFolders } from './base-folders.js'
 import type { Config } from './config.js'
-import { settleAside } from './copy.js'
+import { settleAside } from './removing.js'
 import { firstFiles, ownFolders } from './data-folder.js'
 import { Deliveries } from './deliveries.js'
 import type { AnyDriverType } from './driver.js'
 import { EgressGuard, parseNetworks } from './egress.js'
 import { Events } from './events.js'
+import { FileTurns } from './file-turns.js'
 import { thisInstance } from './instance.js'
 import { Links } from './links.js'
 import { Locks } from './locks.js'
@@ -28,7 +29,9 @@ import { Storages, storeNew } from './storages.js'
 import { newStorage } from './store/new-storage.js'
 import type { Store } from './store/rows.js'
 import { openStore } from './store/store.js'
-import { Tasks } from './tasks.js'
+import { Tasks } from './tasks/tasks.js'
+import { transferTasks } from './tasks/transfer-tasks.js'
+import { spooledFiles, uploadTasks } from './tasks/upload-tasks.js'
 import { TreeView } from './tree-view.js'
 import { VirtualFs, type TreeParts } from './virtual-fs.js'
 import { needsSignature } from './visibility.js'
@@ -110,7 +113,12 @@ export class Gateway {
       const rules = await Rules.load(store, (path) => mounts.foldedPath(path))
       const locks = await Locks.load(store.locks)
       const events = new Events()
-      const spool = await Spool.open(join(config.data, 'spool'))
+      const authority = (userId: number) => accounts.forTask(userId)
+      const tasks = await Tasks.load({ store: store.tasks, settings, log, authority })
+      const spool = await Spool.open(join(config.data, 'spool'), {
+        keep: spooledFiles(tasks.unfinished),
+        limit: () => spoolLimit(settings),
+      })
       const egress = new EgressGuard(() => settings.get('egress_networks'))
       settings.guard('egress_networks', async (networks) => void parseNetworks(networks))
       const mounts: Mounts = new Mounts({
@@ -126,25 +134,35 @@ export class Gateway {
         tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path),
       })
       const links = new Links({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
-      const tasks = await Tasks.load(store.tasks, settings, log)
       await mounts.start()
       await finishIntents(store, mounts, log)
       await rules.reload()
       const search = await Search.open({ settings, mounts, events, log, file: join(config.data, 'search.db') })
       const reservations = new Reservations()
+      const turns = new FileTurns(() => Math.max(1, settings.number('transfer_files_at_once')))
       const storages = new Storages({ store, mounts, locks, events, driverTypes: options.drivers })
       const deliveries = new Deliveries(settings, links)
       const bases = new BaseFolders({ mounts, rules, locks, events, log })
       const tree = {
         ...{ store, rules, locks, events, mounts, bases },
-        ...{ reservations, settings, bandwidth, deliveries, search, log },
+        ...{ reservations, turns, settings, bandwidth, deliveries, search, log },
       }
       const parts = { ...tree, accounts, spool, storages, links, tasks }
-      return new Gateway(options, parts, firstPassword)
+      const gateway = new Gateway(options, parts, firstPassword)
+      await gateway.#startTasks()
+      return gateway
     } catch (error) {
       await store.close()
       throw error
     }
+  }
+
+  async #startTasks(): Promise<void> {
+    const as = (principal: Principal) => this.as(principal)
+    this.tasks.register('upload', uploadTasks(this.spool, as))
+    this.tasks.register('copy', transferTasks('copy', as))
+    this.tasks.register('move', transferTasks('move', as))
+    await this.tasks.start()
   }
 
   /** The only way into the tree. */
@@ -179,6 +197,12 @@ async function firstRun(store: Store, { config, drivers, adminPassword }: Gatewa
     await storeNew(newStorage({ mountPath: root, driver: 'Local', addition }), { store, driverTypes: drivers })
   }
   return made.adminPassword
+}
+
+/** In bytes. */
+function spoolLimit(settings: Settings): number {
+  const megabytes = settings.number('spool_size_limit')
+  return megabytes < 0 ? Infinity : megabytes * 1024 * 1024
 }
 
 /** What a killed process began: a move that the backend did is followed, what was set aside is put right. */

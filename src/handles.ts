@@ -1,5 +1,6 @@
 /** Handles for backends that have none: what `open` means where a file can only be read or written as a stream. */
-import { open as openFile, rm, type FileHandle } from 'node:fs/promises'
+import { open as openFile, type FileHandle } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { PassThrough, type Readable } from 'node:stream'
 import type { Attributes, Entry, OpenFile, Source, WriteOptions } from './driver.js'
 import { GatewayError } from './errors.js'
@@ -285,6 +286,7 @@ export class SpooledFile implements OpenFile {
   private constructor(
     readonly entry: Entry,
     private readonly handle: FileHandle,
+    private readonly spool: Spool,
     private readonly file: string,
     private readonly writeBack: (source: Source, attributes: Attributes) => Promise<Entry>,
   ) {}
@@ -301,9 +303,9 @@ export class SpooledFile implements OpenFile {
   ): Promise<SpooledFile> {
     const file = content ? (await spool.receive(content, signal)).file : spool.newFile()
     try {
-      return new SpooledFile(entry, await openFile(file, content ? 'r+' : 'wx+', 0o600), file, writeBack)
+      return new SpooledFile(entry, await openFile(file, content ? 'r+' : 'wx+', 0o600), spool, file, writeBack)
     } catch (error) {
-      await rm(file, { force: true })
+      await spool.remove(basename(file))
       throw error
     }
   }
@@ -350,7 +352,7 @@ export class SpooledFile implements OpenFile {
     // The bytes are needed until they are written back.
     await this.#committing
     await this.handle.close()
-    await rm(this.file, { force: true })
+    await this.spool.remove(basename(this.file))
   }
 }
 

@@ -247,6 +247,27 @@ export const settingsTable: readonly SettingDefinition[] = [
     ['multipart_enabled', 'bool', 'true', 'public'],
     ['multipart_chunk_size', 'number', '10', 'public', { help: 'Megabytes of one part of a multipart upload.' }],
     [
+      'finished_tasks_days',
+      'number',
+      '7',
+      'private',
+      { help: 'Days that finished tasks are listed. Negative: for ever.' },
+    ],
+    [
+      'transfer_files_at_once',
+      'number',
+      '8',
+      'private',
+      { help: 'Files that all copies and moves together read and write at once.' },
+    ],
+    [
+      'spool_size_limit',
+      'number',
+      '-1',
+      'private',
+      { help: 'Megabytes of uploads that wait on the local disk for their storage. Negative: no limit but the disk.' },
+    ],
+    [
       'egress_networks',
       'text',
       '',

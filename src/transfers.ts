@@ -5,13 +5,14 @@
 import type { Access } from './access.js'
 import type { Ask, Change, Changed } from './change.js'
 import type { ChangeGuard } from './change-guard.js'
-import { asideOf, copyTree, moveTree, settleAside, type Copied, type CopyJob } from './copy.js'
+import { copyTree, moveTree, type Copied, type CopyJob, type CopyJournal } from './copy.js'
 import type { Entry } from './driver.js'
-import { GatewayError } from './errors.js'
+import { GatewayError, isGatewayError } from './errors.js'
 import type { Touch } from './locks.js'
 import type { Place } from './mounts.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, upwardFrom, type Path } from './path.js'
 import { holds } from './principal.js'
+import { asideOf, settleAside } from './removing.js'
 import { covers } from './rules.js'
 import { joinSignals } from './signals.js'
 import { spelledPath } from './spelling.js'
@@ -27,6 +28,10 @@ export interface CopyAsk extends Change {
   readonly deep?: boolean | undefined
   /** Existing target folders are entered, existing files in them are left alone. */
   readonly merge?: boolean | undefined
+  /** Of work that outlives the request, and may have begun before. */
+  readonly journal?: CopyJournal | undefined
+  /** Told how many bytes more are done, or fewer, of what failed. */
+  readonly advance?: ((bytes: number) => void) | undefined
 }
 
 type Kind = 'move' | 'copy'
@@ -48,7 +53,7 @@ interface Transfer {
 
 export class Transfers {
   constructor(
-    private readonly parts: Pick<TreeParts, 'mounts' | 'rules' | 'locks' | 'reservations' | 'store'>,
+    private readonly parts: Pick<TreeParts, 'mounts' | 'rules' | 'locks' | 'reservations' | 'store' | 'turns'>,
     private readonly access: Access,
     private readonly tree: WholeTree,
     private readonly guard: ChangeGuard,
@@ -60,7 +65,13 @@ export class Transfers {
     if (nameOf(source) !== nameOf(target)) this.access.assertWanted(nameOf(target))
     if (kind === 'move') this.access.assertMovable(source, 'move root folder is not allowed')
     const from = this.tree.place(source)
-    const entry = await from.storage.stat(from.inner, { signal: ask.signal, link: true })
+    const entry = await from.storage
+      .stat(from.inner, { signal: ask.signal, link: true })
+      .catch(async (error: unknown) => {
+        if (kind === 'move' && (await this.#wasMoved(source, ask, error))) return undefined
+        throw error
+      })
+    if (!entry) return this.#followMoved(source, target, ask)
     if (source === target) return { entry, created: false }
     const respells = (await spelledPath(this.parts.mounts, target, ask)) === source
     // Under another spelling, a thing stands in its own way.
@@ -81,7 +92,8 @@ export class Transfers {
 
     const joined = joinSignals(ask.signal, this.access.principal.signal)
     try {
-      const done = kind === 'move' && ask.merge !== true && (await this.#moveAtOnce(transfer, joined.signal))
+      const atOnce = kind === 'move' && ask.merge !== true && ask.journal?.resumes !== true
+      const done = atOnce && (await this.#moveAtOnce(transfer, joined.signal))
       if (!done && respells)
         throw new GatewayError('unsupported', { reason: 'this storage cannot change the spelling of a name' })
       if (!done) await this.#itemByItem(transfer, joined.signal)
@@ -95,7 +107,9 @@ export class Transfers {
 
   /** `old` is what stands at the target. */
   #assertReplaceable(source: Path, target: Path, entry: Entry, old: Entry | undefined, ask: CopyAsk, kind: Kind): void {
-    if (old && !ask.overwrite && ask.merge !== true) throw nameTaken(target)
+    // What stands there may be what an earlier run made: that is looked at item by item.
+    const isTaken = old && !ask.overwrite && ask.merge !== true && ask.journal?.resumes !== true
+    if (isTaken === true) throw nameTaken(target)
     if (!old) checkName(nameOf(target))
     if (isFolder(entry) && isWithin(source, target)) {
       throw new GatewayError('invalid', { reason: 'the destination folder is a subfolder of the source folder' })
@@ -228,6 +242,20 @@ export class Transfers {
 
   // Item by item
 
+  /** Whether an earlier run copied all of it and removed it, and had only to say so. */
+  async #wasMoved(source: Path, { journal }: CopyAsk, error: unknown): Promise<boolean> {
+    return (
+      journal?.resumes === true && isGatewayError(error, 'not_found') && (await journal.copied(source)) !== undefined
+    )
+  }
+
+  async #followMoved(source: Path, target: Path, ask: CopyAsk): Promise<Changed> {
+    const { storage, inner } = this.parts.mounts.find(target)
+    const entry = await storage.stat(inner, { signal: ask.signal, link: true })
+    await this.#followWhole(source, target, 'move', true)
+    return { entry, created: true }
+  }
+
   async #itemByItem(transfer: Transfer, signal: AbortSignal): Promise<void> {
     const { kind, source, target, ask } = transfer
     const job = this.#job(transfer, signal)
@@ -243,7 +271,7 @@ export class Transfers {
   }
 
   #job({ source, from, to, ask }: Transfer, signal: AbortSignal): CopyJob {
-    const { mounts, rules, reservations } = this.parts
+    const { mounts, rules, reservations, turns } = this.parts
     return {
       from,
       to,
@@ -251,6 +279,9 @@ export class Transfers {
       deep: ask.deep !== false,
       merge: ask.merge === true,
       overwrite: ask.overwrite,
+      turns,
+      journal: ask.journal,
+      advance: (bytes) => ask.advance?.(bytes),
       // What the principal cannot see is not copied for them.
       leaveOut: (path) => path !== source && isUnseen(rules, this.access.principal, path),
       setAside: (path) => this.#setAside(to.storage, path, signal),

@@ -82,6 +82,9 @@ export async function renameEach(
  */
 export type ConflictPolicy = 'cancel' | 'skip' | 'overwrite'
 
+/** How one file is moved, or made sure that it will be. */
+export type Mover = (from: Path, to: Path, overwrite: boolean) => Promise<unknown>
+
 /**
  * Moves every file at any depth of `from` directly into `to`; folders and links stay. Resolves to their number. `exists` for a
  * name that is taken, before anything is done; no policy puts a file in place of a folder.
@@ -92,6 +95,7 @@ export async function gatherFiles(
   to: Path,
   policy: ConflictPolicy,
   ask: Ask = {},
+  move: Mover = (source, target, overwrite) => fs.move(source, target, { ...ask, overwrite }),
 ): Promise<number> {
   await fs.assertMayChange('move', from, ask)
   const chosen: Path[] = []
@@ -107,7 +111,7 @@ export async function gatherFiles(
     chosen.push(path)
   }
   for (const path of chosen) {
-    await fs.move(path, childOf(to, nameOf(path)), { ...ask, overwrite: policy === 'overwrite' })
+    await move(path, childOf(to, nameOf(path)), policy === 'overwrite')
   }
   return chosen.length
 }

@@ -3,6 +3,7 @@ import type { Bandwidth } from './bandwidth.js'
 import type { BaseFolders } from './base-folders.js'
 import type { Deliveries } from './deliveries.js'
 import type { Events } from './events.js'
+import type { FileTurns } from './file-turns.js'
 import type { Locks } from './locks.js'
 import type { Log } from './log.js'
 import type { Mounts } from './mounts.js'
@@ -24,5 +25,7 @@ export interface TreeParts {
   readonly bandwidth: Bandwidth
   readonly deliveries: Deliveries
   readonly search: Search
+  /** Turns of the files that copies and moves read and write. */
+  readonly turns: FileTurns
   readonly log: Log
 }

@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Readable } from 'node:stream'
-import { removeAll } from './copy.js'
+import { removeAll } from './removing.js'
 import type {
   Attributes,
   ByteRange,

@@ -9,7 +9,7 @@ import { atSpeed } from './bandwidth.js'
 import type { Ask, Change, Changed, Conditions } from './change.js'
 import { ChangeGuard } from './change-guard.js'
 import { asksForState } from './conditions.js'
-import { removeAll } from './copy.js'
+import { removeAll } from './removing.js'
 import type { Delivery, DeliveryAsk } from './deliveries.js'
 import type {
   Attributes,
@@ -355,6 +355,23 @@ export class VirtualFs {
       this.#access.judge('copy', source, ask)
       const target = await this.#access.follow('receive', await this.#access.resolve(to, ask), ask)
       return this.#transfers.transfer(source, target, ask, 'copy')
+    })
+  }
+
+  /**
+   * Whether these are places of two storages: it may take its time then, and is better not waited for. Rejects where `copy` or
+   * `move` would, as far as that depends on the principal alone; the source need not be there.
+   */
+  isBetweenStorages(kind: 'copy' | 'move', from: Path, to: Path, ask: Ask = {}): Promise<boolean> {
+    return this.#access.told(kind, from, async () => {
+      const { mounts } = this.#parts
+      const source = await this.#access.admit(kind === 'copy' ? 'read' : 'move', from, ask)
+      this.#access.judge(kind, source, ask)
+      if (kind === 'move') this.#access.assertMovable(source, 'move root folder is not allowed')
+      const target = await this.#access.follow('receive', await this.#access.resolve(to, ask), ask)
+      this.#access.judge('receive', target, ask)
+      const { storage } = mounts.find(source)
+      return mounts.find(target, storage).storage !== storage
     })
   }
 

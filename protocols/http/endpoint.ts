@@ -23,6 +23,8 @@ export const tags = {
   Users: 'Administration of accounts.',
   'Folder rules':
     'Administration of what is said about folders: passwords, hidden names, notes. Clients know them as metas.',
+  Tasks:
+    'Background work: uploads, copies and moves that outlive the request. Users see their own, an admin everybody’s.',
   Locks: 'Administration of the locks of the tree, which WebDAV clients take and every door honours.',
   Storages: 'Administration of what is mounted where.',
   Drivers: 'What storages can be made of.',
@@ -73,7 +75,7 @@ export interface Description {
   readonly readsToken?: boolean
   /** What the guest is told where users may call; unless said otherwise 401 `user invalid`. */
   readonly guestRefusal?: Refusal
-  /** Of the `{names}` in the path. */
+  /** Of the `{names}` in the path; where one does not fit, there is no such endpoint. */
   readonly params?: z.ZodType
   /** In the query, whatever the method. */
   readonly query?: z.ZodType
@@ -83,6 +85,8 @@ export interface Description {
   readonly headers?: z.ZodType
   /** In the body, as JSON or a form; of a GET in the query. */
   readonly fields?: z.ZodType
+  /** The text about faulty fields that clients know; otherwise it names the field. */
+  readonly faultyFields?: string
   /** Bytes of a body with fields. */
   readonly bodyLimit?: number
   /** The field that a body which is a list stands for. */
@@ -99,7 +103,13 @@ export interface Description {
 }
 
 /** A request that has been let in and whose parts fit their schemas. */
-export interface Call<Fields = unknown, Query = unknown, Headers = unknown, Who = Principal | undefined> {
+export interface Call<
+  Fields = unknown,
+  Query = unknown,
+  Headers = unknown,
+  Who = Principal | undefined,
+  Params = unknown,
+> {
   readonly door: Door
   readonly context: Context
   /** Undefined where anybody may call. */
@@ -107,6 +117,8 @@ export interface Call<Fields = unknown, Query = unknown, Headers = unknown, Who 
   readonly fields: Fields
   readonly query: Query
   readonly headers: Headers
+  /** Of the path. */
+  readonly params: Params
 }
 
 export interface Endpoint extends Description {
@@ -129,15 +141,23 @@ export function endpoint<
   Query extends z.ZodType | undefined = undefined,
   Headers extends z.ZodType | undefined = undefined,
   Answer extends z.ZodType | undefined = undefined,
+  Params extends z.ZodType | undefined = undefined,
 >(
-  declaration: Omit<Description, 'access' | 'fields' | 'query' | 'headers' | 'data'> & {
+  declaration: Omit<Description, 'access' | 'fields' | 'query' | 'headers' | 'data' | 'params'> & {
     readonly access: Who
     readonly fields?: Fields
     readonly query?: Query
     readonly headers?: Headers
     readonly data?: Answer
+    readonly params?: Params
     answer(
-      call: Call<Output<Fields>, Output<Query>, Output<Headers>, Who extends 'anybody' ? undefined : Principal>,
+      call: Call<
+        Output<Fields>,
+        Output<Query>,
+        Output<Headers>,
+        Who extends 'anybody' ? undefined : Principal,
+        Output<Params>
+      >,
     ): Data<Answer> | Promise<Data<Answer>>
   },
 ): Endpoint {

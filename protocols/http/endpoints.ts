@@ -20,6 +20,7 @@ import { meEndpoints } from './routes/me.js'
 import { publicEndpoints } from './routes/public.js'
 import { searchEndpoints } from './routes/search.js'
 import { siteEndpoints } from './routes/site.js'
+import { taskEndpoints } from './routes/task.js'
 import { twoStepEndpoints } from './routes/two-step.js'
 import { uploadEndpoints } from './routes/upload.js'
 
@@ -35,6 +36,7 @@ export const endpoints: readonly Endpoint[] = [
   ...changeEndpoints,
   ...bulkChangeEndpoints,
   ...uploadEndpoints,
+  ...taskEndpoints,
   ...adminUserEndpoints,
   ...adminCredentialEndpoints,
   ...adminMetaEndpoints,

@@ -105,14 +105,12 @@ async function multipartFields(request: IncomingMessage, limit: number): Promise
   return formOf(pairs)
 }
 
-/** The fields as `schema` has them; what does not fit is code 400 with the field's name, never its value. */
-export function checkFields<S extends z.ZodType>(schema: S, fields: unknown): z.output<S> {
-  return check(schema, fields, ({ path, message }) => `${path.join('.').slice(0, 100)}: ${message}`)
-}
-
-/** Like `checkFields`; `wording` is the text that clients know for this query, whatever is wrong with it. */
-export function checkQuery<S extends z.ZodType>(schema: S, query: unknown, wording?: string): z.output<S> {
-  return wording === undefined ? checkFields(schema, query) : check(schema, query, () => wording)
+/**
+ * The fields as `schema` has them; what does not fit is code 400 with the field's name, never its value, or with `wording`, the
+ * text that clients know for these fields, whatever is wrong with them.
+ */
+export function checkFields<S extends z.ZodType>(schema: S, fields: unknown, wording?: string): z.output<S> {
+  return check(schema, fields, ({ path, message }) => wording ?? `${path.join('.').slice(0, 100)}: ${message}`)
 }
 
 /** Schemas of headers bring their own wording. One that they name and that comes twice is refused: nobody knows which is meant. */

@@ -66,6 +66,11 @@ export const changeRefusals: readonly Refusal[] = [
   { code: 507, text: '…', when: 'the storage is full' },
 ]
 
+/** Of requests that may add a task. */
+export const taskRefusals: readonly Refusal[] = [
+  { code: 429, text: 'too many tasks are waiting', when: 'this user has asked for more than the server keeps' },
+]
+
 /** What faulty headers of an upload are told. */
 export const nameExists: Refusal = { code: 403, text: 'file […] exists', when: 'the name is taken' }
 
@@ -73,17 +78,19 @@ export const nameExists: Refusal = { code: 403, text: 'file […] exists', when:
 export function refusalsOf(endpoint: Description): readonly Refusal[] {
   const isRead = endpoint.fields !== undefined && endpoint.method !== 'get'
   const all = [
-    ...(endpoint.fields === undefined ? [] : [faultyFields]),
+    ...(endpoint.fields === undefined ? [] : [faulty(endpoint.faultyFields)]),
     ...(isRead ? faultyBody : []),
-    ...(endpoint.query === undefined
-      ? []
-      : [endpoint.faultyQuery === undefined ? faultyFields : { code: 400, text: endpoint.faultyQuery }]),
+    ...(endpoint.query === undefined ? [] : [faulty(endpoint.faultyQuery)]),
     ...accessRefusals(endpoint.access, endpoint.guestRefusal),
     ...(endpoint.refusals ?? []),
     ...unforeseen,
   ]
   const byText = new Map(all.map((refusal) => [`${refusal.code} ${refusal.text}`, refusal]))
   return [...byText.values()].sort((one, other) => one.code - other.code)
+}
+
+function faulty(wording: string | undefined): Refusal {
+  return wording === undefined ? faultyFields : { code: 400, text: wording }
 }
 
 function accessRefusals(access: Access, told = guestRefusal): readonly Refusal[] {

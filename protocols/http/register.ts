@@ -6,7 +6,7 @@ import type { Context, Door, Routes } from './context.js'
 import type { Access, Endpoint, Refusal } from './endpoint.js'
 import { success } from './envelope.js'
 import { WireError } from './errors.js'
-import { bodyLimit, checkFields, checkHeaders, checkQuery, fieldsOf } from './fields.js'
+import { bodyLimit, checkFields, checkHeaders, fieldsOf } from './fields.js'
 import { streamed } from './long-list.js'
 import { adminRefusal, guestRefusal } from './refusals.js'
 
@@ -15,20 +15,27 @@ export function register(routes: Routes, door: Door, endpoints: readonly Endpoin
     const handle = async (context: Context): Promise<void> => {
       await answer(door, context, endpoint)
     }
-    if (endpoint.method === 'any') routes.all(endpoint.path, handle)
-    else routes[endpoint.method](endpoint.path, handle)
+    const path = endpoint.path.replace(/\{(\w+)\}/g, ':$1')
+    if (endpoint.method === 'any') routes.all(path, handle)
+    else routes[endpoint.method](path, handle)
   }
 }
 
 async function answer(door: Door, context: Context, endpoint: Endpoint): Promise<void> {
   const principal = await letIn(door, context.req, endpoint)
   if (endpoint.refusalData !== undefined) context.state.refusalData = endpoint.refusalData
-  const query = endpoint.query && checkQuery(endpoint.query, context.query, endpoint.faultyQuery)
+  const params = endpoint.params?.safeParse(context.params)
+  if (params?.success === false) throw new WireError(404, 'no such endpoint')
+  const query = endpoint.query && checkFields(endpoint.query, context.query, endpoint.faultyQuery)
   const headers = endpoint.headers && checkHeaders(endpoint.headers, context.req.headersDistinct)
   const fields =
     endpoint.fields &&
-    checkFields(endpoint.fields, await fieldsOf(context, endpoint.bodyLimit ?? bodyLimit, endpoint.listField))
-  const data = await endpoint.answer({ door, context, principal, query, headers, fields })
+    checkFields(
+      endpoint.fields,
+      await fieldsOf(context, endpoint.bodyLimit ?? bodyLimit, endpoint.listField),
+      endpoint.faultyFields,
+    )
+  const data = await endpoint.answer({ door, context, principal, params: params?.data, query, headers, fields })
   if (endpoint.plain !== undefined) return
   const envelope = success(endpoint.data === undefined ? null : data, context.state.message)
   const stream = streamed(envelope)

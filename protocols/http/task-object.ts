@@ -1,7 +1,8 @@
 /** Tasks as the API shows them. */
 import { z } from 'zod'
-import type { Role } from '../../src/principal.js'
-import type { Task, TaskState } from '../../src/tasks.js'
+import { within } from '../../src/path.js'
+import type { Principal, Role } from '../../src/principal.js'
+import type { FailedItem, Task, TaskState } from '../../src/tasks/task.js'
 import { wireTime } from './object.js'
 import { moment } from './schemas.js'
 
@@ -9,30 +10,44 @@ const stateNumbers = {
   pending: 0,
   running: 1,
   succeeded: 2,
+  canceling: 3,
   canceled: 4,
   failed: 7,
+  waiting: 8,
 } as const satisfies Record<TaskState, number>
 const roleNumbers = { general: 0, guest: 1, admin: 2 } as const satisfies Record<Role, number>
 
-export const taskData = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    creator: z.string(),
-    creator_role: z.literal([0, 1, 2]),
-    state: z.literal([0, 1, 2, 4, 7]).describe('0: pending, 1: running, 2: succeeded, 4: canceled, 7: failed.'),
-    status: z.string(),
-    progress: z.int().min(0).max(100),
-    start_time: moment.nullable(),
-    end_time: moment.nullable(),
-    total_bytes: z.int(),
-    error: z.string(),
+const taskFields = z.object({
+  id: z.string(),
+  name: z.string(),
+  creator: z.string(),
+  creator_role: z.literal([0, 1, 2]),
+  state: z
+    .literal([0, 1, 2, 3, 4, 7, 8])
+    .describe(
+      '0: pending, 1: running, 2: succeeded, 3: canceling, 4: canceled, 7: failed, 8: waiting for another try.',
+    ),
+  status: z.string(),
+  progress: z.number().min(0).max(100),
+  start_time: moment.nullable(),
+  end_time: moment.nullable(),
+  total_bytes: z.int(),
+  error: z.string().describe('Where only some of it failed, item by item.'),
+})
+
+export const taskData = taskFields.meta({ id: 'Task' })
+
+export const taskInfoData = taskFields
+  .extend({
+    failures: z
+      .array(z.object({ path: z.string(), error: z.string() }))
+      .describe('Everything that the last run could not do.'),
   })
-  .meta({ id: 'Task' })
+  .meta({ id: 'TaskInfo' })
 
 export function taskObject(task: Task): z.input<typeof taskData> {
   const { state, totalBytes, doneBytes } = task
-  const done = state === 'succeeded' || totalBytes === 0
+  const share = totalBytes === 0 ? 0 : Math.min(1, Math.max(0, doneBytes / totalBytes))
   return {
     id: task.id,
     name: task.name,
@@ -40,10 +55,22 @@ export function taskObject(task: Task): z.input<typeof taskData> {
     creator_role: roleNumbers[task.role],
     state: stateNumbers[state],
     status: task.status,
-    progress: done ? 100 : Math.floor((doneBytes / totalBytes) * 100),
+    progress: state === 'succeeded' ? 100 : share * 100,
     start_time: task.started === undefined ? null : wireTime(task.started),
     end_time: task.ended === undefined ? null : wireTime(task.ended),
-    total_bytes: totalBytes,
+    total_bytes: Math.max(totalBytes, doneBytes),
     error: task.error,
+  }
+}
+
+/** Failures are told by paths of the asking user. */
+export function taskInfo(
+  task: Task,
+  failures: readonly FailedItem[],
+  { base }: Principal,
+): z.input<typeof taskInfoData> {
+  return {
+    ...taskObject(task),
+    failures: failures.map(({ path, error }) => ({ path: within(base, path) ?? path, error })),
   }
 }

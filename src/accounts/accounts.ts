@@ -230,6 +230,17 @@ export class Accounts {
     if (this.users.get(user.id) !== user) throw noAuthority('the account has just changed, sign in again')
   }
 
+  /**
+   * For work that an account asked for and that outlives what was presented then: the account as it is now. `unauthenticated`
+   * where it is gone or disabled.
+   */
+  forTask(userId: number): Principal {
+    const user = this.users.get(userId)
+    if (user === undefined) throw noAuthority('failed find user: record not found')
+    if (user.disabled) throw noAuthority(disabledReason)
+    return this.#principal(user, 'task', 'http')
+  }
+
   /** The account behind the claims, as long as they give authority. */
   #judge(claims: Claims | undefined): Claims & { readonly user: UserRow } {
     if (claims === undefined || this.#revoked.has(claims.jti)) throw noAuthority('token is invalidated')

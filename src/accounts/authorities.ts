@@ -1,8 +1,9 @@
 import { setMaxListeners } from 'node:events'
 import { noAuthority } from './errors.js'
 
-/** What somebody presented. All principals of one share a signal. */
-export type Credential = 'guest' | 'password' | 'permanent' | `token:${string}` | `key:${number}` | `app:${number}`
+/** What somebody presented; 'task': nothing, of work that was accepted before. All principals of one share a signal. */
+export type Credential =
+  'guest' | 'password' | 'permanent' | 'task' | `token:${string}` | `key:${number}` | `app:${number}`
 
 /** Milliseconds for which what runs may go on after its token expired, before it ends too. */
 const grace = 24 * 3600_000

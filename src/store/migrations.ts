@@ -4,12 +4,19 @@ import { createAccounts } from './migrations/001-accounts.js'
 import { createTree } from './migrations/002-tree.js'
 import { createAppPasswords } from './migrations/003-app-passwords.js'
 import { createFolders } from './migrations/004-folders.js'
+import { createTaskJournal } from './migrations/005-task-journal.js'
 
 /** One step of the schema. Once released, a step is never changed again: the next one changes what it made. */
 export type Migration = (query: Knex) => Promise<void>
 
 /** In order: the first one leads from nothing to version 1, the next to version 2, and so on. */
-export const migrations: readonly Migration[] = [createAccounts, createTree, createAppPasswords, createFolders]
+export const migrations: readonly Migration[] = [
+  createAccounts,
+  createTree,
+  createAppPasswords,
+  createFolders,
+  createTaskJournal,
+]
 
 /**
  * Brings the schema to the newest version, each step in a transaction of its own: what fails leaves the version before it.

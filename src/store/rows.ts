@@ -89,13 +89,35 @@ export interface TaskRow {
   readonly kind: string
   readonly name: string
   readonly userId: number
+  /** Of the user, as they were called and what they were when they asked. */
+  readonly username: string
+  readonly role: string
   readonly state: string
   readonly status: string
   readonly error: string
   readonly totalBytes: number
   readonly doneBytes: number
+  /** JSON text of what is to be done. */
+  readonly plan: string
+  /** Runs since somebody asked for it, or asked again. */
+  readonly tries: number
+  readonly created: Date
+  /** Of its first run. */
   readonly started: Date | undefined
   readonly ended: Date | undefined
+}
+
+/** What became of one thing that a task copied or moved. */
+export interface TaskItemRow {
+  readonly taskId: string
+  /** Of the source, in the whole tree. */
+  readonly path: Path
+  /** 'copied': its copy stands and was verified. */
+  readonly state: 'copied' | 'failed'
+  /** The state in which the source was copied, in the words of `stateOf`. */
+  readonly source: string
+  readonly size: number
+  readonly error: string
 }
 
 /** Attributes that a backend could not keep. */
@@ -215,7 +237,15 @@ export interface Store {
   readonly tasks: {
     all(): Promise<TaskRow[]>
     put(row: TaskRow): Promise<void>
-    delete(id: string): Promise<boolean>
+    /** With their items, in one transaction. */
+    delete(ids: readonly string[]): Promise<void>
+    /** In one transaction. Those of tasks that are gone are passed over. */
+    putItems(rows: readonly TaskItemRow[]): Promise<void>
+    /** Copied members of a folder, by name. */
+    copiedIn(taskId: string, folder: Path): Promise<Map<string, TaskItemRow>>
+    copied(taskId: string, path: Path): Promise<TaskItemRow | undefined>
+    failed(taskId: string): Promise<TaskItemRow[]>
+    forgetItems(taskId: string, state?: TaskItemRow['state']): Promise<void>
   }
   /** A driver's own state, by storage. */
   readonly driverState: {

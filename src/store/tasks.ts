@@ -1,26 +1,52 @@
+import type { Knex } from 'knex'
+import { childOf, nameOf, parentOf, root, type Path } from '../path.js'
 import { integer, optional, readRow, text, time, writeRow, type Columns, type Stored } from './columns.js'
 import type { Database } from './database.js'
-import type { TaskRow } from './rows.js'
+import type { TaskItemRow, TaskRow } from './rows.js'
 
 const columns: Columns<TaskRow> = {
   id: text('id'),
   kind: text('kind'),
   name: text('name'),
   userId: integer('user_id'),
+  username: text('username'),
+  role: text('role'),
   state: text('state'),
   status: text('status'),
   error: text('error'),
   totalBytes: integer('total_bytes'),
   doneBytes: integer('done_bytes'),
+  plan: text('plan'),
+  tries: integer('tries'),
+  created: time('created'),
   started: optional(time('started')),
   ended: optional(time('ended')),
 }
+
+interface StoredItem extends Omit<TaskItemRow, 'path'> {
+  /** Empty for the root of the tree, which is a member of nothing. */
+  readonly parent: Path | ''
+  readonly name: string
+}
+
+const itemColumns: Columns<StoredItem> = {
+  taskId: text('task_id'),
+  parent: text('parent'),
+  name: text('name'),
+  state: text('state'),
+  source: text('source'),
+  size: integer('size'),
+  error: text('error'),
+}
+
+/** Rows in one statement: a database takes so many values at once, and no more. */
+const atOnce = 100
 
 export class TasksTable {
   constructor(private readonly database: Database) {}
 
   async all(): Promise<TaskRow[]> {
-    const stored = await this.database.run((query) => query<Stored>('tasks').select().orderBy('id'))
+    const stored = await this.database.run((query) => query<Stored>('tasks').select().orderBy(['created', 'id']))
     return stored.map((row) => readRow(columns, row))
   }
 
@@ -28,7 +54,74 @@ export class TasksTable {
     await this.database.run((query) => query('tasks').insert(writeRow(columns, row)).onConflict('id').merge())
   }
 
-  async delete(id: string): Promise<boolean> {
-    return (await this.database.run((query) => query('tasks').where({ id }).delete())) > 0
+  async delete(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return
+    await this.database.transaction(async (query) => {
+      for (let at = 0; at < ids.length; at += atOnce) {
+        const some = ids.slice(at, at + atOnce)
+        await query('task_items').whereIn('task_id', some).delete()
+        await query('tasks').whereIn('id', some).delete()
+      }
+    })
   }
+
+  async putItems(rows: readonly TaskItemRow[]): Promise<void> {
+    if (rows.length === 0) return
+    await this.database.transaction(async (query) => {
+      const tasks = await standing(query, new Set(rows.map(({ taskId }) => taskId)))
+      const stored = rows.filter(({ taskId }) => tasks.has(taskId)).map((row) => writeRow(itemColumns, itemOf(row)))
+      for (let at = 0; at < stored.length; at += atOnce) {
+        await query('task_items')
+          .insert(stored.slice(at, at + atOnce))
+          .onConflict(['task_id', 'parent', 'name'])
+          .merge()
+      }
+    })
+  }
+
+  async copiedIn(taskId: string, folder: Path): Promise<Map<string, TaskItemRow>> {
+    const found = await this.#items({ task_id: taskId, parent: folder, state: 'copied' })
+    return new Map(found.map((row) => [nameOf(row.path), row]))
+  }
+
+  async copied(taskId: string, at: Path): Promise<TaskItemRow | undefined> {
+    const { parent, name } = splitPath(at)
+    return (await this.#items({ task_id: taskId, parent, name, state: 'copied' }))[0]
+  }
+
+  failed(taskId: string): Promise<TaskItemRow[]> {
+    return this.#items({ task_id: taskId, state: 'failed' })
+  }
+
+  async forgetItems(taskId: string, state?: TaskItemRow['state']): Promise<void> {
+    const which = { task_id: taskId, ...(state && { state }) }
+    await this.database.run((query) => query('task_items').where(which).delete())
+  }
+
+  async #items(which: Readonly<Record<string, string>>): Promise<TaskItemRow[]> {
+    const stored = await this.database.run((query) =>
+      query<Stored>('task_items').where(which).select().orderBy(['parent', 'name']),
+    )
+    return stored.map((row) => {
+      const { parent, name, ...item } = readRow(itemColumns, row)
+      return { ...item, path: parent === '' ? root : childOf(parent, name) }
+    })
+  }
+}
+
+/** Those that are there. Written first, as a transaction must. */
+async function standing(query: Knex, ids: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+  const found = new Set<string>()
+  for (const id of ids) {
+    if ((await query('tasks').where({ id }).update({ id })) > 0) found.add(id)
+  }
+  return found
+}
+
+function itemOf({ path: at, ...row }: TaskItemRow): StoredItem {
+  return { ...row, ...splitPath(at) }
+}
+
+function splitPath(at: Path): Pick<StoredItem, 'parent' | 'name'> {
+  return at === root ? { parent: '', name: '' } : { parent: parentOf(at), name: nameOf(at) }
 }

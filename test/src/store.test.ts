@@ -256,6 +256,11 @@ void t.test('settings, secrets, driver state and tasks: what is put is what is f
     kind: 'copy',
     name: 'copy a to b',
     userId: 1,
+    username: 'ada',
+    role: 'general',
+    plan: '{"from":"/a"}',
+    tries: 2,
+    created: new Date(500),
     state: 'running',
     status: '',
     error: '',
@@ -268,7 +273,26 @@ void t.test('settings, secrets, driver state and tasks: what is put is what is f
   t.same(await tasks.all(), [task])
   await tasks.put({ ...task, ended: new Date(2000), state: 'succeeded' })
   t.match(await tasks.all(), [{ state: 'succeeded', ended: new Date(2000) }])
-  t.equal(await tasks.delete('k1'), true)
+
+  const item = { taskId: 'k1', state: 'copied', source: 'r1', size: 2 ** 40, error: '' } as const
+  const at = (path: string) => ({ ...item, path: asPath(path) })
+  const many = Array.from({ length: 450 }, (_, index) => at(`/a/many/${index}`))
+  const lost = { ...at('/a/lost'), state: 'failed', error: 'not found' } as const
+  await tasks.putItems([at('/'), at('/a'), at('/a/b'), lost, ...many, { ...at('/a/c'), taskId: 'gone' }])
+  await tasks.putItems([{ ...at('/a/b'), source: 'r2' }])
+  await tasks.putItems([])
+  t.same([...(await tasks.copiedIn('k1', asPath('/a')))], [['b', { ...at('/a/b'), source: 'r2' }]])
+  t.same([...(await tasks.copiedIn('k1', root)).keys()], ['a'])
+  t.equal((await tasks.copiedIn('k1', asPath('/a/many'))).size, 450)
+  t.same(await tasks.copied('k1', root), at('/'))
+  t.equal(await tasks.copied('k1', asPath('/a/lost')), undefined)
+  t.same(await tasks.failed('k1'), [lost])
+  await tasks.forgetItems('k1', 'failed')
+  t.same(await tasks.failed('k1'), [])
+  await tasks.delete(['k1', 'gone'])
+  t.same(await tasks.all(), [])
+  await tasks.put(task)
+  t.equal(await tasks.copied('k1', root), undefined, 'items go with their task')
 })
 
 void t.test('revoked tokens are remembered until they expire', async (t) => {

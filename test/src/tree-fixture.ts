@@ -11,6 +11,7 @@ import type { AnyDriverType, Driver, Source, Traits } from '../../src/driver.js'
 import { Deliveries } from '../../src/deliveries.js'
 import { EgressGuard } from '../../src/egress.js'
 import { Events, type TreeEvent } from '../../src/events.js'
+import { FileTurns } from '../../src/file-turns.js'
 import { thisInstance } from '../../src/instance.js'
 import { ListingBudget } from '../../src/listing-cache.js'
 import { Locks } from '../../src/locks.js'
@@ -188,6 +189,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     rules,
     locks,
     reservations: new Reservations(),
+    turns: new FileTurns(() => 8),
     store,
     settings,
     events,

@@ -3,12 +3,13 @@ import { z } from 'zod'
 import { isGatewayError } from '../../../src/errors.js'
 import { cleanPath } from '../../../src/path.js'
 import { compileRenaming } from '../../../src/renaming.js'
+import { transferRequest } from '../../../src/tasks/transfer-tasks.js'
 import { gatherFiles, removeEmptyFolders, renameEach, renameMembers } from '../../../src/tree-changes.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
 import { text } from '../fields.js'
 import { treeHeaders } from '../folder-password.js'
-import { changeRefusals, nameExists, pathRefusals } from '../refusals.js'
+import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../refusals.js'
 import { askOf, assertTargetFolder } from './change.js'
 
 /** A folder that must be named: work on a whole tree does not begin at the root because a field was left out. */
@@ -81,7 +82,7 @@ export const bulkChangeEndpoints = [
     path: '/api/fs/recursive_move',
     tag: 'Files',
     summary: 'Move all files below a folder right into another one',
-    description: 'The `message` says how many were moved.',
+    description: 'The `message` says how many were moved. Between two storages each of them is a task.',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
@@ -94,6 +95,7 @@ export const bulkChangeEndpoints = [
     }),
     refusals: [
       ...refusals,
+      ...taskRefusals,
       nameExists,
       { code: 500, text: 'failed to get dst dir: …', when: '`dst_dir` is no folder' },
     ],
@@ -103,7 +105,14 @@ export const bulkChangeEndpoints = [
       const ask = askOf(context, headers.password)
       await fs.assertMayChange('move', from, ask)
       await assertTargetFolder(fs, to, ask)
-      const count = await gatherFiles(fs, from, to, fields.conflict_policy, ask)
+      const { mounts, tasks } = door.gateway
+      const count = await gatherFiles(fs, from, to, fields.conflict_policy, ask, async (source, target, overwrite) => {
+        if (!(await fs.isBetweenStorages('move', source, target, ask))) {
+          return fs.move(source, target, { ...ask, overwrite })
+        }
+        const options = { overwrite, merge: false, password: ask.password }
+        return tasks.add(principal, transferRequest('move', principal, [source, target], options, mounts))
+      })
       context.state.message = `Successfully moved ${count} ${count === 1 ? 'file' : 'files'}`
     },
   }),

@@ -15,13 +15,16 @@ import {
   type Path,
 } from '../../../src/path.js'
 import type { Principal } from '../../../src/principal.js'
+import { transferRequest } from '../../../src/tasks/transfer-tasks.js'
+import type { Task } from '../../../src/tasks/task.js'
 import type { VirtualFs } from '../../../src/virtual-fs.js'
 import { signalOf, type Context } from '../context.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
 import { flag, text, texts } from '../fields.js'
 import { treeHeaders } from '../folder-password.js'
-import { changeRefusals, nameExists, pathRefusals } from '../refusals.js'
+import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../refusals.js'
+import { taskData, taskObject } from '../task-object.js'
 
 const transferFields = z.object({
   src_dir: text.meta({ example: '/folder' }),
@@ -31,10 +34,16 @@ const transferFields = z.object({
   skip_existing: flag.describe('Leave out what is there already.'),
   merge: flag.describe('Of `copy`: enter folders that are there already, and leave out files that are.'),
 })
+/** Null where everything is done; what takes its time goes on as tasks. */
+const transferData = z.object({ message: z.string(), tasks: z.array(taskData) }).nullable()
+
 const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
+const between =
+  'Between two storages it is a task for each name, and the answer tells of them; within one it is done by then.'
 const noNames: Refusal = { code: 400, text: 'Empty file names' }
 const transferRefusals: readonly Refusal[] = [
   ...refusals,
+  ...taskRefusals,
   noNames,
   nameExists,
   { code: 500, text: '… in place', when: 'source and target are the same' },
@@ -97,7 +106,9 @@ export const changeEndpoints = [
     summary: 'Move members of one folder to another',
     access: 'guest',
     headers: treeHeaders,
+    description: between,
     fields: transferFields,
+    data: transferData,
     refusals: transferRefusals,
     answer: (call) => transfer(call, 'move'),
   }),
@@ -109,7 +120,9 @@ export const changeEndpoints = [
     summary: 'Copy members of one folder to another',
     access: 'guest',
     headers: treeHeaders,
+    description: between,
     fields: transferFields,
+    data: transferData,
     refusals: transferRefusals,
     answer: (call) => transfer(call, 'copy'),
   }),
@@ -152,7 +165,7 @@ async function transfer(
     principal,
   }: Call<z.output<typeof transferFields>, unknown, z.output<typeof treeHeaders>, Principal>,
   kind: 'move' | 'copy',
-): Promise<void> {
+): Promise<z.input<typeof transferData>> {
   const fs = door.gateway.as(principal)
   const { overwrite, skip_existing: skipExisting } = fields
   const merge = fields.merge && kind === 'copy'
@@ -170,15 +183,24 @@ async function transfer(
     else if (merge && there.kind === 'folder') chosen.push(name)
     else if (!skipExisting && !merge) throw new WireError(403, `file [${name}] exists`)
   }
+  const tasks: Task[] = []
   for (const name of chosen) {
     const [source, target] = [childOf(from, name), childOf(to, name)]
     if (source === target) throw new WireError(500, `${kind} in place`)
     if (isWithin(source, to)) {
       throw new WireError(500, 'the destination folder is a subfolder of the source folder')
     }
-    const job = { ...ask, overwrite, merge }
-    await namingConflict(name, () => (kind === 'move' ? fs.move(source, target, job) : fs.copy(source, target, job)))
+    const options = { overwrite, merge, password: ask.password }
+    if (await fs.isBetweenStorages(kind, source, target, ask)) {
+      const { mounts } = door.gateway
+      const request = transferRequest(kind, principal, [source, target], options, mounts)
+      tasks.push(await door.gateway.tasks.add(principal, request))
+    } else {
+      await namingConflict(name, () => fs[kind](source, target, { ...ask, ...options }))
+    }
   }
+  if (tasks.length === 0) return null
+  return { message: `Successfully created ${tasks.length} ${kind} task(s)`, tasks: tasks.map(taskObject) }
 }
 
 /** How the tree is asked: until the client has gone, with the password it brings along. */

@@ -1,19 +1,15 @@
 /** Uploads: put (the raw body) and form (a part of one). */
 import { z } from 'zod'
-import type { Change } from '../../../src/change.js'
 import type { Source } from '../../../src/driver.js'
 import { isGatewayError } from '../../../src/errors.js'
-import { nameOf, parentOf, under, type Path } from '../../../src/path.js'
 import type { Principal } from '../../../src/principal.js'
-import type { Spooled } from '../../../src/spool.js'
-import type { TaskWork } from '../../../src/tasks.js'
-import type { VirtualFs } from '../../../src/virtual-fs.js'
+import { uploadRequest } from '../../../src/tasks/upload-tasks.js'
 import { bodySource } from '../../lib/body.js'
 import { signalOf } from '../context.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
 import { filePart } from '../form-upload.js'
-import { changeRefusals, pathRefusals } from '../refusals.js'
+import { changeRefusals, pathRefusals, taskRefusals } from '../refusals.js'
 import { taskData, taskObject } from '../task-object.js'
 import { uploadHeaders, type UploadHeaders } from '../upload-headers.js'
 import { verifiedSource } from '../../lib/verified-source.js'
@@ -32,6 +28,7 @@ const data = z.object({ task: taskData }).nullable()
 const refusals: readonly Refusal[] = [
   ...pathRefusals,
   ...changeRefusals,
+  ...taskRefusals,
   { code: 400, text: 'File-Path …', when: 'it is missing, malformed, or names no file' },
   { code: 400, text: 'X-File-Size is not an integer' },
   { code: 400, text: 'x-file-… is not a digest of … hexadecimal digits' },
@@ -104,32 +101,18 @@ async function store(
       return null
     }
     await fs.assertWritable(path, { ...change, signal })
-    const received = await door.gateway.spool.receive(verifiedSource(source), signal)
-    const task = await door.gateway.tasks.add(fs.principal, uploadWork(fs, path, received, change))
-    return { task: taskObject(task) }
+    const { mounts, spool, tasks } = door.gateway
+    const received = await spool.receive(verifiedSource(source), signal, true)
+    try {
+      const task = await tasks.add(principal, uploadRequest(principal, path, received, change, mounts))
+      return { task: taskObject(task) }
+    } catch (error) {
+      await received.dispose()
+      throw error
+    }
   } catch (error) {
     if (isGatewayError(error, 'exists')) throw new WireError(403, 'file exists')
     if (isGatewayError(error, 'unsupported')) throw new WireError(readOnly.code, readOnly.text)
     throw error
-  }
-}
-
-function uploadWork(
-  fs: VirtualFs,
-  path: Path,
-  source: Spooled,
-  change: Change & { readonly parents: boolean },
-): TaskWork {
-  return {
-    kind: 'upload',
-    // Clients take a link to the folder out of this form.
-    name: `upload ${nameOf(path)} to [/](${under(fs.principal.base, parentOf(path))})`,
-    totalBytes: source.size,
-    status: 'uploading',
-    async run(progress, signal) {
-      await fs.write(path, source, { ...change, signal })
-      progress(source.size)
-    },
-    dispose: () => source.dispose(),
   }
 }

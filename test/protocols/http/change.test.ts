@@ -183,7 +183,10 @@ void t.test('a mount point is neither moved, renamed nor removed', async (t) => 
   ] as const) {
     t.match(await served.post(`/api/fs/${call}`, body), { code: 500, message: /root folder is not allowed$/ }, call)
   }
-  t.strictSame(await served.post('/api/fs/copy', { src_dir: '/folder', dst_dir: '/other', names: ['mounted'] }), done)
+  t.match(await served.post('/api/fs/copy', { src_dir: '/folder', dst_dir: '/other', names: ['mounted'] }), {
+    data: { tasks: [{ name: 'copy [/folder/mounted](/) to [/](/other)' }] },
+  })
+  t.match(await served.ended('copy'), [{ state: 2 }])
   t.equal(await served.content('/other/mounted/file'), 'x')
   t.equal(await served.content('/folder/mounted/file'), 'x')
 })

@@ -9,10 +9,14 @@ import type { Envelope } from './served.js'
 /** Throws a sentence where the answer is not one that its endpoint declares. `target`: path and query. */
 export function assertDeclared(method: string, target: string, answer: Envelope): void {
   const [path] = target.split('?')
-  const endpoint = endpoints.find((each) => each.path === path && isBy(each, method))
+  const endpoint = endpoints.find((each) => isAt(each, path ?? '') && isBy(each, method))
   if (endpoint === undefined || endpoint.plain !== undefined) return
   const fault = answer.code === 200 ? faultOfData(endpoint.data, answer.data) : faultOfRefusal(endpoint, answer)
   if (fault !== undefined) throw new Error(`${method} ${endpoint.path} answers otherwise than declared: ${fault}`)
+}
+
+function isAt({ path }: Description, asked: string): boolean {
+  return path === asked || new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`).test(asked)
 }
 
 function isBy({ method: declared }: Description, method: string): boolean {

@@ -123,6 +123,28 @@ const upload = { body: 'content', headers: { 'file-path': '/folder/upload.txt' }
 const form = '--x\r\nContent-Disposition: form-data; name="file"\r\n\r\ncontent\r\n--x--\r\n'
 const signature = ({ gateway }: Stage) => encodeURIComponent(gateway.links.sign(asPath('/folder/file.txt')))
 
+/** Nobody has a task: what names one is told so. */
+const taskRows: Record<string, Row> = {}
+for (const [base, all, one] of [
+  ['/api/task', ownAccount, [401, 401, 404, 404, 404]],
+  ['/api/admin/task', adminOnly, [401, 403, 403, 403, 404]],
+] as const) {
+  const row = (verb: string, codes: Codes, target = `${base}/copy/${verb}`, body?: unknown): Row => ({
+    codes,
+    call: () => ({ target, body }),
+  })
+  for (const verb of ['undone', 'done']) taskRows[`get ${base}/{kind}/${verb}`] = row(verb, all)
+  for (const verb of ['clear_done', 'clear_succeeded', 'retry_failed']) {
+    taskRows[`post ${base}/{kind}/${verb}`] = row(verb, all)
+  }
+  for (const verb of ['info', 'cancel', 'delete', 'retry']) {
+    taskRows[`post ${base}/{kind}/${verb}`] = row(verb, one, `${base}/copy/${verb}?tid=none`)
+  }
+  for (const verb of ['cancel_some', 'delete_some', 'retry_some']) {
+    taskRows[`post ${base}/{kind}/${verb}`] = row(verb, all, undefined, ['none'])
+  }
+}
+
 const table: Readonly<Record<string, Row>> = {
   'any /api/public/settings': { codes: everybody },
   'any /api/public/offline_download_tools': { codes: everybody },
@@ -213,6 +235,8 @@ const table: Readonly<Record<string, Row>> = {
     codes: permitted,
     call: () => ({ body: form, headers: { ...upload.headers, 'content-type': 'multipart/form-data; boundary=x' } }),
   },
+
+  ...taskRows,
 
   'get /api/admin/user/list': { codes: adminOnly },
   'get /api/admin/user/get': { codes: adminOnly, call: (stage) => stage.of(stage.somebody) },

@@ -1,6 +1,8 @@
 /** The HTTP door over a real core, its root a tree in memory. */
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
+import type { z } from 'zod'
 import { memoryType } from '../../../drivers/memory/index.js'
 import { httpDoor } from '../../../protocols/http/server.js'
 import { WebClient } from '../../../protocols/http/site/web-client.js'
@@ -8,12 +10,14 @@ import { sitePath } from '../../../protocols/lib/client.js'
 import { configSchema, type ConfigInput } from '../../../src/config.js'
 import type { AnyDriverType } from '../../../src/driver.js'
 import { GatewayError } from '../../../src/errors.js'
+import type { taskData } from '../../../protocols/http/task-object.js'
 import { Gateway } from '../../../src/gateway.js'
 import { createLog } from '../../../src/log.js'
 import type { Path } from '../../../src/path.js'
 import { permissionBits, type Permission } from '../../../src/principal.js'
 import type { FolderRule } from '../../../src/rules.js'
 import { ruleRow } from '../../src/store-rows.js'
+import type { TaskKind } from '../../../src/tasks/task.js'
 import { assertDeclared } from './declared.js'
 import { listen } from './listen.js'
 
@@ -38,6 +42,8 @@ export interface Envelope {
   readonly message: string
   readonly data: unknown
 }
+
+export type TaskShown = z.output<typeof taskData>
 
 export class Served {
   constructor(
@@ -94,6 +100,16 @@ export class Served {
     })
     const { data } = await this.post('/api/auth/login', { username, password: 'password' })
     return new Served(this.url, this.gateway, (data as { token: string }).token)
+  }
+
+  /** The tasks of a kind once all of them have ended. */
+  async ended(kind: TaskKind): Promise<TaskShown[]> {
+    for (;;) {
+      const { data } = await this.get(`/api/task/${kind}/undone`)
+      if ((data as unknown[]).length === 0) break
+      await delay(20)
+    }
+    return (await this.get(`/api/task/${kind}/done`)).data as TaskShown[]
   }
 
   /** Mounts another storage. `fields`: over those that every storage has. */

@@ -1,0 +1,35 @@
+/** Bytes of a source, counted while they are read. */
+import { pipeline, Transform } from 'node:stream'
+import type { Source } from './driver.js'
+
+export interface CountedSource extends Source {
+  /** What was read comes to nothing: it is counted back. */
+  takeBack(): void
+}
+
+/** Tells `advance` how many bytes more were read; whoever reads from the beginning again first gives back what was counted. */
+export function countedSource(source: Source, advance: (bytes: number) => void): CountedSource {
+  let counted = 0
+  const count = (bytes: number) => {
+    counted += bytes
+    advance(bytes)
+  }
+  const takeBack = () => count(-counted)
+  return {
+    ...source,
+    takeBack,
+    async read(range, options) {
+      const bytes = await source.read(range, options)
+      if (range === undefined || range.offset === 0) takeBack()
+      const counter = new Transform({
+        highWaterMark: bytes.readableHighWaterMark,
+        transform(chunk: Buffer, _encoding, callback) {
+          count(chunk.length)
+          callback(null, chunk)
+        },
+      })
+      // A failure of either ends both; the reader hears of it from the counter.
+      return pipeline(bytes, counter, () => undefined)
+    },
+  }
+}
