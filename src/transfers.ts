@@ -86,7 +86,7 @@ export class Transfers {
     const transfer: Transfer = { kind, source, target, from, to, entry, respells, touches, ask }
     await this.#assertLinkMayMove(transfer)
     await this.guard.assertFree(touches, source, entry, ask)
-    if (old && isFolder(old) && ask.merge !== true) {
+    if (old && isFolder(old) && ask.overwrite && ask.merge !== true) {
       await this.guard.assertAllSeen(to.storage, to.inner, ask.signal ?? this.access.principal.signal)
     }
 
@@ -118,12 +118,13 @@ export class Transfers {
       throw new GatewayError('invalid', { reason: 'a folder cannot be replaced by what is in it' })
     if (this.parts.mounts.isVirtual(target))
       throw new GatewayError('denied', { reason: 'a mount point cannot be replaced' })
-    if (old?.kind === 'folder' && ask.merge !== true) {
+    const replaced = ask.overwrite && ask.merge !== true ? old : undefined
+    if (replaced?.kind === 'folder') {
       this.access.judge('remove', target, ask)
       this.access.judgeBelow('remove', target, ask)
     }
     // Taking the place of a file is overwriting it, by whatever name.
-    if (old && old.kind !== 'folder' && ask.merge !== true) this.access.judge('write', target, ask)
+    if (replaced && replaced.kind !== 'folder') this.access.judge('write', target, ask)
     if (isFolder(entry)) this.access.judgeBelow(kind, source, ask)
     if (isFolder(entry) && kind === 'move') this.#assertStaysHidden(source, target)
   }

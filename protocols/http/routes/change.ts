@@ -193,7 +193,10 @@ async function transfer(
     const options = { overwrite, merge, password: ask.password }
     if (await fs.isBetweenStorages(kind, source, target, ask)) {
       const { mounts } = door.gateway
-      const request = transferRequest(kind, principal, [source, target], options, mounts)
+      // What nothing stands in the way of replaces nothing, also when it is taken up again half done.
+      const replaces = overwrite && (await existing(fs, target, ask)) !== undefined
+      const asked = { ...options, overwrite: replaces }
+      const request = transferRequest(kind, principal, [source, target], asked, mounts)
       tasks.push(await door.gateway.tasks.add(principal, request))
     } else {
       await namingConflict(name, () => fs[kind](source, target, { ...ask, ...options }))
