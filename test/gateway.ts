@@ -91,14 +91,15 @@ export interface Daemon extends Addresses {
 
 const main = fileURLToPath(new URL('../src/main.js', import.meta.url))
 
-/** The built program as a process of its own; killed at the test's end. */
+/** The built program, or another one that takes a data folder, as a process of its own; killed at the test's end. */
 export async function startDaemon(
   t: Test,
-  options: Pick<RunOptions, 'dataFolder' | 'adminPassword'> = {},
+  options: Pick<RunOptions, 'dataFolder' | 'adminPassword'> & { readonly program?: string } = {},
 ): Promise<Daemon> {
   const dataFolder = options.dataFolder ?? (await temporaryFolder(t))
   const adminPassword = options.adminPassword ?? password
-  const words = [main, 'serve', '--data', dataFolder, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0']
+  const serve = [main, 'serve', '--data', dataFolder, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0']
+  const words = options.program === undefined ? serve : [options.program, dataFolder]
   const child = spawn(process.execPath, words, {
     env: { ...process.env, TIDEGATE_ADMIN_PASSWORD: adminPassword },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,0 +1,59 @@
+/** The daemon with one more kind of storage: a local folder that now and then does not answer, or breaks off in the middle. */
+import { Readable } from 'node:stream'
+import { driverTypes } from '../../drivers/index.js'
+import { localType } from '../../drivers/local/index.js'
+import { loadConfig } from '../../src/config.js'
+import { startDaemon } from '../../src/daemon.js'
+import type { AnyDriverType, Driver } from '../../src/driver.js'
+import { GatewayError } from '../../src/errors.js'
+import { createLog } from '../../src/log.js'
+
+/** Of all calls, and of all streams. */
+const share = 0.02
+const fails = () => Math.random() < share
+const failure = () => new GatewayError('unavailable', { reason: 'it does not answer' })
+
+const unreliable: AnyDriverType = {
+  ...localType,
+  name: 'Unreliable',
+  open: async (options: never, env) => wrapped(await localType.open(options, env)),
+}
+
+function wrapped(driver: Driver): Driver {
+  const struck = new Set<keyof Driver>(['stat', 'read', 'write', 'mkdir', 'remove', 'setAttributes'])
+  return new Proxy(driver, {
+    get(target, name: keyof Driver) {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      const method = value as (...args: unknown[]) => unknown
+      if (!struck.has(name)) return method.bind(target)
+      return async (...args: unknown[]) => {
+        if (fails()) throw failure()
+        const answer = await method.apply(target, args)
+        if (fails()) throw failure()
+        return answer instanceof Readable && fails() ? brokenOff(answer) : answer
+      }
+    },
+  })
+}
+
+function brokenOff(stream: Readable): Readable {
+  const bytes = async function* () {
+    let left = Math.floor(Math.random() * 500_000)
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      yield chunk
+      left -= chunk.length
+      if (left < 0) throw failure()
+    }
+  }
+  return Readable.from(bytes(), { objectMode: false }).once('close', () => stream.destroy())
+}
+
+const [data = ''] = process.argv.slice(2)
+const config = await loadConfig({ flags: { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' }, environment: process.env })
+const daemon = await startDaemon(config, createLog('error'), process.env.TIDEGATE_ADMIN_PASSWORD, [
+  ...driverTypes,
+  unreliable,
+])
+process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
+console.log(`ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)

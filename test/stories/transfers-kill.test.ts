@@ -1,0 +1,182 @@
+/**
+ * The daemon is killed in the middle of copies, moves and uploads as tasks, again and again, between local folders of which one
+ * does not always answer. Started again it goes on by itself: nothing is lost or torn, nothing is left over, every task ends.
+ */
+import { createHash, randomBytes, randomInt } from 'node:crypto'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { startDaemon, type Daemon } from '../gateway.js'
+
+const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 10)
+const program = fileURLToPath(new URL('../services/unreliable-daemon.js', import.meta.url))
+const kinds = ['copy', 'move', 'upload'] as const
+type Kind = (typeof kinds)[number]
+
+interface TaskShown {
+  readonly id: string
+  readonly name: string
+  readonly state: number
+  readonly error: string
+}
+
+/** Digests by path below a folder. */
+type Digests = ReadonlyMap<string, string>
+
+function digest(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+async function digestsBelow(folder: string): Promise<Digests> {
+  const found = new Map<string, string>()
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])
+  for (const entry of entries) {
+    if (entry.isDirectory()) continue
+    const file = join(entry.parentPath, entry.name)
+    found.set(file.slice(folder.length + 1), digest(await readFile(file)))
+  }
+  return found
+}
+
+/** Some files of all sizes, in folders. */
+async function makeTree(folder: string): Promise<Digests> {
+  const sizes = [0, 1, 4096, 70_000, ...Array.from({ length: 8 }, () => randomInt(600_000)), 6_000_000]
+  for (const [index, size] of sizes.entries()) {
+    const within = join(folder, index % 3 === 0 ? '' : index % 3 === 1 ? 'sub' : 'sub/deeper')
+    await mkdir(within, { recursive: true })
+    await writeFile(join(within, `file-${index}`), randomBytes(size))
+  }
+  return digestsBelow(folder)
+}
+
+/** Signed in as admin; what is asked of a daemon that is just being killed is answered with undefined. */
+async function connect(daemon: Daemon) {
+  const send = async (path: string, init: RequestInit): Promise<unknown> => {
+    try {
+      const response = await fetch(daemon.url + path, init)
+      const { code, data, message } = (await response.json()) as { code: number; data: unknown; message: string }
+      if (code !== 200) throw new Error(`${path}: ${code} ${message}`)
+      return data
+    } catch (error) {
+      if (error instanceof TypeError) return undefined
+      throw error
+    }
+  }
+  const json = { 'Content-Type': 'application/json' }
+  const login = JSON.stringify({ username: 'admin', password: daemon.adminPassword })
+  const signedIn = await send('/api/auth/login', { method: 'POST', headers: json, body: login })
+  const Authorization = (signedIn as { token: string }).token
+  return {
+    post: (path: string, body: unknown) =>
+      send(path, { method: 'POST', headers: { ...json, Authorization }, body: JSON.stringify(body) }),
+    get: (path: string) => send(path, { headers: { Authorization } }),
+    upload: (path: string, body: Buffer) =>
+      send('/api/fs/put', {
+        method: 'PUT',
+        headers: { Authorization, 'File-Path': path, 'As-Task': 'true' },
+        body: new Uint8Array(body),
+      }),
+  }
+}
+type Client = Awaited<ReturnType<typeof connect>>
+
+async function ended(client: Client, kind: Kind): Promise<readonly TaskShown[]> {
+  for (;;) {
+    const undone = (await client.get(`/api/task/${kind}/undone`)) as TaskShown[]
+    if (undone.length === 0) return (await client.get(`/api/task/${kind}/done`)) as TaskShown[]
+    // What waits for its next try is not waited for.
+    const waiting = undone.filter(({ state }) => state === 8).map(({ id }) => id)
+    if (waiting.length > 0) await client.post(`/api/task/${kind}/retry_some`, waiting)
+    await wait(20)
+  }
+}
+
+void t.test(
+  'a kill in the middle of transfers loses nothing and leaves nothing',
+  { timeout: 4 * 3_600_000 },
+  async (t) => {
+    const disks = t.testdir({ left: {}, right: {}, shaky: {} })
+    let daemon = await startDaemon(t, { program })
+    let client = await connect(daemon)
+    for (const [name, driver] of [
+      ['left', 'Local'],
+      ['right', 'Local'],
+      ['shaky', 'Unreliable'],
+    ] as const) {
+      const addition = JSON.stringify({ root_folder_path: join(disks, name) })
+      await client.post('/api/admin/storage/create', { mount_path: `/${name}`, driver, addition })
+    }
+    for (let round = 0; round < rounds; round++) {
+      const names = { copied: `copied-${round}`, moved: `moved-${round}`, shaken: `shaken-${round}` }
+      const copied = await makeTree(join(disks, 'left', names.copied))
+      const moved = await makeTree(join(disks, 'left', names.moved))
+      const shaken = await makeTree(join(disks, 'shaky', names.shaken))
+      const bodies = [randomBytes(3_000_000), randomBytes(100)]
+      const killAt = randomInt(400)
+      const begun = Date.now()
+      const asked = Promise.all([
+        client.post('/api/fs/copy', { src_dir: '/left', dst_dir: '/right', names: [names.copied] }),
+        client
+          .post('/api/fs/move', { src_dir: '/left', dst_dir: '/shaky', names: [names.moved] })
+          .catch(() => undefined),
+        client
+          .post('/api/fs/move', { src_dir: '/shaky', dst_dir: '/right', names: [names.shaken] })
+          .catch(() => undefined),
+        ...bodies.map((body, index) => client.upload(`/right/upload-${round}-${index}`, body)),
+      ])
+      await wait(Math.max(0, killAt - (Date.now() - begun)))
+      await daemon.kill()
+      const [copying, , , ...uploads] = await asked
+
+      daemon = await startDaemon(t, { program, dataFolder: daemon.dataFolder, adminPassword: daemon.adminPassword })
+      client = await connect(daemon)
+      const cutOff: TaskShown[] = []
+    for (const kind of kinds) cutOff.push(...((await client.get(`/api/task/${kind}/undone`)) as TaskShown[]))
+    const tasks = new Map<Kind, readonly TaskShown[]>()
+      for (const kind of kinds) tasks.set(kind, await ended(client, kind))
+      const at = `round ${round}, killed after ${killAt} ms with ${cutOff.length} tasks in hand`
+      const stateOf = (kind: Kind, name: string) => tasks.get(kind)?.find((task) => task.name.includes(name))
+
+      t.same(await digestsBelow(join(disks, 'left', names.copied)), copied, `${at}: the source of a copy is untouched`)
+      if (copying !== undefined) {
+        t.match(stateOf('copy', names.copied), { state: 2 }, `${at}: the copy was finished`)
+        t.same(await digestsBelow(join(disks, 'right', names.copied)), copied, `${at}: the copy is whole`)
+      }
+      for (const [tree, from, to, name] of [
+        [moved, 'left', 'shaky', names.moved],
+        [shaken, 'shaky', 'right', names.shaken],
+      ] as const) {
+        const [near, far] = [await digestsBelow(join(disks, from, name)), await digestsBelow(join(disks, to, name))]
+        for (const [file, hash] of tree) {
+          const found = [near.get(file), far.get(file)].filter((each) => each !== undefined)
+          t.ok(found.length > 0 && found.every((each) => each === hash), `${at}: ${name}/${file} is whole`)
+        }
+        for (const file of [...near.keys(), ...far.keys()]) t.ok(tree.has(file), `${at}: ${name}/${file} belongs there`)
+        const task = stateOf('move', name)
+        if (task?.state === 2) t.equal(near.size, 0, `${at}: ${name} is moved as it was said`)
+      }
+      for (const [index, body] of bodies.entries()) {
+        const name = `upload-${round}-${index}`
+        const stored = await readFile(join(disks, 'right', name)).catch(() => undefined)
+        const told = uploads[index] !== undefined
+        t.ok(
+          told ? stored?.equals(body) : (stored?.equals(body) ?? true),
+          `${at}: ${name} is whole${told ? '' : ' or not there'}`,
+        )
+      }
+      for (const disk of ['left', 'right', 'shaky']) {
+        const files = [...(await digestsBelow(join(disks, disk))).keys()]
+        t.same(
+          files.filter((file) => file.includes('.tidegate')),
+          [],
+          `${at}: nothing is left aside in ${disk}`,
+        )
+      }
+      t.same(await readdir(join(daemon.dataFolder, 'spool')), [], `${at}: the spool is empty`)
+      for (const kind of kinds) await client.post(`/api/task/${kind}/clear_done`, {})
+    }
+    await daemon.stop()
+  },
+)
