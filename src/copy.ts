@@ -66,7 +66,9 @@ export interface CopiedState {
 }
 
 /** Members that are copied at once. */
-const atOnce = 4
+const atOnce = 8
+/** Bytes of a file from which on its progress is told while it is read. */
+const large = 1024 * 1024
 
 /** One thing that was copied or moved, by its paths in the two storages. */
 export interface Copied {
@@ -154,10 +156,12 @@ interface OpenFolder {
   readonly entry: Entry
   readonly above: OpenFolder | undefined
   readonly depth: number
+  /** Nothing was in the target folder when this run made it. */
+  readonly fresh: boolean
   /** What the old target held, where it is replaced. */
   readonly surplus: readonly string[]
   /** Members that go along, by what the target tells them apart by. */
-  readonly names: ReadonlyMap<string, string>
+  readonly names: ReadonlyMap<string, Entry>
   /** Those that an earlier run copied. */
   readonly known: ReadonlyMap<string, CopiedState>
   /** Members that are not done yet. */
@@ -179,24 +183,40 @@ class TreeCopy {
   async run(): Promise<void> {
     const { from, to, journal } = this.job
     const known = journal?.resumes === true ? await journal.copied(from.storage.treePath(from.inner)) : undefined
-    this.#add(from.inner, to.inner, undefined, known)
+    void this.#members.add(() => this.#visit(from.inner, to.inner, undefined, known, undefined))
     await this.#members.onIdle()
     if (this.#gaveUp) throw this.#gaveUp.reason
   }
 
-  #add(from: Path, to: Path, above: OpenFolder | undefined, known: CopiedState | undefined): void {
-    void this.#members.add(() => this.#visit(from, to, above, known), { priority: (above?.depth ?? 0) + 1 })
+  #add(folder: OpenFolder, entry: Entry): void {
+    const { name } = entry
+    const [from, to] = [childOf(folder.from, name), childOf(folder.to, name)]
+    void this.#members.add(() => this.#visit(from, to, folder, folder.known.get(name), entry), {
+      priority: folder.depth,
+    })
   }
 
-  async #visit(from: Path, to: Path, above: OpenFolder | undefined, known: CopiedState | undefined): Promise<void> {
+  async #visit(
+    from: Path,
+    to: Path,
+    above: OpenFolder | undefined,
+    known: CopiedState | undefined,
+    listed: Entry | undefined,
+  ): Promise<void> {
     const done = await this.#attempt(from, to, async () => {
-      const entry = await this.job.from.storage.stat(from, { signal: this.job.signal, link: true })
+      const entry = await this.#entry(from, listed)
       if (entry.kind === 'folder' && !isLink(entry)) return this.#open(from, to, entry, above)
-      const written = await this.#member(from, to, entry, known)
+      const written = await this.#member(from, to, entry, known, above?.fresh === true)
       if (written) await this.#keep(from, to, entry)
       return true
     })
     if (done !== undefined && above) await this.#memberDone(above, done)
+  }
+
+  /** As it was listed, where that tells whether it is still the same; a link itself, never its target. */
+  async #entry(from: Path, listed: Entry | undefined): Promise<Entry> {
+    if (listed?.kind === 'file' && listed.revision !== undefined && !isLink(listed)) return listed
+    return this.job.from.storage.stat(from, { signal: this.job.signal, link: true })
   }
 
   /** Whether it was done; undefined where that is told later. */
@@ -227,21 +247,21 @@ class TreeCopy {
   /** Undefined: its members have still to be done. */
   async #open(from: Path, to: Path, entry: Entry, above: OpenFolder | undefined): Promise<boolean | undefined> {
     const { deep, journal } = this.job
-    const surplus = await this.#makeFolder(to)
+    const old = await this.#makeFolder(to)
     const failures = this.failures.length
-    const names = deep ? await this.#memberNames(from, to) : new Map<string, string>()
+    const names = deep ? await this.#memberNames(from, to) : new Map<string, Entry>()
     const source = this.job.from.storage.treePath(from)
     const known = journal?.resumes === true ? await journal.copiedIn(source) : new Map<string, CopiedState>()
     const folder: OpenFolder = {
-      ...{ from, to, entry, above, surplus, names, known },
+      ...{ from, to, entry, above, names, known },
+      fresh: old === undefined,
+      surplus: old ?? [],
       depth: (above?.depth ?? 0) + 1,
       left: names.size,
       failed: this.failures.length > failures,
     }
     if (names.size === 0) return this.#finish(folder)
-    for (const name of names.values()) {
-      this.#add(childOf(from, name), childOf(to, name), folder, known.get(name))
-    }
+    for (const member of names.values()) this.#add(folder, member)
     return undefined
   }
 
@@ -277,11 +297,12 @@ class TreeCopy {
   }
 
   /** Members of a folder of the source that go along; of two that the target takes for the same, one fails. */
-  async #memberNames(from: Path, to: Path): Promise<ReadonlyMap<string, string>> {
+  async #memberNames(from: Path, to: Path): Promise<ReadonlyMap<string, Entry>> {
     const [source, target] = [this.job.from.storage, this.job.to.storage]
-    const names = new Map<string, string>()
+    const names = new Map<string, Entry>()
     for await (const page of source.pages(from, { signal: this.job.signal })) {
-      for (const { name } of page) {
+      for (const entry of page) {
+        const { name } = entry
         const path = source.treePath(childOf(from, name))
         if (name.startsWith(reservedPrefix) || this.job.leaveOut(path)) continue
         const key = asTold(target, name)
@@ -290,15 +311,15 @@ class TreeCopy {
           const error = new GatewayError('exists', { reason })
           this.failures.push({ path: target.treePath(childOf(to, name)), from: path, error })
         } else {
-          names.set(key, name)
+          names.set(key, entry)
         }
       }
     }
     return names
   }
 
-  /** Makes the target folder; resolves to the names in one that is replaced. */
-  async #makeFolder(to: Path): Promise<readonly string[]> {
+  /** Makes the target folder; where one is there, resolves to the names in it that are to be replaced. */
+  async #makeFolder(to: Path): Promise<readonly string[] | undefined> {
     const { job } = this
     const { storage } = job.to
     const old = await existing(storage, to, job.signal)
@@ -312,15 +333,16 @@ class TreeCopy {
       return names
     }
     await inPlaceOf(job, to, old, () => published(job, to, () => storage.mkdir(to, { signal: job.signal })))
-    return []
+    return undefined
   }
 
   // Files and links
 
   /** Copies a file or a link. false: what stands at the target is left alone, and so is the source. */
-  async #member(from: Path, to: Path, entry: Entry, known: CopiedState | undefined): Promise<boolean> {
+  async #member(from: Path, to: Path, entry: Entry, known: CopiedState | undefined, fresh: boolean): Promise<boolean> {
     const { job } = this
-    const old = await existing(job.to.storage, to, job.signal)
+    // A file that somebody puts there meanwhile is refused, or replaced, by the writing itself.
+    const old = fresh && !job.merge ? undefined : await existing(job.to.storage, to, job.signal)
     if (old && (await this.#isCopied(from, entry, to, old, known))) {
       job.advance(entry.size)
       return true
@@ -412,14 +434,17 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry): Prom
       done = await job.beforePublish(storage.treePath(to))
     },
   }
-  const source = countedSource(job.from.storage.source(from, entry), job.advance)
+  const plain = job.from.storage.source(from, entry)
+  const source = entry.size > large ? countedSource(plain, job.advance) : undefined
   try {
     const byItself = job.from.storage === storage && (await storage.copy(from, to, options))
-    const written = byItself ? await storage.stat(to, { signal: job.signal }) : await storage.write(to, source, options)
+    const written = byItself
+      ? await storage.stat(to, { signal: job.signal })
+      : await storage.write(to, source ?? plain, options)
     assertSame(entry, written)
-    if (byItself) job.advance(entry.size)
+    if (byItself || !source) job.advance(entry.size)
   } catch (error) {
-    source.takeBack()
+    source?.takeBack()
     throw error
   } finally {
     done?.()
