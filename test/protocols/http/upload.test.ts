@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
@@ -173,4 +174,29 @@ void t.test('As-Task answers once everything is received', async (t) => {
   t.match((await form(served, '/a/form', withFile('form'), as)).data, { task: { name: 'upload form to [/](/a)' } })
   await served.gateway.tasks.close()
   t.equal(await served.content('/a/taken'), 'old')
+})
+
+void t.test('an upload as a task leaves nothing in the spool, however it ends', async (t) => {
+  const served = await serve(t)
+  const as = { 'as-task': 'true' }
+  const { folder } = served.gateway.spool
+  const { data } = await served.put('/a', 'content', as)
+  await served.put('/a/b', 'content', as)
+  const tasks = await served.ended('upload')
+  t.match(tasks, [
+    { state: 2, progress: 100, total_bytes: 7 },
+    { state: 7, error: 'not a folder' },
+  ])
+  t.match(data, { task: { id: tasks[0]?.id, status: 'uploading' } })
+  for (let round = 0; round < 50 && (await readdir(folder)).length > 0; round += 1) await delay(20)
+  t.same(await readdir(folder), [])
+  await served.post(`/api/task/upload/retry?tid=${tasks[1]?.id}`)
+  t.match((await served.ended('upload'))[1], {
+    state: 7,
+    error: 'the received bytes are gone: upload the file again',
+  })
+  await served.gateway.settings.set(new Map([['spool_size_limit', '1']]))
+  t.match(await served.put('/large', randomBytes(2_000_000), as), { code: 507, message: /spool_size_limit/ })
+  t.equal((await served.put('/large', randomBytes(2_000_000))).code, 200, 'what is written at once needs no room there')
+  t.same(await readdir(folder), [])
 })
