@@ -46,7 +46,7 @@ function sources(): string[] {
 /** A key is read where it stands as a text of its own; the size of a queue matters once there is work of its kind. */
 function isRead(key: string, texts: readonly string[]): boolean {
   const [, kind] = /^(.*)_task_threads_num$/.exec(key) ?? []
-  const sign = kind === undefined ? `'${key}'` : `kind: '${kind}',\n`
+  const sign = kind === undefined ? `'${key}'` : `.register('${kind}', `
   return texts.some((text) => text.includes(sign))
 }
 
