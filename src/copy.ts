@@ -2,81 +2,27 @@
  * Copies and moves of trees, within a storage that cannot do them itself and between storages: the one place for all doors and
  * tasks. Every file is verified; a move removes a source only after that, last, and only if it is still the one that was read.
  */
-import PQueue from 'p-queue'
 import { stateOf, TreeError, type Failure } from './change.js'
-import { countedSource } from './counted-source.js'
+import type { Copied, CopiedState, CopyJob } from './copy-job.js'
+import {
+  assertSame,
+  assertUnchanged,
+  copyLink,
+  inPlaceOf,
+  isLink,
+  isSame,
+  published,
+  writeFile,
+} from './copy-member.js'
 import type { Entry } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
-import type { FileTurns } from './file-turns.js'
-import type { Place } from './mounts.js'
 import { childOf, folded, reservedPrefix, type Path } from './path.js'
 import { existing, removeAll } from './removing.js'
 import { isSameContent } from './same-content.js'
 import type { Storage } from './storage.js'
 
-export interface CopyJob {
-  readonly from: Place
-  readonly to: Place
-  readonly signal: AbortSignal
-  /** false: a folder without its members. */
-  readonly deep: boolean
-  /** Existing folders are entered and existing files left alone; otherwise the target is replaced as a whole. */
-  readonly merge: boolean
-  /** false: `exists` where something has the target's name. */
-  readonly overwrite: boolean
-  /** Whether a member of the source, by its path in the whole tree, is to be left out. */
-  readonly leaveOut: (path: Path) => boolean
-  /**
-   * Gives what stands at this path of the target another name, where its storage can; resolves to what removes it, or
-   * puts it back where nothing took its place.
-   */
-  readonly setAside: (path: Path) => Promise<(() => Promise<void>) | undefined>
-  /** Rejects where what a link at this path of the tree leads to may not be read. */
-  readonly assertReadable: (source: Path) => Promise<void>
-  /** Rejects where a link with this text must not stand at this path of the tree. */
-  readonly assertLink: (target: Path, text: string) => Promise<void>
-  /** The last check before a file takes its name in the target. Resolves to what ends the reservation it took. */
-  readonly beforePublish: (target: Path) => Promise<() => void>
-  /** Turns of files, shared by all jobs. */
-  readonly turns: FileTurns
-  /** So many bytes more are done, or fewer, of what failed. */
-  readonly advance: (bytes: number) => void
-  /** Absent: nobody would go on with it after a restart. */
-  readonly journal?: CopyJournal | undefined
-}
-
-/** What is kept of a long copy, for another run to go on with. Paths are those of sources, in the whole tree. */
-export interface CopyJournal {
-  /** An earlier run may have done something of it. */
-  readonly resumes: boolean
-  /** Members of a folder whose copies were verified, by name. */
-  copiedIn(folder: Path): Promise<ReadonlyMap<string, CopiedState>>
-  copied(path: Path): Promise<CopiedState | undefined>
-  /** To be kept soon. */
-  keep(path: Path, state: CopiedState): Promise<void>
-  /** Resolves when everything told before is surely kept. */
-  settled(): Promise<void>
-}
-
-/** A source as it was when it was copied. */
-export interface CopiedState {
-  /** In the words of `stateOf`. */
-  readonly source: string
-  readonly size: number
-}
-
 /** Members that are copied at once. */
 const atOnce = 8
-/** Bytes of a file from which on its progress is told while it is read. */
-const large = 1024 * 1024
-
-/** One thing that was copied or moved, by its paths in the two storages. */
-export interface Copied {
-  readonly from: Path
-  readonly to: Path
-  /** The source as it was when it was read. */
-  readonly entry: Entry
-}
 
 /**
  * Copies what stands at `from`. Rejects with TreeError for what could not be copied; the rest is there. What was copied is
@@ -140,10 +86,6 @@ async function inTurns<T>(all: readonly T[], work: (each: T) => Promise<void>): 
   for (const ended of workers) if (ended.status === 'rejected') throw ended.reason
 }
 
-function isLink(entry: Entry): boolean {
-  return entry.kind === 'link' || entry.isLink === true
-}
-
 function throwFailures(failures: readonly Failure[]): void {
   const [first, ...others] = failures
   if (first) throw new TreeError([first, ...others])
@@ -155,7 +97,6 @@ interface OpenFolder {
   readonly to: Path
   readonly entry: Entry
   readonly above: OpenFolder | undefined
-  readonly depth: number
   /** Nothing was in the target folder when this run made it. */
   readonly fresh: boolean
   /** What the old target held, where it is replaced. */
@@ -164,6 +105,8 @@ interface OpenFolder {
   readonly names: ReadonlyMap<string, Entry>
   /** Those that an earlier run copied. */
   readonly known: ReadonlyMap<string, CopiedState>
+  /** Of the names, those that nobody has begun with. */
+  readonly waiting: Iterator<Entry>
   /** Members that are not done yet. */
   left: number
   failed: boolean
@@ -171,7 +114,11 @@ interface OpenFolder {
 
 /** One walk. A few members at a time, the deepest first, so that few folders are open at once. */
 class TreeCopy {
-  readonly #members = new PQueue({ concurrency: atOnce })
+  /** With members that nobody has begun with, or that have just run out of them. */
+  readonly #folders: OpenFolder[] = []
+  #busy = 0
+  #changed: Promise<void> = Promise.resolve()
+  #tellChange: () => void = () => undefined
   #gaveUp: { readonly reason: unknown } | undefined
 
   constructor(
@@ -182,18 +129,45 @@ class TreeCopy {
 
   async run(): Promise<void> {
     const { from, to, journal } = this.job
+    this.#change()
     const known = journal?.resumes === true ? await journal.copied(from.storage.treePath(from.inner)) : undefined
-    void this.#members.add(() => this.#visit(from.inner, to.inner, undefined, known, undefined))
-    await this.#members.onIdle()
+    await this.#visit(from.inner, to.inner, undefined, known, undefined)
+    // All of them are waited for: nothing of this goes on behind the caller's back.
+    await Promise.all(Array.from({ length: atOnce }, () => this.#worker()))
     if (this.#gaveUp) throw this.#gaveUp.reason
   }
 
-  #add(folder: OpenFolder, entry: Entry): void {
-    const { name } = entry
-    const [from, to] = [childOf(folder.from, name), childOf(folder.to, name)]
-    void this.#members.add(() => this.#visit(from, to, folder, folder.known.get(name), entry), {
-      priority: folder.depth,
-    })
+  async #worker(): Promise<void> {
+    while (!this.#gaveUp) {
+      const member = this.#next()
+      if (member) {
+        const [folder, entry] = member
+        const [from, to] = [childOf(folder.from, entry.name), childOf(folder.to, entry.name)]
+        this.#busy += 1
+        await this.#visit(from, to, folder, folder.known.get(entry.name), entry)
+        this.#busy -= 1
+        this.#change()
+      } else if (this.#busy > 0) {
+        await this.#changed
+      } else {
+        return
+      }
+    }
+  }
+
+  #next(): readonly [OpenFolder, Entry] | undefined {
+    for (let folder = this.#folders.at(-1); folder; folder = this.#folders.at(-1)) {
+      const next = folder.waiting.next()
+      if (next.done !== true) return [folder, next.value]
+      this.#folders.pop()
+    }
+    return undefined
+  }
+
+  /** Whoever found nothing to do looks again. */
+  #change(): void {
+    this.#tellChange()
+    this.#changed = new Promise((resolve) => (this.#tellChange = resolve))
   }
 
   async #visit(
@@ -226,7 +200,6 @@ class TreeCopy {
     } catch (error) {
       if (this.job.signal.aborted) {
         this.#gaveUp ??= { reason: error }
-        this.#members.clear()
         return undefined
       }
       const { storage } = this.job.to
@@ -256,12 +229,13 @@ class TreeCopy {
       ...{ from, to, entry, above, names, known },
       fresh: old === undefined,
       surplus: old ?? [],
-      depth: (above?.depth ?? 0) + 1,
+      waiting: names.values(),
       left: names.size,
       failed: this.failures.length > failures,
     }
     if (names.size === 0) return this.#finish(folder)
-    for (const member of names.values()) this.#add(folder, member)
+    this.#folders.push(folder)
+    this.#change()
     return undefined
   }
 
@@ -366,123 +340,7 @@ class TreeCopy {
   }
 }
 
-/** A link is copied as a link where both sides have them; else what it leads to is copied if that is a file. */
-async function copyLink(job: CopyJob, from: Path, to: Path, old: Entry | undefined): Promise<void> {
-  const { storage } = job.from
-  if (storage === job.to.storage) {
-    const target = await storage.readLink(from, { signal: job.signal })
-    await job.assertLink(storage.treePath(to), target)
-    await inPlaceOf(job, to, old, () => published(job, to, () => storage.symlink(to, target, { signal: job.signal })))
-    return
-  }
-  const entry = await storage.stat(from, { signal: job.signal })
-  if (entry.kind !== 'file')
-    throw new GatewayError('unsupported', { reason: 'a link to a folder is not copied to another storage' })
-  await job.assertReadable(storage.treePath(from))
-  await writeFile(job, from, to, entry, old)
-}
-
-/** Runs the last check, then `work` under the reservation that it took. */
-async function published<T>(job: CopyJob, to: Path, work: () => Promise<T>): Promise<T> {
-  const done = await job.beforePublish(job.to.storage.treePath(to))
-  try {
-    return await work()
-  } finally {
-    done()
-  }
-}
-
-/** Does `work` in the place of what stands there, which comes back where nothing takes its place. */
-async function inPlaceOf<T>(job: CopyJob, to: Path, old: Entry | undefined, work: () => Promise<T>): Promise<T> {
-  if (!old) return work()
-  if (!job.overwrite) throw new GatewayError('exists')
-  const settle = await job.setAside(to)
-  if (!settle) {
-    await removeAll(job.to.storage, to, job.signal)
-    return work()
-  }
-  try {
-    return await work()
-  } finally {
-    await settle()
-  }
-}
-
 /** A name as the storage tells it from others. */
 function asTold({ traits }: Storage, name: string): string {
   return traits.caseSensitive ? name : folded(name)
-}
-
-async function writeFile(job: CopyJob, from: Path, to: Path, entry: Entry, old: Entry | undefined): Promise<void> {
-  if (old && !job.overwrite) throw new GatewayError('exists')
-  const write = () => writeInto(job, from, to, entry)
-  await (old?.kind === 'folder' ? inPlaceOf(job, to, old, write) : write())
-}
-
-async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry): Promise<void> {
-  const { storage } = job.to
-  let done: (() => void) | undefined
-  const options = {
-    signal: job.signal,
-    modified: entry.modified,
-    mode: entry.mode,
-    createOnly: !job.overwrite,
-    beforePublish: async () => {
-      await assertUnchanged(job.from.storage, from, entry, false, job.signal)
-      // Of a backend that found out late that it cannot copy, this is the second time.
-      done?.()
-      done = await job.beforePublish(storage.treePath(to))
-    },
-  }
-  const plain = job.from.storage.source(from, entry)
-  const source = entry.size > large ? countedSource(plain, job.advance) : undefined
-  try {
-    const byItself = job.from.storage === storage && (await storage.copy(from, to, options))
-    const written = byItself
-      ? await storage.stat(to, { signal: job.signal })
-      : await storage.write(to, source ?? plain, options)
-    assertSame(entry, written)
-    if (byItself || !source) job.advance(entry.size)
-  } catch (error) {
-    source?.takeBack()
-    throw error
-  } finally {
-    done?.()
-  }
-}
-
-/** The source must still be the one that was read, or the copy is of neither the old nor the new one. */
-async function assertUnchanged(
-  storage: Storage,
-  path: Path,
-  entry: Entry,
-  link: boolean,
-  signal: AbortSignal,
-): Promise<void> {
-  const now = await storage.stat(path, { signal, link })
-  const same =
-    entry.revision !== undefined && now.revision !== undefined
-      ? entry.revision === now.revision
-      : entry.size === now.size && entry.modified.getTime() === now.modified.getTime()
-  if (!same) throw new GatewayError('busy', { reason: 'the source changed while it was copied' })
-}
-
-function assertSame(entry: Entry, copy: Entry): void {
-  if (entry.size !== copy.size) {
-    throw new GatewayError('internal', { reason: `the copy has ${copy.size} bytes, the source ${entry.size}` })
-  }
-  for (const [name, digest] of Object.entries(entry.hashes ?? {})) {
-    const other = copy.hashes?.[name as keyof typeof copy.hashes]
-    if (other !== undefined && other !== digest)
-      throw new GatewayError('internal', { reason: `the copy has another ${name}` })
-  }
-}
-
-function isSame(entry: Entry, copy: Entry): boolean {
-  try {
-    assertSame(entry, copy)
-    return true
-  } catch {
-    return false
-  }
 }

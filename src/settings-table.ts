@@ -256,7 +256,7 @@ export const settingsTable: readonly SettingDefinition[] = [
     [
       'transfer_files_at_once',
       'number',
-      '8',
+      '16',
       'private',
       { help: 'Files that all copies and moves together read and write at once.' },
     ],

@@ -1,4 +1,5 @@
 /** Several reasons to stop, joined for as long as one piece of work takes. */
+import { setMaxListeners } from 'node:events'
 import { GatewayError } from './errors.js'
 
 export interface JoinedSignal {
@@ -11,6 +12,8 @@ export interface JoinedSignal {
 export function joinSignals(...signals: readonly (AbortSignal | undefined)[]): JoinedSignal {
   const given = signals.filter((signal) => signal !== undefined)
   const controller = new AbortController()
+  // Whatever the work consists of listens to it, and lets go when it is done.
+  setMaxListeners(0, controller.signal)
   const listeners = given.map((signal) => ({ signal, stop: () => controller.abort(signal.reason) }))
   for (const { signal, stop } of listeners) {
     if (signal.aborted) stop()

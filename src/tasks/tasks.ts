@@ -3,6 +3,7 @@
  * off goes on by itself (docs/decisions/0013). What the tasks of a kind do is for the type that is registered for it.
  */
 import { randomBytes } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import PQueue from 'p-queue'
 import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
 import type { Log } from '../log.js'
@@ -75,6 +76,8 @@ export class Tasks {
     rows: readonly Task[],
   ) {
     this.#journal = new ItemJournal(parts.store)
+    // Every run listens to it.
+    setMaxListeners(0, this.#stopping.signal)
     this.#queues = new Map(taskKinds.map((kind) => [kind, new PQueue({ concurrency: this.#workers(kind) })]))
     this.#unsubscribe = parts.settings.onChange(() => {
       for (const [kind, queue] of this.#queues) queue.concurrency = this.#workers(kind)

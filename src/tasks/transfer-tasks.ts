@@ -5,6 +5,7 @@ import { GatewayError, isGatewayError } from '../errors.js'
 import { visiblePath, type Mounts } from '../mounts.js'
 import { childOf, parentOf, root, under, within, type Path } from '../path.js'
 import type { Principal } from '../principal.js'
+import { joinSignals } from '../signals.js'
 import type { VirtualFs } from '../virtual-fs.js'
 import { planOf, type TaskRequest, type TaskRun, type TaskType } from './task.js'
 
@@ -63,7 +64,8 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   await items.fail([])
   run.status('getting src object')
   const walked = new AbortController()
-  const measured = measure(kind, fs, from, run, AbortSignal.any([signal, walked.signal]))
+  const either = joinSignals(signal, walked.signal)
+  const measured = measure(kind, fs, from, run, either.signal)
   try {
     const journal = { ...items, resumes }
     await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance })
@@ -79,6 +81,7 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   } finally {
     walked.abort()
     await measured
+    either.release()
   }
 }
 

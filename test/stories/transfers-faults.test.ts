@@ -1,7 +1,7 @@
 /** A tree is moved between two storages that fail, at every call and every byte: whatever happens, no file is lost. */
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import type { CopiedState, CopyJournal } from '../../src/copy.js'
+import type { CopiedState, CopyJournal } from '../../src/copy-job.js'
 import type { Driver } from '../../src/driver.js'
 import { isGatewayError } from '../../src/errors.js'
 import { asPath, nameOf, parentOf, type Path } from '../../src/path.js'

@@ -123,7 +123,7 @@ const table: Readonly<Record<number, string>> = {
     decompress_download_task_threads_num number 5 p
     decompress_upload_task_threads_num number 5 p
     finished_tasks_days number 7 p
-    transfer_files_at_once number 8 p
+    transfer_files_at_once number 16 p
     spool_size_limit number -1 p
     max_client_download_speed number -1 p
     max_client_upload_speed number -1 p

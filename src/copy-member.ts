@@ -1,0 +1,137 @@
+/** One file or link of a copy: written, verified, and never over what somebody else has put there meanwhile. */
+import type { CopyJob } from './copy-job.js'
+import { countedSource } from './counted-source.js'
+import type { Entry } from './driver.js'
+import { GatewayError } from './errors.js'
+import type { Path } from './path.js'
+import { removeAll } from './removing.js'
+import type { Storage } from './storage.js'
+
+/** Bytes of a file from which on its progress is told while it is read. */
+const large = 1024 * 1024
+
+export function isLink(entry: Entry): boolean {
+  return entry.kind === 'link' || entry.isLink === true
+}
+
+/** A link is copied as a link where both sides have them; else what it leads to is copied if that is a file. */
+export async function copyLink(job: CopyJob, from: Path, to: Path, old: Entry | undefined): Promise<void> {
+  const { storage } = job.from
+  if (storage === job.to.storage) {
+    const target = await storage.readLink(from, { signal: job.signal })
+    await job.assertLink(storage.treePath(to), target)
+    await inPlaceOf(job, to, old, () => published(job, to, () => storage.symlink(to, target, { signal: job.signal })))
+    return
+  }
+  const entry = await storage.stat(from, { signal: job.signal })
+  if (entry.kind !== 'file')
+    throw new GatewayError('unsupported', { reason: 'a link to a folder is not copied to another storage' })
+  await job.assertReadable(storage.treePath(from))
+  await writeFile(job, from, to, entry, old)
+}
+
+/** Runs the last check, then `work` under the reservation that it took. */
+export async function published<T>(job: CopyJob, to: Path, work: () => Promise<T>): Promise<T> {
+  const done = await job.beforePublish(job.to.storage.treePath(to))
+  try {
+    return await work()
+  } finally {
+    done()
+  }
+}
+
+/** Does `work` in the place of what stands there, which comes back where nothing takes its place. */
+export async function inPlaceOf<T>(job: CopyJob, to: Path, old: Entry | undefined, work: () => Promise<T>): Promise<T> {
+  if (!old) return work()
+  if (!job.overwrite) throw new GatewayError('exists')
+  const settle = await job.setAside(to)
+  if (!settle) {
+    await removeAll(job.to.storage, to, job.signal)
+    return work()
+  }
+  try {
+    return await work()
+  } finally {
+    await settle()
+  }
+}
+
+export async function writeFile(
+  job: CopyJob,
+  from: Path,
+  to: Path,
+  entry: Entry,
+  old: Entry | undefined,
+): Promise<void> {
+  if (old && !job.overwrite) throw new GatewayError('exists')
+  const write = () => writeInto(job, from, to, entry)
+  await (old?.kind === 'folder' ? inPlaceOf(job, to, old, write) : write())
+}
+
+async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry): Promise<void> {
+  const { storage } = job.to
+  let done: (() => void) | undefined
+  const options = {
+    signal: job.signal,
+    modified: entry.modified,
+    mode: entry.mode,
+    createOnly: !job.overwrite,
+    beforePublish: async () => {
+      await assertUnchanged(job.from.storage, from, entry, false, job.signal)
+      // Of a backend that found out late that it cannot copy, this is the second time.
+      done?.()
+      done = await job.beforePublish(storage.treePath(to))
+    },
+  }
+  const plain = job.from.storage.source(from, entry)
+  const source = entry.size > large ? countedSource(plain, job.advance) : undefined
+  try {
+    const byItself = job.from.storage === storage && (await storage.copy(from, to, options))
+    const written = byItself
+      ? await storage.stat(to, { signal: job.signal })
+      : await storage.write(to, source ?? plain, options)
+    assertSame(entry, written)
+    if (byItself || !source) job.advance(entry.size)
+  } catch (error) {
+    source?.takeBack()
+    throw error
+  } finally {
+    done?.()
+  }
+}
+
+/** The source must still be the one that was read, or the copy is of neither the old nor the new one. */
+export async function assertUnchanged(
+  storage: Storage,
+  path: Path,
+  entry: Entry,
+  link: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const now = await storage.stat(path, { signal, link })
+  const same =
+    entry.revision !== undefined && now.revision !== undefined
+      ? entry.revision === now.revision
+      : entry.size === now.size && entry.modified.getTime() === now.modified.getTime()
+  if (!same) throw new GatewayError('busy', { reason: 'the source changed while it was copied' })
+}
+
+export function assertSame(entry: Entry, copy: Entry): void {
+  if (entry.size !== copy.size) {
+    throw new GatewayError('internal', { reason: `the copy has ${copy.size} bytes, the source ${entry.size}` })
+  }
+  for (const [name, digest] of Object.entries(entry.hashes ?? {})) {
+    const other = copy.hashes?.[name as keyof typeof copy.hashes]
+    if (other !== undefined && other !== digest)
+      throw new GatewayError('internal', { reason: `the copy has another ${name}` })
+  }
+}
+
+export function isSame(entry: Entry, copy: Entry): boolean {
+  try {
+    assertSame(entry, copy)
+    return true
+  } catch {
+    return false
+  }
+}
