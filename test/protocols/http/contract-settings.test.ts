@@ -122,15 +122,15 @@ const table: Readonly<Record<number, string>> = {
     move_task_threads_num number 5 p
     decompress_download_task_threads_num number 5 p
     decompress_upload_task_threads_num number 5 p
-    finished_tasks_days number 7 p
-    transfer_files_at_once number 16 p
-    spool_size_limit number -1 p
     max_client_download_speed number -1 p
     max_client_upload_speed number -1 p
     max_server_download_speed number -1 p
     max_server_upload_speed number -1 p
     multipart_enabled bool true
     multipart_chunk_size number 10
+    finished_tasks_days number 7 p
+    transfer_files_at_once number 16 p
+    spool_size_limit number -1 p
     egress_networks text … p`,
   5: `aria2_uri string http://localhost:6800/jsonrpc p
     aria2_secret string … p
