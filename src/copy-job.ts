@@ -39,13 +39,22 @@ export interface CopyJob {
 export interface CopyJournal {
   /** An earlier run may have done something of it. */
   readonly resumes: boolean
-  /** Members of a folder whose copies were verified, by name. */
-  copiedIn(folder: Path): Promise<ReadonlyMap<string, CopiedState>>
+  /** What earlier runs told of the members of a folder. */
+  itemsIn(folder: Path): Promise<KnownMembers>
   copied(path: Path): Promise<CopiedState | undefined>
-  /** To be kept soon. */
+  /** The copy of what stands at this path was verified. To be kept soon. */
   keep(path: Path, state: CopiedState): Promise<void>
+  /** What the old target has under these names of a folder goes when everything else is copied. Resolves when that is surely kept. */
+  keepSurplus(folder: Path, names: readonly string[]): Promise<void>
   /** Resolves when everything told before is surely kept. */
   settled(): Promise<void>
+}
+
+export interface KnownMembers {
+  /** Those whose copies were verified, by name. */
+  readonly copied: ReadonlyMap<string, CopiedState>
+  /** Names of what only the old target had. */
+  readonly surplus: readonly string[]
 }
 
 /** A source as it was when it was copied. */

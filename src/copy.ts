@@ -3,7 +3,7 @@
  * tasks. Every file is verified; a move removes a source only after that, last, and only if it is still the one that was read.
  */
 import { stateOf, TreeError, type Failure } from './change.js'
-import type { Copied, CopiedState, CopyJob } from './copy-job.js'
+import type { Copied, CopiedState, CopyJob, KnownMembers } from './copy-job.js'
 import {
   assertSame,
   assertUnchanged,
@@ -99,7 +99,7 @@ interface OpenFolder {
   readonly above: OpenFolder | undefined
   /** Nothing was in the target folder when this run made it. */
   readonly fresh: boolean
-  /** What the old target held, where it is replaced. */
+  /** What only the old target held, where it is replaced. */
   readonly surplus: readonly string[]
   /** Members that go along, by what the target tells them apart by. */
   readonly names: ReadonlyMap<string, Entry>
@@ -221,22 +221,42 @@ class TreeCopy {
   async #open(from: Path, to: Path, entry: Entry, above: OpenFolder | undefined): Promise<boolean | undefined> {
     const { deep, journal } = this.job
     const old = await this.#makeFolder(to)
-    const failures = this.failures.length
-    const names = deep ? await this.#memberNames(from, to) : new Map<string, Entry>()
+    const { names, clash } = deep
+      ? await this.#memberNames(from, to)
+      : { names: new Map<string, Entry>(), clash: false }
     const source = this.job.from.storage.treePath(from)
-    const known = journal?.resumes === true ? await journal.copiedIn(source) : new Map<string, CopiedState>()
+    const earlier = journal?.resumes === true ? await journal.itemsIn(source) : undefined
     const folder: OpenFolder = {
-      ...{ from, to, entry, above, names, known },
+      ...{ from, to, entry, above, names },
       fresh: old === undefined,
-      surplus: old ?? [],
+      surplus: await this.#surplus(source, old ?? [], names, earlier),
+      known: earlier?.copied ?? new Map(),
       waiting: names.values(),
       left: names.size,
-      failed: this.failures.length > failures,
+      failed: clash,
     }
     if (names.size === 0) return this.#finish(folder)
     this.#folders.push(folder)
     this.#change()
     return undefined
+  }
+
+  /**
+   * Names in a target folder that is replaced and of which the source has nothing. An earlier run has said which they are: what
+   * it moved is not in the source any more, and must not be taken for one of them.
+   */
+  async #surplus(
+    source: Path,
+    old: readonly string[],
+    names: OpenFolder['names'],
+    earlier: KnownMembers | undefined,
+  ): Promise<readonly string[]> {
+    const { journal, to } = this.job
+    const others = (all: readonly string[]) => all.filter((name) => !names.has(asTold(to.storage, name)))
+    if (earlier && (earlier.surplus.length > 0 || earlier.copied.size > 0)) return others(earlier.surplus)
+    const surplus = others(old)
+    if (surplus.length > 0) await journal?.keepSurplus(source, surplus)
+    return surplus
   }
 
   async #memberDone(folder: OpenFolder, done: boolean): Promise<void> {
@@ -248,32 +268,29 @@ class TreeCopy {
   }
 
   /** Everything in it has been tried. Whether all of it was done. */
-  async #finish({ from, to, entry, surplus, names, known, failed }: OpenFolder): Promise<boolean> {
+  async #finish({ from, to, entry, above, surplus, failed }: OpenFolder): Promise<boolean> {
     const { to: target, signal } = this.job
     const { storage } = target
     // What the old target held beyond the copy goes last, and only if everything of the copy is there.
     if (!failed) {
-      const moved = new Set([...known.keys()].map((name) => asTold(storage, name)))
       for (const name of surplus) {
-        const told = asTold(storage, name)
-        if (!names.has(told) && !moved.has(told)) await removeAll(storage, childOf(to, name), signal)
+        if (await existing(storage, childOf(to, name), signal)) await removeAll(storage, childOf(to, name), signal)
       }
     }
     if (entry.modified.getTime() > 0) {
       await storage.setAttributes(to, { modified: entry.modified, mode: entry.mode }, { signal }).catch(() => undefined)
     }
-    this.copied.push({ from, to, entry })
-    if (!failed) {
-      const source = this.job.from.storage.treePath(from)
-      await this.job.journal?.keep(source, { source: stateOf(entry), size: 0 })
-    }
+    // That of the whole tree says that nothing of it is left to be done.
+    if (above || !failed) await this.#keep(from, to, entry)
+    else this.copied.push({ from, to, entry })
     return !failed
   }
 
   /** Members of a folder of the source that go along; of two that the target takes for the same, one fails. */
-  async #memberNames(from: Path, to: Path): Promise<ReadonlyMap<string, Entry>> {
+  async #memberNames(from: Path, to: Path): Promise<{ names: ReadonlyMap<string, Entry>; clash: boolean }> {
     const [source, target] = [this.job.from.storage, this.job.to.storage]
     const names = new Map<string, Entry>()
+    let clash = false
     for await (const page of source.pages(from, { signal: this.job.signal })) {
       for (const entry of page) {
         const { name } = entry
@@ -284,12 +301,13 @@ class TreeCopy {
           const reason = 'the target takes it and another one for the same'
           const error = new GatewayError('exists', { reason })
           this.failures.push({ path: target.treePath(childOf(to, name)), from: path, error })
+          clash = true
         } else {
           names.set(key, entry)
         }
       }
     }
-    return names
+    return { names, clash }
   }
 
   /** Makes the target folder; where one is there, resolves to the names in it that are to be replaced. */

@@ -112,8 +112,11 @@ export interface TaskItemRow {
   readonly taskId: string
   /** Of the source, in the whole tree. */
   readonly path: Path
-  /** 'copied': its copy stands and was verified. */
-  readonly state: 'copied' | 'failed'
+  /**
+   * 'copied': its copy stands and was verified. 'surplus': nothing of this name is copied, and what the old target had under it
+   * goes when all the others are.
+   */
+  readonly state: 'copied' | 'surplus' | 'failed'
   /** The state in which the source was copied, in the words of `stateOf`. */
   readonly source: string
   readonly size: number
@@ -241,8 +244,8 @@ export interface Store {
     delete(ids: readonly string[]): Promise<void>
     /** In one transaction. Those of tasks that are gone are passed over. */
     putItems(rows: readonly TaskItemRow[]): Promise<void>
-    /** Copied members of a folder, by name. */
-    copiedIn(taskId: string, folder: Path): Promise<Map<string, TaskItemRow>>
+    /** Of the members of a folder. */
+    itemsIn(taskId: string, folder: Path): Promise<TaskItemRow[]>
     copied(taskId: string, path: Path): Promise<TaskItemRow | undefined>
     failed(taskId: string): Promise<TaskItemRow[]>
     forgetItems(taskId: string, state?: TaskItemRow['state']): Promise<void>

@@ -79,9 +79,8 @@ export class TasksTable {
     })
   }
 
-  async copiedIn(taskId: string, folder: Path): Promise<Map<string, TaskItemRow>> {
-    const found = await this.#items({ task_id: taskId, parent: folder, state: 'copied' })
-    return new Map(found.map((row) => [nameOf(row.path), row]))
+  itemsIn(taskId: string, folder: Path): Promise<TaskItemRow[]> {
+    return this.#items({ task_id: taskId, parent: folder })
   }
 
   async copied(taskId: string, at: Path): Promise<TaskItemRow | undefined> {

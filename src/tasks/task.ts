@@ -1,6 +1,6 @@
 /** What background work is, and what it takes to be a kind of it. */
+import type { CopyJournal } from '../copy-job.js'
 import { GatewayError } from '../errors.js'
-import type { Path } from '../path.js'
 import type { Principal, Role } from '../principal.js'
 import type { TaskItemRow, TaskRow } from '../store/rows.js'
 
@@ -32,20 +32,11 @@ export interface TaskRequest {
 }
 
 /** Of one task, about the things that it copies: what an earlier run verified, and what this one does. */
-export interface TaskItems {
-  /** Members of a folder whose copies were verified, by name. */
-  copiedIn(folder: Path): Promise<ReadonlyMap<string, CopiedItem>>
-  copied(path: Path): Promise<CopiedItem | undefined>
-  /** Kept soon; resolves at once unless too much is waiting to be kept. */
-  keep(path: Path, item: CopiedItem): Promise<void>
-  /** Resolves when everything said before is surely kept. */
-  settled(): Promise<void>
+export interface TaskItems extends Omit<CopyJournal, 'resumes'> {
   /** Replaces those of earlier runs. */
   fail(failures: readonly FailedItem[]): Promise<void>
 }
 
-/** The source as it was when it was copied. */
-export type CopiedItem = Pick<TaskItemRow, 'source' | 'size'>
 export type FailedItem = Pick<TaskItemRow, 'path' | 'error'>
 
 /** One run of a task. */

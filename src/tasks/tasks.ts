@@ -7,10 +7,11 @@ import { setMaxListeners } from 'node:events'
 import PQueue from 'p-queue'
 import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
 import type { Log } from '../log.js'
+import { childOf, nameOf } from '../path.js'
 import type { Principal } from '../principal.js'
 import type { Settings } from '../settings.js'
 import { joinSignals } from '../signals.js'
-import type { Store } from '../store/rows.js'
+import type { Store, TaskItemRow } from '../store/rows.js'
 import { ItemJournal } from './item-journal.js'
 import { failureText, retryDelay } from './failures.js'
 import {
@@ -316,14 +317,23 @@ export class Tasks {
   #items(taskId: string): TaskItems {
     const { store } = this.parts
     return {
-      copiedIn: (folder) => store.copiedIn(taskId, folder),
+      itemsIn: async (folder) => {
+        const rows = await store.itemsIn(taskId, folder)
+        const named = (state: TaskItemRow['state']) => rows.filter((row) => row.state === state)
+        return {
+          copied: new Map(named('copied').map((row) => [nameOf(row.path), row])),
+          surplus: named('surplus').map(({ path }) => nameOf(path)),
+        }
+      },
       copied: (path) => store.copied(taskId, path),
       keep: (path, item) => this.#journal.put({ taskId, path, state: 'copied', error: '', ...item }),
+      keepSurplus: (folder, names) =>
+        store.putItems(names.map((name) => ({ ...noItem, taskId, path: childOf(folder, name), state: 'surplus' }))),
       settled: () => this.#journal.settled(),
       fail: async (failures) => {
         await this.#journal.settled()
         await store.forgetItems(taskId, 'failed')
-        await store.putItems(failures.map((failure) => ({ taskId, state: 'failed', source: '', size: 0, ...failure })))
+        await store.putItems(failures.map((failure) => ({ ...noItem, taskId, state: 'failed', ...failure })))
       },
     }
   }
@@ -400,6 +410,8 @@ export class Tasks {
     })
   }
 }
+
+const noItem = { source: '', size: 0, error: '' } as const
 
 function newEntry(task: Task): Entry {
   return { task, controller: undefined, running: undefined, timer: undefined, forgotten: false }

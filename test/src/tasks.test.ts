@@ -120,7 +120,7 @@ void t.test('after a stop or a kill, what had not ended goes on; what is waiting
     t,
     {
       run: async ({ task: { id }, resumes, items }) => {
-        resumed.push([id, resumes, (await items.copiedIn(asPath('/a'))).size])
+        resumed.push([id, resumes, (await items.itemsIn(asPath('/a'))).copied.size])
       },
     },
     { folder },
