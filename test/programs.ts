@@ -55,6 +55,9 @@ export const programs: readonly Program[] = [
   { name: 'vsftpd', package: 'vsftpd' },
   { name: 'pure-ftpd', package: 'pure-ftpd', with: ['libsodium23'], unpacked: true },
   { name: 'pure-pw', package: 'pure-ftpd', unpacked: true },
+  { name: 'smbd', package: 'samba' },
+  { name: 'smbpasswd', package: 'samba-common-bin' },
+  { name: 'smbcontrol', package: 'samba' },
 ]
 
 /**

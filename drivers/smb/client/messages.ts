@@ -1,0 +1,349 @@
+/** Requests and answers about files (MS-SMB2 §2.2.13 to §2.2.40), as bytes. Paths and patterns are as the wire has them. */
+import { dateOf, fileTimeOf } from './file-time.js'
+import { commands, headerLength, type Command } from './header.js'
+import { ProtocolError } from './errors.js'
+
+/** One message to be sent: what follows the header. */
+export interface Request {
+  readonly command: Command
+  readonly body: Buffer
+  /** Data behind the body, sent as it is. */
+  readonly data?: readonly Buffer[]
+  /** Bytes that it moves in the direction that moves more: what it costs in credits goes by them. */
+  readonly weight?: number
+}
+
+export type FileId = Buffer
+/** In a chain: the file that the request before it opened. */
+export const openedBefore: FileId = Buffer.alloc(16, 0xff)
+
+/** Rights to ask for (§2.2.13.1). */
+export const access = {
+  readData: 0x1,
+  writeData: 0x2,
+  readAttributes: 0x80,
+  writeAttributes: 0x100,
+  delete: 0x10000,
+  synchronize: 0x100000,
+} as const
+
+export const disposition = { open: 1, create: 2 } as const
+
+export const createOptions = { directory: 0x1, notDirectory: 0x40, openReparsePoint: 0x200000 } as const
+
+/** Everybody else may go on reading, writing and deleting it. */
+const shareAll = 0x7
+const impersonation = 2
+
+export interface CreateRequest {
+  readonly path: string
+  readonly access: number
+  readonly disposition: (typeof disposition)[keyof typeof disposition]
+  readonly options: number
+}
+
+export function createRequest(request: CreateRequest): Request {
+  const name = Buffer.from(request.path, 'utf16le')
+  // A name without characters takes a byte all the same.
+  const body = Buffer.alloc(56 + Math.max(name.length, 1))
+  body.writeUInt16LE(57, 0)
+  body.writeUInt32LE(impersonation, 4)
+  body.writeUInt32LE(request.access, 24)
+  body.writeUInt32LE(shareAll, 32)
+  body.writeUInt32LE(request.disposition, 36)
+  body.writeUInt32LE(request.options, 40)
+  body.writeUInt16LE(headerLength + 56, 44)
+  body.writeUInt16LE(name.length, 46)
+  name.copy(body, 56)
+  return { command: commands.create, body }
+}
+
+export interface Opened {
+  readonly id: FileId
+  readonly size: number
+  readonly isFolder: boolean
+}
+
+export function parseCreate(answer: Buffer): Opened {
+  return {
+    id: Buffer.from(part(answer, headerLength + 64, 16)),
+    size: sizeAt(answer, headerLength + 48),
+    isFolder: (answer.readUInt32LE(headerLength + 56) & attributes.directory) !== 0,
+  }
+}
+
+export function closeRequest(id: FileId): Request {
+  const body = Buffer.alloc(24)
+  body.writeUInt16LE(24, 0)
+  id.copy(body, 8)
+  return { command: commands.close, body }
+}
+
+export function flushRequest(id: FileId): Request {
+  const body = Buffer.alloc(24)
+  body.writeUInt16LE(24, 0)
+  id.copy(body, 8)
+  return { command: commands.flush, body }
+}
+
+export function echoRequest(): Request {
+  return { command: commands.echo, body: Buffer.from([4, 0, 0, 0]) }
+}
+
+export function readRequest(id: FileId, position: number, length: number): Request {
+  const body = Buffer.alloc(49)
+  body.writeUInt16LE(49, 0)
+  body.writeUInt8(headerLength + 16, 2) // where the data is wished for in the answer
+  body.writeUInt32LE(length, 4)
+  body.writeBigUInt64LE(BigInt(position), 8)
+  id.copy(body, 16)
+  return { command: commands.read, body, weight: length }
+}
+
+/** A view of the answer: no copy. */
+export function parseRead(answer: Buffer): Buffer {
+  return part(answer, answer.readUInt8(headerLength + 2), answer.readUInt32LE(headerLength + 4))
+}
+
+export function writeRequest(id: FileId, position: number, data: readonly Buffer[]): Request {
+  const length = data.reduce((sum, { length }) => sum + length, 0)
+  const body = Buffer.alloc(48)
+  body.writeUInt16LE(49, 0)
+  body.writeUInt16LE(headerLength + 48, 2)
+  body.writeUInt32LE(length, 4)
+  body.writeBigUInt64LE(BigInt(position), 8)
+  id.copy(body, 16)
+  return { command: commands.write, body, data, weight: length }
+}
+
+export function parseWrite(answer: Buffer): number {
+  return answer.readUInt32LE(headerLength + 4)
+}
+
+// Folders
+
+const idBothDirectoryInformation = 37
+const restartScan = 0x1
+
+export function queryDirectoryRequest(id: FileId, pattern: string, size: number, restart = false): Request {
+  const name = Buffer.from(pattern, 'utf16le')
+  const body = Buffer.alloc(32 + name.length)
+  body.writeUInt16LE(33, 0)
+  body.writeUInt8(idBothDirectoryInformation, 2)
+  body.writeUInt8(restart ? restartScan : 0, 3)
+  id.copy(body, 8)
+  body.writeUInt16LE(headerLength + 32, 24)
+  body.writeUInt16LE(name.length, 26)
+  body.writeUInt32LE(size, 28)
+  name.copy(body, 32)
+  return { command: commands.queryDirectory, body, weight: size }
+}
+
+/** File attributes (MS-FSCC §2.6). */
+export const attributes = { readOnly: 0x1, directory: 0x10, normal: 0x80, reparsePoint: 0x400 } as const
+
+/** What the server tells of a file. */
+export interface FileFacts {
+  /** The server's own spelling. */
+  readonly name: string
+  readonly size: number
+  readonly attributes: number
+  /** What kind of reparse point it is, where it is one. */
+  readonly reparseTag: number
+  readonly created: Date
+  readonly modified: Date
+  /** In the server's steps: whatever changes the file changes it too. */
+  readonly changed: bigint
+  readonly written: bigint
+  /** Unlike that of other files, where the server has such numbers; else 0. */
+  readonly index: bigint
+}
+
+/** MS-FSCC §2.4.21. */
+export function parseDirectory(answer: Buffer): FileFacts[] {
+  const list = part(answer, answer.readUInt16LE(headerLength + 2), answer.readUInt32LE(headerLength + 4))
+  const found: FileFacts[] = []
+  for (let at = 0; at < list.length;) {
+    const next = list.readUInt32LE(at)
+    const folded = list.readUInt32LE(at + 64)
+    const isReparsePoint = (list.readUInt32LE(at + 56) & attributes.reparsePoint) !== 0
+    found.push({
+      name: part(list, at + 104, list.readUInt32LE(at + 60)).toString('utf16le'),
+      size: sizeAt(list, at + 40),
+      attributes: list.readUInt32LE(at + 56),
+      reparseTag: isReparsePoint ? folded : 0,
+      created: dateOf(list.readBigUInt64LE(at + 8)),
+      modified: dateOf(list.readBigUInt64LE(at + 24)),
+      written: list.readBigUInt64LE(at + 24),
+      changed: list.readBigUInt64LE(at + 32),
+      index: list.readBigUInt64LE(at + 96),
+    })
+    if (next === 0) break
+    if (next < 104) throw new ProtocolError('a listing of the server runs in circles')
+    at += next
+  }
+  return found
+}
+
+// Information
+
+const infoTypes = { file: 1, fileSystem: 2 } as const
+const fileAllInformation = 18
+const fileBasicInformation = 4
+const fileRenameInformation = 10
+const fileDispositionInformation = 13
+const fileEndOfFileInformation = 20
+const fileFsFullSizeInformation = 7
+
+function queryInfoRequest(id: FileId, type: number, kind: number, size: number): Request {
+  const body = Buffer.alloc(41)
+  body.writeUInt16LE(41, 0)
+  body.writeUInt8(type, 2)
+  body.writeUInt8(kind, 3)
+  body.writeUInt32LE(size, 4)
+  body.writeUInt16LE(headerLength + 40, 8)
+  id.copy(body, 24)
+  return { command: commands.queryInfo, body, weight: size }
+}
+
+export function queryFileRequest(id: FileId): Request {
+  return queryInfoRequest(id, infoTypes.file, fileAllInformation, 4096)
+}
+
+/** MS-FSCC §2.4.2. The name is the last one of its path. */
+export function parseFile(answer: Buffer): FileFacts {
+  const info = part(answer, answer.readUInt16LE(headerLength + 2), answer.readUInt32LE(headerLength + 4))
+  const path = info.subarray(100, 100 + info.readUInt32LE(96)).toString('utf16le')
+  return {
+    name: path.slice(path.lastIndexOf('\\') + 1),
+    size: sizeAt(info, 48),
+    attributes: info.readUInt32LE(32),
+    reparseTag: 0,
+    created: dateOf(info.readBigUInt64LE(0)),
+    modified: dateOf(info.readBigUInt64LE(16)),
+    written: info.readBigUInt64LE(16),
+    changed: info.readBigUInt64LE(24),
+    index: info.readBigUInt64LE(64),
+  }
+}
+
+export function querySpaceRequest(id: FileId): Request {
+  return queryInfoRequest(id, infoTypes.fileSystem, fileFsFullSizeInformation, 64)
+}
+
+/** Bytes. `available` is what the account may still fill, `free` what nobody has. */
+export interface Space {
+  readonly total: number
+  readonly available: number
+  readonly free: number
+}
+
+/** MS-FSCC §2.5.4. */
+export function parseSpace(answer: Buffer): Space {
+  const info = part(answer, answer.readUInt16LE(headerLength + 2), answer.readUInt32LE(headerLength + 4))
+  const unit = info.readUInt32LE(24) * info.readUInt32LE(28)
+  const bytes = (at: number) => Number(info.readBigInt64LE(at)) * unit
+  return { total: bytes(0), available: bytes(8), free: bytes(16) }
+}
+
+function setInfoRequest(id: FileId, kind: number, info: Buffer): Request {
+  const body = Buffer.alloc(32 + info.length)
+  body.writeUInt16LE(33, 0)
+  body.writeUInt8(infoTypes.file, 2)
+  body.writeUInt8(kind, 3)
+  body.writeUInt32LE(info.length, 4)
+  body.writeUInt16LE(headerLength + 32, 8)
+  id.copy(body, 16)
+  info.copy(body, 32)
+  return { command: commands.setInfo, body }
+}
+
+/** `replaces`: a file that has the name already, else the name must be free. */
+export function renameRequest(id: FileId, to: string, replaces: boolean): Request {
+  const name = Buffer.from(to, 'utf16le')
+  const info = Buffer.alloc(20 + name.length)
+  info.writeUInt8(replaces ? 1 : 0, 0)
+  info.writeUInt32LE(name.length, 16)
+  name.copy(info, 20)
+  return setInfoRequest(id, fileRenameInformation, info)
+}
+
+/** Whether it goes when it is closed. */
+export function deleteRequest(id: FileId, isGoing: boolean): Request {
+  return setInfoRequest(id, fileDispositionInformation, Buffer.from([isGoing ? 1 : 0]))
+}
+
+export function truncateRequest(id: FileId, size: number): Request {
+  const info = Buffer.alloc(8)
+  info.writeBigUInt64LE(BigInt(size))
+  return setInfoRequest(id, fileEndOfFileInformation, info)
+}
+
+/** Everything else stays as it is. */
+export function modifiedRequest(id: FileId, modified: Date): Request {
+  const info = Buffer.alloc(40)
+  info.writeBigUInt64LE(fileTimeOf(modified), 16)
+  return setInfoRequest(id, fileBasicInformation, info)
+}
+
+// Control codes: a copy that the server makes by itself (§2.2.31.1, §2.2.32.1, §2.2.32.3), and the check of the negotiation (§2.2.31.4)
+
+const controlCodes = { copyKey: 0x00140078, copyChunks: 0x001480f2, validateNegotiation: 0x00140204 } as const
+
+function controlRequest(id: FileId, code: number, input: Buffer, outputSize: number): Request {
+  const body = Buffer.alloc(56 + Math.max(input.length, 1))
+  body.writeUInt16LE(57, 0)
+  body.writeUInt32LE(code, 4)
+  id.copy(body, 8)
+  body.writeUInt32LE(headerLength + 56, 24)
+  body.writeUInt32LE(input.length, 28)
+  body.writeUInt32LE(outputSize, 44)
+  body.writeUInt32LE(1, 48) // a control of the file system, not of a device
+  input.copy(body, 56)
+  return { command: commands.control, body, weight: Math.max(input.length, outputSize) }
+}
+
+/** What a control answers. */
+export function parseControl(answer: Buffer): Buffer {
+  return part(answer, answer.readUInt32LE(headerLength + 32), answer.readUInt32LE(headerLength + 36))
+}
+
+/** Its answer begins with the 24 bytes by which `copyChunksRequest` names the file. */
+export function copyKeyRequest(source: FileId): Request {
+  return controlRequest(source, controlCodes.copyKey, Buffer.alloc(0), 32)
+}
+
+export interface Chunk {
+  readonly position: number
+  readonly length: number
+}
+
+/** Every chunk goes to where it comes from. */
+export function copyChunksRequest(target: FileId, sourceKey: Buffer, chunks: readonly Chunk[]): Request {
+  const input = Buffer.alloc(32 + chunks.length * 24)
+  sourceKey.copy(input, 0, 0, 24)
+  input.writeUInt32LE(chunks.length, 24)
+  for (const [index, { position, length }] of chunks.entries()) {
+    const at = 32 + index * 24
+    input.writeBigUInt64LE(BigInt(position), at)
+    input.writeBigUInt64LE(BigInt(position), at + 8)
+    input.writeUInt32LE(length, at + 16)
+  }
+  return controlRequest(target, controlCodes.copyChunks, input, 12)
+}
+
+export function validateNegotiationRequest(negotiated: Buffer): Request {
+  return controlRequest(openedBefore, controlCodes.validateNegotiation, negotiated, 24)
+}
+
+/** Bytes of an answer, which may be anything. */
+export function part(of: Buffer, offset: number, length: number): Buffer {
+  if (offset + length > of.length) throw new ProtocolError('an answer of the server is cut off')
+  return of.subarray(offset, offset + length)
+}
+
+function sizeAt(of: Buffer, offset: number): number {
+  const size = of.readBigUInt64LE(offset)
+  if (size > BigInt(Number.MAX_SAFE_INTEGER)) throw new ProtocolError('the server tells a size that no file has')
+  return Number(size)
+}
