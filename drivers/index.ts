@@ -7,6 +7,7 @@ import { localType } from './local/index.js'
 import { memoryType } from './memory/index.js'
 import { s3Type } from './s3/index.js'
 import { sftpType } from './sftp/index.js'
+import { smbType } from './smb/index.js'
 import { virtualType } from './virtual/index.js'
 import { webdavType } from './webdav/index.js'
 
@@ -18,6 +19,7 @@ export const driverTypes: readonly AnyDriverType[] = [
   memoryType,
   s3Type,
   sftpType,
+  smbType,
   virtualType,
   webdavType,
 ]

@@ -87,10 +87,9 @@ export class Connection {
     this.#socket = connectSocket({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000, onread })
     this.#socket.once('connect', onConnect)
     this.#socket.on('error', (error) => {
-      const reason = this.#socket.connecting
-        ? `cannot connect: ${error.message}`
-        : 'the connection to the server was lost'
-      this.break(new ConnectionError('lost', reason, { cause: error }))
+      const isNew = this.#onBreak !== undefined
+      const words = isNew ? 'the server cannot be reached' : 'the connection to the server was lost'
+      this.break(new ConnectionError(isNew ? 'refused' : 'lost', words, { cause: error }))
     })
     this.#socket.on('close', () => {
       this.break(new ConnectionError('lost', 'the server closed the connection'))
@@ -300,8 +299,7 @@ export class Connection {
     if (pending?.request.command !== header.command) throw new ProtocolError('the server answers what was not asked')
     if (over.has(header.status)) {
       // Nobody can sign or encrypt for a session that is no more.
-      pending.reject(new ConnectionError('ended', `the server has ended the session: ${statusName(header.status)}`))
-      this.break(new ConnectionError('lost', 'the server has ended the session'))
+      this.break(new ConnectionError('ended', `the server has ended the session: ${statusName(header.status)}`))
       return
     }
     const isInterim = header.status === status.pending && header.isAsync

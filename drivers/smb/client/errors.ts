@@ -15,7 +15,7 @@ export class ConnectionError extends Error {
   override readonly name: string = 'ConnectionError'
 
   constructor(
-    readonly kind: 'lost' | 'timeout' | 'closed' | 'ended' | 'protocol',
+    readonly kind: 'refused' | 'lost' | 'timeout' | 'closed' | 'ended' | 'protocol',
     message: string,
     options?: ErrorOptions,
   ) {

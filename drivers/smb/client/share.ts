@@ -47,8 +47,11 @@ export interface ShareOptions extends SignInOptions {
   readonly limits: ConnectionLimits
 }
 
-/** What a file is opened for. `new` is one that must not be there yet; all but `folder` are files. */
-export type OpenHow = 'read' | 'update' | 'new' | 'folder'
+/**
+ * What something is opened for. `new` is a file that must not be there yet, `changing` is to rename or remove whatever is there: itself,
+ * where it is a link.
+ */
+export type OpenHow = 'read' | 'update' | 'new' | 'folder' | 'changing'
 
 const reading = access.readData | access.readAttributes | access.synchronize
 const writing = access.writeData | access.writeAttributes
@@ -59,14 +62,12 @@ const opening: Readonly<Record<OpenHow, Omit<CreateRequest, 'path'>>> = {
   update: { access: reading | writing, disposition: disposition.open, options: notDirectory },
   new: { access: reading | writing | access.delete, disposition: disposition.create, options: notDirectory },
   folder: { access: reading, disposition: disposition.open, options: directory },
+  changing: {
+    access: access.delete | access.readAttributes | access.synchronize,
+    disposition: disposition.open,
+    options: openReparsePoint,
+  },
 }
-
-/** To be renamed or removed: itself, where it is a link. */
-const changing = {
-  access: access.delete | access.readAttributes | access.synchronize,
-  disposition: disposition.open,
-  options: openReparsePoint,
-} as const
 
 /** Bytes of a page of a listing: some 1,500 names. */
 const listingSize = 4 * bytesPerCredit
@@ -157,7 +158,12 @@ export class Share {
       queryFileRequest(openedBefore),
     ])
     const { id } = this.connection.parsed(await successOf(created), parseCreate)
-    return { id, facts: this.connection.parsed(await successOf(found), parseFile) }
+    try {
+      return { id, facts: this.connection.parsed(await successOf(found), parseFile) }
+    } catch (error) {
+      await this.closeFile(id).catch(() => undefined)
+      throw error
+    }
   }
 
   async closeFile(id: FileId): Promise<void> {
@@ -218,11 +224,7 @@ export class Share {
 
   /** A file, a link, or an empty folder. */
   remove(path: string): Promise<void> {
-    return this.#chain(createRequest({ path, ...changing }), deleteRequest(openedBefore, true))
-  }
-
-  move(from: string, to: string, replaces: boolean): Promise<void> {
-    return this.#chain(createRequest({ path: from, ...changing }), renameRequest(openedBefore, to, replaces))
+    return this.#chain(createRequest({ path, ...opening.changing }), deleteRequest(openedBefore, true))
   }
 
   setModifiedAt(path: string, modified: Date): Promise<void> {
@@ -245,9 +247,10 @@ export class Share {
     }
   }
 
-  async space(): Promise<Space> {
+  /** Of the file system that this folder is on. */
+  async space(folder: string): Promise<Space> {
     const [created, found, closed] = this.connection.send([
-      createRequest({ path: '', access: access.readAttributes, disposition: disposition.open, options: 0 }),
+      createRequest({ path: folder, access: access.readAttributes, disposition: disposition.open, options: 0 }),
       querySpaceRequest(openedBefore),
       closeRequest(openedBefore),
     ])

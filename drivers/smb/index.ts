@@ -1,0 +1,34 @@
+/** Storages on a share of an SMB server: Windows, Samba, a NAS. */
+import type { DriverType, OptionsOf } from '../../src/driver.js'
+
+export const smbFields = {
+  root_folder_path: {
+    type: 'string',
+    default: '.',
+    required: true,
+    help: 'A folder of the share; . is the share itself.',
+  },
+  address: { type: 'string', required: true, help: 'host or host:port; the port is 445 where it is left out.' },
+  username: { type: 'string', required: true, help: 'An account of a domain is DOMAIN\\user or user@domain.' },
+  password: { type: 'string', secret: true },
+  share_name: { type: 'string', required: true },
+  protection: {
+    type: 'select',
+    options: ['as the server asks', 'signed', 'encrypted'],
+    default: 'as the server asks',
+    help: 'What the server insists on is always done. Both keep others from changing what is sent, the latter from reading it.',
+  },
+} as const
+
+export type SmbOptions = OptionsOf<typeof smbFields>
+
+export const smbType: DriverType<typeof smbFields> = {
+  name: 'SMB',
+  fields: smbFields,
+  config: { local_sort: true, only_proxy: true, no_cache: true, default_root: '.' },
+  traits: { caseSensitive: false },
+  async open(options, env) {
+    const { openSmb } = await import('./smb.js')
+    return openSmb(options, env)
+  },
+}

@@ -1,0 +1,107 @@
+/**
+ * A file that is written aside, under a name that nobody is shown, until it takes its own. Until then the server removes it as soon as
+ * it is closed, also when the connection breaks: nothing is left of an upload that was cut.
+ */
+import { randomBytes } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import { StatusError } from './client/errors.js'
+import type { FileId } from './client/messages.js'
+import type { Share } from './client/share.js'
+import { status } from './client/statuses.js'
+import { isStatus } from './errors.js'
+
+export class StagedFile {
+  #isOpen = true
+
+  private constructor(
+    readonly share: Share,
+    readonly id: FileId,
+  ) {}
+
+  static async create(share: Share, wirePath: string): Promise<StagedFile> {
+    const { id } = await share.open(wirePath, 'new')
+    const staged = new StagedFile(share, id)
+    try {
+      await share.setGoing(id, true)
+    } catch (error) {
+      await staged.discard()
+      throw error
+    }
+    return staged
+  }
+
+  /** Takes the name `wirePath`; `replaces` the file that has it. Rejects with what the server says, and is discarded then. */
+  async publish(wirePath: string, replaces: boolean, modified: Date | undefined): Promise<void> {
+    try {
+      await this.share.setGoing(this.id, false)
+      if (modified !== undefined) await this.share.setModified(this.id, modified)
+      await renameOver(this.share, this.id, wirePath, replaces)
+    } catch (error) {
+      await this.discard()
+      throw error
+    }
+    this.#isOpen = false
+    await this.share.closeFile(this.id)
+  }
+
+  /** Leaves nothing. Never rejects. */
+  async discard(): Promise<void> {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    try {
+      await this.share.setGoing(this.id, true)
+      await this.share.closeFile(this.id)
+    } catch {
+      // The server removes it with the connection; at the latest it is swept once this run of the program is over.
+    }
+  }
+}
+
+/** Milliseconds before another try: most files that are open are closed soon, above all those that have just taken their name. */
+const pauses = [5, 20, 80] as const
+
+/**
+ * Gives an open file another name. Where a file has that name and is open elsewhere, servers refuse to replace it; if it stays open, it
+ * steps aside, and goes when those who have it open close it.
+ */
+export async function renameOver(share: Share, id: FileId, wirePath: string, replaces: boolean): Promise<void> {
+  for (const pause of pauses) {
+    try {
+      await share.rename(id, wirePath, replaces)
+      return
+    } catch (error) {
+      if (!replaces || !isInTheWay(error)) throw error
+    }
+    await setTimeout(pause)
+  }
+  await replaceOpen(share, id, wirePath)
+}
+
+function isInTheWay(error: unknown): boolean {
+  return isStatus(error, status.accessDenied, status.sharingViolation, status.deletePending)
+}
+
+/**
+ * Replaces a file that somebody has open: it gets another name, and goes when it is closed. That name is one that is shown: whatever
+ * happens, nobody has to look for the file.
+ */
+async function replaceOpen(share: Share, id: FileId, wirePath: string): Promise<void> {
+  const old = await share.open(wirePath, 'changing')
+  try {
+    if (old.isFolder) throw new StatusError(status.fileIsADirectory)
+    await share.rename(old.id, `${wirePath}~replaced-${randomBytes(4).toString('hex')}`, false)
+    try {
+      await share.rename(id, wirePath, true)
+    } catch (error) {
+      await share.rename(old.id, wirePath, false).catch(async (taken: unknown) => {
+        // Somebody else's new file has the name by now: the old one is replaced all the same.
+        if (!isStatus(taken, status.objectNameCollision)) throw taken
+        await share.setGoing(old.id, true)
+      })
+      throw error
+    }
+    await share.setGoing(old.id, true)
+  } finally {
+    await share.closeFile(old.id).catch(() => undefined)
+  }
+}
