@@ -1,0 +1,26 @@
+/** Storages on a Samba of the tests. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { smbFields, smbType, type SmbOptions } from '../../drivers/smb/index.js'
+import type { DriverEnv } from '../../src/driver.js'
+import { checkOptions } from '../../src/fields.js'
+import type { WritableDriver } from '../conformance/subject.js'
+import type { SambaServer } from '../services/samba.js'
+import { testEnv } from './env.js'
+
+/** A mount of the whole share, unless the options say otherwise. */
+export async function openShare(
+  { address, username, password }: SambaServer,
+  more: Partial<SmbOptions> = {},
+  env: Partial<DriverEnv> = {},
+): Promise<WritableDriver> {
+  const options = { address, username, password, share_name: 'files', root_folder_path: '.', ...more }
+  return (await smbType.open(checkOptions(smbFields, options), testEnv(env))) as WritableDriver
+}
+
+/** A mount of a new, empty folder of the share. */
+export async function openNewFolder(server: SambaServer) {
+  const root = await mkdtemp(join(server.folder, 'root-'))
+  const driver = await openShare(server, { root_folder_path: basename(root) })
+  return { driver, dispose: () => rm(root, { recursive: true, force: true }) }
+}
