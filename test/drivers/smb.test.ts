@@ -72,8 +72,9 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms), timeou
   await t.test('no error holds the password or an address', async (t) => {
     const password = 'Very-Secret-1'
     for (const more of [{ password }, { password, address: '127.0.0.1:1' }]) {
-      const error = await openShare(server, more).catch((reason: unknown) => reason as Error)
-      t.notMatch(`${String(error)} ${JSON.stringify(error)}`, /Very-Secret|127\.0\.0\.1/)
+      const error: unknown = await openShare(server, more).catch((reason: unknown) => reason)
+      t.type(error, Error)
+      t.notMatch(`${(error as Error).message} ${JSON.stringify(error)}`, /Very-Secret|127\.0\.0\.1/)
     }
   })
 

@@ -9,6 +9,10 @@ export interface CuttingProxy {
   readonly open: number
   /** Cuts each connection once so many bytes came through it in a direction; from now on. */
   cut(direction: 'up' | 'down', bytes: number): void
+  /** Cuts the connections that stand now at the next bytes that go up; later ones are left alone. */
+  cutStanding(): void
+  /** Changes one bit of whatever comes down. */
+  garble(): void
   /** Lets nothing more through, and keeps the connections open. */
   stall(): void
   /** As at the start: everything goes through. */
@@ -23,18 +27,22 @@ export async function startCuttingProxy(
 ): Promise<CuttingProxy> {
   let limits: { readonly direction: 'up' | 'down'; readonly bytes: number } | undefined
   let isStalled = false
+  let isGarbling = false
+  const doomed = new WeakSet<Socket>()
   const waiting = new Set<() => void>()
   const sockets = new Set<Socket>()
 
-  const gate = (direction: 'up' | 'down', end: () => void) => {
+  const gate = (direction: 'up' | 'down', client: Socket, end: () => void) => {
     let passed = 0
     return new Transform({
       transform(chunk: Buffer, _encoding, done) {
         passed += chunk.length
-        if (limits?.direction === direction && passed >= limits.bytes) {
+        const isOver = limits?.direction === direction && passed >= limits.bytes
+        if (isOver || (direction === 'up' && doomed.has(client))) {
           end()
           return
         }
+        if (isGarbling && direction === 'down') chunk[chunk.length - 1] = (chunk.at(-1) ?? 0) ^ 1
         const pass = () => {
           done(null, chunk)
         }
@@ -54,8 +62,8 @@ export async function startCuttingProxy(
       socket.on('error', end)
       socket.once('close', () => sockets.delete(socket))
     }
-    pipeline(client, gate('up', end), upstream, () => upstream.destroy())
-    pipeline(upstream, gate('down', end), client, () => client.destroy())
+    pipeline(client, gate('up', client, end), upstream, () => upstream.destroy())
+    pipeline(upstream, gate('down', client, end), client, () => client.destroy())
   }).listen(at.port ?? 0, at.host ?? '127.0.0.1')
   await once(server, 'listening')
   return {
@@ -66,12 +74,19 @@ export async function startCuttingProxy(
     cut(direction, bytes) {
       limits = { direction, bytes }
     },
+    cutStanding() {
+      for (const socket of sockets) doomed.add(socket)
+    },
+    garble() {
+      isGarbling = true
+    },
     stall() {
       isStalled = true
     },
     heal() {
       limits = undefined
       isStalled = false
+      isGarbling = false
       for (const pass of waiting) pass()
       waiting.clear()
     },
