@@ -185,7 +185,7 @@ class SmbDriver implements Driver {
         assertGoing(signal)
         return await this.#publish(staged, place, path, options)
       } catch (error) {
-        await staged.discard()
+        await this.#discard(staged)
         throw error
       } finally {
         held.give()
@@ -216,6 +216,11 @@ class SmbDriver implements Driver {
     return this.#entryAt(staged.share, path)
   }
 
+  /** Most servers remove it with its connection; by name, it goes from all. */
+  async #discard(staged: StagedFile): Promise<void> {
+    if (!(await staged.discard())) this.#removeSoon(staged.wirePath)
+  }
+
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     if (path === '/') throw new GatewayError('exists')
     await this.#within(signal, () =>
@@ -234,11 +239,12 @@ class SmbDriver implements Driver {
     await this.#within(signal, () =>
       this.#changers.use((share) =>
         this.#spelled(share, path, async (wire) => {
+          const aside = joined(folderOf(wire), stagedName(this.env.instance.name))
           try {
-            await share.remove(wire)
+            await share.removeAt(wire, aside)
           } catch (error) {
             if (!isStatus(error, status.directoryNotEmpty) || !(await this.#sweep(share, wire))) throw error
-            await share.remove(wire)
+            await share.removeAt(wire, aside)
           }
         }),
       ),
@@ -286,7 +292,7 @@ class SmbDriver implements Driver {
         }
         await this.#publish(staged, place, to, { ...options, modified: options.modified ?? facts.modified })
       } catch (error) {
-        await staged.discard()
+        await this.#discard(staged)
         throw error
       } finally {
         held.give()
@@ -323,7 +329,7 @@ class SmbDriver implements Driver {
           return published
         }),
       close: async () => {
-        await staged.discard()
+        await this.#discard(staged)
         held.give()
       },
     }
@@ -438,7 +444,7 @@ class SmbDriver implements Driver {
 
   /** What a run of the program that is over has left half written. */
   #removeSoon(wire: string): void {
-    this.#changers.use((share) => share.remove(wire)).catch(() => undefined)
+    this.#changers.use((share) => share.removeAt(wire)).catch(() => undefined)
   }
 
   /** The same at once, where it keeps a folder from being removed. Resolves to whether there was any. */
@@ -456,7 +462,7 @@ class SmbDriver implements Driver {
     } finally {
       await share.closeFile(id).catch(() => undefined)
     }
-    for (const name of left) await share.remove(joined(folder, name))
+    for (const name of left) await share.removeAt(joined(folder, name))
     return left.length > 0
   }
 

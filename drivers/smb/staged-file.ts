@@ -15,27 +15,19 @@ export class StagedFile {
 
   private constructor(
     readonly share: Share,
+    readonly wirePath: string,
     readonly id: FileId,
   ) {}
 
   static async create(share: Share, wirePath: string): Promise<StagedFile> {
-    const { id } = await share.open(wirePath, 'new')
-    const staged = new StagedFile(share, id)
-    try {
-      await share.setGoing(id, true)
-    } catch (error) {
-      await staged.discard()
-      throw error
-    }
-    return staged
+    return new StagedFile(share, wirePath, await share.openGoing(wirePath))
   }
 
-  /** Takes the name `wirePath`; `replaces` the file that has it. Rejects with what the server says, and is discarded then. */
-  async publish(wirePath: string, replaces: boolean, modified: Date | undefined): Promise<void> {
+  /** Takes the name `to`; `replaces` the file that has it. Rejects with what the server says, and is discarded then. */
+  async publish(to: string, replaces: boolean, modified: Date | undefined): Promise<void> {
     try {
-      await this.share.setGoing(this.id, false)
-      if (modified !== undefined) await this.share.setModified(this.id, modified)
-      await renameOver(this.share, this.id, wirePath, replaces)
+      await this.share.keepFile(this.id, modified)
+      await renameOver(this.share, this.id, to, replaces)
     } catch (error) {
       await this.discard()
       throw error
@@ -44,15 +36,16 @@ export class StagedFile {
     await this.share.closeFile(this.id)
   }
 
-  /** Leaves nothing. Never rejects. */
-  async discard(): Promise<void> {
-    if (!this.#isOpen) return
+  /** Resolves to whether surely nothing is left. Never rejects. */
+  async discard(): Promise<boolean> {
+    if (!this.#isOpen) return true
     this.#isOpen = false
     try {
-      await this.share.setGoing(this.id, true)
+      await this.share.setGoing(this.id)
       await this.share.closeFile(this.id)
+      return true
     } catch {
-      // The server removes it with the connection; at the latest it is swept once this run of the program is over.
+      return false
     }
   }
 }
@@ -96,11 +89,11 @@ async function replaceOpen(share: Share, id: FileId, wirePath: string): Promise<
       await share.rename(old.id, wirePath, false).catch(async (taken: unknown) => {
         // Somebody else's new file has the name by now: the old one is replaced all the same.
         if (!isStatus(taken, status.objectNameCollision)) throw taken
-        await share.setGoing(old.id, true)
+        await share.setGoing(old.id)
       })
       throw error
     }
-    await share.setGoing(old.id, true)
+    await share.setGoing(old.id)
   } finally {
     await share.closeFile(old.id).catch(() => undefined)
   }

@@ -47,7 +47,7 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms), ti
         t.equal((await share.read(id, data.length, 10)).length, 0, 'nothing behind the end')
         await share.closeFile(id)
         t.match(await share.look('', name.toUpperCase()), { name, size: data.length })
-        await share.remove(name)
+        await share.removeAt(name)
         t.equal(await share.look('', name), undefined)
         share.close()
       }

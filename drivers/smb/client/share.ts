@@ -194,13 +194,26 @@ export class Share {
     await this.connection.ask(truncateRequest(id, size))
   }
 
-  async setModified(id: FileId, modified: Date): Promise<void> {
-    await this.connection.ask(modifiedRequest(id, modified))
+  /** A new file that goes when it is closed, also because its connection broke, until `keepFile`. */
+  async openGoing(path: string): Promise<FileId> {
+    const [created, going] = this.connection.send([
+      createRequest({ path, ...opening.new }),
+      deleteRequest(openedBefore, true),
+    ])
+    const { id } = this.connection.parsed(await successOf(created), parseCreate)
+    await successOf(going)
+    return id
   }
 
-  /** It goes when it is closed, also because its connection broke; `false`: it stays after all. */
-  async setGoing(id: FileId, isGoing: boolean): Promise<void> {
-    await this.connection.ask(deleteRequest(id, isGoing))
+  /** It stays when it is closed. */
+  async keepFile(id: FileId, modified: Date | undefined): Promise<void> {
+    const requests = [deleteRequest(id, false), ...(modified === undefined ? [] : [modifiedRequest(id, modified)])]
+    for (const answer of this.connection.send(requests)) await successOf(answer)
+  }
+
+  /** It goes when it is closed, also because its connection broke. */
+  async setGoing(id: FileId): Promise<void> {
+    await this.connection.ask(deleteRequest(id, true))
   }
 
   async rename(id: FileId, to: string, replaces: boolean): Promise<void> {
@@ -222,9 +235,23 @@ export class Share {
     )
   }
 
-  /** A file, a link, or an empty folder. */
-  remove(path: string): Promise<void> {
-    return this.#chain(createRequest({ path, ...opening.changing }), deleteRequest(openedBefore, true))
+  /**
+   * Removes a file, a link, or an empty folder. A file that somebody has open keeps its name until they close it, and nothing else can
+   * have that name so long: with `aside` it takes that one before it goes.
+   */
+  async removeAt(path: string, aside?: string): Promise<void> {
+    const { id, isFolder } = await this.open(path, 'changing')
+    const renames = aside === undefined || isFolder ? [] : [renameRequest(id, aside, false)]
+    const [closed, removed, renamed] = this.connection
+      .send([...renames, deleteRequest(id, true), closeRequest(id)])
+      .reverse()
+    const isRenamed = renamed !== undefined && (await answerOf(renamed)).header.status === status.success
+    const { header } = await answerOf(removed)
+    await answerOf(closed)
+    if (header.status === status.success) return
+    if (isRenamed && aside !== undefined)
+      await this.#chain(createRequest({ path: aside, ...opening.changing }), renameRequest(openedBefore, path, false))
+    throw new StatusError(header.status)
   }
 
   setModifiedAt(path: string, modified: Date): Promise<void> {
