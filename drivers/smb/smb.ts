@@ -24,7 +24,7 @@ import { isMissing, isStatus, translated } from './errors.js'
 import type { SmbOptions } from './index.js'
 import { folderOf, formsOf, isAmbiguous, isSameName, joined, nameFromWire, wireName } from './names.js'
 import { Shares } from './shares.js'
-import { renameOver, StagedFile } from './staged-file.js'
+import { renameAt, StagedFile } from './staged-file.js'
 import { readingStream, readInto, writeAll, writeFrom } from './streams.js'
 
 /** Milliseconds to connect, and for one answer. */
@@ -89,6 +89,8 @@ class SmbDriver implements Driver {
   readonly #readers: Shares
   readonly #changers: Shares
   readonly #toldNames = new Set<string>()
+  /** Where files are being written. */
+  readonly #uploads = new Set<string>()
 
   constructor(
     connect: () => Promise<Share>,
@@ -201,7 +203,13 @@ class SmbDriver implements Driver {
       const staged = await StagedFile.create(share, aside).catch((error: unknown) =>
         this.#explainNew(share, error, path),
       )
-      return { held: this.#changers.keep(share), place, staged }
+      this.#uploads.add(aside)
+      const held = this.#changers.keep(share)
+      const give = () => {
+        this.#uploads.delete(aside)
+        held.give()
+      }
+      return { held: { share, give }, place, staged }
     })
   }
 
@@ -266,13 +274,14 @@ class SmbDriver implements Driver {
         if (to === '/' || (old && isFolder(old))) throw new GatewayError('is_dir')
         if (old && isFolder(source.facts)) throw new GatewayError('exists')
         const wire = isSame ? joined(folderOf(source.wire), wireName(nameOf(to))) : target.wire
-        const { id } = await share.open(source.wire, 'changing')
         try {
-          await renameOver(share, id, wire, old !== undefined)
+          await renameAt(share, source.wire, wire, old !== undefined)
         } catch (error) {
+          const isHeld = [...this.#uploads].some((each) => each.startsWith(`${source.wire}\\`))
+          if (isHeld && isStatus(error, status.accessDenied)) {
+            throw new GatewayError('busy', { reason: 'an upload into this folder is under way', cause: error })
+          }
           await this.#explainTaken(share, error, to)
-        } finally {
-          await share.closeFile(id).catch(() => undefined)
         }
       }),
     )

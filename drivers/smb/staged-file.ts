@@ -57,7 +57,7 @@ const pauses = [5, 20, 80] as const
  * Gives an open file another name. Where a file has that name and is open elsewhere, servers refuse to replace it; if it stays open, it
  * steps aside, and goes when those who have it open close it.
  */
-export async function renameOver(share: Share, id: FileId, wirePath: string, replaces: boolean): Promise<void> {
+async function renameOver(share: Share, id: FileId, wirePath: string, replaces: boolean): Promise<void> {
   for (const pause of pauses) {
     try {
       await share.rename(id, wirePath, replaces)
@@ -68,6 +68,16 @@ export async function renameOver(share: Share, id: FileId, wirePath: string, rep
     await setTimeout(pause)
   }
   await replaceOpen(share, id, wirePath)
+}
+
+/** The same of whatever has a path. */
+export async function renameAt(share: Share, from: string, to: string, replaces: boolean): Promise<void> {
+  const { id } = await share.open(from, 'changing')
+  try {
+    await renameOver(share, id, to, replaces)
+  } finally {
+    await share.closeFile(id).catch(() => undefined)
+  }
 }
 
 function isInTheWay(error: unknown): boolean {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { smbType } from '../../drivers/smb/index.js'
 import { conformance } from '../conformance/driver.js'
-import { at, bytesAt, listed, namesIn, put, refuses, source, textAt } from '../conformance/subject.js'
+import { at, bytesAt, endless, listed, namesIn, put, refuses, source, textAt } from '../conformance/subject.js'
 import { lacks } from '../programs.js'
 import { sambaPrograms, startSamba, type SambaSettings } from '../services/samba.js'
 import { openNewFolder, openShare } from './smb-mount.js'
@@ -106,6 +106,23 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms), timeou
     await driver.close?.()
     t.same(await readdir(root), ['moved'])
     t.same(await readdir(join(root, 'moved')), [])
+  })
+
+  await t.test('a folder into which an upload is under way is busy', async (t) => {
+    const root = await folder('uploads')
+    const driver = await openShare(server, { root_folder_path: 'uploads' })
+    await driver.mkdir(at('/folder'))
+    const { source: body, body: stream } = endless()
+    const writing = driver.write(at('/folder/file'), body)
+    for (let tries = 0; tries < 100 && (await readdir(join(root, 'folder'))).length === 0; tries++) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    await refuses(t, async () => driver.move?.(at('/folder'), at('/moved')), 'busy', 'a move')
+    stream.push(null)
+    await writing
+    await driver.move?.(at('/folder'), at('/moved'))
+    t.same(await readdir(join(root, 'moved')), ['file'])
+    await driver.close?.()
   })
 
   await t.test('a file that another program has open is replaced all the same', async (t) => {

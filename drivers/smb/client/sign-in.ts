@@ -1,6 +1,7 @@
 /** From a bare connection to a share that can be used: negotiation, sign-in, and the share itself (MS-SMB2 §3.2.4.2). */
 import { randomBytes } from 'node:crypto'
 import type { Connection } from './connection.js'
+import { bytesPerCredit } from './credits.js'
 import { allDialects, dialects, type Dialect } from './dialects.js'
 import { allCiphers, cipherKeyLength, ciphers, Encryption, type Cipher } from './encryption.js'
 import { ConnectionError, ProtocolError, StatusError } from './errors.js'
@@ -41,8 +42,9 @@ const contexts = { preauthentication: 1, encryption: 2, signing: 8 } as const
 const sha512 = 1
 const sessionFlags = { guest: 0x1, anonymous: 0x2, encrypts: 0x4 } as const
 const shareEncrypts = 0x8000
-/** More of them in one request only delays the others. */
+/** Bytes of one request: more of them only delay the others, and some servers of 2.1 do not take as many. */
 const largestTransfer = 1024 * 1024
+const smallTransfer = bytesPerCredit
 
 /** Rejects with a StatusError where the server refuses, with a ConnectionError where it does not answer as it should. */
 export async function signIn(connection: Connection, options: SignInOptions): Promise<Agreement> {
@@ -54,10 +56,8 @@ export async function signIn(connection: Connection, options: SignInOptions): Pr
   const negotiated = connection.parsed(answer, (message) => parseNegotiation(message, offered))
   const { sessionFlag, encryption } = await startSession(connection, options, negotiated, hash)
   const isNobody = (sessionFlag & (sessionFlags.guest | sessionFlags.anonymous)) !== 0
-  // Both are what shows that nobody has changed the negotiation: from 3.1.1 on a signed request, before that a question.
-  if (!isNobody && (negotiated.dialect === dialects.smb300 || negotiated.dialect === dialects.smb302)) {
-    await validateNegotiation(connection, negotiation, answer)
-  }
+  // What shows that nobody has changed the negotiation: from 3.1.1 on the keys themselves, before that a signed question.
+  if (!isNobody && negotiated.dialect < dialects.smb311) await validateNegotiation(connection, negotiation, answer)
   const shareFlags = await connectShare(connection, options.share)
   const mustEncrypt = (sessionFlag & sessionFlags.encrypts) !== 0 || (shareFlags & shareEncrypts) !== 0
   const encrypts = mustEncrypt || options.protection === 'encryption'
@@ -115,7 +115,9 @@ function parseNegotiation(message: Buffer, offered: readonly Dialect[]): Agreeme
   const found = message.readUInt16LE(headerLength + 4)
   const dialect = offered.find((each) => each === found)
   if (dialect === undefined) throw new ProtocolError('the server speaks none of the dialects from 2.1 to 3.1.1')
-  const offersEncryption = (message.readUInt32LE(headerLength + 24) & capabilities.encryption) !== 0
+  const serverCapabilities = message.readUInt32LE(headerLength + 24)
+  const offersEncryption = (serverCapabilities & capabilities.encryption) !== 0
+  const largest = (serverCapabilities & capabilities.largeMtu) !== 0 ? largestTransfer : smallTransfer
   const before311 = dialect < dialects.smb300 ? signingAlgorithms.hmacSha256 : signingAlgorithms.aesCmac
   const chosen =
     dialect === dialects.smb311
@@ -124,7 +126,7 @@ function parseNegotiation(message: Buffer, offered: readonly Dialect[]): Agreeme
   const limit = (offset: number) => {
     const bytes = message.readUInt32LE(headerLength + offset)
     if (bytes < 4096) throw new ProtocolError('the server takes no request of a useful size')
-    return Math.min(bytes, largestTransfer)
+    return Math.min(bytes, largest)
   }
   return {
     dialect,
