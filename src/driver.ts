@@ -255,6 +255,8 @@ export interface Field {
   readonly type: (typeof fieldTypes)[number]
   readonly default?: string | number | boolean
   readonly required?: boolean
+  /** Of a required text: one that is left out, or empty, takes the default. */
+  readonly assumed?: boolean
   /** Allowed values of a `select`. */
   readonly options?: readonly string[]
   readonly help?: string

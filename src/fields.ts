@@ -4,16 +4,17 @@ import { GatewayError } from './errors.js'
 
 /**
  * Every field with its value or its default; keys that are no field are passed over. Numbers and booleans may come as text;
- * an empty text is a value of texts alone. The default of a required text is what a form offers, never what is taken for one
- * that is missing: nobody mounts the root of the machine by leaving a field out.
+ * an empty text is a value of texts alone. The default of a required text is what a form offers, and is taken for one that is
+ * missing only where the field says so: nobody mounts the root of the machine by leaving a field out.
  * Rejects with `invalid`, naming the field, where a required one is missing or a value does not fit.
  */
 export function checkOptions<F extends Fields>(fields: F, given: Readonly<Record<string, unknown>>): OptionsOf<F> {
   const options: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const own = Object.hasOwn(given, name) ? given[name] : undefined
-    const isGiven = own !== undefined && own !== null && (own !== '' || isText(field))
-    const offered = field.required === true && isText(field) ? undefined : field.default
+    const isGiven = own !== undefined && own !== null && (own !== '' || (isText(field) && field.assumed !== true))
+    const isOnlyOffered = field.required === true && isText(field) && field.assumed !== true
+    const offered = isOnlyOffered ? undefined : field.default
     const value = isGiven ? own : offered
     if (field.required === true && (value === undefined || value === '')) {
       throw new GatewayError('invalid', { reason: `the field ${name} is required` })

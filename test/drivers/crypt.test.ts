@@ -17,7 +17,7 @@ t.setTimeout(180_000)
 const store = asPath('/store')
 
 async function openOver(env: DriverEnv, path: string, options: Partial<CryptOptions> = {}): Promise<WritableDriver> {
-  const given = { remote_path: path, password: 'potato', salt: 'sausage', encrypted_suffix: '.bin', ...options }
+  const given = { remote_path: path, password: 'potato', salt: 'sausage', ...options }
   return (await cryptType.open(checkOptions(cryptFields, given), env)) as WritableDriver
 }
 

@@ -55,8 +55,7 @@ export async function startSwift(): Promise<SwiftServer> {
     join(folder, 'swift.conf'),
     lines('[swift-hash]', 'swift_hash_path_suffix = tests', 'swift_hash_path_prefix = tests', '', '[storage-policy:0]', 'name = one', 'default = yes'), // prettier-ignore
   )
-  for (const [index, part] of parts.entries()) {
-    const port = partPorts[index] ?? 0
+  const setUp = async (part: (typeof parts)[number], port: number) => {
     await writeFile(
       join(folder, `${part}-server.conf`),
       lines(
@@ -71,6 +70,7 @@ export async function startSwift(): Promise<SwiftServer> {
     await run(program('swift-ring-builder'), [builder, 'add', `r1z1-127.0.0.1:${port}/disk`, '1'])
     await run(program('swift-ring-builder'), [builder, 'rebalance'])
   }
+  await Promise.all(parts.map((part, index) => setUp(part, partPorts[index] ?? 0)))
   await writeFile(
     join(folder, 'proxy-server.conf'),
     lines(
@@ -154,11 +154,10 @@ async function answers(url: string, status: number | undefined): Promise<void> {
   throw new Error(`no answer from ${url}`)
 }
 
+/** At once: what it keeps goes too, and asked to stop it would wait for connections that are kept. */
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return
   const gone = once(child, 'exit')
-  child.kill('SIGTERM')
-  const late = setTimeout(() => child.kill('SIGKILL'), 5000)
+  child.kill('SIGKILL')
   await gone
-  clearTimeout(late)
 }

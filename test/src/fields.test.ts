@@ -58,6 +58,10 @@ void t.test('the default of a required text is not taken for one that is missing
   const folder = { folder: { type: 'string', required: true, default: '/' } } as const
   t.throws(() => checkOptions(folder, {}), { code: 'invalid', message: 'the field folder is required' })
   t.same(checkOptions(folder, { folder: '/' }), { folder: '/' })
+  const assumed = { ending: { type: 'string', required: true, default: '.bin', assumed: true } } as const
+  for (const given of [{}, { ending: '' }, { ending: null }]) {
+    t.same(checkOptions(assumed, given), { ending: '.bin' }, 'but where the field says so')
+  }
 })
 
 void t.test('a field named like a method of every object is not found there', async (t) => {

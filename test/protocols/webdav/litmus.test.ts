@@ -6,6 +6,7 @@ import { flaky } from '../../drivers/flaky.js'
 import { limitedTypes } from '../../drivers/limited.js'
 import { startGateway } from '../../gateway.js'
 import { lacks } from '../../programs.js'
+import { mount, remotes } from '../../services/remotes.js'
 import { litmusPasses } from './litmus.js'
 
 const driverTypes = [
@@ -22,5 +23,16 @@ for (const name of ['Local', 'Memory', ...driverTypes.map((type) => type.name)])
   void t.test(title, { timeout: 120_000, skip: lacks('litmus') }, async (t) => {
     const running = await startGateway(t, name === 'Local' ? {} : { driver: { name }, driverTypes })
     await litmusPasses(t, running.davUrl, running.adminPassword)
+  })
+}
+
+for (const remote of remotes) {
+  const title = `litmus passes on ${remote.name} without a failure, a warning or a skipped test`
+  void t.test(title, { timeout: 240_000, skip: lacks('litmus', ...remote.programs) }, async (t) => {
+    const server = await remote.start()
+    t.teardown(() => server.stop())
+    const running = await startGateway(t)
+    await mount(running, running.adminPassword, await server.storages('/remote'))
+    await litmusPasses(t, `${running.davUrl}remote/`, running.adminPassword)
   })
 }

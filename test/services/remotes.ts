@@ -1,0 +1,96 @@
+/** Storages that stand on real servers, a row for each way of it: what stories and litmus are run over. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startBucket } from '../drivers/s3-mount.js'
+import type { Addresses } from '../gateway.js'
+import { startOpenSsh } from './openssh.js'
+import { swiftPrograms } from './swift.js'
+
+/** What the API is asked to make. */
+export interface StorageAsk {
+  readonly mountPath: string
+  readonly driver: string
+  readonly addition: object
+}
+
+export interface RemoteServer {
+  /** Storages over a new, empty folder of the server; the one at `mountPath` shows it, others may be what it stands on. */
+  storages(mountPath: string): Promise<readonly StorageAsk[]>
+  stop(): Promise<void>
+}
+
+export interface Remote {
+  readonly name: string
+  /** What has to be installed. */
+  readonly programs: readonly string[]
+  start(): Promise<RemoteServer>
+}
+
+async function startS3(): Promise<RemoteServer> {
+  const bucket = await startBucket()
+  return {
+    storages: async (mountPath) => [{ mountPath, driver: 'S3', addition: bucket.options() }],
+    stop: () => bucket.stop(),
+  }
+}
+
+async function startSftp(): Promise<RemoteServer> {
+  const server = await startOpenSsh()
+  const files = await mkdtemp(join(tmpdir(), 'tidegate-remote-'))
+  const { address, username, privateKey } = server
+  return {
+    storages: async (mountPath) => {
+      const root_folder_path = await mkdtemp(join(files, 'storage-'))
+      return [{ mountPath, driver: 'SFTP', addition: { address, username, private_key: privateKey, root_folder_path } }]
+    },
+    stop: async () => {
+      await server.stop()
+      await rm(files, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Everything encrypted, above any of the others. */
+function encrypted(remote: Remote): Remote {
+  const addition = { filename_encryption: 'standard', directory_name_encryption: 'true', password: 'tide', salt: 'time' }
+  return {
+    name: `Crypt over ${remote.name}`,
+    programs: remote.programs,
+    async start() {
+      const server = await remote.start()
+      return {
+        storages: async (mountPath) => [
+          ...(await server.storages(`${mountPath}-below`)),
+          { mountPath, driver: 'Crypt', addition: { ...addition, remote_path: `${mountPath}-below` } },
+        ],
+        stop: () => server.stop(),
+      }
+    },
+  }
+}
+
+const s3: Remote = { name: 'S3', programs: swiftPrograms, start: startS3 }
+const sftp: Remote = { name: 'SFTP', programs: ['sshd', 'ssh-keygen'], start: startSftp }
+
+export const remotes: readonly Remote[] = [s3, sftp, encrypted(s3)]
+
+/** Makes the storages over the API, as an admin does; rejects with what was answered where one does not start. */
+export async function mount(
+  { url }: Addresses,
+  adminPassword: string,
+  storages: readonly StorageAsk[],
+): Promise<void> {
+  const call = async (path: string, body: object, token = ''): Promise<unknown> => {
+    const headers = { 'Content-Type': 'application/json', Authorization: token }
+    const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+    const { code, message, data } = (await response.json()) as { code: number; message: string; data: unknown }
+    if (code !== 200) throw new Error(`${path}: ${message}`)
+    return data
+  }
+  const { token } = (await call('/api/auth/login', { username: 'admin', password: adminPassword })) as { token: string }
+  for (const { mountPath, driver, addition } of storages) {
+    const storage = { mount_path: mountPath, driver, addition: JSON.stringify(addition), cache_expiration: 30 }
+    await call('/api/admin/storage/create', storage, token)
+  }
+}
