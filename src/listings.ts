@@ -7,7 +7,7 @@ import type { CallOptions, Driver, Entry, ListOptions } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import { ListingCache, type ListingBudget } from './listing-cache.js'
 import { nameOf, parentOf, within, type Path } from './path.js'
-import { withSignal } from './signals.js'
+import { manyCalls, withSignal } from './signals.js'
 import { sorted, type Order } from './sorting.js'
 import type { StorageRow } from './store/rows.js'
 
@@ -104,7 +104,7 @@ export class Listings {
       load = undefined
     }
     if (!load) {
-      const controller = new AbortController()
+      const controller = manyCalls()
       const begun: Load = {
         promise: this.#collect(path, controller.signal, () => begun.stale),
         controller,

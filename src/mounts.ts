@@ -20,6 +20,7 @@ import {
 } from './path.js'
 import type { Bandwidth } from './bandwidth.js'
 import type { Spool } from './spool.js'
+import { manyCalls } from './signals.js'
 import { Storage } from './storage.js'
 import type { StorageRow, Store } from './store/rows.js'
 
@@ -110,7 +111,7 @@ export class Mounts {
       row,
       visible: visiblePath(row.mountPath),
       storage: undefined,
-      controller: new AbortController(),
+      controller: manyCalls(),
       retry: undefined,
       failures: 0,
       reason: 'it is starting',

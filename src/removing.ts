@@ -4,6 +4,7 @@ import { TreeError, type Failure } from './change.js'
 import type { Entry } from './driver.js'
 import { isGatewayError, toGatewayError } from './errors.js'
 import { childOf, parentOf, reservedPrefix, type Path } from './path.js'
+import { manyCalls } from './signals.js'
 import type { Storage } from './storage.js'
 
 /**
@@ -75,7 +76,7 @@ export function asideOf(path: Path): Path {
 
 /** Ends what `asideOf` began: what was set aside goes if something took its place, and comes back if nothing did. */
 export async function settleAside(storage: Storage, path: Path, aside: Path): Promise<void> {
-  const { signal } = new AbortController()
+  const { signal } = manyCalls()
   if (!(await existing(storage, aside, signal))) return
   if (await existing(storage, path, signal)) await removeAll(storage, aside, signal)
   else await storage.move(aside, path)

@@ -8,12 +8,17 @@ export interface JoinedSignal {
   release(): void
 }
 
+/** One whose signal any number of calls may listen to at once, as those for the files of a tree do. */
+export function manyCalls(): AbortController {
+  const controller = new AbortController()
+  setMaxListeners(0, controller.signal)
+  return controller
+}
+
 /** A signal that aborts, with the same reason, as soon as one of these does. */
 export function joinSignals(...signals: readonly (AbortSignal | undefined)[]): JoinedSignal {
   const given = signals.filter((signal) => signal !== undefined)
-  const controller = new AbortController()
-  // Whatever the work consists of listens to it, and lets go when it is done.
-  setMaxListeners(0, controller.signal)
+  const controller = manyCalls()
   const listeners = given.map((signal) => ({ signal, stop: () => controller.abort(signal.reason) }))
   for (const { signal, stop } of listeners) {
     if (signal.aborted) stop()

@@ -26,6 +26,7 @@ import { GatewayError } from './errors.js'
 import { LockedError, type Locks, type Touch } from './locks.js'
 import type { Mounts, Place } from './mounts.js'
 import { under, within, type Path } from './path.js'
+import { manyCalls } from './signals.js'
 import { spelledPath, spelledTarget } from './spelling.js'
 import type { Store } from './store/rows.js'
 
@@ -88,7 +89,7 @@ export class TreeView implements Driver {
   }
 
   removeTree(path: Path, options?: CallOptions): Promise<void> {
-    const signal = options?.signal ?? new AbortController().signal
+    const signal = options?.signal ?? manyCalls().signal
     return this.#changing(path, { membership: true, tree: true }, async ({ storage, inner }, at) => {
       await removeAll(storage, inner, signal)
       await this.parts().properties.delete(at)

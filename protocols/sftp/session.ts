@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { ServerChannel } from 'ssh2'
 import { toGatewayError } from '../../src/errors.js'
 import type { Log } from '../../src/log.js'
+import { manyCalls } from '../../src/signals.js'
 import { AnswerSpace } from './answer-space.js'
 import type { ByteBudget } from './byte-budget.js'
 import { messageOf, statusOf } from './errors.js'
@@ -39,7 +40,7 @@ export class SftpSession {
   readonly #parser = new PacketParser()
   readonly #output: Output
   readonly #desk: Desk
-  readonly #gone = new AbortController()
+  readonly #gone = manyCalls()
   /** When the last read of each handle will have been answered. */
   readonly #readTurns = new Map<string, Promise<void>>()
   /** Resolves when the channel is gone and nothing of its files is under way any more. */

@@ -1,0 +1,218 @@
+/**
+ * Storages on real servers through the doors: rclone brings a real tree there and back, moves and removes it, over WebDAV and
+ * over SFTP; large uploads go through the daemon without touching its disk or filling its memory.
+ */
+import { execFile } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { cp, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { startDaemon, startGateway, type Addresses, type Daemon } from '../gateway.js'
+import { lacks } from '../programs.js'
+import { mount, remotes, type Remote } from '../services/remotes.js'
+
+t.setTimeout(600_000)
+
+const run = promisify(execFile)
+const mebibyte = 1024 * 1024
+const size = Number(process.env.TIDEGATE_LARGE_MIB ?? 64) * mebibyte
+
+async function temporaryFolder(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-doors-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Folders of documentation that every Debian has, up to so many files. */
+async function documentation(target: string, atMost: number): Promise<void> {
+  const from = '/usr/share/doc'
+  let files = 0
+  for (const name of (await readdir(from)).sort()) {
+    const found = await readdir(join(from, name), { recursive: true, withFileTypes: true }).catch(() => [])
+    const regular = found.filter((entry) => entry.isFile())
+    for (const entry of regular.slice(0, atMost - files)) {
+      const file = join(entry.parentPath, entry.name)
+      if ((await stat(file)).size > mebibyte) continue
+      await mkdir(dirname(join(target, file.slice(from.length))), { recursive: true })
+      await cp(file, join(target, file.slice(from.length)))
+      files++
+    }
+    if (files >= atMost) return
+  }
+}
+
+const strange: Readonly<Record<string, Buffer>> = {
+  'with space.and.dots...tar.gz': randomBytes(65_536),
+  '.hidden/..twice': randomBytes(1),
+  'empty file': Buffer.alloc(0),
+  'emoji 🦀🌊/😀 😀.png': randomBytes(200_000),
+  '你好 世界/ünï +%25 & "x".txt': Buffer.from('hello'),
+  "it's #1?/~tilde;a=b": Buffer.from('x'),
+  [`${'long '.repeat(20)}name`]: randomBytes(70_000),
+  'folder/one level/two levels/three levels/file': randomBytes(9 * mebibyte),
+}
+
+async function realTree(t: Test): Promise<string> {
+  const folder = await temporaryFolder(t)
+  await documentation(folder, 200)
+  for (const [name, content] of Object.entries(strange)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true })
+    await writeFile(join(folder, name), content)
+  }
+  return folder
+}
+
+/** rclone with one remote for each door, `dav:` and `sftp:`. */
+async function rcloneFor(t: Test, { davUrl, sftpPort }: Addresses, password: string) {
+  const config = join(await temporaryFolder(t), 'rclone.conf')
+  const obscured = (await run('rclone', ['obscure', password])).stdout.trim()
+  await writeFile(
+    config,
+    [
+      ...['[dav]', 'type = webdav', `url = ${davUrl}`, 'vendor = other', 'user = admin', `pass = ${obscured}`],
+      ...['[sftp]', 'type = sftp', 'host = 127.0.0.1', `port = ${sftpPort}`, 'user = admin', `pass = ${obscured}`],
+      ...['shell_type = none', 'disable_hashcheck = true', ''],
+    ].join('\n'),
+  )
+  return async (...words: readonly string[]): Promise<string> => {
+    const options = ['--config', config, '--retries', '1', '--transfers', '8', '--checkers', '8']
+    const { stdout } = await run('rclone', [...options, ...words], { maxBuffer: 1 << 26, timeout: 300_000 })
+    return stdout
+  }
+}
+
+async function treeGoesThrough(t: Test, remote: Remote, tree: string): Promise<void> {
+  const server = await remote.start()
+  t.teardown(() => server.stop())
+  const running = await startGateway(t)
+  await mount(running, running.adminPassword, await server.storages('/remote'))
+  const rclone = await rcloneFor(t, running, running.adminPassword)
+  const count = (await readdir(tree, { recursive: true, withFileTypes: true })).filter((each) => each.isFile()).length
+  for (const door of ['dav', 'sftp']) {
+    await t.test(`over ${door === 'dav' ? 'WebDAV' : 'SFTP'}`, async (t) => {
+      const at = (path: string) => `${door}:/remote/${path}`
+      await rclone('copy', tree, at('docs'))
+      await rclone('check', '--download', tree, at('docs'))
+      t.equal(JSON.parse(await rclone('size', '--json', at('docs'))).count, count, `${count} files are there`)
+      await rclone('moveto', at('docs'), at('moved to/ another place'))
+      t.same((await rclone('lsf', at(''))).trim().split('\n'), ['moved to/'], 'nothing is left where it was')
+      const back = join(await temporaryFolder(t), 'back')
+      await rclone('copy', at('moved to/ another place'), back)
+      t.equal((await run('diff', ['--recursive', '--brief', tree, back])).stdout, '', 'and back, the same')
+      await rclone('purge', at('moved to'))
+      t.equal(await rclone('lsf', at('')), '', 'all of it can be removed')
+    })
+  }
+}
+
+/** What the process has written to disks so far, in bytes. */
+async function writtenBy({ pid }: Daemon): Promise<number> {
+  return Number(/^write_bytes: (\d+)/m.exec(await readFile(`/proc/${pid}/io`, 'utf8'))?.[1])
+}
+
+async function resident({ pid }: Daemon): Promise<number> {
+  return Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+}
+
+interface Cost {
+  /** MiB of memory at the most, above those of idling. */
+  readonly memory: number
+  /** Of what was uploaded, the part that went to the daemon's own disk. */
+  readonly disk: number
+}
+
+async function costOf(daemon: Daemon, idle: number, work: () => Promise<unknown>): Promise<Cost> {
+  let peak = 0
+  const before = await writtenBy(daemon)
+  const timer = setInterval(() => void resident(daemon).then((now) => (peak = Math.max(peak, now))), 20)
+  try {
+    await work()
+  } finally {
+    clearInterval(timer)
+  }
+  return { memory: Math.round((peak - idle) / mebibyte), disk: ((await writtenBy(daemon)) - before) / size }
+}
+
+async function digest(body: Readable): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(body, hash)
+  return hash.digest('hex')
+}
+
+/** Over WebDAV; `chunked`: without its length. */
+function send(url: string, headers: Record<string, string>, file: string, chunked = false): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const length = chunked ? {} : { 'Content-Length': size }
+    const upload = request(url, { method: 'PUT', headers: { ...headers, ...length } }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode ?? 0))
+    })
+    pipeline(createReadStream(file, { highWaterMark: mebibyte }), upload).catch(reject)
+  })
+}
+
+async function digestAt(url: string, headers: Record<string, string>): Promise<string> {
+  const response = await new Promise<Readable>((resolve, reject) => {
+    request(url, { headers }, resolve).on('error', reject).end()
+  })
+  return digest(response)
+}
+
+async function largeUploads(t: Test, remote: Remote, file: string, expected: string): Promise<void> {
+  const server = await remote.start()
+  t.teardown(() => server.stop())
+  const daemon = await startDaemon(t)
+  await mount(daemon, daemon.adminPassword, await server.storages('/remote'))
+  const rclone = await rcloneFor(t, daemon, daemon.adminPassword)
+  const headers = { Authorization: `Basic ${Buffer.from(`admin:${daemon.adminPassword}`).toString('base64')}` }
+  const url = (name: string) => `${daemon.davUrl}remote/${name}`
+  await send(`${daemon.davUrl}warm`, headers, file)
+  const local = await costOf(daemon, 0, () => send(`${daemon.davUrl}local`, headers, file))
+  const measured = local.disk > 0.9
+  t.comment(measured ? 'the disk is measured' : 'the kernel does not tell what is written to this disk')
+  const idle = await resident(daemon)
+  const ways: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ['webdav', () => send(url('webdav'), headers, file)],
+    ['chunked', () => send(url('chunked'), headers, file, true)],
+    ['sftp', () => rclone('copyto', file, 'sftp:/remote/sftp')],
+  ]
+  for (const [name, work] of ways) {
+    const cost = await costOf(daemon, idle, work)
+    t.ok(cost.disk < 0.01, `${name}: ${(cost.disk * 100).toFixed(2)} % of it went to the disk`)
+    t.ok(cost.memory < 150, `${name}: ${cost.memory} MiB above idle`)
+    const down = await costOf(daemon, idle, async () => {
+      t.equal(await digestAt(url(name), headers), expected, `${name}: byte for byte`)
+    })
+    t.ok(down.disk < 0.01, `${name}, read: ${(down.disk * 100).toFixed(2)} % of it went to the disk`)
+    t.ok(down.memory < 150, `${name}, read: ${down.memory} MiB above idle`)
+  }
+  t.same(await readdir(join(daemon.dataFolder, 'spool')).catch(() => []), [], 'nothing lies in the spool')
+  t.equal(await daemon.stop(), 0)
+}
+
+await t.test('a real tree goes there and back through the doors', { skip: lacks('rclone') }, async (t) => {
+  const tree = await realTree(t)
+  for (const remote of remotes) {
+    await t.test(remote.name, { skip: lacks(...remote.programs), timeout: 300_000 }, (t) =>
+      treeGoesThrough(t, remote, tree),
+    )
+  }
+})
+
+const isLinux = process.platform === 'linux'
+await t.test('large uploads are streamed', { skip: isLinux ? lacks('rclone') : 'reads /proc' }, async (t) => {
+  const file = join(await temporaryFolder(t), 'large')
+  const random = createReadStream('/dev/urandom', { end: size - 1, highWaterMark: mebibyte })
+  await pipeline(random, createWriteStream(file))
+  const expected = await digest(createReadStream(file))
+  for (const remote of remotes) {
+    await t.test(remote.name, { skip: lacks(...remote.programs), timeout: 300_000 }, (t) =>
+      largeUploads(t, remote, file, expected),
+    )
+  }
+})
