@@ -59,15 +59,21 @@ export class Connection {
     sftp.on('close', () => lost())
   }
 
-  /** Rejects with `unauthenticated`, `unavailable` or `timeout`. */
-  static open(account: Account, isKnown: HostCheck): Promise<Connection> {
+  /** Rejects with `denied`, `unavailable` or `timeout`, and with `aborted` as soon as the signal says so. */
+  static open(account: Account, isKnown: HostCheck, signal: AbortSignal): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const client = new Client()
       let faulty: GatewayError | undefined
       const fail = (error?: Error & { level?: string }) => {
+        signal.removeEventListener('abort', stop)
         client.destroy()
         reject(faulty ?? connectError(error))
       }
+      const stop = () => {
+        faulty = new GatewayError('aborted', { reason: 'the storage was stopped' })
+        fail()
+      }
+      signal.addEventListener('abort', stop, { once: true })
       client.once('error', fail)
       client.once('close', () => fail())
       client.on('keyboard-interactive', (_name, _instructions, _language, prompts, finish) => {
@@ -79,6 +85,7 @@ export class Connection {
             fail(error)
             return
           }
+          signal.removeEventListener('abort', stop)
           client.removeListener('error', fail)
           client.removeAllListeners('close')
           resolve(new Connection(client, sftp))
@@ -112,6 +119,7 @@ export class Connection {
       try {
         client.connect(config)
       } catch (error) {
+        signal.removeEventListener('abort', stop)
         // A key that cannot be read, for instance.
         reject(new GatewayError('invalid', { reason: (error as Error).message, cause: error }))
       }
@@ -283,7 +291,8 @@ export class Connection {
 
 function connectError(error: (Error & { level?: string }) | undefined): GatewayError {
   if (error?.level === 'client-authentication') {
-    return new GatewayError('unauthenticated', {
+    // Not `unauthenticated`: that is about whoever asks the gateway.
+    return new GatewayError('denied', {
       reason: 'the server refuses the user name, the key or the password',
       cause: error,
     })

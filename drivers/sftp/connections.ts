@@ -13,9 +13,9 @@ export class Connections {
   readonly #open = new Set<Connection>()
   #opening: Promise<Connection> | undefined
   #idle: NodeJS.Timeout | undefined
-  #closed = false
+  readonly #end = new AbortController()
 
-  constructor(private readonly connect: () => Promise<Connection>) {}
+  constructor(private readonly connect: (signal: AbortSignal) => Promise<Connection>) {}
 
   /** Does the work on the connection with the fewest calls. */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
@@ -42,14 +42,34 @@ export class Connections {
         }
       })
     } catch (error) {
-      if (!seen.lost || this.#closed) throw error
+      if (!seen.lost || this.#end.signal.aborted) throw error
       return this.use(work)
+    }
+  }
+
+  /**
+   * For a change that must not be done twice: `look` comes before it on the same connection, and again on another one where that
+   * turns out to be lost.
+   */
+  async useOnce<Seen, T>(
+    look: (connection: Connection) => Promise<Seen>,
+    change: (connection: Connection, seen: Seen) => Promise<T>,
+  ): Promise<T> {
+    const { connection, seen } = await this.useAgain(async (on) => {
+      const found = await look(on)
+      on.users++
+      return { connection: on, seen: found }
+    })
+    try {
+      return await change(connection, seen)
+    } finally {
+      this.give(connection)
     }
   }
 
   /** Until `give`. */
   async take(): Promise<Connection> {
-    if (this.#closed) throw new GatewayError('aborted', { reason: 'the storage was stopped' })
+    if (this.#end.signal.aborted) throw new GatewayError('aborted', { reason: 'the storage was stopped' })
     clearTimeout(this.#idle)
     const standing = this.#standing()
     const [least] = standing.sort((one, other) => one.users - other.users)
@@ -70,17 +90,17 @@ export class Connections {
   }
 
   close(): void {
-    this.#closed = true
+    this.#end.abort()
     clearTimeout(this.#idle)
     this.#closeAll()
   }
 
   /** A server may not want more connections than there are: then those are shared. */
   async #another(standing: Connection | undefined): Promise<Connection> {
-    this.#opening ??= this.connect().finally(() => (this.#opening = undefined))
+    this.#opening ??= this.connect(this.#end.signal).finally(() => (this.#opening = undefined))
     try {
       const connection = await this.#opening
-      if (this.#closed) {
+      if (this.#end.signal.aborted) {
         connection.close()
         throw new GatewayError('aborted', { reason: 'the storage was stopped' })
       }

@@ -1,4 +1,5 @@
 /** A folder on an SFTP server as a storage. Links are shown as what they lead to, and moved and removed as links. */
+import { randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import type { FileEntryWithStats, Stats } from 'ssh2'
 import type {
@@ -21,8 +22,18 @@ import { stagedBy, stagedName } from '../lib/staged-names.js'
 import type { SftpOptions } from './index.js'
 import { Connection, type Account } from './connection.js'
 import { Connections } from './connections.js'
+import { Leavings } from './leavings.js'
 import { translated } from './errors.js'
 import { readingStream, writeAll } from './streams.js'
+
+/** An old file whose place is being taken. Never swept: where a run dies in that moment, it is all there is of the file. */
+const asidePrefix = '.~tidegate-aside-'
+
+/** Bytes that are left on a disk that is called full: fewer than one request writes. */
+const fullBelow = 1024 * 1024
+
+/** Milliseconds in which the server can undo what was begun for a call that is aborted. */
+const patience = 500
 
 /** Links of a folder that are looked behind at once. */
 const lookupsAtOnce = 16
@@ -35,7 +46,7 @@ export async function openSftp(options: SftpOptions, env: DriverEnv): Promise<Dr
     if (trusted === undefined) await env.state.set('host key', fingerprint)
     return trusted === undefined || trusted === fingerprint
   }
-  const connections = new Connections(() => Connection.open(account, isKnown))
+  const connections = new Connections((signal) => Connection.open(account, isKnown, signal))
   const driver = new SftpDriver(connections, options, env)
   try {
     const { kind } = await driver.stat('/' as Path)
@@ -62,6 +73,8 @@ function accountOf({ address, username, password, private_key: privateKey, passp
 class SftpDriver implements Driver {
   readonly #root: string
   readonly #toldNames = new Set<string>()
+  readonly #leavings: Leavings
+  readonly #giveBack = (connection: Connection) => this.connections.give(connection)
 
   constructor(
     private readonly connections: Connections,
@@ -69,6 +82,7 @@ class SftpDriver implements Driver {
     private readonly env: DriverEnv,
   ) {
     this.#root = options.root_folder_path.replace(/\/+$/, '')
+    this.#leavings = new Leavings((work) => connections.useAgain(work))
   }
 
   async stat(path: Path, { signal, link }: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
@@ -77,11 +91,13 @@ class SftpDriver implements Driver {
 
   async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
     // Names come in batches through one handle: behind the first of them nothing can be asked again.
-    const connection = await this.#within(signal, () => this.#live())
+    const connection = await this.#within(signal, () => this.#live(), this.#giveBack)
     let handle: Buffer | undefined
     try {
-      handle = await this.#within(signal, async () =>
-        connection.openFolder(this.#host(path)).catch((error: unknown) => this.#explain(connection, error, path)),
+      handle = await this.#within(
+        signal,
+        () => connection.openFolder(this.#host(path)).catch((error: unknown) => this.#explain(connection, error, path)),
+        (late) => connection.closeHandle(late),
       )
       for (;;) {
         const open = handle
@@ -91,13 +107,13 @@ class SftpDriver implements Driver {
         if (page.length > 0) yield page
       }
     } finally {
-      if (handle) await connection.closeHandle(handle).catch(() => undefined)
-      this.connections.give(connection)
+      const given = handle ? connection.closeHandle(handle).catch(() => undefined) : Promise.resolve()
+      void given.then(() => this.connections.give(connection))
     }
   }
 
   async read(path: Path, range: ByteRange = { offset: 0 }, { signal }: CallOptions = {}): Promise<Readable> {
-    const opened = await this.#within(signal, () => this.#openToRead(path))
+    const opened = await this.#within(signal, () => this.#openToRead(path), closed)
     const { connection, handle, size, close } = opened
     const position = Math.min(range.offset, size)
     const end = Math.min(size, position + (range.length ?? size))
@@ -137,12 +153,12 @@ class SftpDriver implements Driver {
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { signal } = options
+    const look = (on: Connection) => this.#replaceable(on, path, options)
     return this.#within(signal, () =>
-      this.connections.use(async (on) => {
-        const old = await this.#replaceable(on, path, options)
+      this.connections.useOnce(look, async (on, old) => {
         const staged = await this.#stage(on, path)
         try {
-          await writeAll(source, on, staged.handle, signal)
+          await writeAll(source, on, staged.handle, signal).catch((error: unknown) => this.#explainUnwritten(on, error))
           assertGoing(signal)
           return await this.#publish(on, staged, path, { ...options, mode: options.mode ?? old?.mode })
         } catch (error) {
@@ -155,8 +171,12 @@ class SftpDriver implements Driver {
 
   /** A new file beside `path` under a name that nobody sees. */
   async #stage(on: Connection, path: Path): Promise<Staged> {
-    const host = `${this.#host(parentOf(path)).replace(/\/$/, '')}/${stagedName(this.env.instance.name)}`
-    const handle = await on.open(host, 'new', 0o600).catch((error: unknown) => this.#explainNew(on, error, path))
+    const host = this.#beside(path, stagedName(this.env.instance.name))
+    const handle = await on.open(host, 'new', 0o600).catch((error: unknown) => {
+      // It may have been made all the same.
+      if (on.broken) this.#leavings.add((other) => other.unlink(host))
+      return this.#explainNew(on, error, path)
+    })
     return { host, handle, isOpen: true }
   }
 
@@ -183,34 +203,57 @@ class SftpDriver implements Driver {
       await on.renameOver(from, host)
     } catch (error) {
       if (!isGatewayError(error, 'unsupported')) return this.#explainTaken(on, error, to)
-      // A server without the extension replaces nothing: for a moment there is no file of this name.
-      await on.unlink(host).catch((missing: unknown) => {
-        if (!isGatewayError(missing, 'not_found')) throw missing
-      })
-      await on.renameNew(from, host).catch((taken: unknown) => this.#explainTaken(on, taken, to))
+      await this.#replace(on, from, to)
     }
+  }
+
+  /** On a server that renames over nothing: for a moment there is no file of this name, and the old one waits beside. */
+  async #replace(on: Connection, from: string, to: Path): Promise<void> {
+    const host = this.#host(to)
+    const aside = this.#beside(to, `${asidePrefix}${randomBytes(8).toString('hex')}`)
+    const restore = async (by: Connection): Promise<void> => {
+      const isTaken = await by.lstat(host).then(() => true, ifMissing)
+      await (isTaken ? by.unlink(aside) : by.renameNew(aside, host)).catch(ifMissing)
+    }
+    try {
+      await on.renameNew(host, aside).catch(ifMissing)
+      await on.renameNew(from, host)
+      await on.unlink(aside).catch(ifMissing)
+    } catch (error) {
+      if (on.broken) this.#leavings.add(restore)
+      else await restore(on)
+      await this.#explainTaken(on, error, to)
+    }
+  }
+
+  #beside(path: Path, name: string): string {
+    return `${this.#host(parentOf(path)).replace(/\/$/, '')}/${name}`
   }
 
   async #discard(on: Connection, staged: Staged): Promise<void> {
     if (staged.isOpen) await on.closeHandle(staged.handle).catch(() => undefined)
     await on.unlink(staged.host).catch(() => undefined)
+    if (on.broken) this.#leavings.add((other) => other.unlink(staged.host))
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     await this.#within(signal, () =>
-      this.connections.use(async (on) => {
-        if (await this.#look(on, path)) throw new GatewayError('exists')
-        await on.mkdir(this.#host(path)).catch((error: unknown) => this.#explainNew(on, error, path))
-      }),
+      this.connections.useOnce(
+        (on) => this.#look(on, path),
+        async (on, old) => {
+          if (old) throw new GatewayError('exists')
+          await on.mkdir(this.#host(path)).catch((error: unknown) => this.#explainNew(on, error, path))
+        },
+      ),
     )
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     if (path === '/') throw new GatewayError('denied', { reason: 'the root folder stays' })
+    const host = this.#host(path)
+    const look = (on: Connection) => on.lstat(host).catch((error: unknown) => this.#explain(on, error, path))
     await this.#within(signal, () =>
-      this.connections.use(async (on) => {
-        const host = this.#host(path)
-        const stats = await on.lstat(host).catch((error: unknown) => this.#explain(on, error, path))
+      this.connections.useOnce(look, async (on, stats) => {
         if (!stats.isDirectory()) {
           await on.unlink(host)
           return
@@ -225,9 +268,10 @@ class SftpDriver implements Driver {
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
+    const look = (on: Connection) =>
+      on.lstat(this.#host(from)).catch((error: unknown) => this.#explain(on, error, from))
     await this.#within(signal, () =>
-      this.connections.use(async (on) => {
-        const source = await on.lstat(this.#host(from)).catch((error: unknown) => this.#explain(on, error, from))
+      this.connections.useOnce(look, async (on, source) => {
         if (from === to) return
         if (isWithin(from, to)) throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
         const old = await this.#look(on, to)
@@ -244,7 +288,11 @@ class SftpDriver implements Driver {
 
   /** By the server itself, where it has OpenSSH's extension; `unsupported` else. */
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
-    const { connection, handle, stats, close } = await this.#within(options.signal, () => this.#openToRead(from))
+    const { connection, handle, stats, close } = await this.#within(
+      options.signal,
+      () => this.#openToRead(from),
+      closed,
+    )
     try {
       const old = await this.#replaceable(connection, to, options)
       const staged = await this.#stage(connection, to)
@@ -264,10 +312,8 @@ class SftpDriver implements Driver {
   }
 
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
-    return this.#within(options.signal, async () => {
-      if (mode === 'read') return this.#reading(path)
-      return mode === 'update' ? this.#updating(path) : this.#replacing(path, options)
-    })
+    const ways = { read: this.#reading, update: this.#updating, replace: this.#replacing }
+    return this.#within(options.signal, () => ways[mode].call(this, path, options), closed)
   }
 
   async #reading(path: Path): Promise<OpenFile> {
@@ -320,7 +366,9 @@ class SftpDriver implements Driver {
     return {
       read: (into, position) => on.read(handle, into, position),
       write: (from, position) =>
-        on.write(handle, from.length === 1 && from[0] ? from[0] : Buffer.concat(from), position),
+        on
+          .write(handle, from.length === 1 && from[0] ? from[0] : Buffer.concat(from), position)
+          .catch((error: unknown) => this.#explainUnwritten(on, error)),
       truncate: (size) => on.setHandleAttributes(handle, { size }),
       sync: () => on.sync(handle).catch(ifUnsupported),
     }
@@ -363,6 +411,7 @@ class SftpDriver implements Driver {
   }
 
   async close(): Promise<void> {
+    this.#leavings.close()
     this.connections.close()
   }
 
@@ -508,10 +557,24 @@ class SftpDriver implements Driver {
   async #explainNew(on: Connection, error: unknown, path: Path): Promise<never> {
     const known = toGatewayError(error)
     if (on.broken || known.code === 'no_space') throw known
+    if (await this.#isFull(on, known)) throw new GatewayError('no_space', { cause: error })
     const parent = await this.#kindAt(on, parentOf(path))
     const code: ErrorCode | undefined = { file: 'not_dir', nothing: 'parent_missing', folder: undefined }[parent] as
       ErrorCode | undefined
     throw code === undefined ? known : new GatewayError(code, { cause: error })
+  }
+
+  /** Of bytes that could not be written. */
+  async #explainUnwritten(on: Connection, error: unknown): Promise<never> {
+    const known = toGatewayError(error)
+    throw (await this.#isFull(on, known)) ? new GatewayError('no_space', { cause: error }) : known
+  }
+
+  /** The protocol has no word for a full disk: a failure without a reason, where hardly a byte is left, is taken for that. */
+  async #isFull(on: Connection, error: GatewayError): Promise<boolean> {
+    if (on.broken || error.code !== 'unavailable') return false
+    const usage = await on.usage(this.#host('/' as Path)).catch(() => undefined)
+    return usage !== undefined && usage.f_bavail * usage.f_frsize < fullBelow
   }
 
   /** Of a name that could not be taken. */
@@ -535,13 +598,23 @@ class SftpDriver implements Driver {
     })
   }
 
-  /** Rejects with `aborted` as soon as the signal says so; what was asked may end later, and is given back by itself. */
-  async #within<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  /**
+   * Rejects with `aborted` soon after the signal says so: what was begun is undone before, unless the server keeps it waiting. What
+   * comes later all the same is handed to `undo`.
+   */
+  async #within<T>(
+    signal: AbortSignal | undefined,
+    work: () => Promise<T>,
+    undo: (late: T) => unknown = () => undefined,
+  ): Promise<T> {
     assertGoing(signal)
+    const working = work()
     try {
-      return await work()
+      return await withPatience(working, signal)
     } catch (error) {
-      throw signal?.aborted === true ? new GatewayError('aborted', { cause: error }) : translated(error)
+      if (signal?.aborted !== true) throw translated(error)
+      working.then(undo).catch(() => undefined)
+      throw new GatewayError('aborted', { cause: error })
     }
   }
 }
@@ -552,8 +625,36 @@ interface Staged {
   isOpen: boolean
 }
 
+function closed({ close }: { readonly close: () => Promise<void> }): Promise<void> {
+  return close()
+}
+
+/** The work's result, or `aborted` a while after the signal where that comes first. */
+async function withPatience<T>(working: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return working
+  let timer: NodeJS.Timeout | undefined
+  let leave: () => void = () => undefined
+  const left = new Promise<never>((_resolve, reject) => {
+    leave = () => {
+      timer = setTimeout(() => reject(new GatewayError('aborted')), patience)
+    }
+    signal.addEventListener('abort', leave, { once: true })
+  })
+  try {
+    return await Promise.race([working, left])
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', leave)
+  }
+}
+
 function assertGoing(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) throw new GatewayError('aborted')
+}
+
+function ifMissing(error: unknown): false {
+  if (isGatewayError(error, 'not_found')) return false
+  throw error
 }
 
 function ifUnsupported(error: unknown): void {

@@ -87,7 +87,7 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen'), timeout: 300_000 }, asy
 
   await t.test('wrong options are told for what they are', async (t) => {
     const root = await folder()
-    await refuses(t, () => open(root, { username: 'nobody-here' }), 'unauthenticated', 'an unknown user')
+    await refuses(t, () => open(root, { username: 'nobody-here' }), 'denied', 'an unknown user')
     await refuses(t, () => open(root, { private_key: 'no key' }), 'invalid', 'a key that is none')
     await refuses(t, () => open(root, { address: 'host:port:more' }), 'invalid', 'an address that is none')
     await refuses(t, () => open(root, { address: '127.0.0.1:1' }), 'unavailable', 'nobody listens')

@@ -3,16 +3,22 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { pipeline, Transform } from 'node:stream'
 
+export type Direction = 'up' | 'down'
+
 export interface CuttingProxy {
   readonly port: number
   /** Connections that are open now. */
   readonly open: number
-  /** Cuts each connection once so many bytes came through it in a direction; from now on. */
-  cut(direction: 'up' | 'down', bytes: number): void
+  /** Bytes that came through the connections so far. */
+  readonly passed: Readonly<Record<Direction, number>>
+  /** Cuts each connection, or so many of them, once so many bytes came through it in a direction; from now on. */
+  cut(direction: Direction, bytes: number, times?: number): void
   /** Cuts the connections that stand now at the next bytes that go up; later ones are left alone. */
   cutStanding(): void
   /** Changes one bit of whatever comes down. */
   garble(): void
+  /** Ends all connections now, as a server does with those that idled for too long. */
+  drop(): void
   /** Lets nothing more through, and keeps the connections open. */
   stall(): void
   /** As at the start: everything goes through. */
@@ -25,19 +31,22 @@ export async function startCuttingProxy(
   target: number,
   at: { readonly host?: string; readonly port?: number } = {},
 ): Promise<CuttingProxy> {
-  let limits: { readonly direction: 'up' | 'down'; readonly bytes: number } | undefined
+  let limits: { readonly direction: Direction; readonly bytes: number; times: number } | undefined
+  const total = { up: 0, down: 0 }
   let isStalled = false
   let isGarbling = false
   const doomed = new WeakSet<Socket>()
   const waiting = new Set<() => void>()
   const sockets = new Set<Socket>()
 
-  const gate = (direction: 'up' | 'down', client: Socket, end: () => void) => {
+  const gate = (direction: Direction, client: Socket, end: () => void) => {
     let passed = 0
     return new Transform({
       transform(chunk: Buffer, _encoding, done) {
         passed += chunk.length
-        const isOver = limits?.direction === direction && passed >= limits.bytes
+        total[direction] += chunk.length
+        const isOver = limits?.direction === direction && passed >= limits.bytes && limits.times > 0
+        if (limits && isOver) limits.times--
         if (isOver || (direction === 'up' && doomed.has(client))) {
           end()
           return
@@ -71,8 +80,12 @@ export async function startCuttingProxy(
     get open() {
       return sockets.size / 2
     },
-    cut(direction, bytes) {
-      limits = { direction, bytes }
+    passed: total,
+    cut(direction, bytes, times = Number.POSITIVE_INFINITY) {
+      limits = { direction, bytes, times }
+    },
+    drop() {
+      for (const socket of sockets) socket.destroy()
     },
     cutStanding() {
       for (const socket of sockets) doomed.add(socket)

@@ -13,6 +13,8 @@ export interface OpenSshServer {
   readonly address: string
   readonly username: string
   readonly privateKey: string
+  /** The file of keys that may sign in. */
+  readonly authorizedKeys: string
   /** Fingerprint of its host key, SHA256:… */
   readonly hostKey: string
   stop(): Promise<void>
@@ -37,7 +39,8 @@ async function answers(port: number): Promise<boolean> {
   })
 }
 
-export async function startOpenSsh(): Promise<OpenSshServer> {
+/** `words`: options of its SFTP server. */
+export async function startOpenSsh(words = ''): Promise<OpenSshServer> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-sshd-'))
   const program = findProgram('sshd')
   if (program === undefined) throw new Error('sshd is not installed')
@@ -47,7 +50,7 @@ export async function startOpenSsh(): Promise<OpenSshServer> {
   const config = [
     ...[`Port ${port}`, 'ListenAddress 127.0.0.1', `HostKey ${hostKey}`, `AuthorizedKeysFile ${userKey}.pub`],
     ...['StrictModes no', 'UsePAM no', 'PasswordAuthentication no', 'PidFile none', 'MaxStartups 100'],
-    ...['PermitRootLogin yes', 'Subsystem sftp internal-sftp'],
+    ...['PermitRootLogin yes', `Subsystem sftp internal-sftp ${words}`],
   ]
   await writeFile(join(folder, 'sshd_config'), `${config.join('\n')}\n`)
   const child = spawn(program, ['-D', '-e', '-f', join(folder, 'sshd_config')], { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -63,6 +66,7 @@ export async function startOpenSsh(): Promise<OpenSshServer> {
     address: `127.0.0.1:${port}`,
     username: userInfo().username,
     privateKey: await readFile(userKey, 'utf8'),
+    authorizedKeys: `${userKey}.pub`,
     hostKey: stdout.split(' ')[1] ?? '',
     stop: async () => {
       child.kill('SIGTERM')

@@ -1,0 +1,336 @@
+/**
+ * Faults between the gateway and an SFTP server, plain and below Crypt: connections that are cut at every stage, stalls, a full
+ * disk, sessions that have expired. What is told is true, nothing is half-written, and nothing is left over.
+ */
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { cryptFields, cryptType } from '../../drivers/crypt/index.js'
+import { sftpFields, sftpType } from '../../drivers/sftp/index.js'
+import type { Driver } from '../../src/driver.js'
+import { isGatewayError } from '../../src/errors.js'
+import { checkOptions } from '../../src/fields.js'
+import { at, bytesAt, chunks, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
+import { lacks } from '../programs.js'
+import { startCuttingProxy, type CuttingProxy } from '../services/cutting-proxy.js'
+import { startOpenSsh, type OpenSshServer } from '../services/openssh.js'
+import { testEnv } from './env.js'
+
+t.setTimeout(300_000)
+
+const run = promisify(execFile)
+const mebibyte = 1024 * 1024
+
+async function newFolder(t: Test): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))
+  t.teardown(() => rm(made, { recursive: true, force: true }))
+  return made
+}
+
+async function openSftp(server: OpenSshServer, root: string, port?: number): Promise<WritableDriver> {
+  const { address, username, privateKey } = server
+  const options = { address, username, private_key: privateKey, root_folder_path: root }
+  const through = port === undefined ? {} : { address: `127.0.0.1:${port}` }
+  return (await sftpType.open(checkOptions(sftpFields, { ...options, ...through }), testEnv())) as WritableDriver
+}
+
+async function openCrypt(below: Driver): Promise<WritableDriver> {
+  const options = { remote_path: '/', password: 'tide', salt: 'time', filename_encryption: 'standard' }
+  const crypt = await cryptType.open(checkOptions(cryptFields, options), testEnv({ tree: () => below }))
+  // A composite leaves closing to the mount of what it stands on.
+  return Object.assign(crypt as WritableDriver, { close: () => below.close?.() })
+}
+
+interface Row {
+  readonly name: string
+  /** `port`: of the proxy, or straight. */
+  readonly open: (server: OpenSshServer, root: string, port?: number) => Promise<WritableDriver>
+}
+
+const rows: readonly Row[] = [
+  { name: 'SFTP', open: openSftp },
+  { name: 'Crypt over SFTP', open: async (...where) => openCrypt(await openSftp(...where)) },
+]
+
+const old = randomBytes(mebibyte)
+const replacement = Buffer.alloc(mebibyte, 'new content ')
+/** Places of the traffic of one call, in each direction, where it is cut. */
+const parts = 4
+const members = Array.from({ length: 150 }, (_, index) => `member ${index}`).sort()
+
+/** Work that is cut somewhere, and what has to be true when it says that it is done, and when it does not. */
+interface Stage {
+  readonly name: string
+  readonly work: (driver: WritableDriver) => Promise<unknown>
+  readonly holds: (t: Test, straight: WritableDriver, done: { readonly result: unknown } | undefined) => Promise<void>
+}
+
+async function contentOf(driver: WritableDriver, path: string): Promise<Buffer | undefined> {
+  return bytesAt(driver, path).catch((error: unknown) => {
+    if (isGatewayError(error, 'not_found')) return undefined
+    throw error
+  })
+}
+
+const stages: readonly Stage[] = [
+  {
+    name: 'read',
+    work: (driver) => bytesAt(driver, '/file'),
+    holds: async (t, _straight, done) => {
+      if (done) t.ok(old.equals(done.result as Buffer), 'what was read is right')
+    },
+  },
+  {
+    name: 'list',
+    work: (driver) => namesIn(driver, '/folder'),
+    holds: async (t, _straight, done) => {
+      if (done) t.same(done.result, members, 'what was listed is all of it')
+    },
+  },
+  {
+    name: 'replace',
+    work: (driver) => driver.write(at('/file'), chunks(4, replacement.subarray(0, mebibyte / 4))),
+    holds: async (t, straight, done) => {
+      const now = await contentOf(straight, '/file')
+      const isNew = now?.length === mebibyte && !now.equals(old)
+      t.ok(isNew || (!done && now?.equals(old)), 'the old file or the new one')
+    },
+  },
+  {
+    name: 'create',
+    work: (driver) => driver.write(at('/new'), chunks(1, old)),
+    holds: async (t, straight, done) => {
+      const now = await contentOf(straight, '/new')
+      t.ok(now?.equals(old) === true || (!done && now === undefined), 'the whole file or none')
+    },
+  },
+  {
+    name: 'rename',
+    work: async (driver) => driver.move?.(at('/file'), at('/moved')),
+    holds: async (t, straight, done) => {
+      const [from, to] = [await contentOf(straight, '/file'), await contentOf(straight, '/moved')]
+      t.ok((from === undefined) !== (to === undefined), 'under one name')
+      t.ok((to ?? from)?.equals(old), 'whole')
+      if (done) t.ok(to, 'under the new one')
+    },
+  },
+]
+
+async function fill(driver: WritableDriver): Promise<void> {
+  await driver.mkdir(at('/folder'))
+  for (const name of members) await put(driver, `/folder/${name}`, '')
+}
+
+/** Resolves when nothing is under way any more; the connections that are left. */
+async function settled(proxy: CuttingProxy): Promise<number> {
+  for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await pause(20)
+  return proxy.open
+}
+
+async function litterIn(root: string): Promise<readonly string[]> {
+  const litter = async () => (await readdir(root, { recursive: true })).filter((name) => name.includes('~tidegate'))
+  for (let tries = 0; tries < 60 && (await litter()).length > 0; tries++) await pause(20)
+  return litter()
+}
+
+await t.test('an SFTP server that fails', { skip: lacks('sshd', 'ssh-keygen'), timeout: 300_000 }, async (t) => {
+  const server = await startOpenSsh()
+  t.teardown(() => server.stop())
+  const proxy = await startCuttingProxy(Number(server.address.split(':')[1]))
+  t.teardown(() => proxy.stop())
+
+  for (const { name, open } of rows) {
+    await t.test(`${name}: a connection that is cut at any stage`, async (t) => {
+      const root = await newFolder(t)
+      const straight = await open(server, root)
+      await fill(straight)
+      for (const { name: stage, work, holds } of stages) {
+        const reset = async () => {
+          for (const path of ['/new', '/moved']) await straight.remove(at(path)).catch(() => undefined)
+          await straight.write(at('/file'), chunks(1, old))
+        }
+        await reset()
+        const whole = await open(server, root, proxy.port)
+        const before = { ...proxy.passed }
+        await work(whole)
+        const after = { ...proxy.passed }
+        await whole.close?.()
+        const start = { up: 0, down: 0 }
+        const fresh = { ...proxy.passed }
+        const opened = await open(server, root, proxy.port)
+        for (const direction of ['up', 'down'] as const) start[direction] = proxy.passed[direction] - fresh[direction]
+        await opened.close?.()
+        for (const direction of ['up', 'down'] as const) {
+          for (let part = 0; part < parts; part++) {
+            for (const times of [1, Number.POSITIVE_INFINITY]) {
+              await reset()
+              const driver = await open(server, root, proxy.port)
+              const bytes = start[direction] + 1 + ((after[direction] - before[direction]) * part) / parts
+              proxy.cut(direction, bytes, times)
+              const told = await work(driver).then(
+                (result) => ({ result }),
+                (error: unknown) => ({ error }),
+              )
+              proxy.heal()
+              const where = `${stage}, ${direction} after ${part}/${parts}, ${times === 1 ? 'once' : 'ever again'}`
+              if ('error' in told) {
+                t.ok(isGatewayError(told.error, 'unavailable', 'timeout'), `${where}: told`, { error: told.error })
+              }
+              await t.test(where, (t) => holds(t, straight, 'error' in told ? undefined : told))
+              t.same(await litterIn(root), [], `${where}: nothing is left over`)
+              t.ok(proxy.open <= 2, `${where}: few connections`)
+              await driver.close?.()
+            }
+          }
+        }
+        t.equal(await settled(proxy), 0, `${stage}: no connection is left`)
+      }
+      await straight.close?.()
+    })
+
+    await t.test(`${name}: a stall of five seconds is waited for, and left when the caller leaves`, async (t) => {
+      const root = await newFolder(t)
+      const driver = await open(server, root, proxy.port)
+      await fill(driver)
+      await driver.write(at('/file'), chunks(1, old))
+      await driver.write(at('/renamed'), chunks(1, old))
+      proxy.stall()
+      const work = Promise.all([
+        bytesAt(driver, '/file'),
+        namesIn(driver, '/folder'),
+        driver.write(at('/new'), chunks(1, old)),
+        driver.move?.(at('/renamed'), at('/moved')),
+      ])
+      await pause(5000)
+      proxy.heal()
+      const [read, listed] = await work
+      t.ok(read.equals(old))
+      t.same(listed, members)
+      t.ok((await bytesAt(driver, '/new')).equals(old))
+      t.ok((await bytesAt(driver, '/moved')).equals(old))
+
+      proxy.stall()
+      const calls: Readonly<Record<string, (signal: AbortSignal) => Promise<unknown>>> = {
+        stat: (signal) => driver.stat(at('/file'), { signal }),
+        read: (signal) => driver.read(at('/file'), undefined, { signal }),
+        list: (signal) => driver.list(at('/folder'), { signal })[Symbol.asyncIterator]().next(),
+        write: (signal) => driver.write(at('/other'), chunks(4, old), { signal }),
+        move: async (signal) => driver.move?.(at('/new'), at('/newer'), { signal }),
+      }
+      const begin = Date.now()
+      await Promise.all(
+        Object.entries(calls).map(([call, ask]) =>
+          refuses(t, () => ask(AbortSignal.timeout(200)), 'aborted', `a stalled ${call}`),
+        ),
+      )
+      t.ok(Date.now() - begin < 2000, 'at once')
+      const stalled = driver.stat(at('/file'))
+      setTimeout(() => void driver.close?.(), 100)
+      await refuses(t, () => stalled, 'aborted', 'a call that stalls when the mount ends')
+      proxy.heal()
+      t.equal(await settled(proxy), 0, 'no connection is left')
+    })
+
+    await t.test(`${name}: a session that has expired is begun anew, whatever is asked`, async (t) => {
+      const root = await newFolder(t)
+      const driver = await open(server, root, proxy.port)
+      const calls: readonly (() => Promise<unknown> | undefined)[] = [
+        () => driver.mkdir(at('/folder')),
+        () => put(driver, '/file', 'content'),
+        () => textAt(driver, '/file'),
+        () => namesIn(driver, '/folder'),
+        () => driver.move?.(at('/file'), at('/moved')),
+        () => driver.remove(at('/moved')),
+      ]
+      for (const call of calls) {
+        proxy.drop()
+        await call()
+      }
+      t.same(await namesIn(driver, '/'), ['folder'])
+      // The connection is gone, but nobody here has heard of it yet.
+      for (const call of calls.slice(1)) {
+        proxy.cut('up', 1, 1)
+        await call()
+        proxy.heal()
+      }
+      t.same(await namesIn(driver, '/'), ['folder'])
+      await driver.close?.()
+    })
+
+    const needsRoot = process.getuid?.() === 0 ? lacks('findmnt') : 'only root mounts file systems'
+    await t.test(`${name}: a full disk is no_space, and the old file stands`, { skip: needsRoot }, async (t) => {
+      const root = await newFolder(t)
+      await run('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', root])
+      t.teardown(() => run('umount', ['-l', root]))
+      const driver = await open(server, root)
+      await put(driver, '/file', 'old')
+      for (const path of ['/file', '/new']) {
+        await refuses(t, () => driver.write(at(path), chunks(8, old)), 'no_space', path)
+      }
+      const handle = await driver.open?.(at('/file'), 'replace')
+      if (handle) {
+        const write = async () => {
+          for (let index = 0; index < 8; index++) await handle.write?.([old], index * mebibyte)
+        }
+        await refuses(t, write, 'no_space', 'a handle')
+        await handle.close()
+      }
+      t.equal(await textAt(driver, '/file'), 'old')
+      t.same(await namesIn(driver, '/'), ['file'])
+      t.same(await litterIn(root), [])
+      await put(driver, '/file', 'there is room again')
+      await driver.close?.()
+    })
+  }
+
+  await t.test('credentials that are taken back are told, without asking over and over', async (t) => {
+    const root = await newFolder(t)
+    const driver = await openSftp(server, root, proxy.port)
+    await writeFile(server.authorizedKeys, '')
+    proxy.drop()
+    await refuses(t, () => driver.stat(at('/')), 'denied', 'signing in again')
+    await refuses(t, () => put(driver, '/file', 'x'), 'denied', 'a write')
+    await driver.close?.()
+    t.equal(await settled(proxy), 0, 'no connection is left')
+  })
+})
+
+await t.test(
+  'on a server that renames over nothing the old file is there until the new one is',
+  { skip: lacks('sshd', 'ssh-keygen') },
+  async (t) => {
+    const server = await startOpenSsh('-P posix-rename')
+    t.teardown(() => server.stop())
+    const proxy = await startCuttingProxy(Number(server.address.split(':')[1]))
+    t.teardown(() => proxy.stop())
+    const root = await newFolder(t)
+    const straight = await openSftp(server, root)
+    const fresh = { ...proxy.passed }
+    const opened = await openSftp(server, root, proxy.port)
+    const start = proxy.passed.up - fresh.up
+    await put(opened, '/file', 'old')
+    await put(opened, '/file', 'old')
+    const length = proxy.passed.up - fresh.up
+    await opened.close?.()
+    for (let bytes = start; bytes < length; bytes += 80) {
+      await put(straight, '/file', 'old')
+      const driver = await openSftp(server, root, proxy.port)
+      proxy.cut('up', bytes, 1)
+      const isDone = await put(driver, '/file', 'new').then(
+        () => true,
+        () => false,
+      )
+      t.same(await litterIn(root), [], `cut after ${bytes - start}: nothing is left over`)
+      const now = await textAt(straight, '/file')
+      t.ok(now === 'new' || (now === 'old' && !isDone), `cut after ${bytes - start}: ${now}, ${isDone}`)
+      proxy.heal()
+      await driver.close?.()
+    }
+    await straight.close?.()
+  },
+)
