@@ -566,8 +566,8 @@ class SftpDriver implements Driver {
 
   /** Of bytes that could not be written. */
   async #explainUnwritten(on: Connection, error: unknown): Promise<never> {
-    const known = toGatewayError(error)
-    throw (await this.#isFull(on, known)) ? new GatewayError('no_space', { cause: error }) : known
+    const isFull = isGatewayError(error) && (await this.#isFull(on, error))
+    throw isFull ? new GatewayError('no_space', { cause: error }) : error
   }
 
   /** The protocol has no word for a full disk: a failure without a reason, where hardly a byte is left, is taken for that. */
