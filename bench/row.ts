@@ -30,6 +30,8 @@ export interface Row {
   readonly figures: (bench: Bench) => readonly Figure[]
   /** What has to be there before, once for all peers. */
   readonly prepare?: (bench: Bench) => Promise<void>
+  /** Ends what `prepare` has begun. */
+  readonly finish?: () => Promise<void>
   /** Bytes that one measurement leaves in the page cache: room that a virtual machine may first have to ask its host for. */
   readonly writes?: (bench: Bench) => number
   /** One measurement of all figures in their order; undefined: this peer does not do such work. */

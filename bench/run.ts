@@ -12,6 +12,7 @@ import { memoryRows } from './memory.js'
 import { apache } from './peers/apache.js'
 import { nginx } from './peers/nginx.js'
 import { openssh } from './peers/openssh.js'
+import { backendRows } from './backends.js'
 import type { Peer, PeerName, PeerType } from './peers/peer.js'
 import { rclone } from './peers/rclone.js'
 import { tidegate } from './peers/tidegate.js'
@@ -31,6 +32,7 @@ const rows: readonly Row[] = [
   ...searchRows,
   ...sftpRows,
   ...memoryRows,
+  ...backendRows,
 ]
 
 interface Options {
@@ -120,7 +122,10 @@ async function bench(options: Options): Promise<void> {
     `${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, medians of ${repeat}, load before ${load.toFixed(1)}\n`,
   )
   // Some peers keep for minutes what they once saw of a folder.
-  for (const row of chosen) await row.prepare?.(place)
+  for (const row of chosen) {
+    await row.prepare?.(place)
+    undo.push(async () => row.finish?.())
+  }
   const peers = await startPeers(place, say)
   const names = peers.map(({ name }) => name)
   say(`\n${tableHead(names)}`)

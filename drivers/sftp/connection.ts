@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import {
   Client,
   type Attributes,
+  type CipherAlgorithm,
   type ConnectConfig,
   type FileEntryWithStats,
   type SFTPWrapper,
@@ -15,6 +16,16 @@ import { translated } from './errors.js'
 const connectLimit = 15_000
 /** Milliseconds for one request. */
 const requestLimit = 60_000
+
+/** As the library has them, but with the one first that processors do by themselves. */
+const ciphers: CipherAlgorithm[] = [
+  'aes128-gcm@openssh.com',
+  'aes256-gcm@openssh.com',
+  'chacha20-poly1305@openssh.com',
+  'aes128-ctr',
+  'aes192-ctr',
+  'aes256-ctr',
+]
 
 export interface Account {
   readonly host: string
@@ -80,6 +91,8 @@ export class Connection {
         finish(prompts.map(() => account.password))
       })
       client.once('ready', () => {
+        // The last packet of each request would wait for the answer to the one before.
+        client.setNoDelay(true)
         client.sftp((error, sftp) => {
           if (error) {
             fail(error)
@@ -98,6 +111,7 @@ export class Connection {
         ...(account.privateKey !== '' && { privateKey: account.privateKey }),
         ...(account.passphrase !== '' && { passphrase: account.passphrase }),
         ...(account.password !== '' && { password: account.password, tryKeyboard: true }),
+        algorithms: { cipher: ciphers },
         readyTimeout: connectLimit,
         keepaliveInterval: 15_000,
         keepaliveCountMax: 3,
