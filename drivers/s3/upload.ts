@@ -189,7 +189,7 @@ class Pieces {
       if (this.size === undefined || this.bytes === this.size) return
       throw new GatewayError('invalid', { reason: `the body ended after ${this.bytes} of ${this.size} bytes` })
     }
-    const chunk = Buffer.from(value)
+    const chunk = typeof value === 'string' ? Buffer.from(value) : value
     this.bytes += chunk.length
     this.#held += chunk.length
     this.#rest.push(chunk)

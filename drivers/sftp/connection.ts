@@ -14,6 +14,9 @@ import { translated } from './errors.js'
 
 /** Milliseconds to connect and sign in. */
 const connectLimit = 15_000
+/** Bytes: what every server takes, and what is enough. */
+const smallPiece = 31_952
+const largePiece = 261_120
 /** Milliseconds for one request. */
 const requestLimit = 60_000
 
@@ -138,6 +141,15 @@ export class Connection {
         reject(new GatewayError('invalid', { reason: (error as Error).message, cause: error }))
       }
     })
+  }
+
+  /**
+   * Bytes of one request. The library makes of a longer one several that wait for each other; how much the server takes it knows, but
+   * tells nobody.
+   */
+  get pieceSize(): number {
+    const sizes = ['_maxReadLen', '_maxWriteLen'].map((name) => Number(Reflect.get(this.sftp, name) ?? smallPiece))
+    return Math.min(largePiece, ...sizes.map((size) => (size >= 1024 ? size : smallPiece)))
   }
 
   get broken(): boolean {
