@@ -24,6 +24,8 @@ export interface Remote {
   readonly name: string
   /** What has to be installed. */
   readonly programs: readonly string[]
+  /** Every call of it takes several processes some milliseconds: a smaller tree has to do. */
+  readonly isSlow?: boolean
   start(): Promise<RemoteServer>
 }
 
@@ -60,8 +62,8 @@ function encrypted(remote: Remote): Remote {
     salt: 'time',
   }
   return {
+    ...remote,
     name: `Crypt over ${remote.name}`,
-    programs: remote.programs,
     async start() {
       const server = await remote.start()
       return {
@@ -75,7 +77,7 @@ function encrypted(remote: Remote): Remote {
   }
 }
 
-const s3: Remote = { name: 'S3', programs: swiftPrograms, start: startS3 }
+const s3: Remote = { name: 'S3', programs: swiftPrograms, isSlow: true, start: startS3 }
 const sftp: Remote = { name: 'SFTP', programs: ['sshd', 'ssh-keygen'], start: startSftp }
 
 export const remotes: readonly Remote[] = [s3, sftp, encrypted(s3)]
