@@ -1,9 +1,10 @@
 /** Storages that stand on real servers, a row for each way of it: what stories and litmus are run over. */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { startBucket } from '../drivers/s3-mount.js'
 import type { Addresses } from '../gateway.js'
+import { apacheAccount, apachePrograms, startApacheDav } from './apache-dav.js'
 import { startOpenSsh } from './openssh.js'
 import { swiftPrograms } from './swift.js'
 
@@ -53,6 +54,26 @@ async function startSftp(): Promise<RemoteServer> {
   }
 }
 
+async function startWebDav(): Promise<RemoteServer> {
+  const server = await startApacheDav()
+  return {
+    storages: async (mountPath) => {
+      const folder = await mkdtemp(join(server.files, 'storage-'))
+      // Apache's children are another user.
+      await chmod(folder, 0o777)
+      const address = `http://127.0.0.1:${server.port}/basic`
+      return [
+        {
+          mountPath,
+          driver: 'WebDav',
+          addition: { ...apacheAccount, address, root_folder_path: `/${basename(folder)}` },
+        },
+      ]
+    },
+    stop: () => server.stop(),
+  }
+}
+
 /** Everything encrypted, above any of the others. */
 function encrypted(remote: Remote): Remote {
   const addition = {
@@ -80,7 +101,9 @@ function encrypted(remote: Remote): Remote {
 const s3: Remote = { name: 'S3', programs: swiftPrograms, isSlow: true, start: startS3 }
 const sftp: Remote = { name: 'SFTP', programs: ['sshd', 'ssh-keygen'], start: startSftp }
 
-export const remotes: readonly Remote[] = [s3, sftp, encrypted(s3)]
+const webDav: Remote = { name: 'WebDav', programs: apachePrograms, start: startWebDav }
+
+export const remotes: readonly Remote[] = [s3, sftp, webDav, encrypted(s3)]
 
 /** Makes the storages over the API, as an admin does; rejects with what was answered where one does not start. */
 export async function mount({ url }: Addresses, adminPassword: string, storages: readonly StorageAsk[]): Promise<void> {

@@ -196,7 +196,7 @@ async function largeUploads(t: Test, remote: Remote, file: string, expected: str
 }
 
 await t.test('a real tree goes there and back through the doors', { skip: lacks('rclone') }, async (t) => {
-  const [large, small] = [await realTree(t, 300), await realTree(t, 50)]
+  const [large, small] = [await realTree(t, 300), await realTree(t, 20)]
   for (const remote of remotes) {
     await t.test(remote.name, { skip: lacks(...remote.programs), timeout: 300_000 }, (t) =>
       treeGoesThrough(t, remote, remote.isSlow === true ? small : large),
