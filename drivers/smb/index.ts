@@ -26,7 +26,7 @@ export const smbType: DriverType<typeof smbFields> = {
   name: 'SMB',
   fields: smbFields,
   config: { local_sort: true, only_proxy: true, no_cache: true, default_root: '.' },
-  traits: { caseSensitive: false },
+  traits: { caseSensitive: false, remote: true },
   async open(options, env) {
     const { openSmb } = await import('./smb.js')
     return openSmb(options, env)
