@@ -140,6 +140,9 @@ export class Bandwidth {
   }
 }
 
+/** A way without limits. */
+export const unlimited = new SpeedLimit(() => Infinity)
+
 /** The file, read and written no faster than that. */
 export function atSpeed(file: OpenFile, reading: SpeedLimit, writing: SpeedLimit): OpenFile {
   if (!reading.stands && !writing.stands) return file

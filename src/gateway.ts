@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Accounts } from './accounts/accounts.js'
 import { bootstrapAccounts } from './accounts/bootstrap.js'
-import { Bandwidth } from './bandwidth.js'
+import { Bandwidth, unlimited } from './bandwidth.js'
 import { BaseFolders } from './base-folders.js'
 import type { Config } from './config.js'
 import { settleAside } from './removing.js'
@@ -46,6 +46,7 @@ export interface GatewayOptions {
 
 interface Parts extends TreeParts {
   readonly settings: Settings
+  readonly bandwidth: Bandwidth
   readonly accounts: Accounts
   readonly links: Links
   readonly tasks: Tasks
@@ -72,6 +73,7 @@ export class Gateway {
   /** Of the admin, where this was the first run and it was made up; it is told nowhere else. */
   readonly firstPassword: string | undefined
   readonly #tree: TreeParts
+  readonly #bandwidth: Bandwidth
   readonly #unsubscribe: () => void
 
   private constructor(options: GatewayOptions, parts: Parts, firstPassword: string | undefined) {
@@ -91,6 +93,7 @@ export class Gateway {
     this.store = parts.store
     this.firstPassword = firstPassword
     this.#tree = parts
+    this.#bandwidth = parts.bandwidth
     this.#unsubscribe = parts.store.onForeignChange(async () => {
       await Promise.all([parts.rules.reload(), parts.locks.reload(), parts.mounts.reload()])
       parts.search.mountsChanged()
@@ -158,7 +161,9 @@ export class Gateway {
   }
 
   async #startTasks(): Promise<void> {
-    const as = (principal: Principal) => this.as(principal)
+    // The bytes of a task come from no client, and go to none.
+    const parts: TreeParts = { ...this.#tree, bandwidth: { toClients: unlimited, fromClients: unlimited } }
+    const as = (principal: Principal) => new VirtualFs(parts, principal)
     this.tasks.register('upload', uploadTasks(this.spool, as))
     this.tasks.register('copy', transferTasks('copy', as))
     this.tasks.register('move', transferTasks('move', as))
@@ -174,7 +179,7 @@ export class Gateway {
   async close(): Promise<void> {
     this.#unsubscribe()
     // Nobody waits for a turn any more.
-    this.#tree.bandwidth.close()
+    this.#bandwidth.close()
     await this.tasks.close()
     // It takes up the last changes, of which the storages have still to tell.
     await this.search.close()

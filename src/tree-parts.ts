@@ -22,7 +22,7 @@ export interface TreeParts {
   readonly store: Store
   readonly settings: Pick<Settings, 'bool'>
   readonly events: Events
-  readonly bandwidth: Bandwidth
+  readonly bandwidth: Pick<Bandwidth, 'toClients' | 'fromClients'>
   readonly deliveries: Deliveries
   readonly search: Search
   /** Turns of the files that copies and moves read and write. */

@@ -266,8 +266,13 @@ export class VirtualFs {
     change: Change & { readonly parents?: boolean | undefined } = {},
   ): Promise<Changed> {
     return this.#access.judged('write', 'write', path, change, (at) =>
-      this.#writing.put(at, this.#parts.bandwidth.fromClients.source(source), change),
+      this.#writing.put(at, this.fromClient(source), change),
     )
+  }
+
+  /** What a client sends, no faster than it may: for doors that receive a body first and have it written later. */
+  fromClient(source: Source): Source {
+    return this.#parts.bandwidth.fromClients.source(source)
   }
 
   /** Rejects as `write` would before it reads the body: for doors that receive it first and write it later. */

@@ -102,7 +102,7 @@ async function store(
     }
     await fs.assertWritable(path, { ...change, signal })
     const { mounts, spool, tasks } = door.gateway
-    const received = await spool.receive(verifiedSource(source), signal, true)
+    const received = await spool.receive(fs.fromClient(verifiedSource(source)), signal, true)
     try {
       const task = await tasks.add(principal, uploadRequest(principal, path, received, change, mounts))
       return { task: taskObject(task) }
