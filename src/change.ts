@@ -84,10 +84,10 @@ export class TreeError extends GatewayError {
 
 /**
  * The strong entity tag of a file or folder, with its quotes: made from the revision where the backend
- * has one, else from size and time to the millisecond.
+ * has one, else from size and time to the millisecond. A revision may hold anything; what RFC 9110 §8.8.3 has no place for is escaped.
  */
 export function etagOf(entry: Entry): string {
-  return `"${stateOf(entry)}"`
+  return `"${stateOf(entry).replace(/[^!#-~]/g, (character) => `%${character.charCodeAt(0).toString(16)}`)}"`
 }
 
 /** What an entity tag is made from. */

@@ -413,7 +413,7 @@ function entryOf(name: string, { isFolder, size = 0, modified = new Date(0), ...
   if (isFolder === true)
     return { name, kind: 'folder', size: 0, modified, ...(more.created && { created: more.created }) }
   // A weak one becomes strong as time goes by (as Apache has it); the content is the same.
-  const revision = more.etag?.replace(/^W\//, '')
+  const revision = more.etag?.replace(/^(?:W\/)?"(.*)"$/, '$1')
   const hashes = hashesOf(more.checksums ?? '')
   return {
     name,

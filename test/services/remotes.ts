@@ -2,11 +2,14 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { emptyFolder } from '../drivers/ftp-mount.js'
 import { startBucket } from '../drivers/s3-mount.js'
 import type { Addresses } from '../gateway.js'
 import { apacheAccount, apachePrograms, startApacheDav } from './apache-dav.js'
 import { startOpenSsh } from './openssh.js'
+import { sambaPrograms, startSamba } from './samba.js'
 import { swiftPrograms } from './swift.js'
+import { startVsftpd } from './vsftpd.js'
 
 /** What the API is asked to make. */
 export interface StorageAsk {
@@ -74,6 +77,33 @@ async function startWebDav(): Promise<RemoteServer> {
   }
 }
 
+async function startSmb(): Promise<RemoteServer> {
+  const server = await startSamba()
+  const { address, username, password } = server
+  return {
+    storages: async (mountPath) => {
+      const root_folder_path = basename(await mkdtemp(join(server.folder, 'storage-')))
+      return [
+        { mountPath, driver: 'SMB', addition: { address, username, password, share_name: 'files', root_folder_path } },
+      ]
+    },
+    stop: () => server.stop(),
+  }
+}
+
+async function startFtp(): Promise<RemoteServer> {
+  const server = await startVsftpd()
+  const { username, password, port } = server
+  return {
+    storages: async (mountPath) => {
+      const { path: root_folder_path } = await emptyFolder(server)
+      const address = `127.0.0.1:${port}`
+      return [{ mountPath, driver: 'FTP', addition: { address, username, password, root_folder_path } }]
+    },
+    stop: () => server.stop(),
+  }
+}
+
 /** Everything encrypted, above any of the others. */
 function encrypted(remote: Remote): Remote {
   const addition = {
@@ -102,8 +132,10 @@ const s3: Remote = { name: 'S3', programs: swiftPrograms, isSlow: true, start: s
 const sftp: Remote = { name: 'SFTP', programs: ['sshd', 'ssh-keygen'], start: startSftp }
 
 const webDav: Remote = { name: 'WebDav', programs: apachePrograms, start: startWebDav }
+const smb: Remote = { name: 'SMB', programs: sambaPrograms, start: startSmb }
+const ftp: Remote = { name: 'FTP', programs: ['vsftpd'], start: startFtp }
 
-export const remotes: readonly Remote[] = [s3, sftp, webDav, encrypted(s3)]
+export const remotes: readonly Remote[] = [s3, sftp, webDav, smb, ftp, encrypted(s3)]
 
 /** Makes the storages over the API, as an admin does; rejects with what was answered where one does not start. */
 export async function mount({ url }: Addresses, adminPassword: string, storages: readonly StorageAsk[]): Promise<void> {

@@ -83,3 +83,9 @@ void t.test('an entity tag changes with the revision, or with size and time wher
   t.not(etagOf(plain), etagOf({ ...plain, size: 17 }))
   t.not(etagOf(plain), etagOf({ ...plain, modified: new Date(plain.modified.getTime() + 1) }))
 })
+
+void t.test('an entity tag holds nothing that none may hold, whatever a backend calls a revision', async (t) => {
+  const entry = { name: 'a', kind: 'file', size: 1, modified: new Date(0) } as const
+  t.equal(etagOf({ ...entry, revision: '1f-"2" 3\r\nx:y ä' }), '"1f-%222%22%203%d%ax:y%20%e4"')
+  t.equal(etagOf({ ...entry, revision: '67pcx.35s' }), '"67pcx.35s"')
+})
