@@ -1,0 +1,250 @@
+/** Files of web servers that break off, change, lie, redirect, and never end. */
+import { randomBytes } from 'node:crypto'
+import type { LookupAddress } from 'node:dns'
+import type { ServerResponse } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import t, { type Test } from 'tap'
+import { RemoteFile, type RemoteOptions } from '../../src/downloads/remote-file.js'
+import { EgressGuard } from '../../src/egress.js'
+import { rangeStart, startScripted } from './scripted-server.js'
+
+const content = randomBytes(300_000)
+const loopback = new EgressGuard(() => '127.0.0.0/8')
+const usual: Omit<RemoteOptions, 'signal'> = { egress: loopback, limit: Infinity, patience: 10_000 }
+
+function opened(address: string, options: Partial<RemoteOptions> = {}): Promise<RemoteFile> {
+  return RemoteFile.open(address, { ...usual, signal: new AbortController().signal, ...options })
+}
+
+async function fetched(address: string, options: Partial<RemoteOptions> = {}): Promise<Buffer> {
+  const file = await opened(address, options)
+  return buffer(await file.source.read())
+}
+
+/** Sends so much of the rest, then breaks the connection where that is not all. */
+function sendPart(answer: ServerResponse, from: number, bytes: number, headers: object): void {
+  const part = content.subarray(from, from + bytes)
+  const length = content.length - from
+  const range = from > 0 ? { 'content-range': `bytes ${from}-${content.length - 1}/${content.length}` } : {}
+  answer.writeHead(from > 0 ? 206 : 200, { 'content-length': length, ...range, ...headers })
+  answer.write(part, () => {
+    if (part.length === length) answer.end()
+    else setTimeout(() => answer.destroy(), 50)
+  })
+}
+
+void t.test('a file comes with its name and size, as its bytes are', async (t) => {
+  const server = await startScripted(t, (_request, answer) => {
+    answer.writeHead(200, { 'content-length': content.length, 'content-disposition': 'attachment; filename="x.bin"' })
+    answer.end(content)
+  })
+  const file = await opened(`${server.url}/other`)
+  t.equal(file.name, 'x.bin')
+  t.equal(file.size, content.length)
+  t.ok((await buffer(await file.source.read())).equals(content))
+})
+
+void t.test('a file without an announced size is whole when its body ends', async (t) => {
+  const server = await startScripted(t, (_request, answer) => {
+    answer.flushHeaders()
+    answer.end(content)
+  })
+  const file = await opened(server.url)
+  t.equal(file.size, undefined)
+  t.ok((await buffer(await file.source.read())).equals(content))
+})
+
+void t.test('a connection that breaks is taken up where it broke', async (t) => {
+  const server = await startScripted(t, (request, answer, turn) => {
+    sendPart(answer, rangeStart(request), turn < 4 ? 80_000 : content.length, { etag: '"one"' })
+  })
+  t.ok((await fetched(server.url)).equals(content))
+  t.match(server.asked, [{}, { ifRange: '"one"' }, { ifRange: '"one"' }, { ifRange: '"one"' }])
+  t.ok(server.asked.slice(1).every(({ range }) => /^bytes=[1-9]\d*-$/.test(range ?? '')))
+})
+
+void t.test('a time of change will do where it is old enough to tell', async (t) => {
+  const modified = new Date(Date.now() - 60_000).toUTCString()
+  const server = await startScripted(t, (request, answer, turn) => {
+    sendPart(answer, rangeStart(request), turn < 2 ? 80_000 : content.length, { 'last-modified': modified })
+  })
+  t.ok((await fetched(server.url)).equals(content))
+  t.equal(server.asked[1]?.ifRange, modified)
+})
+
+void t.test('a server without ranges sends the whole again, and what came is passed over', async (t) => {
+  const server = await startScripted(t, (_request, answer, turn) => {
+    sendPart(answer, 0, turn < 3 ? 80_000 * turn : content.length, { etag: '"one"' })
+  })
+  t.ok((await fetched(server.url)).equals(content))
+  t.equal(server.asked.length, 3)
+})
+
+void t.test('two states of a file are never put together', async (t) => {
+  const changed = await startScripted(t, (_request, answer, turn) => {
+    if (turn === 1) sendPart(answer, 0, 80_000, { etag: '"one"' })
+    else answer.writeHead(200, { etag: '"two"' }).end(content)
+  })
+  await t.rejects(fetched(changed.url), { code: 'unavailable', reason: 'the file changed while it was fetched' })
+  const ignorant = await startScripted(t, (request, answer, turn) => {
+    sendPart(answer, rangeStart(request), 80_000, { etag: turn === 1 ? '"one"' : '"two"' })
+  })
+  await t.rejects(fetched(ignorant.url), { code: 'unavailable', reason: 'the file changed while it was fetched' })
+  const wrong = await startScripted(t, (request, answer, turn) => {
+    sendPart(answer, turn === 1 ? 0 : rangeStart(request) - 1, 80_000, { etag: '"one"' })
+  })
+  await t.rejects(fetched(wrong.url), { code: 'unavailable', reason: 'the file changed while it was fetched' })
+  for (const headers of [{}, { etag: 'W/"weak"' }, { 'last-modified': new Date().toUTCString() }]) {
+    const mute = await startScripted(t, (_request, answer) => sendPart(answer, 0, 80_000, headers))
+    await t.rejects(fetched(mute.url), {
+      code: 'unavailable',
+      reason: /^the server announced 300000 bytes and sent \d+$/,
+    })
+    t.equal(mute.asked.length, 1, 'nobody could tell that the rest is of the same file')
+  }
+})
+
+void t.test('a Content-Length that lies is told', async (t) => {
+  const more = await startScripted(t, (request, answer) => {
+    const from = rangeStart(request)
+    if (from > 0) answer.writeHead(416, { 'content-range': `bytes */${content.length}` }).end()
+    else {
+      answer.writeHead(200, { 'content-length': 10_000_000, etag: '"one"' })
+      answer.write(content, () => setTimeout(() => answer.destroy(), 50))
+    }
+  })
+  const announced = { code: 'unavailable', reason: 'the server announced 10000000 bytes and sent 300000' }
+  await t.rejects(fetched(more.url), announced)
+  const silent = await startScripted(t, (request, answer) => {
+    answer.writeHead(rangeStart(request) > 0 ? 503 : 200, { 'content-length': 10_000_000, etag: '"one"' })
+    answer.write(content, () => setTimeout(() => answer.destroy(), 50))
+  })
+  await t.rejects(fetched(silent.url), { code: 'unavailable' })
+  const less = await startScripted(t, (_request, answer) => {
+    answer.socket?.end(`HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n${'x'.repeat(5000)}`)
+  })
+  t.equal((await fetched(less.url)).length, 1000, 'what comes after the announced end belongs to nothing')
+  const nonsense = await startScripted(t, (_request, answer) => {
+    answer.socket?.end('HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nx')
+  })
+  await t.rejects(fetched(nonsense.url), { code: 'invalid' })
+})
+
+void t.test('a body that never ends is cut off at the limit', async (t) => {
+  const server = await startScripted(t, (_request, answer) => {
+    const more = () => answer.write(content, (error) => error ?? more())
+    more()
+  })
+  const limit = 4 * 1024 * 1024
+  await t.rejects(fetched(server.url, { limit }), { code: 'too_large', reason: /4 MB/ })
+  const announced = await startScripted(t, (_request, answer) => {
+    answer.writeHead(200, { 'content-length': 2 ** 40 }).flushHeaders()
+  })
+  await t.rejects(fetched(announced.url, { limit }), { code: 'too_large' })
+})
+
+void t.test('a server that stalls, or sends a byte now and then, is given up', async (t) => {
+  const silent = await startScripted(t, () => undefined)
+  await t.rejects(fetched(silent.url, { patience: 200 }), { code: 'timeout' })
+  const stalling = await startScripted(t, (_request, answer) => {
+    answer.writeHead(200, { 'content-length': 1000 }).write('x')
+  })
+  await t.rejects(fetched(stalling.url, { patience: 200 }), { code: 'unavailable' })
+  const trickling = await startScripted(t, (_request, answer) => {
+    const timer = setInterval(() => answer.write('x'), 20)
+    answer.once('close', () => clearInterval(timer))
+  })
+  await t.rejects(fetched(trickling.url, { patience: 400 }), {
+    code: 'unavailable',
+    reason: /^the connection broke after/,
+  })
+})
+
+void t.test('a server that does not have the file says so', async (t) => {
+  const statuses = new Map([
+    [404, 'not_found'],
+    [410, 'not_found'],
+    [403, 'denied'],
+    [401, 'denied'],
+    [429, 'throttled'],
+    [503, 'unavailable'],
+    [400, 'invalid'],
+    [206, 'invalid'],
+    [304, 'invalid'],
+  ])
+  for (const [status, code] of statuses) {
+    const server = await startScripted(t, (_request, answer) => answer.writeHead(status, { 'retry-after': '7' }).end())
+    await t.rejects(fetched(server.url), { code, reason: `the server answers with status ${status}` })
+  }
+})
+
+void t.test('whoever gives up is not kept', async (t) => {
+  const server = await startScripted(t, (_request, answer) => {
+    answer.writeHead(200, { 'content-length': content.length }).write('x')
+  })
+  const controller = new AbortController()
+  const file = await opened(server.url, { signal: controller.signal })
+  const bytes = buffer(await file.source.read())
+  setTimeout(() => controller.abort(), 50)
+  await t.rejects(bytes)
+})
+
+async function redirecting(t: Test, to: (turn: number) => string) {
+  return startScripted(t, (_request, answer, turn) => answer.writeHead(302, { location: to(turn) }).end())
+}
+
+void t.test('every redirect is judged', async (t) => {
+  const secret = await startScripted(t, (_request, answer) => answer.end('secret'))
+  const only = new EgressGuard(() => '127.0.0.1/32')
+  const through = (address: string) => fetched(address, { egress: only })
+  const open = await redirecting(t, () => `${secret.url}/found`)
+  t.equal((await through(`${open.url}/here`)).toString(), 'secret')
+  const relative = await startScripted(t, (request, answer) => {
+    if (request.url === '/b/file') answer.end('here')
+    else answer.writeHead(301, { location: '../b/file' }).end()
+  })
+  t.equal((await through(`${relative.url}/a/x`)).toString(), 'here')
+  t.equal((await opened(`${relative.url}/a/x`, { egress: only })).name, 'file')
+  const inside = ['http://127.0.0.2', 'http://[::1]', 'http://169.254.169.254', 'http://[::ffff:169.254.169.254]']
+  const spelled = [
+    'http://[::ffff:127.0.0.2]',
+    'http://2130706434',
+    'http://0177.0.0.2',
+    'http://0x7f.2',
+    'http://10.0.0.1',
+  ]
+  for (const host of [...inside, ...spelled]) {
+    const server = await redirecting(t, () => `${host}:${secret.port}/latest/meta-data/`)
+    await t.rejects(through(server.url), { code: 'denied' }, host)
+    await t.rejects(through(`${host}:${secret.port}/`), { code: 'denied' }, `${host}, asked for itself`)
+  }
+  const locations = ['file:///etc/passwd', 'ftp://127.0.0.1/x', 'data:,x', 'http://name:word@127.0.0.1/', 'http://[']
+  for (const location of locations) {
+    const server = await redirecting(t, () => location)
+    await t.rejects(through(server.url), { code: 'invalid' }, location)
+    await t.rejects(through(location), { code: 'invalid' }, `${location}, asked for itself`)
+  }
+  const round = await redirecting(t, (turn) => `/${turn}`)
+  await t.rejects(through(round.url), { code: 'invalid', reason: 'the server redirects more than 10 times' })
+  t.equal(secret.asked.length, 1)
+})
+
+void t.test('a name that changes its address between two connections gains nothing', async (t) => {
+  const server = await startScripted(t, (request, answer, turn) => {
+    sendPart(answer, rangeStart(request), turn < 2 ? 80_000 : content.length, { etag: '"one"' })
+  })
+  const answers: string[] = ['127.0.0.1', '127.0.0.2']
+  const egress = new EgressGuard(
+    () => '127.0.0.1/32',
+    (_hostname, _options, done) => {
+      const address = answers.shift() ?? '127.0.0.1'
+      done(null, [{ address, family: 4 } satisfies LookupAddress])
+    },
+  )
+  const address = `http://rebinding.example:${server.port}/`
+  await t.rejects(fetched(address, { egress }), { code: 'denied' }, 'the connection that takes up the broken one')
+  t.equal(server.asked.length, 1)
+  answers.push('127.0.0.2')
+  await t.rejects(fetched(address, { egress }), { code: 'denied' })
+  t.equal(server.asked.length, 1)
+})
