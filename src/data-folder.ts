@@ -10,10 +10,13 @@ const pidFile = 'daemon.pid'
 /** Where the first storage has its files, below the data folder. */
 export const firstFiles = 'files'
 
+/** Where programs beside the gateway put what they fetch, below the data folder. */
+export const temporaryDownloads = 'temp'
+
 /** The folder must be there. Its database lies beside the closed ones: whatever shows it would show them. */
 export async function ownFolders(folder: string): Promise<OwnFolders> {
   const data = await realpath(folder)
-  return { data, closed: [join(data, 'ssh'), join(data, 'spool')] }
+  return { data, closed: [join(data, 'ssh'), join(data, 'spool'), join(data, temporaryDownloads)] }
 }
 
 /**

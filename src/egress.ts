@@ -128,6 +128,20 @@ export class EgressGuard implements Egress {
     })
   }
 
+  /**
+   * Whether every address that the host has now is allowed: for a program that connects by itself. Nothing keeps the host from having
+   * another one by then.
+   */
+  async mayReach({ hostname }: URL): Promise<boolean> {
+    const host = hostname.replace(/^\[(.*)\]$/, '$1')
+    if (isIP(host) !== 0) return this.#isAllowed(host)
+    return new Promise((resolve) => {
+      this.resolve(host, { all: true }, (error, found) => {
+        resolve(!error && found.length > 0 && found.every(({ address }) => this.#isAllowed(address)))
+      })
+    })
+  }
+
   #isAllowed(address: string): boolean {
     const text = this.allowedNetworks()
     if (text !== this.#text) {

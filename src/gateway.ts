@@ -1,6 +1,6 @@
 /** Puts the parts together. Doors get this, and nothing of what is behind it. */
 import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { Accounts } from './accounts/accounts.js'
 import { bootstrapAccounts } from './accounts/bootstrap.js'
 import { Bandwidth, unlimited } from './bandwidth.js'
@@ -9,6 +9,7 @@ import type { Config } from './config.js'
 import { settleAside } from './removing.js'
 import { firstFiles, ownFolders } from './data-folder.js'
 import { Deliveries } from './deliveries.js'
+import { OfflineDownloads } from './downloads/offline-downloads.js'
 import type { AnyDriverType } from './driver.js'
 import { EgressGuard, parseNetworks } from './egress.js'
 import { Events } from './events.js'
@@ -52,6 +53,7 @@ interface Parts extends TreeParts {
   readonly tasks: Tasks
   readonly spool: Spool
   readonly storages: Storages
+  readonly egress: EgressGuard
 }
 
 export class Gateway {
@@ -61,6 +63,7 @@ export class Gateway {
   readonly settings: Settings
   readonly links: Links
   readonly tasks: Tasks
+  readonly downloads: OfflineDownloads
   readonly mounts: Mounts
   readonly storages: Storages
   /** What a storage can be made of. */
@@ -94,6 +97,11 @@ export class Gateway {
     this.firstPassword = firstPassword
     this.#tree = parts
     this.#bandwidth = parts.bandwidth
+    this.downloads = new OfflineDownloads({
+      ...parts,
+      data: resolve(options.config.data),
+      as: (principal) => this.as(principal),
+    })
     this.#unsubscribe = parts.store.onForeignChange(async () => {
       await Promise.all([parts.rules.reload(), parts.locks.reload(), parts.mounts.reload()])
       parts.search.mountsChanged()
@@ -150,7 +158,7 @@ export class Gateway {
         ...{ store, rules, locks, events, mounts, bases },
         ...{ reservations, turns, settings, bandwidth, deliveries, search, log },
       }
-      const parts = { ...tree, accounts, spool, storages, links, tasks }
+      const parts = { ...tree, accounts, spool, storages, links, tasks, egress }
       const gateway = new Gateway(options, parts, firstPassword)
       await gateway.#startTasks()
       return gateway
@@ -167,6 +175,7 @@ export class Gateway {
     this.tasks.register('upload', uploadTasks(this.spool, as))
     this.tasks.register('copy', transferTasks('copy', as))
     this.tasks.register('move', transferTasks('move', as))
+    await this.downloads.start()
     await this.tasks.start()
   }
 
@@ -180,6 +189,7 @@ export class Gateway {
     this.#unsubscribe()
     // Nobody waits for a turn any more.
     this.#bandwidth.close()
+    this.downloads.close()
     await this.tasks.close()
     // It takes up the last changes, of which the storages have still to tell.
     await this.search.close()

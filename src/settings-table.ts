@@ -278,6 +278,24 @@ export const settingsTable: readonly SettingDefinition[] = [
           'such as 192.168.1.0/24; one a line.',
       },
     ],
+    [
+      'offline_download_size_limit',
+      'number',
+      '102400',
+      'private',
+      { help: 'Megabytes that one offline download may have. Negative: no limit.' },
+    ],
+    [
+      'offline_download_temp_dir',
+      'string',
+      '',
+      'private',
+      {
+        help:
+          'Folder of this machine which aria2 and qBittorrent write to and the gateway reads, by the same path for all of them. ' +
+          'Empty: temp in the data folder.',
+      },
+    ],
   ]),
   ...inGroup('offlineDownload', [
     ['aria2_uri', 'string', 'http://localhost:6800/jsonrpc', 'private'],

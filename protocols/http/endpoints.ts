@@ -17,6 +17,7 @@ import { changeEndpoints } from './routes/change.js'
 import { documentationEndpoints } from './routes/documentation.js'
 import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
+import { offlineDownloadEndpoints } from './routes/offline-download.js'
 import { publicEndpoints } from './routes/public.js'
 import { searchEndpoints } from './routes/search.js'
 import { siteEndpoints } from './routes/site.js'
@@ -36,6 +37,7 @@ export const endpoints: readonly Endpoint[] = [
   ...changeEndpoints,
   ...bulkChangeEndpoints,
   ...uploadEndpoints,
+  ...offlineDownloadEndpoints,
   ...taskEndpoints,
   ...adminUserEndpoints,
   ...adminCredentialEndpoints,

@@ -79,6 +79,7 @@ function shortened(name: string): string {
   if (Buffer.byteLength(name) <= longest) return name
   const end = /\.[^.]{1,16}$/.exec(name)?.[0] ?? ''
   let start = name.slice(0, name.length - end.length)
-  while (Buffer.byteLength(start + end) > longest) start = [...start].slice(0, -1).join('')
-  return start + end
+  while (Buffer.byteLength(start + end) > longest) start = start.slice(0, -1)
+  // Half of a character that takes two units may be left.
+  return (start.isWellFormed() ? start : start.slice(0, -1)) + end
 }

@@ -107,6 +107,11 @@ export class Tasks {
     await this.#sweep()
   }
 
+  /** Whoever asked for them, and whether or not they have ended. */
+  get all(): readonly Task[] {
+    return [...this.#entries.values()].map(({ task }) => task)
+  }
+
   /** Those that have not ended. */
   get unfinished(): readonly Task[] {
     return [...this.#entries.values()].map(({ task }) => task).filter((task) => !isOver(task))

@@ -17,7 +17,7 @@ async function folder(t: Test): Promise<string> {
 void t.test("no storage shows the gateway's own data, whether it holds that or lies in it", async (t) => {
   const machine = await folder(t)
   const data = join(machine, 'srv', 'data')
-  const closed = [join(data, 'ssh'), join(data, 'spool')]
+  const closed = [join(data, 'ssh'), join(data, 'spool'), join(data, 'temp')]
   for (const name of ['ssh', 'spool/below', 'files', 'ssh2']) await mkdir(join(data, name), { recursive: true })
   await symlink(data, join(machine, 'link'))
   const open = (root: string) => openLocal(root, {}, { own: { data, closed } })

@@ -126,6 +126,9 @@ const table: Readonly<Record<number, string>> = {
     max_client_upload_speed number -1 p
     max_server_download_speed number -1 p
     max_server_upload_speed number -1 p
+    egress_networks text … p
+    offline_download_size_limit number 102400 p
+    offline_download_temp_dir string … p
     multipart_enabled bool true
     multipart_chunk_size number 10
     finished_tasks_days number 7 p

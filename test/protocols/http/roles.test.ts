@@ -230,6 +230,10 @@ const table: Readonly<Record<string, Row>> = {
   },
   'post /api/fs/remove_empty_directory': { codes: permitted, call: () => ({ body: { src_dir: '/other' } }) },
   'post /api/fs/link': { codes: adminOnly, call: () => ({ body: { path: '/folder/file.txt' } }) },
+  'post /api/fs/add_offline_download': {
+    codes: permitted,
+    call: () => ({ body: { urls: ['http://127.0.0.1:1/file'], path: '/folder', tool: 'SimpleHttp' } }),
+  },
   'put /api/fs/put': { codes: permitted, call: () => upload },
   'put /api/fs/form': {
     codes: permitted,
@@ -320,6 +324,15 @@ const table: Readonly<Record<string, Row>> = {
     },
   },
   'post /api/admin/setting/reset_token': { codes: adminOnly },
+  // Nothing answers there, and the admin is told so.
+  'post /api/admin/setting/set_aria2': {
+    codes: [401, 403, 403, 403, 500],
+    call: () => ({ body: { uri: 'http://127.0.0.1:1/jsonrpc', secret: '' } }),
+  },
+  'post /api/admin/setting/set_qbit': {
+    codes: [401, 403, 403, 403, 500],
+    call: () => ({ body: { url: 'http://127.0.0.1:1/', seedtime: '0' } }),
+  },
 }
 
 // Everybody calls everything: on a busy machine that takes its time.
@@ -349,7 +362,7 @@ async function codeOf(
   return (JSON.parse(text) as { code: number }).code
 }
 
-const able: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove']
+const able: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove', 'offlineDownload']
 
 async function stageFor(admin: Served, caller: Caller): Promise<string> {
   const { users } = admin.gateway.accounts

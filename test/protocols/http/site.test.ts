@@ -14,9 +14,12 @@ void t.test('what anybody may ask', async (t) => {
   t.match(data, { pagination_type: 'all', version: /./ })
   t.equal(data.token, undefined)
   t.ok(Object.values(data).every((value) => typeof value === 'string'))
-  for (const list of ['offline_download_tools', 'archive_extensions']) {
+  for (const [list, data] of [
+    ['offline_download_tools', ['SimpleHttp']],
+    ['archive_extensions', []],
+  ] as const) {
     const response = await fetch(`${url}/api/public/${list}`, { method: 'POST' })
-    t.strictSame(await response.json(), { code: 200, message: 'success', data: [] })
+    t.strictSame(await response.json(), { code: 200, message: 'success', data })
   }
 })
 
