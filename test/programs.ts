@@ -58,6 +58,8 @@ export const programs: readonly Program[] = [
   { name: 'smbd', package: 'samba' },
   { name: 'smbpasswd', package: 'samba-common-bin' },
   { name: 'smbcontrol', package: 'samba' },
+  { name: 'aria2c', package: 'aria2' },
+  { name: 'qbittorrent-nox', package: 'qbittorrent-nox' },
 ]
 
 /**

@@ -126,15 +126,14 @@ const table: Readonly<Record<number, string>> = {
     max_client_upload_speed number -1 p
     max_server_download_speed number -1 p
     max_server_upload_speed number -1 p
-    egress_networks text … p
-    offline_download_size_limit number 102400 p
-    offline_download_temp_dir string … p
     multipart_enabled bool true
     multipart_chunk_size number 10
     finished_tasks_days number 7 p
     transfer_files_at_once number 16 p
     spool_size_limit number -1 p
-    egress_networks text … p`,
+    egress_networks text … p
+    offline_download_size_limit number 102400 p
+    offline_download_temp_dir string … p`,
   5: `aria2_uri string http://localhost:6800/jsonrpc p
     aria2_secret string … p
     qbittorrent_url string http://admin:adminadmin@localhost:8080/ p

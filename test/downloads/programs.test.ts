@@ -1,0 +1,302 @@
+/** aria2 and qBittorrent as they are: what they fetch reaches the tree, whole, whatever is killed meanwhile. */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { lacks } from '../programs.js'
+import { serve, type Envelope, type Served, type TaskShown } from '../protocols/http/served.js'
+import { startAria2, type Aria2Server } from '../services/aria2.js'
+import { startQBittorrent, type QBittorrentServer } from '../services/qbittorrent.js'
+import { rangeStart, startScripted, type ScriptedServer } from './scripted-server.js'
+import { startTracker, torrentOf } from './torrent-file.js'
+
+t.setTimeout(180_000)
+
+const content = randomBytes(3_000_000)
+
+/** Serves the content, so many bytes a tenth of a second; with ranges. */
+function startSlow(t: Test, pace = Infinity, more: ReadonlyMap<string, Buffer> = new Map()): Promise<ScriptedServer> {
+  return startScripted(t, (request, answer) => {
+    const file = more.get(request.url ?? '') ?? content
+    const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? []
+    const from = rangeStart(request) || Number(first ?? 0)
+    const to = last === undefined || last === '' ? file.length : Number(last) + 1
+    answer.writeHead(first === undefined ? 200 : 206, {
+      'accept-ranges': 'bytes',
+      'content-length': to - from,
+      etag: '"one"',
+      ...(first !== undefined && { 'content-range': `bytes ${from}-${to - 1}/${file.length}` }),
+    })
+    let at = from
+    const send = () => {
+      const until = Math.min(to, at + pace)
+      answer.write(file.subarray(at, until))
+      at = until
+      if (at === to) answer.end()
+      else setTimeout(send, 100)
+    }
+    send()
+  })
+}
+
+async function served(t: Test): Promise<Served> {
+  const admin = await serve(t)
+  await admin.gateway.settings.set(new Map([['egress_networks', '127.0.0.1/32']]))
+  return admin
+}
+
+async function withAria2(t: Test, ...options: readonly string[]): Promise<{ admin: Served; aria2: Aria2Server }> {
+  const aria2 = await startAria2(...options)
+  t.teardown(() => aria2.stop())
+  const admin = await served(t)
+  const { uri, secret } = aria2
+  const answer = await admin.post('/api/admin/setting/set_aria2', { uri, secret })
+  t.match(answer, { code: 200, data: /^aria2 version: \d/ })
+  return { admin, aria2 }
+}
+
+async function withQBittorrent(t: Test, seedtime = '0'): Promise<{ admin: Served; torrents: QBittorrentServer }> {
+  const torrents = await startQBittorrent()
+  t.teardown(() => torrents.stop())
+  const admin = await served(t)
+  t.match(await admin.post('/api/admin/setting/set_qbit', { url: torrents.url, seedtime }), { code: 200, data: 'ok' })
+  return { admin, torrents }
+}
+
+const tasksOf = ({ data }: Envelope) => (data as { tasks: TaskShown[] }).tasks
+
+async function add(admin: Served, tool: string, url: string, policy = 'delete_on_upload_succeed'): Promise<TaskShown> {
+  const answer = await admin.post('/api/fs/add_offline_download', {
+    ...{ urls: [url], path: '/in', tool, delete_policy: policy },
+  })
+  const task = answer.code === 200 ? tasksOf(answer)[0] : undefined
+  if (task === undefined) throw new Error(answer.message)
+  return task
+}
+
+/** The bytes behind the link to a file. */
+async function bytesOf(admin: Served, path: string): Promise<Buffer> {
+  const { data, message } = await admin.post('/api/fs/get', { path })
+  if (data === null) return Buffer.from(message)
+  return Buffer.from(await (await fetch((data as { raw_url: string }).raw_url)).arrayBuffer())
+}
+
+/** Resolves once no folder of a download is left on the local disk: that goes a moment after the task has ended. */
+async function cleared(admin: Served, tool: string): Promise<void> {
+  while ((await left(admin, tool)).length > 0) await delay(50)
+}
+
+async function left(admin: Served, tool: string): Promise<string[]> {
+  const folder = join(admin.gateway.config.data, 'temp', tool)
+  return existsSync(folder) ? readdir(folder) : []
+}
+
+async function underWay(admin: Served, share: number): Promise<void> {
+  for (;;) {
+    const [task] = (await admin.get('/api/task/offline_download/undone')).data as TaskShown[]
+    if ((task?.progress ?? 0) >= share) return
+    await delay(100)
+  }
+}
+
+/** Everything that the task is about has reached the tree. */
+async function stored(admin: Served): Promise<readonly TaskShown[]> {
+  const downloads = await admin.ended('offline_download')
+  return [...downloads, ...(await admin.ended('offline_download_transfer'))]
+}
+
+const whole = { state: 2, progress: 100, error: '' }
+
+void t.test('aria2', { skip: lacks('aria2c') }, (t) => {
+  void t.test('fetches into a folder of its own, and a second task stores it', async (t) => {
+    const { admin } = await withAria2(t)
+    t.strictSame((await admin.get('/api/public/offline_download_tools')).data, ['SimpleHttp', 'aria2'])
+    const server = await startSlow(t)
+    await add(admin, 'aria2', `${server.url}/film.mp4`)
+    t.match(await stored(admin), [
+      { ...whole, total_bytes: content.length },
+      { ...whole, total_bytes: content.length, name: 'transfer [](film.mp4) to [/](/in)' },
+    ])
+    t.ok((await bytesOf(admin, '/in/film.mp4')).equals(content))
+    await cleared(admin, 'aria2')
+  })
+
+  void t.test('is killed in the middle, started again, and goes on', async (t) => {
+    const { admin, aria2 } = await withAria2(t, '--auto-save-interval=1')
+    const server = await startSlow(t, 30_000)
+    await add(admin, 'aria2', `${server.url}/film.mp4`)
+    await underWay(admin, 30)
+    await aria2.kill()
+    await delay(1500)
+    await aria2.restart()
+    t.match(await stored(admin), [whole, whole])
+    t.ok((await bytesOf(admin, '/in/film.mp4')).equals(content))
+    const again = server.asked.map(({ range }) => Number(/^bytes=(\d+)/.exec(range ?? '')?.[1] ?? 0))
+    t.ok(
+      again.some((first) => first > 500_000),
+      'it did not begin again',
+    )
+    await cleared(admin, 'aria2')
+  })
+
+  void t.test('fetches torrents with a web seed, and magnet links from others', async (t) => {
+    const { admin } = await withAria2(t)
+    const files = new Map([
+      ['sub/one.bin', content.subarray(0, 700_000)],
+      ['two.bin', content.subarray(700_000, 1_500_000)],
+    ])
+    const tracker = await startTracker(t)
+    const announce = `${tracker.url}/announce`
+    const shared = torrentOf('shared', files, { announce })
+    const seed = await startAria2('--seed-ratio=0.0', '--check-integrity=true')
+    t.teardown(() => seed.stop())
+    await seed.share(shared.bytes, 'shared', files)
+    await add(admin, 'aria2', `magnet:?xt=urn:btih:${shared.hash}&dn=shared&tr=${encodeURIComponent(announce)}`)
+    t.match(await stored(admin), [whole, { ...whole, name: 'transfer [](shared) to [/](/in)' }])
+    t.ok((await bytesOf(admin, '/in/shared/sub/one.bin')).equals(content.subarray(0, 700_000)))
+    t.ok((await bytesOf(admin, '/in/shared/two.bin')).equals(content.subarray(700_000, 1_500_000)))
+    await cleared(admin, 'aria2')
+  })
+
+  void t.test('a cancel stops it there too, and leaves nothing', async (t) => {
+    const { admin, aria2 } = await withAria2(t)
+    const server = await startSlow(t, 30_000)
+    const { id } = await add(admin, 'aria2', `${server.url}/film.mp4`)
+    await underWay(admin, 5)
+    await admin.post(`/api/task/offline_download/cancel?tid=${id}`)
+    t.match(await stored(admin), [{ state: 4, error: '' }])
+    await cleared(admin, 'aria2')
+    for (const method of ['tellActive', 'tellStopped']) {
+      t.same(await aria2.call(`aria2.${method}`, method === 'tellStopped' ? [0, 10] : []), [])
+    }
+  })
+
+  void t.test('what it may not fetch it never hears of', async (t) => {
+    const { admin, aria2 } = await withAria2(t)
+    const server = await startSlow(t)
+    const refusal = 'the address leads into a network that is not allowed, or nowhere'
+    for (const scheme of ['http', 'https', 'ftp', 'sftp']) {
+      await add(admin, 'aria2', `${scheme}://127.0.0.2:${server.port}/secret`)
+    }
+    t.match(
+      (await stored(admin)).map(({ state, error }) => ({ state, error })),
+      Array.from({ length: 4 }, () => ({ state: 7, error: refusal })),
+    )
+    await t.rejects(add(admin, 'aria2', 'file:///etc/passwd'), { message: /does not fetch addresses of file/ })
+    await t.rejects(add(admin, 'aria2', 'ftp://name:word@example.org/'), { message: /user name or password/ })
+    t.same(server.asked, [])
+    t.match(await aria2.call('aria2.getGlobalStat', []), { numStoppedTotal: '0', numActive: '0' })
+  })
+
+  void t.test('a file that is not there, or too large, fails', async (t) => {
+    const { admin } = await withAria2(t)
+    await admin.gateway.settings.set(new Map([['offline_download_size_limit', '1']]))
+    const server = await startSlow(t, 30_000)
+    await add(admin, 'aria2', `${server.url}/film.mp4`)
+    t.match(await stored(admin), [{ state: 7, error: /larger than 1 MB/ }])
+    await cleared(admin, 'aria2')
+  })
+
+  void t.test('what was fetched stays, or goes, as was asked', async (t) => {
+    const { admin } = await withAria2(t)
+    const server = await startSlow(t)
+    await admin.put('/in/taken', 'mine')
+    const failing = (policy: string) => add(admin, 'aria2', `${server.url}/taken`, policy)
+    for (const policy of ['delete_on_upload_succeed', 'delete_on_upload_failed', 'delete_always', 'delete_never']) {
+      await failing(policy)
+      t.match((await stored(admin)).at(-1), { state: 7, error: '/in/taken: file [taken] exists' }, policy)
+    }
+    while ((await left(admin, 'aria2')).length > 2) await delay(50)
+    await admin.post('/api/fs/remove', { dir: '/in', names: ['taken'] })
+    const [first] = (await admin.get('/api/task/offline_download_transfer/done')).data as TaskShown[]
+    await admin.post(`/api/task/offline_download_transfer/retry?tid=${first?.id}`)
+    t.match((await stored(admin))[4], { ...whole, id: first?.id }, 'what stayed can be tried again')
+    t.ok((await bytesOf(admin, '/in/taken')).equals(content))
+    while ((await left(admin, 'aria2')).length > 1) await delay(50)
+    t.match(await left(admin, 'aria2'), [/-kept$/])
+    await admin.post('/api/task/offline_download_transfer/clear_done')
+    t.equal((await left(admin, 'aria2')).length, 1)
+  })
+  t.end()
+})
+
+void t.test('qBittorrent', { skip: lacks('qbittorrent-nox') }, (t) => {
+  void t.test('fetches a torrent with a web seed, which the gateway fetches for it', async (t) => {
+    const { admin } = await withQBittorrent(t)
+    t.strictSame((await admin.get('/api/public/offline_download_tools')).data, ['SimpleHttp', 'qBittorrent'])
+    const files = new Map<string, Buffer>()
+    const server = await startSlow(t, 1_000_000, files)
+    const torrent = torrentOf('film.mp4', content, { 'url-list': `${server.url}/film.mp4` })
+    files.set('/film.torrent', torrent.bytes)
+    await add(admin, 'qBittorrent', `${server.url}/film.torrent`)
+    t.match(await stored(admin), [{ ...whole, total_bytes: content.length }, whole])
+    t.ok((await bytesOf(admin, '/in/film.mp4')).equals(content))
+    await cleared(admin, 'qBittorrent')
+  })
+
+  void t.test('is killed in the middle, started again, and goes on', async (t) => {
+    const { admin, torrents } = await withQBittorrent(t)
+    const files = new Map<string, Buffer>()
+    const server = await startSlow(t, 30_000, files)
+    files.set('/film', torrentOf('film.mp4', content, { 'url-list': `${server.url}/film.mp4` }).bytes)
+    await add(admin, 'qBittorrent', `${server.url}/film`)
+    await underWay(admin, 30)
+    await delay(1500)
+    await torrents.kill()
+    await torrents.restart()
+    t.match(await stored(admin), [whole, whole])
+    t.ok((await bytesOf(admin, '/in/film.mp4')).equals(content))
+    await cleared(admin, 'qBittorrent')
+  })
+
+  void t.test('fetches what a magnet link names, gives it to others, and lets go of it', async (t) => {
+    const { admin, torrents } = await withQBittorrent(t, '0.05')
+    const tracker = await startTracker(t)
+    const announce = `${tracker.url}/announce`
+    const files = new Map([['a.bin', content.subarray(0, 1_000_000)]])
+    const shared = torrentOf('shared', files, { announce })
+    const seed = await startAria2('--seed-ratio=0.0', '--check-integrity=true')
+    t.teardown(() => seed.stop())
+    await seed.share(shared.bytes, 'shared', files)
+    await add(admin, 'qBittorrent', `magnet:?xt=urn:btih:${shared.hash}&tr=${encodeURIComponent(announce)}`)
+    const seen = new Set<string>()
+    for (;;) {
+      const [task] = (await admin.get('/api/task/offline_download/undone')).data as TaskShown[]
+      if (task === undefined) break
+      seen.add(task.status)
+      await delay(100)
+    }
+    t.ok(seen.has('offline download completed, waiting for seeding'), [...seen].join(', '))
+    t.match(await stored(admin), [whole, whole])
+    t.ok((await bytesOf(admin, '/in/shared/a.bin')).equals(files.get('a.bin') ?? content))
+    await cleared(admin, 'qBittorrent')
+    t.same(await torrents.names(), [], 'it is gone there')
+  })
+
+  void t.test('what is no torrent, and trackers that are not allowed, never reach it', async (t) => {
+    const { admin, torrents } = await withQBittorrent(t)
+    const files = new Map([['/page', Buffer.from('<html>')]])
+    const server = await startSlow(t, Infinity, files)
+    await add(admin, 'qBittorrent', `${server.url}/page`)
+    await add(admin, 'qBittorrent', `http://127.0.0.2:${server.port}/film.torrent`)
+    t.match(await stored(admin), [
+      { state: 7, error: 'this is no torrent' },
+      { state: 7, error: 'the address leads into a network that is not allowed' },
+    ])
+    t.same(await torrents.names(), [])
+    await t.rejects(add(admin, 'qBittorrent', 'ftp://example.org/x'), { message: /does not fetch addresses of ftp/ })
+  })
+
+  void t.test('a wrong password is told, and nothing is kept', async (t) => {
+    const { admin, torrents } = await withQBittorrent(t)
+    const url = torrents.url.replace(/:[^:@]*@/, ':wrong@')
+    t.match(await admin.post('/api/admin/setting/set_qbit', { url, seedtime: '0' }), {
+      code: 500,
+      message: 'qBittorrent refuses the user name or password',
+    })
+    t.equal(admin.gateway.settings.get('qbittorrent_url'), torrents.url)
+  })
+  t.end()
+})

@@ -1,0 +1,46 @@
+/** A server program of somebody else, started for a test and waited for until it answers. */
+import { spawn } from 'node:child_process'
+import { setTimeout as delay } from 'node:timers/promises'
+import { findProgram } from '../programs.js'
+
+export interface StartedProgram {
+  /** Resolves once it has ended. */
+  end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
+}
+
+/** `answers` is asked until it resolves to true; rejects with what the program said where that never happens. */
+export async function startProgram(
+  name: string,
+  options: readonly string[],
+  { cwd, env }: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
+  answers: () => Promise<boolean>,
+): Promise<StartedProgram> {
+  const program = findProgram(name)
+  if (program === undefined) throw new Error(`${name} is not installed`)
+  const child = spawn(program, options, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  const hear = (chunk: Buffer) => (said = (said + chunk.toString()).slice(-5000))
+  child.stdout.on('data', hear)
+  child.stderr.on('data', hear)
+  let ended = false
+  const exit = new Promise<void>((resolve) =>
+    child.once('exit', () => {
+      ended = true
+      resolve()
+    }),
+  )
+  const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
+    if (!ended) child.kill(signal)
+    const late = setTimeout(() => child.kill('SIGKILL'), 10_000)
+    await exit
+    clearTimeout(late)
+  }
+  for (let tries = 0; !(await answers().catch(() => false)); tries++) {
+    if (ended || tries > 200) {
+      await end('SIGKILL')
+      throw new Error(`${name} does not answer: ${said}`)
+    }
+    await delay(50)
+  }
+  return { end }
+}
