@@ -14,8 +14,10 @@ import { harmlessMagnet, harmlessTorrent } from './torrent.js'
 const lookEvery = 1000
 /** Looks in a row that may fail. */
 const mostFailures = 6
-/** Looks after the start during which a program may not show the download yet. */
-const mostUnknown = 30
+/** Looks in a row at which a program may not show a download that it was told of. */
+const mostUnknown = 5
+/** Times that it is told of it in one run. */
+const mostStarts = 3
 /** Bytes of a file that describes a torrent. */
 const largestTorrent = 16 * 1024 * 1024
 
@@ -46,14 +48,16 @@ export async function fetchByProgram(
 ): Promise<void> {
   const { tool, plan, limit } = download
   const { signal } = run
-  const before = await tool.progress(plan, signal)
-  if (before.state === 'failed') await tool.remove(plan, false, signal)
-  if (before.state === 'failed' || before.state === 'unknown') {
+  const start = async () => {
     run.status(`[${tool.name}]: connecting`)
     const wanted = await checked(download, signal)
     await prepare()
     await tool.start(plan, wanted, signal)
   }
+  const before = await tool.progress(plan, signal)
+  if (before.state === 'failed') await tool.remove(plan, false, signal)
+  if (before.state === 'failed' || before.state === 'unknown') await start()
+  let starts = 1
   let counted = 0
   let unknown = 0
   const watch = watched(tool, plan, signal)
@@ -70,9 +74,14 @@ export async function fetchByProgram(
     counted = doneBytes
     if (state === 'done') return
     if (state === 'failed') throw new GatewayError('unavailable', { reason: progress.error ?? text })
-    if (state === 'unknown') unknown += 1
-    if (unknown > mostUnknown)
-      throw new GatewayError('unavailable', { reason: `${tool.name} has forgotten the download` })
+    unknown = state === 'unknown' ? unknown + 1 : 0
+    if (unknown > mostUnknown) {
+      if (starts >= mostStarts) throw new GatewayError('unavailable', { reason: `${tool.name} forgets the download` })
+      // It was started anew meanwhile; what it left in the folder it takes up.
+      await start()
+      starts += 1
+      unknown = 0
+    }
     if (state === 'working') run.status(`[${tool.name}]: ${text}`)
     await delay(lookEvery, undefined, { signal })
   }

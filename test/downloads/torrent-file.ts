@@ -58,12 +58,15 @@ export function torrentOf(
   }
 }
 
-/** Everybody who asks is told of everybody who asked before, on loopback. */
+/** Everybody who asks is told of everybody else who asked before, on loopback. */
 export function startTracker(t: Test): Promise<ScriptedServer> {
   const ports = new Set<number>()
   return startScripted(t, (request, answer) => {
-    ports.add(Number(new URL(request.url ?? '', 'http://x').searchParams.get('port')))
-    const peers = [...ports].map((port) => Buffer.from([127, 0, 0, 1, port >> 8, port & 0xff]))
+    const own = Number(/[?&]port=(\d+)/.exec(request.url ?? '')?.[1])
+    // Whoever is told of itself bans the address, which all of them have.
+    const peers = [...ports.add(own)]
+      .filter((port) => port !== own)
+      .map((port) => Buffer.from([127, 0, 0, 1, port >> 8, port & 0xff]))
     answer.end(bencoded({ interval: 1, 'min interval': 1, peers: Buffer.concat(peers) }))
   })
 }

@@ -31,7 +31,12 @@ export async function startQBittorrent(): Promise<QBittorrentServer> {
   const settings = [
     ...['[LegalNotice]', 'Accepted=true', '', '[BitTorrent]', `Session\\Port=${listens}`, 'Session\\DHTEnabled=false'],
     ...['Session\\LSDEnabled=false', 'Session\\PeXEnabled=false', 'Session\\Interface=lo', 'Session\\InterfaceName=lo'],
-    ...['Session\\InterfaceAddress=127.0.0.1', 'Session\\UseRandomPort=false', 'Session\\SaveResumeDataInterval=1'],
+    ...[
+      'Session\\InterfaceAddress=127.0.0.1',
+      'Session\\UseRandomPort=false',
+      'Session\\SaveResumeDataInterval=1',
+      'Session\\BTProtocol=TCP',
+    ],
     ...['', '[Network]', 'PortForwardingEnabled=false', '', '[Preferences]', `WebUI\\Port=${port}`],
     ...['WebUI\\Address=127.0.0.1', 'WebUI\\Username=admin', `WebUI\\Password_PBKDF2="${hashed(password)}"`],
     ...['WebUI\\LocalHostAuth=true', 'WebUI\\UseUPnP=false', ''],

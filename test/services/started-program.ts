@@ -22,21 +22,16 @@ export async function startProgram(
   const hear = (chunk: Buffer) => (said = (said + chunk.toString()).slice(-5000))
   child.stdout.on('data', hear)
   child.stderr.on('data', hear)
-  let ended = false
-  const exit = new Promise<void>((resolve) =>
-    child.once('exit', () => {
-      ended = true
-      resolve()
-    }),
-  )
+  const isOver = () => child.exitCode !== null || child.signalCode !== null
+  const exit = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
-    if (!ended) child.kill(signal)
+    if (!isOver()) child.kill(signal)
     const late = setTimeout(() => child.kill('SIGKILL'), 10_000)
     await exit
     clearTimeout(late)
   }
   for (let tries = 0; !(await answers().catch(() => false)); tries++) {
-    if (ended || tries > 200) {
+    if (isOver() || tries > 200) {
       await end('SIGKILL')
       throw new Error(`${name} does not answer: ${said}`)
     }
