@@ -72,6 +72,11 @@ export class Settings {
     return value
   }
 
+  /** Whether somebody has set it, be it to its default. */
+  isStored(key: string): boolean {
+    return this.#stored.has(key)
+  }
+
   bool(key: string): boolean {
     return ['true', '1'].includes(this.get(key))
   }

@@ -54,6 +54,7 @@ const usualOptions = {
 
 export class Aria2 implements DownloadTool {
   readonly name = name
+  readonly accessKeys = ['aria2_uri', 'aria2_secret']
   readonly schemes = ['http:', 'https:', 'ftp:', 'sftp:', 'magnet:']
   readonly onlyTorrents = false
 

@@ -1,6 +1,6 @@
 /** Offline downloads: addresses that users name are fetched into the tree by a tool of their choice, as tasks. */
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import type { Ask } from '../change.js'
 import { temporaryDownloads } from '../data-folder.js'
 import type { EgressGuard } from '../egress.js'
@@ -67,6 +67,10 @@ export class OfflineDownloads {
     const aria2 = new Aria2(() => ({ uri: settings.get('aria2_uri'), secret: settings.get('aria2_secret') }))
     const torrents = new QBittorrent(() => settings.get('qbittorrent_url'))
     this.#tools = new Map([aria2, torrents].map((tool) => [tool.name, tool]))
+    settings.guard('offline_download_temp_dir', async (folder) => {
+      if (folder === '' || isAbsolute(folder)) return
+      throw new GatewayError('invalid', { reason: 'it must be an absolute path' })
+    })
     this.#readiness = new ToolReadiness([...this.#tools.values()], settings, parts.log)
   }
 

@@ -24,6 +24,7 @@ const broken: ReadonlySet<string> = new Set(['error', 'missingFiles'])
 
 export class QBittorrent implements DownloadTool {
   readonly name = name
+  readonly accessKeys = ['qbittorrent_url']
   readonly schemes = ['magnet:', 'http:', 'https:']
   readonly onlyTorrents = true
   /** Of the session, and the address that it belongs to. */

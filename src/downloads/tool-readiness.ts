@@ -58,11 +58,13 @@ export class ToolReadiness {
   }
 
   #accessNow(): string {
-    return ['aria2_uri', 'aria2_secret', 'qbittorrent_url'].map((key) => this.settings.get(key)).join('\n')
+    return this.tools.flatMap(({ accessKeys }) => accessKeys.map((key) => this.settings.get(key))).join('\n')
   }
 
+  /** Whatever listens where a program would by default is nobody's to be asked for one. */
   #refresh(): void {
-    for (const tool of this.tools) {
+    const setUp = this.tools.filter(({ accessKeys }) => accessKeys.some((key) => this.settings.isStored(key)))
+    for (const tool of setUp) {
       const known = this.#known.get(tool.name)
       if (known && known.until > Date.now()) continue
       this.#known.set(tool.name, { isReady: known?.isReady === true, until: Date.now() + goodFor })

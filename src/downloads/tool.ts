@@ -31,6 +31,8 @@ export interface DownloadKey {
 /** Everything rejects with `unavailable` where the program does not answer, and with `denied` where it does not let us in. */
 export interface DownloadTool {
   readonly name: string
+  /** Of the settings that say where it is, and how it lets us in. */
+  readonly accessKeys: readonly string[]
   /** Schemes that it is asked for, with their colons. */
   readonly schemes: readonly string[]
   /** Whether what it is asked for is a torrent, whatever the address looks like. */

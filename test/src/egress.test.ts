@@ -119,6 +119,43 @@ await t.test('a name is judged by the answer that the connection is made with', 
   t.equal(await fetched(resolved, address), 'status 200', 'of several only the allowed one is tried')
 })
 
+await t.test('for a program that connects by itself, every address of a host must be allowed', async (t) => {
+  const names = new Map([
+    ['good.example', ['1.1.1.1', '2606:4700::1']],
+    ['mixed.example', ['1.1.1.1', '10.0.0.1']],
+    ['inside.example', ['::ffff:169.254.169.254']],
+    ['empty.example', []],
+  ])
+  const guard = new EgressGuard(
+    () => '',
+    (hostname, _options, done) => {
+      const addresses = names.get(hostname)
+      if (!addresses) done(new Error('unknown'), [])
+      else
+        done(
+          null,
+          addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
+        )
+    },
+  )
+  for (const host of ['good.example', '1.1.1.1', '[2606:4700::1]']) {
+    t.equal(await guard.mayReach(new URL(`http://${host}/`)), true, host)
+  }
+  const refused = [
+    'mixed.example',
+    'inside.example',
+    'empty.example',
+    'unknown.example',
+    '127.1',
+    '[::1]',
+    '2130706433',
+  ]
+  for (const host of refused) t.equal(await guard.mayReach(new URL(`http://${host}/`)), false, host)
+  for (const address of ['udp://10.0.0.1:80', 'ftp://127.0.0.1/', 'udp://good.example:80']) {
+    t.equal(await guard.mayReach(new URL(address)), address.includes('good'), address)
+  }
+})
+
 await t.test('other schemes and credentials are refused', async (t) => {
   const guard = new EgressGuard(() => '0.0.0.0/0')
   for (const address of [

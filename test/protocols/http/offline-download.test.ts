@@ -229,3 +229,11 @@ void t.test('an address where nothing answers is not kept for a program', async 
   t.equal(served.gateway.settings.get('aria2_secret'), '')
   t.match(served.gateway.settings.get('qbittorrent_url'), /localhost:8080/)
 })
+
+void t.test('the folder of programs must be an absolute path', async (t) => {
+  const served = await onLoopback(t)
+  const save = (value: string) => served.post('/api/admin/setting/save', [{ key: 'offline_download_temp_dir', value }])
+  t.match(await save('relative/path'), { code: 500, message: /must be an absolute path/ })
+  t.match(await save('/srv/downloads'), { code: 200 })
+  t.match(await save(''), { code: 200 })
+})
