@@ -100,7 +100,7 @@ export class Gateway {
     this.downloads = new OfflineDownloads({
       ...parts,
       data: resolve(options.config.data),
-      as: (principal) => this.as(principal),
+      as: (principal) => this.#asTask(principal),
     })
     this.#unsubscribe = parts.store.onForeignChange(async () => {
       await Promise.all([parts.rules.reload(), parts.locks.reload(), parts.mounts.reload()])
@@ -169,9 +169,7 @@ export class Gateway {
   }
 
   async #startTasks(): Promise<void> {
-    // The bytes of a task come from no client, and go to none.
-    const parts: TreeParts = { ...this.#tree, bandwidth: { toClients: unlimited, fromClients: unlimited } }
-    const as = (principal: Principal) => new VirtualFs(parts, principal)
+    const as = (principal: Principal) => this.#asTask(principal)
     this.tasks.register('upload', uploadTasks(this.spool, as))
     this.tasks.register('copy', transferTasks('copy', as))
     this.tasks.register('move', transferTasks('move', as))
@@ -182,6 +180,11 @@ export class Gateway {
   /** The only way into the tree. */
   as(principal: Principal): VirtualFs {
     return new VirtualFs(this.#tree, principal)
+  }
+
+  /** For tasks: their bytes come from no client, and go to none. */
+  #asTask(principal: Principal): VirtualFs {
+    return new VirtualFs({ ...this.#tree, bandwidth: { toClients: unlimited, fromClients: unlimited } }, principal)
   }
 
   /** Ends background work, storages and the database. Doors are closed by then. */

@@ -1,6 +1,7 @@
 /** Offline downloads: addresses that users name are fetched into the tree by a tool of their choice, as tasks. */
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join } from 'node:path'
+import type { Bandwidth } from '../bandwidth.js'
 import type { Ask } from '../change.js'
 import { temporaryDownloads } from '../data-folder.js'
 import type { EgressGuard } from '../egress.js'
@@ -38,6 +39,7 @@ export interface DownloadParts {
   readonly settings: Settings
   readonly mounts: Pick<Mounts, 'rowOf'>
   readonly egress: EgressGuard
+  readonly bandwidth: Pick<Bandwidth, 'fromBackends'>
   readonly log: Log
   readonly as: (principal: Principal) => VirtualFs
   /** The data folder, absolute. */
@@ -175,7 +177,7 @@ export class OfflineDownloads {
   }
 
   async #download(run: TaskRun): Promise<void> {
-    const { egress } = this.#parts
+    const { egress, bandwidth } = this.#parts
     const plan = downloadPlan(run.task)
     const principal = asDownloader(run.principal)
     const fs = this.#parts.as(principal)
@@ -183,7 +185,8 @@ export class OfflineDownloads {
     const { address, password } = plan
     await assertReceives(fs, folder, { password, signal: run.signal })
     if (plan.tool === simpleHttp) {
-      await fetchInto(fs, { egress, limit: this.#limit, address, folder, password }, run)
+      const speed = bandwidth.fromBackends
+      await fetchInto(fs, { egress, limit: this.#limit, address, folder, password, speed }, run)
       return
     }
     const tool = this.#tools.get(plan.tool)

@@ -1,4 +1,5 @@
 /** Downloads by the gateway itself: from a web server right into the tree, with nothing on the local disk. */
+import type { SpeedLimit } from '../bandwidth.js'
 import { countedSource } from '../counted-source.js'
 import type { Source } from '../driver.js'
 import { isGatewayError } from '../errors.js'
@@ -14,11 +15,13 @@ export interface SimpleDownload extends Omit<RemoteOptions, 'signal'> {
   readonly address: string
   readonly folder: Path
   readonly password?: string | undefined
+  /** Of what comes from servers. */
+  readonly speed: SpeedLimit
 }
 
 /** Fetches what the address leads to into the folder. `exists` where something has its name already. */
 export async function fetchInto(fs: VirtualFs, download: SimpleDownload, run: TaskRun): Promise<void> {
-  const { address, folder, password, ...options } = download
+  const { address, folder, password, speed, ...options } = download
   const { signal } = run
   run.status(`[${simpleHttp}]: connecting`)
   const file = await RemoteFile.open(address, { ...options, signal })
@@ -30,7 +33,7 @@ export async function fetchInto(fs: VirtualFs, download: SimpleDownload, run: Ta
       bytes += more
       run.advance(more)
     }
-    await store(fs, childOf(folder, file.name), file.source, password, { ...run, advance })
+    await store(fs, childOf(folder, file.name), speed.source(file.source), password, { ...run, advance })
     run.total(bytes)
   } finally {
     file.close()

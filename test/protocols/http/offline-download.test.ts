@@ -170,6 +170,17 @@ void t.test('where the guard refuses, the task says so', async (t) => {
   t.strictSame((await served.names('/')).includes('in'), false)
 })
 
+void t.test('it comes no faster than the limit for servers', async (t) => {
+  const served = await onLoopback(t)
+  await served.gateway.settings.set(new Map([['max_server_download_speed', '400']]))
+  const server = await startScripted(t, (_request, answer) => answer.end(content))
+  const began = Date.now()
+  await add(served, [`${server.url}/slow`])
+  t.match(await served.ended('offline_download'), [{ state: 2 }])
+  const seconds = (Date.now() - began) / 1000
+  t.ok(seconds > 1.2 && seconds < 10, `${content.length} bytes took ${seconds} s`)
+})
+
 void t.test('a file larger than the limit is not stored', async (t) => {
   const served = await onLoopback(t)
   await served.gateway.settings.set(new Map([['offline_download_size_limit', '2']]))
