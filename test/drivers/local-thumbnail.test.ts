@@ -16,6 +16,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Driver, Thumbnail, ThumbnailKind } from '../../src/driver.js'
 import { asPath } from '../../src/path.js'
@@ -115,7 +116,10 @@ void t.test('an image that ends its decoder ends nothing else', async (t) => {
   await of('a.png')
   const words = ['-o', 'pid,args', '--ppid', String(process.pid)]
   const pid = /^ *(\d+) .*image-process/m.exec(execFileSync('ps', words).toString())?.[1]
+  // Stopped, so that it has the image in hand for sure when it ends.
+  process.kill(Number(pid), 'SIGSTOP')
   const begun = of('a.png')
+  await wait(1000)
   process.kill(Number(pid), 'SIGKILL')
   await t.rejects(begun, { code: 'invalid', message: /it broke the decoder/ })
   t.same(await looksOf((await of('a.png')).bytes), [144, 144, 'png'], 'the next one has a new decoder')
