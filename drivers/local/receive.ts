@@ -69,8 +69,10 @@ function flow(body: Readable, intake: Intake): Promise<void> {
     }
     const closed = () =>
       reject(body.errored ?? new GatewayError('aborted', { reason: 'the body ended before its end' }))
+    // Of one that is gone already the error may still be on its way, too.
+    body.on('error', reject)
     if (body.destroyed) closed()
-    else body.on('data', take).on('end', resolve).on('error', reject).on('close', closed)
+    else body.on('data', take).on('end', resolve).on('close', closed)
   })
 }
 
