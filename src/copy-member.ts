@@ -108,7 +108,7 @@ export async function assertUnchanged(
   link: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const now = await storage.stat(path, { signal, link })
+  const now = await storage.stat(path, { signal, link, fresh: true })
   const same =
     entry.revision !== undefined && now.revision !== undefined
       ? entry.revision === now.revision

@@ -1,4 +1,5 @@
 /** Whether two sources hold the same bytes. */
+import type { Readable } from 'node:stream'
 import type { HashName, Source } from './driver.js'
 
 /** By size, by a digest that both know, else by reading both to the first difference. */
@@ -8,8 +9,10 @@ export async function isSameContent(one: Source, other: Source, signal: AbortSig
     const theirs = other.hashes?.[name]
     if (theirs !== undefined) return theirs === digest
   }
-  const streams = await Promise.all([one.read(undefined, { signal }), other.read(undefined, { signal })])
+  const opened = await Promise.allSettled([one, other].map((source) => opening(source, signal)))
+  const streams = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   try {
+    for (const result of opened) if (result.status === 'rejected') throw result.reason
     const [mine, theirs] = streams.map((stream) => stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>)
     if (!mine || !theirs) return false
     let [left, right]: [Buffer, Buffer] = [Buffer.alloc(0), Buffer.alloc(0)]
@@ -25,6 +28,11 @@ export async function isSameContent(one: Source, other: Source, signal: AbortSig
   } finally {
     for (const stream of streams) stream.destroy()
   }
+}
+
+/** One that fails before it is read ends nothing else: whoever reads it is told. */
+async function opening(source: Source, signal: AbortSignal): Promise<Readable> {
+  return (await source.read(undefined, { signal })).on('error', () => undefined)
 }
 
 /** Empty at the end. */

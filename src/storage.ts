@@ -112,8 +112,13 @@ export class Storage {
 
   // Reading
 
-  async stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
-    const kept = this.#driver.revision || options.link === true ? undefined : this.#listings.entry(path)
+  /** `fresh`: as the backend has it now, whatever a kept listing says. */
+  async stat(
+    path: Path,
+    { fresh, ...options }: CallOptions & { readonly link?: boolean | undefined; readonly fresh?: boolean } = {},
+  ): Promise<Entry> {
+    const isAsked = options.link === true || fresh === true
+    const kept = this.#driver.revision || isAsked ? undefined : this.#listings.entry(path)
     const entry = kept ?? (await this.#calls.run(() => this.#driver.stat(path, options), options.signal))
     return this.#attributes.over(this.treePath(path), entry)
   }

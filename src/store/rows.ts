@@ -242,13 +242,15 @@ export interface Store {
     put(row: TaskRow): Promise<void>
     /** With their items, in one transaction. */
     delete(ids: readonly string[]): Promise<void>
-    /** In one transaction. Those of tasks that are gone are passed over. */
+    /** In one transaction. Those of tasks that are gone are passed over. One that failed leaves what is known of it, but for its error. */
     putItems(rows: readonly TaskItemRow[]): Promise<void>
     /** Of the members of a folder. */
     itemsIn(taskId: string, folder: Path): Promise<TaskItemRow[]>
     copied(taskId: string, path: Path): Promise<TaskItemRow | undefined>
+    /** Those with an error. */
     failed(taskId: string): Promise<TaskItemRow[]>
-    forgetItems(taskId: string, state?: TaskItemRow['state']): Promise<void>
+    forgetItems(taskId: string): Promise<void>
+    forgetFailures(taskId: string): Promise<void>
   }
   /** A driver's own state, by storage. */
   readonly driverState: {

@@ -70,11 +70,15 @@ export class TasksTable {
     await this.database.transaction(async (query) => {
       const tasks = await standing(query, new Set(rows.map(({ taskId }) => taskId)))
       const stored = rows.filter(({ taskId }) => tasks.has(taskId)).map((row) => writeRow(itemColumns, itemOf(row)))
-      for (let at = 0; at < stored.length; at += atOnce) {
-        await query('task_items')
-          .insert(stored.slice(at, at + atOnce))
-          .onConflict(['task_id', 'parent', 'name'])
-          .merge()
+      // What was verified stays verified where something failed of it later, such as the removal of its source.
+      for (const failed of [false, true]) {
+        const some = stored.filter(({ state }) => (state === 'failed') === failed)
+        for (let at = 0; at < some.length; at += atOnce) {
+          const inserted = query('task_items')
+            .insert(some.slice(at, at + atOnce))
+            .onConflict(['task_id', 'parent', 'name'])
+          await (failed ? inserted.merge(['error']) : inserted.merge())
+        }
       }
     })
   }
@@ -88,13 +92,19 @@ export class TasksTable {
     return (await this.#items({ task_id: taskId, parent, name, state: 'copied' }))[0]
   }
 
-  failed(taskId: string): Promise<TaskItemRow[]> {
-    return this.#items({ task_id: taskId, state: 'failed' })
+  async failed(taskId: string): Promise<TaskItemRow[]> {
+    return (await this.#items({ task_id: taskId })).filter(({ error }) => error !== '')
   }
 
-  async forgetItems(taskId: string, state?: TaskItemRow['state']): Promise<void> {
-    const which = { task_id: taskId, ...(state && { state }) }
-    await this.database.run((query) => query('task_items').where(which).delete())
+  async forgetItems(taskId: string): Promise<void> {
+    await this.database.run((query) => query('task_items').where({ task_id: taskId }).delete())
+  }
+
+  async forgetFailures(taskId: string): Promise<void> {
+    await this.database.transaction(async (query) => {
+      await query('task_items').where({ task_id: taskId, state: 'failed' }).delete()
+      await query('task_items').where({ task_id: taskId }).whereNot({ error: '' }).update({ error: '' })
+    })
   }
 
   async #items(which: Readonly<Record<string, string>>): Promise<TaskItemRow[]> {

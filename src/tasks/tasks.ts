@@ -214,8 +214,10 @@ export class Tasks {
       return
     }
     const stop = entry.controller
-    await this.#change(entry, { state: 'canceling' })
+    const changed = this.#change(entry, { state: 'canceling' })
+    // At once: a run that fails meanwhile is canceled, not tried again.
     stop.abort()
+    await changed
   }
 
   async #retry(entry: Entry): Promise<void> {
@@ -268,6 +270,8 @@ export class Tasks {
     entry.running = this.#run(entry, controller.signal).finally(() => {
       entry.controller = undefined
       entry.running = undefined
+      // Asked for again while what the last run had kept was still being let go of.
+      if (entry.task.state === 'pending') this.#enqueue(entry)
     })
     await entry.running
   }
@@ -279,12 +283,13 @@ export class Tasks {
       await this.#change(entry, { state: 'running', started, tries: tries + 1, doneBytes: 0 })
       await this.#work(entry, stop, resumes)
       await this.#journal.settled()
-      await this.parts.store.forgetItems(entry.task.id)
     } catch (error) {
       await this.#failed(entry, stop, toGatewayError(error))
       return
     }
     await this.#end(entry, { state: 'succeeded', status: '', doneBytes: entry.task.totalBytes })
+    // Only now: killed before that, the next run knows by them that all was done.
+    await this.parts.store.forgetItems(entry.task.id)
   }
 
   /** Once more where the account changed meanwhile: it is judged as it is now. */
@@ -337,7 +342,7 @@ export class Tasks {
       settled: () => this.#journal.settled(),
       fail: async (failures) => {
         await this.#journal.settled()
-        await store.forgetItems(taskId, 'failed')
+        await store.forgetFailures(taskId)
         await store.putItems(failures.map((failure) => ({ ...noItem, taskId, state: 'failed', ...failure })))
       },
     }

@@ -661,6 +661,25 @@ void t.test('a source that changed while it was copied is not published, and not
   await as().stat(p('/a/x'))
 })
 
+void t.test(
+  'a source that somebody else changed at the backend is not removed, whatever a kept listing says',
+  async (t) => {
+    const inner = new MemoryDriver(0)
+    const read: MemoryDriver['read'] = async (path, ...rest) => {
+      const stream = await inner.read(path, ...rest)
+      await inner.write(path, sourceOf('changed meanwhile'))
+      return stream
+    }
+    // As most backends, it cannot tell whether a folder still stands: listings are kept for their time.
+    const driver = altered(inner, { ...bare, read, revision: undefined })
+    const { as } = await newTree(t, { '/a': { driverOf: async () => driver, cacheExpiration: 30 }, '/b': {} })
+    await fill(as(), { '/a/d/x': 'abc' })
+    await names(as(), '/a/d')
+    await t.rejects(as().move(p('/a/d'), p('/b/d'), keep))
+    t.same(await names(as(), '/a/d'), ['x'])
+  },
+)
+
 void t.test('a copy that is not what was read is refused, and the source stays', async (t) => {
   const inner = new MemoryDriver(0)
   const write: MemoryDriver['write'] = async (...args) => ({ ...(await inner.write(...args)), size: 1 })
