@@ -163,6 +163,11 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
     field('path', 'remove', 'dir', (path) => ({ dir: path, names: ['there.txt'] })),
     field('name', 'remove', 'names', (name) => ({ dir: '/open', names: [name] })),
     field('path', 'remove_empty_directory', 'src_dir', (path) => ({ src_dir: path })),
+    field('path', 'add_offline_download', 'path', (path) => ({
+      urls: ['http://127.0.0.1:9/there.txt'],
+      path,
+      tool: 'SimpleHttp',
+    })),
     upload('put', 'path', encoded, 'File-Path'),
     upload('put', 'new', (text) => encoded(`/open/${text}`), 'File-Path below a folder'),
     upload('put', 'path', (text) => Buffer.from(headerSafe(text)).toString('latin1'), 'File-Path unescaped'),
