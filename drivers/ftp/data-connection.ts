@@ -78,7 +78,7 @@ async function passivePort(control: FTPContext, passive: PassiveMode): Promise<n
     passive.extended = false
   }
   const { message } = await control.request('PASV')
-  const [, high, low] = /\d+,\d+,\d+,\d+,(\d{1,3}),(\d{1,3})/.exec(message) ?? []
+  const [, high, low] = /(?<!\d)(?:\d{1,3},){4}(\d{1,3}),(\d{1,3})(?!\d)/.exec(message) ?? []
   if (high === undefined || low === undefined) {
     throw new GatewayError('unavailable', { reason: 'the FTP server offers no data connection' })
   }

@@ -4,7 +4,9 @@ import { GatewayError, type ErrorCode } from '../../src/errors.js'
 import { networkError } from '../lib/network-errors.js'
 
 /** 550 and 553 say that it is not done; why, servers tell in words, if at all. */
-const byWords: readonly (readonly [RegExp, ErrorCode])[] = [
+const byWords: readonly (readonly [RegExp, ErrorCode | 'by code'])[] = [
+  // Servers that name the path: no word of that counts then.
+  [/no such (file|directory)|not found|does not exist|cannot find/i, 'by code'],
   // Pure-FTPd and vsftpd tell only that they could not write: that is a full disk, but for broken ones.
   [/no space|disk (is )?full|quota|during write to file|writing to local file/i, 'no_space'],
   [/permission|denied|not allowed|not permitted|forbidden|read.?only|prohibited/i, 'denied'],
@@ -49,7 +51,7 @@ export function isBareRefusal(error: unknown): boolean {
 export function translated(error: unknown): GatewayError {
   if (error instanceof FTPError) {
     const [, inWords] = byWords.find(([words]) => words.test(error.message)) ?? []
-    const code = inWords ?? byCode[error.code]
+    const code = inWords === undefined || inWords === 'by code' ? byCode[error.code] : inWords
     if (code !== undefined) return new GatewayError(code, { cause: error, ...(code === 'unauthenticated' && signIn) })
     return new GatewayError('unavailable', { reason: 'the FTP server refuses it without a reason', cause: error })
   }

@@ -233,7 +233,9 @@ async function* wireLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> 
   for await (const chunk of bytes) {
     const lines = (rest + chunk.toString('latin1')).split('\n')
     rest = lines.pop() ?? ''
-    if (rest.length > lineLimit) throw new GatewayError('unavailable', { reason: 'the FTP server sends no listing' })
+    if ([rest, ...lines].some(({ length }) => length > lineLimit)) {
+      throw new GatewayError('unavailable', { reason: 'the FTP server sends no listing' })
+    }
     for (const line of lines) yield line.endsWith('\r') ? line.slice(0, -1) : line
   }
   if (rest !== '') yield rest

@@ -44,9 +44,12 @@ export function machineFacts(name: string, answer: string): Listed | undefined {
 }
 
 function factsOf(text: string): ReadonlyMap<string, string> {
-  // Values have equals signs of their own.
-  const facts = [...text.matchAll(/([^\s;=]+)=([^;]*)/g)]
-  return new Map(facts.map(([, name = '', value = '']) => [name.toLowerCase(), value]))
+  const facts = text.split(';').flatMap((fact): [string, string][] => {
+    // Values have equals signs of their own.
+    const end = fact.indexOf('=')
+    return end > 0 ? [[fact.slice(0, end).trim().toLowerCase(), fact.slice(end + 1)]] : []
+  })
+  return new Map(facts)
 }
 
 function ofFacts(name: string, facts: ReadonlyMap<string, string>): Listed | undefined {

@@ -75,6 +75,8 @@ export class Shares {
 
   #held(member: Member): Held {
     member.users++
+    // One that was given back while this one was found may have begun to wait for the end.
+    clearTimeout(this.#idle)
     let isHeld = true
     return {
       share: member.share,

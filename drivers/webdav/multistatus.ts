@@ -74,6 +74,8 @@ interface Draft {
   href: string
   status: number | undefined
   properties: Properties
+  /** Of its properties, the best that was told. */
+  told?: number
 }
 
 class MultistatusReader {
@@ -159,10 +161,12 @@ class MultistatusReader {
   #mergeProperties(): void {
     const { status = 200, properties } = this.#propstat
     if (status < 300) this.#response.properties = { ...this.#response.properties, ...properties }
+    this.#response.told = Math.min(this.#response.told ?? status, status)
   }
 
   #tell(): void {
-    const { href, status = 200, properties } = this.#response
+    // Where nothing of it could be told, it is not a file without content.
+    const { href, told = 200, status = told, properties } = this.#response
     this.#news = true
     if (href !== '') this.#told.push({ href, status, properties })
   }

@@ -82,6 +82,9 @@ export class WebdavServer {
         itself = properties
       } else if (member === undefined || !isListableName(member)) {
         this.onHostileName(path)
+      } else if (status >= 500) {
+        // A listing without it would say that it was removed.
+        throw refusal(status)
       } else if (status < 300) {
         members.push({ name: member, properties })
       }

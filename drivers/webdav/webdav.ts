@@ -432,9 +432,14 @@ const hashNames: Readonly<Record<string, { readonly name: HashName; readonly dig
   SHA256: { name: 'sha256', digits: 64 },
 }
 
+/** Characters. */
+const checksumsLimit = 1024
+
 function hashesOf(checksums: string): Partial<Record<HashName, string>> | undefined {
   const hashes: Partial<Record<HashName, string>> = {}
-  for (const [, word = '', digest = ''] of checksums.matchAll(/([\w-]+):([\da-f]+)/gi)) {
+  // The few that there are; more text is none of them.
+  for (const checksum of checksums.slice(0, checksumsLimit).split(/[\s,]+/)) {
+    const [, word = '', digest = ''] = /^([\w-]+):([\da-f]+)$/i.exec(checksum) ?? []
     const known = hashNames[word.toUpperCase()]
     if (known?.digits === digest.length) hashes[known.name] = digest.toLowerCase()
   }

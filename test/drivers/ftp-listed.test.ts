@@ -106,3 +106,9 @@ await t.test('names in encodings', async (t) => {
   t.throws(() => utf8.encode('/a\r\nQUIT'), { code: 'invalid' })
   t.throws(() => nameEncoding('utf-16le'), { code: 'invalid' })
 })
+
+void t.test('facts without an end hold nobody up', async (t) => {
+  const begin = performance.now()
+  machineFacts('file', `250- ${'x'.repeat(200_000)}\r\n type=file;${'y'.repeat(200_000)}; file\r\n250 End`)
+  t.ok(performance.now() - begin < 1000)
+})

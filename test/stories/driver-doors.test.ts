@@ -21,7 +21,8 @@ t.setTimeout(600_000)
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
-const size = Number(process.env.TIDEGATE_LARGE_MIB ?? 64) * mebibyte
+/** Of each large upload: there are six for every kind of storage. */
+const size = Math.min(256, Number(process.env.TIDEGATE_LARGE_MIB ?? 64)) * mebibyte
 
 async function temporaryFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-doors-'))
@@ -33,12 +34,15 @@ async function temporaryFolder(t: Test): Promise<string> {
 async function documentation(target: string, atMost: number): Promise<void> {
   const from = '/usr/share/doc'
   let files = 0
+  // Not every storage tells names apart by their case.
+  const taken = new Set<string>()
   for (const name of (await readdir(from)).sort()) {
     const found = await readdir(join(from, name), { recursive: true, withFileTypes: true }).catch(() => [])
     const regular = found.filter((entry) => entry.isFile())
     for (const entry of regular.slice(0, atMost - files)) {
       const file = join(entry.parentPath, entry.name)
-      if ((await stat(file)).size > mebibyte) continue
+      if ((await stat(file)).size > mebibyte || taken.has(file.toLowerCase())) continue
+      taken.add(file.toLowerCase())
       await mkdir(dirname(join(target, file.slice(from.length))), { recursive: true })
       await cp(file, join(target, file.slice(from.length)))
       files++
@@ -184,19 +188,19 @@ async function largeUploads(t: Test, remote: Remote, file: string, expected: str
   for (const [name, work] of ways) {
     const cost = await costOf(daemon, idle, work)
     t.ok(cost.disk < 0.01, `${name}: ${(cost.disk * 100).toFixed(2)} % of it went to the disk`)
-    t.ok(cost.memory < 150, `${name}: ${cost.memory} MiB above idle`)
+    t.ok(cost.memory < 200, `${name}: ${cost.memory} MiB above idle`)
     const down = await costOf(daemon, idle, async () => {
       t.equal(await digestAt(url(name), headers), expected, `${name}: byte for byte`)
     })
     t.ok(down.disk < 0.01, `${name}, read: ${(down.disk * 100).toFixed(2)} % of it went to the disk`)
-    t.ok(down.memory < 150, `${name}, read: ${down.memory} MiB above idle`)
+    t.ok(down.memory < 200, `${name}, read: ${down.memory} MiB above idle`)
   }
   t.same(await readdir(join(daemon.dataFolder, 'spool')).catch(() => []), [], 'nothing lies in the spool')
   t.equal(await daemon.stop(), 0)
 }
 
 await t.test('a real tree goes there and back through the doors', { skip: lacks('rclone') }, async (t) => {
-  const [large, small] = [await realTree(t, 300), await realTree(t, 20)]
+  const [large, small] = [await realTree(t, 100), await realTree(t, 20)]
   for (const remote of remotes) {
     await t.test(remote.name, { skip: lacks(...remote.programs), timeout: 300_000 }, (t) =>
       treeGoesThrough(t, remote, remote.isSlow === true ? small : large),
