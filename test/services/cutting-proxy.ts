@@ -63,7 +63,9 @@ export async function startCuttingProxy(
   const server = createServer((client) => {
     const upstream = connect(target, '127.0.0.1')
     const end = () => {
-      client.resetAndDestroy()
+      // A socket that is being shut down cannot be reset: Node would neither close it nor let the process end.
+      if (client.writableEnded) client.destroy()
+      else client.resetAndDestroy()
       upstream.destroy()
     }
     for (const socket of [client, upstream]) {
