@@ -1,12 +1,10 @@
 /**
- * A large file through the WebDAV door into a storage on a server, beside rclone that takes it there straight: the same client,
- * the same server, the same file. What stands between is ours.
+ * A large file through the WebDAV door into a storage on a server, beside a client that takes it there straight: the same
+ * server, the same file. What stands between is ours.
  */
 import { mkdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3'
-import { startOpenSsh } from '../test/services/openssh.js'
-import { startSwift } from '../test/services/swift.js'
+import { mount, remoteNamed, type StorageAsk } from '../test/services/remotes.js'
 import type { Tidegate } from './peers/tidegate.js'
 import { password } from './peers/tidegate.js'
 import { run, seconds } from './programs.js'
@@ -14,13 +12,18 @@ import type { Aim, Bench, Row } from './row.js'
 import { newName } from './small-files.js'
 import { isTidegate } from './transfers.js'
 
+/** A way to one folder, by a client program. */
+interface Way {
+  write(from: string, name: string): Promise<unknown>
+  read(name: string, to: string): Promise<unknown>
+  remove(name: string): Promise<unknown>
+}
+
 interface Backend {
-  /** Of the storage, and of what it stands on. */
-  readonly storages: readonly { readonly mountPath: string; readonly driver: string; readonly addition: object }[]
-  /** Sections of rclone's configuration, the remote `straight` among them. */
-  readonly config: readonly string[]
-  /** Where files are, in `straight:`. */
-  readonly place: string
+  /** Of the storage, the last one, and of what it stands on. */
+  readonly storages: readonly StorageAsk[]
+  /** Past us. */
+  readonly straight: Way
   stop(): Promise<void>
 }
 
@@ -31,111 +34,145 @@ interface BackendType {
   start(bench: Bench): Promise<Backend>
 }
 
-async function startS3(): Promise<Backend> {
-  const swift = await startSwift()
-  const { endpoint, region, accessKey: accessKeyId, secretKey: secretAccessKey } = swift
-  const client = new S3Client({ endpoint, region, forcePathStyle: true, credentials: { accessKeyId, secretAccessKey } })
-  await client.send(new CreateBucketCommand({ Bucket: 'bench' }))
-  client.destroy()
-  const keys = { access_key_id: accessKeyId, secret_access_key: secretAccessKey }
-  const addition = { ...keys, bucket: 'bench', endpoint, region, force_path_style: true, root_folder_path: '/' }
-  const settings = Object.entries({ ...keys, endpoint, region }).map(([key, value]) => `${key} = ${value}`)
+/** The client of the straight way: how it is made from what the storage is given. */
+type Client = (addition: Readonly<Record<string, string>>, bench: Bench) => Promise<Way>
+
+/** rclone's own remote, written from lines of its configuration. */
+async function rcloneWay(
+  { folder }: Bench,
+  lines: readonly string[],
+  place: string,
+  flags: readonly string[] = [],
+): Promise<Way> {
+  const config = join(folder, newName())
+  await writeFile(config, ['[remote]', ...lines, ''].join('\n'), { mode: 0o600 })
+  // Without a bundle of certificates of the machine's own, which its client for S3 cannot work with.
+  const rclone = (...words: readonly string[]) =>
+    run('env', ['-u', 'AWS_CA_BUNDLE', 'rclone', '--config', config, '--retries', '1', ...flags, ...words])
+  const at = (name: string) => `remote:${place}/${name}`
   return {
-    storages: [{ mountPath: '/s3', driver: 'S3', addition }],
-    config: ['[straight]', 'type = s3', 'provider = Other', 'no_check_bucket = true', ...settings],
-    place: 'bench',
-    stop: () => swift.stop(),
+    write: (from, name) => rclone('copyto', from, at(name)),
+    read: (name, to) => rclone('copyto', at(name), to),
+    remove: (name) => rclone('deletefile', at(name)),
   }
 }
 
-async function startSftp({ folder }: Bench): Promise<Backend> {
-  const server = await startOpenSsh()
-  const place = join(folder, 'sftp-backend')
-  await mkdir(place)
-  const key = join(folder, 'sftp-backend-key')
-  await writeFile(key, server.privateKey, { mode: 0o600 })
-  const { address, username, privateKey } = server
-  const addition = { address, username, private_key: privateKey, root_folder_path: place }
-  const [host = '', port = ''] = address.split(':')
-  return {
-    storages: [{ mountPath: '/sftp', driver: 'SFTP', addition }],
-    config: [
-      ...['[straight]', 'type = sftp', `host = ${host}`, `port = ${port}`, `user = ${username}`, `key_file = ${key}`],
+async function obscured(secret: string): Promise<string> {
+  return (await run('rclone', ['obscure', secret])).trim()
+}
+
+const s3Client: Client = async (addition, bench) => {
+  const { access_key_id, secret_access_key, endpoint, region, bucket = '', root_folder_path = '' } = addition
+  const settings = Object.entries({ access_key_id, secret_access_key, endpoint, region })
+  const lines = settings.map(([key, value]) => `${key} = ${value}`)
+  return rcloneWay(
+    bench,
+    ['type = s3', 'provider = Other', 'no_check_bucket = true', ...lines],
+    bucket + root_folder_path,
+  )
+}
+
+const sftpClient: Client = async (addition, bench) => {
+  const { address = '', username, private_key = '', root_folder_path = '' } = addition
+  const key = join(bench.folder, newName())
+  await writeFile(key, private_key, { mode: 0o600 })
+  const [host, port] = address.split(':')
+  return rcloneWay(
+    bench,
+    [
+      ...['type = sftp', `host = ${host}`, `port = ${port}`, `user = ${username}`, `key_file = ${key}`],
       ...['shell_type = none', 'disable_hashcheck = true'],
     ],
-    place,
-    stop: () => server.stop(),
+    root_folder_path,
+  )
+}
+
+const ftpClient: Client = async (addition, bench) => {
+  const { address = '', username, password: secret = '', root_folder_path = '' } = addition
+  const [host, port] = address.split(':')
+  const account = [`user = ${username}`, `pass = ${await obscured(secret)}`]
+  const lines = ['type = ftp', `host = ${host}`, `port = ${port}`, ...account]
+  // In parts, which it breaks off, it takes vsftpd's word on that for a failure.
+  return rcloneWay(bench, lines, root_folder_path, ['--multi-thread-streams', '0'])
+}
+
+const webDavClient: Client = async (addition, bench) => {
+  const { address, username, password: secret = '', root_folder_path = '' } = addition
+  const account = [`user = ${username}`, `pass = ${await obscured(secret)}`]
+  return rcloneWay(bench, ['type = webdav', `url = ${address}`, 'vendor = other', ...account], root_folder_path)
+}
+
+/** Samba's own client, one session for each file. */
+const smbClient: Client = async (addition, { folder }) => {
+  const { address = '', username, password: secret, share_name, root_folder_path } = addition
+  const [host, port = ''] = address.split(':')
+  const account = join(folder, newName())
+  await writeFile(account, `username = ${username}\npassword = ${secret}\n`, { mode: 0o600 })
+  const ask = (command: string) =>
+    run('smbclient', [
+      ...[`//${host}/${share_name}`, '-p', port, '-A', account, '-D', root_folder_path ?? ''],
+      ...['-c', command],
+    ])
+  return {
+    write: (from, name) => ask(`put ${from} ${name}`),
+    read: (name, to) => ask(`get ${name} ${to}`),
+    remove: (name) => ask(`rm ${name}`),
   }
 }
 
-async function startCrypt({ folder }: Bench): Promise<Backend> {
-  const [place, straight] = [join(folder, 'crypt-backend'), join(folder, 'crypt-straight')]
+/** A storage on one of the servers that the tests run on. */
+function onServer(name: string, client: Client): BackendType['start'] {
+  return async (bench) => {
+    const server = await remoteNamed(name).start()
+    const storages = await server.storages(`/${name.toLowerCase()}`)
+    const addition = storages.at(-1)?.addition as Readonly<Record<string, string>>
+    return { storages, straight: await client(addition, bench), stop: () => server.stop() }
+  }
+}
+
+async function startCrypt(bench: Bench): Promise<Backend> {
+  const [place, straight] = [join(bench.folder, 'crypt-backend'), join(bench.folder, 'crypt-straight')]
   for (const each of [place, straight]) await mkdir(each)
-  const secret = (await run('rclone', ['obscure', 'tide'])).trim()
   const names = { filename_encryption: 'standard', directory_name_encryption: 'true', filename_encoding: 'base32' }
+  const lines = ['type = crypt', `remote = ${straight}`, `password = ${await obscured('tide')}`]
   return {
     storages: [
       { mountPath: '/below', driver: 'Local', addition: { root_folder_path: place } },
       { mountPath: '/crypt', driver: 'Crypt', addition: { ...names, remote_path: '/below', password: 'tide' } },
     ],
-    config: ['[straight]', 'type = crypt', `remote = ${straight}`, `password = ${secret}`],
-    place: '',
+    straight: await rcloneWay(bench, lines, ''),
     stop: async () => undefined,
   }
-}
-
-/** Without a bundle of certificates of the machine's own, which its client for S3 cannot work with. */
-function rclone(words: readonly string[]): Promise<string> {
-  return run('env', ['-u', 'AWS_CA_BUNDLE', 'rclone', ...words])
 }
 
 const aims = (factor: number): readonly Aim[] => [{ factor, peers: ['rclone'] }]
 
 const types: readonly BackendType[] = [
-  { name: 's3', title: 'an S3 mount (Swift)', aims: aims(0.8), start: startS3 },
-  { name: 'sftp', title: 'an SFTP mount (OpenSSH)', aims: aims(0.8), start: startSftp },
+  { name: 's3', title: 'an S3 mount (Swift)', aims: aims(0.8), start: onServer('S3', s3Client) },
+  { name: 'sftp', title: 'an SFTP mount (OpenSSH)', aims: aims(0.8), start: onServer('SFTP', sftpClient) },
+  { name: 'ftp', title: 'an FTP mount (vsftpd)', aims: aims(0.8), start: onServer('FTP', ftpClient) },
+  { name: 'webdav', title: 'a WebDav mount (Apache)', aims: aims(0.8), start: onServer('WebDav', webDavClient) },
+  // Of smbclient, in the column of rclone.
+  { name: 'smb', title: 'an SMB mount (Samba, beside smbclient)', aims: aims(0.8), start: onServer('SMB', smbClient) },
   { name: 'crypt', title: 'a Crypt mount over Local', aims: aims(1), start: startCrypt },
 ]
 
 /** What stays the same over all measurements of one row. */
 interface Running {
   readonly backend: Backend
-  readonly config: string
-  /** Tidegates that have the storages already. */
-  readonly mounted: Set<Tidegate>
+  /** rclone through the doors of Tidegates that have the storages already. */
+  readonly doors: Map<Tidegate, Way>
 }
 
-async function begin(type: BackendType, bench: Bench): Promise<Running> {
-  const backend = await type.start(bench)
-  const config = join(bench.folder, `rclone-${type.name}.conf`)
-  await writeFile(config, [...backend.config, ''].join('\n'))
-  return { backend, config, mounted: new Set() }
-}
-
-/** A remote of rclone's own that goes through our door. */
-async function throughDoor(peer: Tidegate, { backend, config, mounted }: Running): Promise<string> {
-  const mountPath = backend.storages.at(-1)?.mountPath ?? ''
-  if (mounted.has(peer)) return `door:${mountPath}`
-  for (const storage of backend.storages) {
-    await peer.call('/api/admin/storage/create', {
-      mount_path: storage.mountPath,
-      driver: storage.driver,
-      addition: JSON.stringify(storage.addition),
-      webdav_policy: 'native_proxy',
-    })
-  }
-  const secret = (await run('rclone', ['obscure', password])).trim()
-  const door = [
-    '[door]',
-    'type = webdav',
-    `url = ${peer.url}/dav`,
-    'vendor = other',
-    'user = admin',
-    `pass = ${secret}`,
-  ]
-  await writeFile(config, [...backend.config, ...door, ''].join('\n'))
-  mounted.add(peer)
-  return `door:${mountPath}`
+async function throughDoor(peer: Tidegate, { backend, doors }: Running, bench: Bench): Promise<Way> {
+  const known = doors.get(peer)
+  if (known) return known
+  await mount(peer, password, backend.storages)
+  const account = ['user = admin', `pass = ${await obscured(password)}`]
+  const lines = ['type = webdav', `url = ${peer.url}/dav`, 'vendor = other', ...account]
+  const way = await rcloneWay(bench, lines, backend.storages.at(-1)?.mountPath ?? '')
+  doors.set(peer, way)
+  return way
 }
 
 function row(type: BackendType): Row {
@@ -150,26 +187,23 @@ function row(type: BackendType): Row {
         aims: type.aims,
       })),
     async prepare(bench) {
-      running = await begin(type, bench)
+      running = { backend: await type.start(bench), doors: new Map() }
     },
     async finish() {
       await running?.backend.stop()
     },
     async measure(peer, bench) {
       if (running === undefined || (peer.name !== 'rclone' && !isTidegate(peer))) return undefined
-      const { config, backend } = running
-      const remote = isTidegate(peer) ? await throughDoor(peer, running) : `straight:${backend.place}`
-      const copy = (from: string, to: string) =>
-        seconds(() => rclone(['--config', config, '--retries', '1', 'copyto', from, to]))
-      const [there, back] = [`${remote}/${newName()}`, join(bench.folder, 'back')]
+      const way = isTidegate(peer) ? await throughDoor(peer, running, bench) : running.backend.straight
+      const [name, back] = [newName(), join(bench.folder, 'back')]
       try {
-        const write = await copy(join(bench.files, bench.bigFile), there)
-        const read = await copy(there, back)
-        if ((await stat(back)).size !== bench.size) throw new Error(`${there}: another size than it was written with`)
+        const write = await seconds(() => way.write(join(bench.files, bench.bigFile), name))
+        const read = await seconds(() => way.read(name, back))
+        if ((await stat(back)).size !== bench.size) throw new Error(`${name}: another size than it was written with`)
         return [write, read]
       } finally {
         await rm(back, { force: true })
-        await rclone(['--config', config, 'deletefile', there])
+        await way.remove(name)
       }
     },
   }

@@ -137,8 +137,18 @@ const ftp: Remote = { name: 'FTP', programs: ['vsftpd'], start: startFtp }
 
 export const remotes: readonly Remote[] = [s3, sftp, webDav, smb, ftp, encrypted(s3)]
 
+export function remoteNamed(name: string): Remote {
+  const remote = remotes.find((each) => each.name === name)
+  if (remote === undefined) throw new Error(`no remote has the name ${name}`)
+  return remote
+}
+
 /** Makes the storages over the API, as an admin does; rejects with what was answered where one does not start. */
-export async function mount({ url }: Addresses, adminPassword: string, storages: readonly StorageAsk[]): Promise<void> {
+export async function mount(
+  { url }: Pick<Addresses, 'url'>,
+  adminPassword: string,
+  storages: readonly StorageAsk[],
+): Promise<void> {
   const call = async (path: string, body: object, token = ''): Promise<unknown> => {
     const headers = { 'Content-Type': 'application/json', Authorization: token }
     const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
