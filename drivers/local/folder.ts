@@ -13,12 +13,16 @@ export interface Folder {
   readonly self: string
   /** Whether it is still where it was. */
   stands(): boolean
+  /** Of its file system; undefined where the folder is gone. */
+  device(): Promise<bigint | undefined>
   close(): void
 }
 
 /** A descriptor with several users; the last one closes it. */
 export class Handle {
   #users = 1
+  /** Of a folder: it stays on its file system. */
+  device: bigint | undefined
 
   constructor(readonly fd: number) {}
 
@@ -52,6 +56,11 @@ export class HandleFolder implements Folder {
     return readlinkSync(this.self) === this.host
   }
 
+  async device(): Promise<bigint | undefined> {
+    this.handle.device ??= await deviceOf(this)
+    return this.handle.device
+  }
+
   close(): void {
     this.handle.release()
   }
@@ -76,9 +85,17 @@ export class PlainFolder implements Folder {
     return realpathSync.native(this.host) === this.host
   }
 
+  device(): Promise<bigint | undefined> {
+    return deviceOf(this)
+  }
+
   close(): void {
     // Nothing is held.
   }
+}
+
+async function deviceOf(folder: Folder): Promise<bigint | undefined> {
+  return (await folder.calls.lstat(folder.at('.')))?.dev
 }
 
 export function joined(folder: string, name: string): string {

@@ -84,13 +84,18 @@ export class RootFolder {
   async folder(path: Path): Promise<Folder> {
     assertClean(path)
     if (segmentsOf(path).some(isReserved)) throw new GatewayError('not_found')
-    const host = this.hostOf(path)
-    const calls = this.calls(host)
-    const known = calls.immediate ? this.#held.take(host, calls) : undefined
+    const known = this.#known(path)
     if (known) return known
     const folder = await this.#opened(path)
-    if (calls.immediate && folder instanceof HandleFolder) this.#held.keep(folder)
+    if (folder.calls.immediate && folder instanceof HandleFolder) this.#held.keep(folder)
     return folder
+  }
+
+  /** One that was used a moment ago, where nothing has changed. */
+  #known(path: Path): Folder | undefined {
+    const host = this.hostOf(path)
+    const calls = this.calls(host)
+    return calls.immediate ? this.#held.take(host, calls) : undefined
   }
 
   async #opened(path: Path): Promise<Folder> {
@@ -139,7 +144,7 @@ export class RootFolder {
     assertClean(path)
     if (path === '/') return path
     const parent = parentOf(path)
-    const folder = await this.openExactly(this.hostOf(parent))
+    const folder = this.#known(parent) ?? (await this.openExactly(this.hostOf(parent)))
     if (folder) {
       try {
         // The usual case: no link anywhere.

@@ -50,16 +50,16 @@ export class Staging {
   /** A new, empty file that can take a name in `target`. */
   async create(target: Place): Promise<Staged> {
     const { folder, device } = await this.#opened()
-    const { dev } = await statusOf(target.folder)
-    if (dev === device) return this.#inFolder(folder)
+    if ((await standingOn(target.folder)) === device) return this.#inFolder(folder)
     return this.#besides(target)
   }
 
   async #inFolder(folder: Folder): Promise<Staged> {
     const at = folder.at(this.#newName())
     try {
-      // A file system looks for a free inode: that may take a millisecond, also where nothing else makes us wait.
-      return new StagedFile(this, at, await patientCalls.open(at, creating, 0o666), folder.calls)
+      // Of now: the folder may have been opened when the disk made nobody wait.
+      const calls = this.root.calls(this.#folderHost)
+      return new StagedFile(this, at, await calls.open(at, creating, 0o666), calls)
     } catch (error) {
       if (systemCode(error) !== 'ENOENT') throw error
       // Somebody removed the folder: it is made again, once.
@@ -132,7 +132,7 @@ export class Staging {
     }
     const folder = await this.root.openExactly(this.#folderHost)
     if (!folder) throw new GatewayError('denied', { reason: `${reservedName} is not a folder of this storage` })
-    return { folder, device: (await statusOf(folder)).dev }
+    return { folder, device: await standingOn(folder) }
   }
 
   /** Removes what dead instances left. Rejects with nothing: what cannot be swept is told to the log. */
@@ -262,10 +262,10 @@ async function unlinkIfThere(calls: Calls, at: string): Promise<void> {
   }
 }
 
-async function statusOf(folder: Folder): Promise<BigIntStats> {
-  const stats = await folder.calls.lstat(folder.at('.'))
-  if (!stats) throw new GatewayError('parent_missing')
-  return stats
+async function standingOn(folder: Folder): Promise<bigint> {
+  const device = await folder.device()
+  if (device === undefined) throw new GatewayError('parent_missing')
+  return device
 }
 
 const copyChunk = 1024 * 1024
