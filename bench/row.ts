@@ -1,7 +1,7 @@
 /** What is measured, what is aimed at, and how a figure is judged. */
 import type { Ground, Peer, PeerName } from './peers/peer.js'
 
-export type Unit = 's' | 'ms' | '/s' | 'MiB' | 'hits'
+export type Unit = 's' | 'ms' | '/s' | 'MiB' | 'bytes' | 'hits'
 
 /**
  * At least `factor` times the pace of the best of `peers`, or a figure that stands by itself. SFTPGo and OpenList are in no

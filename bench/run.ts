@@ -7,9 +7,11 @@ import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { warmPageCache, writeContent } from './content.js'
+import { copyRows } from './copies.js'
 import { listingRows } from './listings.js'
 import { memoryRows } from './memory.js'
 import { apache } from './peers/apache.js'
+import { cp } from './peers/cp.js'
 import { nginx } from './peers/nginx.js'
 import { openssh } from './peers/openssh.js'
 import { backendRows } from './backends.js'
@@ -24,7 +26,7 @@ import { smallFileRows } from './small-files.js'
 import { resultLine, resultObject, tableHead, type Result } from './table.js'
 import { transferRows } from './transfers.js'
 
-const peerTypes: readonly PeerType[] = [tidegate, rclone, nginx, apache, openssh]
+const peerTypes: readonly PeerType[] = [tidegate, rclone, nginx, apache, openssh, cp]
 const rows: readonly Row[] = [
   ...transferRows,
   ...smallFileRows,
@@ -33,6 +35,7 @@ const rows: readonly Row[] = [
   ...sftpRows,
   ...memoryRows,
   ...backendRows,
+  ...copyRows,
 ]
 
 interface Options {

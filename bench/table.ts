@@ -9,7 +9,7 @@ export interface Result {
   readonly medians: ReadonlyMap<PeerName, number>
 }
 
-const decimals: Readonly<Record<Unit, number>> = { s: 2, ms: 1, '/s': 0, MiB: 0, hits: 0 }
+const decimals: Readonly<Record<Unit, number>> = { s: 2, ms: 1, '/s': 0, MiB: 0, bytes: 3, hits: 0 }
 
 const shown = (unit: Unit, value: number): string => value.toFixed(decimals[unit])
 

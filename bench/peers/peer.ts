@@ -5,7 +5,7 @@ import type { RunningProcess } from './process.js'
 
 const run = promisify(execFile)
 
-export type PeerName = 'tidegate' | 'rclone' | 'nginx' | 'apache' | 'openssh'
+export type PeerName = 'tidegate' | 'rclone' | 'nginx' | 'apache' | 'openssh' | 'cp'
 
 /** What all peers of one run share. */
 export interface Ground {
