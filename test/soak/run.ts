@@ -5,7 +5,9 @@
 import { spawn } from 'node:child_process'
 
 const sizes = { TIDEGATE_LARGE_MIB: '10240', TIDEGATE_KILL_ROUNDS: '200', TIDEGATE_FUZZ_ROUNDS: '5000' }
-const stories = ['test/stories/memory', 'test/stories/kill', 'test/stories/hostile']
+const stories = ['memory', 'transfers-memory', 'kill', 'transfers-kill', 'hostile'].map(
+  (name) => `test/stories/${name}`,
+)
 
 const words = ['dist/test/run.js', '--jobs', '1', '--minutes', '240', ...stories]
 const child = spawn(process.execPath, words, { stdio: 'inherit', env: { ...sizes, ...process.env } })

@@ -1,10 +1,11 @@
 /** Clients that go away at every stage of a request, or never come to its end: nothing is left of them, and nobody waits for them. */
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
+import { resident } from '../resident-memory.js'
 import { basic, lockinfo, propfind, proppatch, sender, texts } from '../protocols/webdav/dav-client.js'
 
 const old = 'old '.repeat(50_000)
@@ -74,11 +75,6 @@ async function cutOff(daemon: Daemon, bytes: Buffer, reset: boolean): Promise<vo
 
 async function handles({ pid }: Daemon): Promise<number> {
   return (await readdir(`/proc/${pid}/fd`)).length
-}
-
-async function residentMiB({ pid }: Daemon): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8')
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024
 }
 
 /** Files that no client asked for. */
@@ -174,7 +170,7 @@ void t.test('requests that die', { timeout: 180_000 }, async (t) => {
     const { status, body } = await send('PROPFIND', '/tree', { depth: 'infinity' })
     t.equal(status, 207)
     t.equal(body.match(/<D:response>/g)?.length, 4041)
-    const before = await residentMiB(daemon)
+    const before = (await resident(daemon)) / 2 ** 20
     const { all } = bytesOf({ method: 'PROPFIND', path: '/tree', headers: { depth: 'infinity' } }, daemon)
     const sockets = await Promise.all(Array.from({ length: 100 }, () => dial(daemon)))
     for (const socket of sockets) {
@@ -186,7 +182,7 @@ void t.test('requests that die', { timeout: 180_000 }, async (t) => {
     t.comment(`another client waited ${Date.now() - began} ms`)
     t.ok(Date.now() - began < 5000)
     await wait(3000)
-    const grown = (await residentMiB(daemon)) - before
+    const grown = (await resident(daemon)) / 2 ** 20 - before
     t.comment(`${Math.round(grown)} MiB for ${Math.round((100 * body.length) / 2 ** 20)} MiB of answers`)
     t.ok(grown < 150, `${grown} MiB`)
     for (const socket of sockets) socket.destroy()

@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { Client } from 'ssh2'
 import t from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
+import { resident } from '../resident-memory.js'
 import { lacks } from '../programs.js'
 import { openChannel } from '../protocols/sftp/door-fixture.js'
 import { flags, PacketClient, status, string, types, uint32, uint64 } from '../protocols/sftp/packet-client.js'
@@ -17,11 +18,6 @@ t.setTimeout(600_000)
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
-
-async function resident(daemon: Daemon): Promise<number> {
-  const status = await readFile(`/proc/${daemon.pid}/status`, 'utf8')
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) * 1024
-}
 
 async function addKey(daemon: Daemon, key: string): Promise<void> {
   const post = async (path: string, body: object, token = '') => {

@@ -9,28 +9,12 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { startDaemon, type Daemon } from '../gateway.js'
+import { startDaemon } from '../gateway.js'
+import { resident, risen } from '../resident-memory.js'
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
 const size = Number(process.env.TIDEGATE_LARGE_MIB ?? 256) * mebibyte
-
-async function resident(daemon: Daemon): Promise<number> {
-  const status = await readFile(`/proc/${daemon.pid}/status`, 'utf8')
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) * 1024
-}
-
-/** The highest resident memory while `work` runs, above `idle`, in MiB. */
-async function risen(daemon: Daemon, idle: number, work: () => Promise<unknown>): Promise<number> {
-  let peak = 0
-  const timer = setInterval(() => void resident(daemon).then((now) => (peak = Math.max(peak, now))), 50)
-  try {
-    await work()
-  } finally {
-    clearInterval(timer)
-  }
-  return Math.round((peak - idle) / mebibyte)
-}
 
 async function digest(file: string): Promise<string> {
   const hash = createHash('sha256')
