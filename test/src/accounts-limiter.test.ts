@@ -140,12 +140,12 @@ void t.test('addresses are served in turn, one at a time, and each has a short q
 void t.test('stored passwords hold their parameters, and what is none is no password', async (t) => {
   const hash = staticHash('secret')
   const stored = await hashPassword(hash)
-  t.match(stored, /^scrypt\$14\$8\$5\$[\w-]{22}\$[\w-]{43}$/)
+  t.match(stored, /^scrypt\$15\$8\$3\$[\w-]{22}\$[\w-]{43}$/)
   t.not(stored, await hashPassword(hash))
   t.equal(await isPassword(hash, stored), true)
   t.equal(await isPassword(staticHash('Secret'), stored), false)
   t.equal(await isPassword(hash, impossiblePassword()), false)
-  for (const none of ['', hash, 'scrypt$14$8$5', stored.slice(0, -4)]) t.equal(await isPassword(hash, none), false)
+  for (const none of ['', hash, 'scrypt$15$8$3', stored.slice(0, -4)]) t.equal(await isPassword(hash, none), false)
   const { scryptSync } = await import('node:crypto')
   const older = `scrypt$10$8$1$c2FsdA$${scryptSync(hash, 'salt', 32, { N: 1024, r: 8, p: 1 }).toString('base64url')}`
   t.equal(await isPassword(hash, older), true, 'with the parameters that they were made with')
@@ -153,19 +153,20 @@ void t.test('stored passwords hold their parameters, and what is none is no pass
 
 void t.test('an unknown name takes as long as a wrong password', async (t) => {
   const { accounts } = await fixture(t)
-  const times = { known: [] as number[], unknown: [] as number[] }
-  for (let n = 0; n < 7; n++) {
+  const shortest = { known: Infinity, unknown: Infinity }
+  const areAlike = () => Math.abs(shortest.known - shortest.unknown) < shortest.known / 3
+  // What else the machine does only makes them longer: the shortest of many come near what it takes.
+  for (let n = 0; n < 7 || (n < 40 && !areAlike()); n++) {
     for (const [kind, username] of [
       ['known', 'ada'],
       ['unknown', 'nobody'],
     ] as const) {
       const start = performance.now()
       await t.rejects(accounts.signIn(credentials({ username, plain: `wrong ${n}` })), wrong)
-      times[kind].push(performance.now() - start)
+      shortest[kind] = Math.min(shortest[kind], performance.now() - start)
     }
   }
-  const [known, unknown] = [Math.min(...times.known), Math.min(...times.unknown)]
-  t.ok(Math.abs(known - unknown) < known / 3, `${known.toFixed(1)} ms and ${unknown.toFixed(1)} ms`)
+  t.ok(areAlike(), `${shortest.known.toFixed(1)} ms and ${shortest.unknown.toFixed(1)} ms`)
 })
 
 void t.test('verified Basic credentials cost microseconds for some minutes, until the account changes', async (t) => {
