@@ -98,9 +98,7 @@ export class Connection {
   async transfer(command: string, { offset = 0, sends = false } = {}): Promise<Transfer> {
     return this.#guard(async () => {
       const { ftp } = this.client
-      const { socket, secured } = await openDataConnection(ftp, this.passive)
-      this.#data = socket
-      socket.once('close', () => (this.#data = undefined))
+      const { socket, secured } = await openDataConnection(ftp, this.passive, (made) => this.#hold(made))
       try {
         if (offset > 0) await this.client.send(`REST ${offset}`)
         let begin: () => void
@@ -137,8 +135,16 @@ export class Connection {
           if (this.broken) socket.destroy(this.#cause)
         })
         await Promise.race([begun, completed])
-        if (sends) await secured
-        return { socket, completed, release }
+        const transfer = { socket, completed, release }
+        const securing = secured()
+        securing.catch(() => undefined) // who reads hears of it from the socket
+        if (sends) {
+          await Promise.race([securing, completed.then(() => securing)]).catch(async (error: unknown) => {
+            await this.breakOff(transfer)
+            throw error
+          })
+        }
+        return transfer
       } catch (error) {
         socket.destroy()
         throw error
@@ -160,6 +166,14 @@ export class Connection {
     const complaint = await completed.then(() => undefined, translated)
     clearTimeout(timer)
     return complaint
+  }
+
+  /** Data flows, or is to flow, over this socket: it ends with the connection. */
+  #hold(socket: Socket): void {
+    this.#data = socket
+    socket.once('close', () => {
+      if (this.#data === socket) this.#data = undefined
+    })
   }
 
   async #guard<T>(work: () => Promise<T>): Promise<T> {

@@ -31,7 +31,8 @@ const broken = ['unavailable', 'timeout'] as const
 
 /** A server whose connections of both kinds go through proxies on another address of loopback. */
 async function behindProxies(t: Test) {
-  const first = 20_000 + Math.floor(Math.random() * 2_000) * 10
+  // Below those that the system gives to whoever connects.
+  const first = 20_000 + Math.floor(Math.random() * 1_200) * 10
   const passivePorts = { first, last: first + 9 }
   const server = await started(t, () => startPureFtpd({ passivePorts }))
   const control = await startCuttingProxy(server.port, { host: between })
@@ -209,19 +210,15 @@ void t.test('uploads without an end leave room to ask, and let go', { skip, time
   const { files, path } = await emptyFolder(server)
   const driver = await open(server, path)
   const uploads = Array.from({ length: 7 }, () => endless(1_000_000))
-  const controller = new AbortController()
-  const writing = uploads.map((upload, index) =>
-    refuses(
-      t,
-      () => driver.write(at(`/file-${index}`), upload.source, { signal: controller.signal }),
-      'aborted',
-      'a write',
-    ),
-  )
+  const writing = uploads.map((upload, index) => {
+    const controller = new AbortController()
+    const write = () => driver.write(at(`/file-${index}`), upload.source, { signal: controller.signal })
+    return { abort: () => controller.abort(), ended: refuses(t, write, 'aborted', 'a write') }
+  })
   await pause(200)
   t.same(await namesIn(driver, '/'), [], 'the eighth connection answers')
-  controller.abort()
-  await Promise.all(writing)
+  for (const { abort } of writing) abort()
+  await Promise.all(writing.map(({ ended }) => ended))
   t.same(await readdir(files), [], 'nothing is left over')
   await driver.close?.()
 })
