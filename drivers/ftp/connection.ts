@@ -12,8 +12,10 @@ const answerLimit = 60_000
 /** Milliseconds that the server has to say how a transfer ended that was broken off here. */
 export const breakLimit = 3_000
 
-/** That it was done, or that nobody knows NOOP. */
-const noopAnswers: readonly number[] = [200, 500, 502]
+/** What is answered to NOOP: that it was done, or that nobody knows it. */
+const noopAnswers: readonly number[] = [200, 502]
+/** What some answer to it while they have not noticed yet that the transfer is over. */
+const notNow = 500
 
 /** What the server can do beside RFC 959, as FEAT (RFC 2389) tells. */
 export interface Features {
@@ -103,12 +105,23 @@ export class Connection {
         if (offset > 0) await this.client.send(`REST ${offset}`)
         let begin: () => void
         const begun = new Promise<undefined>((resolve) => (begin = () => resolve(undefined)))
-        const state = { isOver: false, isReleased: false, complaint: undefined as Error | undefined }
+        const state = {
+          isOver: false,
+          isReleased: false,
+          isAskedAgain: false,
+          complaint: undefined as Error | undefined,
+        }
         const completed = this.#guard<undefined>(() =>
           ftp.handle(command, (answer, task) => {
             const code = answer instanceof FTPError ? answer.code : answer instanceof Error ? 0 : answer.code
             if (state.isReleased && code !== 0 && !noopAnswers.includes(code)) {
-              if (answer instanceof Error) state.complaint = answer
+              if (code !== notNow) {
+                if (answer instanceof Error) state.complaint = answer
+              } else if (!state.isAskedAgain) {
+                // Only once: Pure-FTPd's last word on the transfer bears this code too then.
+                state.isAskedAgain = true
+                ftp.send('NOOP')
+              }
               return
             }
             if (code > 0 && code < 200) {

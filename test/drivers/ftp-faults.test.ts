@@ -20,6 +20,7 @@ import {
   type WritableDriver,
 } from '../conformance/subject.js'
 import { startCuttingProxy, type CuttingProxy } from '../services/cutting-proxy.js'
+import { startFtpFront } from '../services/ftp-front.js'
 import type { FtpServer } from '../services/ftp-process.js'
 import { startPureFtpd } from '../services/pure-ftpd.js'
 import { startVsftpd } from '../services/vsftpd.js'
@@ -222,3 +223,28 @@ void t.test('uploads without an end leave room to ask, and let go', { skip, time
   t.same(await readdir(files), [], 'nothing is left over')
   await driver.close?.()
 })
+
+void t.test(
+  'what a server says of a read that was broken off is no answer to what comes after',
+  { skip },
+  async (t) => {
+    const server = await started(t, () => startPureFtpd())
+    const { path } = await emptyFolder(server)
+    let asked = 0
+    const front = await startFtpFront(server.port, (command) => {
+      if (command === 'NOOP' && asked++ === 0) return { answer: '500 Unknown command' }
+      // As Pure-FTPd does now and then: the code of the answer before, with the speed of the transfer.
+      if (asked === 1 && ++asked) return { before: '500 0.008 seconds (measured here), 16.42 Mbytes per second' }
+      return 'pass'
+    })
+    t.teardown(() => front.stop())
+    const driver = await open(server, path, { address: `127.0.0.1:${front.port}` })
+    t.teardown(() => driver.close?.())
+    await put(driver, '/file', Buffer.alloc(5_000_000))
+    const stream = await driver.read(at('/file'))
+    stream.destroy()
+    t.equal((await driver.stat(at('/file'))).size, 5_000_000)
+    t.equal((await driver.stat(at('/'))).kind, 'folder')
+    t.equal(asked > 1, true, 'it was asked again')
+  },
+)

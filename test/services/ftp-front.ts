@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 
-/** The server gets it; it, or the answer to it, is lost with the connection; or it is answered here. */
-export type Fate = 'pass' | 'lost' | 'answer lost' | { readonly answer: string }
+/** The server gets it; it, or the answer to it, is lost with the connection; or something is said here: as its answer, or before it. */
+export type Fate = 'pass' | 'lost' | 'answer lost' | { readonly answer: string } | { readonly before: string }
 
 export interface FtpFront {
   readonly port: number
@@ -46,8 +46,8 @@ export async function startFtpFront(
         if (client.destroyed) return
         const decided = fate(line)
         if (typeof decided === 'object') {
-          client.write(`${decided.answer}\r\n`, 'latin1')
-          continue
+          client.write(`${'answer' in decided ? decided.answer : decided.before}\r\n`, 'latin1')
+          if ('answer' in decided) continue
         }
         losesAnswer = decided === 'answer lost'
         if (decided === 'lost') end()
