@@ -29,7 +29,7 @@ import { Download, sendAll, type DownloadOptions } from './transfers.js'
 /** Bytes of a file that are kept for a reader who is slower than the server. */
 const readAhead = 1024 * 1024
 /** Links of a listing that are kept until the rest is told: each is asked for, and that on another connection where there is one. */
-const linksAtMost = 10_000
+const linksAtMost = 1000
 
 /** Rejects with `invalid` for wrong options, and as a connection does. */
 export async function openFtp(options: FtpOptions, env: DriverEnv): Promise<Driver> {

@@ -10,6 +10,8 @@ export interface FtpFront {
   readonly port: number
   /** Connections that were made so far. */
   readonly made: number
+  /** Says something to all who are connected. */
+  say(text: string): void
   stop(): Promise<void>
 }
 
@@ -20,11 +22,14 @@ export async function startFtpFront(
   tls?: TlsOptions,
 ): Promise<FtpFront> {
   const sockets = new Set<Socket>()
+  const clients = new Set<Socket>()
   let made = 0
   const attend = (client: Socket) => {
     made++
     const upstream = connect(target, '127.0.0.1')
+    clients.add(client)
     const end = () => {
+      clients.delete(client)
       client.destroy()
       upstream.destroy()
     }
@@ -61,6 +66,9 @@ export async function startFtpFront(
     port: (server.address() as AddressInfo).port,
     get made() {
       return made
+    },
+    say(text) {
+      for (const client of clients) client.write(`${text}\r\n`, 'latin1')
     },
     async stop() {
       for (const socket of sockets) socket.destroy()
