@@ -145,7 +145,11 @@ export class Files {
   }
 
   /** What the lines tell, page by page. */
-  async *pages(lines: Readable, { features }: Connection, folder: Path): AsyncGenerator<readonly Listed[]> {
+  async *pages(
+    lines: Readable,
+    { features }: Pick<Connection, 'features'>,
+    folder: Path,
+  ): AsyncGenerator<readonly Listed[]> {
     const now = new Date()
     const read = features.machineListings
       ? machineLine

@@ -16,7 +16,7 @@ import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/path.j
 import { stagedBy, stagedName } from '../lib/staged-names.js'
 import { Turns } from '../lib/turns.js'
 import { accountOf } from './account.js'
-import { Connection } from './connection.js'
+import { breakLimit, Connection } from './connection.js'
 import { Connections, type Use } from './connections.js'
 import { ifRefused, isRefusal, translated } from './errors.js'
 import { Files } from './files.js'
@@ -317,6 +317,7 @@ class FtpDriver implements Driver {
   }
 
   async close(): Promise<void> {
+    await this.#replacing.settled(breakLimit)
     this.connections.close()
   }
 

@@ -1,5 +1,6 @@
 /** How a new file takes the name of an old one on servers that rename over nothing. */
 import { randomBytes } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { DriverLog } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { childOf, nameOf, parentOf, type Path } from '../../src/path.js'
@@ -19,6 +20,8 @@ interface Places {
 }
 
 export class Replacing {
+  readonly #underWay = new Set<Promise<void>>()
+
   constructor(
     private readonly files: Files,
     private readonly connections: Connections,
@@ -31,6 +34,21 @@ export class Replacing {
    * there to be found. The error says so where it did not get its name back.
    */
   async replace(on: Connection, from: Path, to: Path): Promise<void> {
+    const work = this.#inTurn(on, from, to)
+    this.#underWay.add(work)
+    try {
+      await work
+    } finally {
+      this.#underWay.delete(work)
+    }
+  }
+
+  /** Once none is under way, or after so many milliseconds. */
+  async settled(limit: number): Promise<void> {
+    if (this.#underWay.size > 0) await Promise.race([Promise.allSettled(this.#underWay), pause(limit)])
+  }
+
+  async #inTurn(on: Connection, from: Path, to: Path): Promise<void> {
     const places = { from, to, aside: asideOf(to) }
     await on.ask(`RNFR ${this.files.wire(to)}`).catch(refused)
     try {

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import type { Connection } from '../../drivers/ftp/connection.js'
 import { Files } from '../../drivers/ftp/files.js'
 import { nameEncoding } from '../../drivers/ftp/name-encoding.js'
 import { at, listed, namesIn, put, refuses } from '../conformance/subject.js'
@@ -80,7 +79,8 @@ void t.test('more links than are kept are all told', { skip, timeout: 60_000 }, 
 void t.test('a listing that comes all at once is read piece by piece', async (t) => {
   const files = new Files('', nameEncoding(''), { changesFolder: false, foreign: () => t.fail('a foreign name') })
   const lines = Array.from({ length: 30_000 }, (_, index) => `type=file;size=${index}; name ${index}\r\n`).join('')
-  const on = { features: { machineListings: true } } as Connection
+  const features = { machineListings: true, setsTimes: true, restarts: true, tellsSizes: true, tellsTimes: true }
+  const on = { features }
   let next = 0
   for await (const page of files.pages(Readable.from([Buffer.from(lines)]), on, at('/'))) {
     for (const { name, size } of page) {

@@ -29,9 +29,12 @@ class Fake {
 function pool(room: number) {
   const made: Fake[] = []
   const seen = { tries: 0 }
-  const connections = new Connections(async () => {
+  const connections = new Connections(async (signal) => {
     seen.tries++
+    const ignore = () => undefined
+    signal.addEventListener('abort', ignore)
     await new Promise((resolve) => setImmediate(resolve))
+    signal.removeEventListener('abort', ignore)
     if (made.filter(({ broken }) => !broken).length >= room) {
       throw new GatewayError('unavailable', { cause: new FTPError({ code: 421, message: '421 Too many.' }) })
     }

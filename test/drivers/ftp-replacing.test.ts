@@ -135,3 +135,17 @@ void t.test('it is put right on a server with room for one connection', { skip, 
   t.same(await readdir(files), ['file'])
   t.equal(await textAt(driver, '/file'), 'old')
 })
+
+void t.test('a storage that is stopped in between waits for that', { skip, timeout: 60_000 }, async (t) => {
+  const { driver, files, seen } = await mounted(t)
+  await put(driver, '/file', 'old')
+  let closing: Promise<void> | undefined
+  seen.fate = (step) => {
+    if (step === 2) closing = driver.close?.()
+    return 'pass'
+  }
+  await put(driver, '/file', 'new')
+  await closing
+  t.same(await readdir(files), ['file'])
+  t.equal(await readFile(join(files, 'file'), 'utf8'), 'new')
+})
