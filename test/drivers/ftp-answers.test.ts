@@ -63,7 +63,7 @@ void t.test('leftovers go one after another', { skip, timeout: 60_000 }, async (
   for (let tries = 0; tries < 500 && (await readdir(files)).length > 0; tries++) await pause(10)
   t.same(await readdir(files), [])
   t.equal(deleted.size, 50)
-  t.ok(front.made <= 3, `${front.made} connections`)
+  t.ok(front.made <= 5, `${front.made} connections`)
 })
 
 void t.test('more links than are kept are all told', { skip, timeout: 60_000 }, async (t) => {
