@@ -45,8 +45,8 @@ export class Replacing {
 
   /** Once none is under way, or after so many milliseconds. */
   async settled(limit: number): Promise<void> {
-    if (this.#underWay.size > 0)
-      await Promise.race([Promise.allSettled(this.#underWay), pause(limit, undefined, { ref: false })])
+    const late = pause(limit, undefined, { ref: false })
+    if (this.#underWay.size > 0) await Promise.race([Promise.allSettled(this.#underWay), late])
   }
 
   async #inTurn(on: Connection, from: Path, to: Path): Promise<void> {
