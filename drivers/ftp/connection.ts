@@ -12,8 +12,10 @@ const answerLimit = 60_000
 /** Milliseconds that the server has to say how a transfer ended that was broken off here. */
 export const breakLimit = 3_000
 
-/** That it was done, or that nobody knows NOOP. */
-const noopAnswers: readonly number[] = [200, 500, 502]
+/** What is answered to NOOP: that it was done, or that nobody knows it. */
+const noopAnswers: readonly number[] = [200, 502]
+/** What some answer to it while they have not noticed yet that the transfer is over. */
+const notNow = 500
 
 /** What the server can do beside RFC 959, as FEAT (RFC 2389) tells. */
 export interface Features {
@@ -98,19 +100,28 @@ export class Connection {
   async transfer(command: string, { offset = 0, sends = false } = {}): Promise<Transfer> {
     return this.#guard(async () => {
       const { ftp } = this.client
-      const { socket, secured } = await openDataConnection(ftp, this.passive)
-      this.#data = socket
-      socket.once('close', () => (this.#data = undefined))
+      const { socket, secured } = await openDataConnection(ftp, this.passive, (made) => this.#hold(made))
       try {
         if (offset > 0) await this.client.send(`REST ${offset}`)
         let begin: () => void
         const begun = new Promise<undefined>((resolve) => (begin = () => resolve(undefined)))
-        const state = { isOver: false, isReleased: false, complaint: undefined as Error | undefined }
+        const state = {
+          isOver: false,
+          isReleased: false,
+          isAskedAgain: false,
+          complaint: undefined as Error | undefined,
+        }
         const completed = this.#guard<undefined>(() =>
           ftp.handle(command, (answer, task) => {
             const code = answer instanceof FTPError ? answer.code : answer instanceof Error ? 0 : answer.code
             if (state.isReleased && code !== 0 && !noopAnswers.includes(code)) {
-              if (answer instanceof Error) state.complaint = answer
+              if (code !== notNow) {
+                if (answer instanceof Error) state.complaint = answer
+              } else if (!state.isAskedAgain) {
+                // Only once: Pure-FTPd's last word on the transfer bears this code too then.
+                state.isAskedAgain = true
+                ftp.send('NOOP')
+              }
               return
             }
             if (code > 0 && code < 200) {
@@ -137,8 +148,16 @@ export class Connection {
           if (this.broken) socket.destroy(this.#cause)
         })
         await Promise.race([begun, completed])
-        if (sends) await secured
-        return { socket, completed, release }
+        const transfer = { socket, completed, release }
+        const securing = secured()
+        securing.catch(() => undefined) // who reads hears of it from the socket
+        if (sends) {
+          await Promise.race([securing, completed.then(() => securing)]).catch(async (error: unknown) => {
+            await this.breakOff(transfer)
+            throw error
+          })
+        }
+        return transfer
       } catch (error) {
         socket.destroy()
         throw error
@@ -160,6 +179,14 @@ export class Connection {
     const complaint = await completed.then(() => undefined, translated)
     clearTimeout(timer)
     return complaint
+  }
+
+  /** Data flows, or is to flow, over this socket: it ends with the connection. */
+  #hold(socket: Socket): void {
+    this.#data = socket
+    socket.once('close', () => {
+      if (this.#data === socket) this.#data = undefined
+    })
   }
 
   async #guard<T>(work: () => Promise<T>): Promise<T> {

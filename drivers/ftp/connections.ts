@@ -12,10 +12,15 @@ export type Use = 'ask' | 'read' | 'write'
 
 /** Many servers take fewer of one address: what they take is found out. */
 const connectionsAtMost = 32
-/** Milliseconds without use before it is closed; before it is looked whether it still stands; and for one to become free. */
+/**
+ * Milliseconds without use before it is closed; before it is looked whether it still stands, and how long that may take; for one to
+ * become free; and for putting right what a lost one has left.
+ */
 const idleLimit = 60_000
 const trustedFor = 5_000
+const standsLimit = 5_000
 const waitLimit = 60_000
+const repairLimit = 10_000
 /** Milliseconds between tries where the server has no room: it may still count those that we have just closed. */
 const roomPauses = [200, 500, 1_500]
 
@@ -30,10 +35,14 @@ export class Connections {
   readonly #idle: Connection[] = []
   /** About to be given back. */
   readonly #ending = new Set<Connection>()
-  readonly #awaiting: (() => void)[] = []
+  /** Ends each that is being made. */
+  readonly #opening = new Set<AbortController>()
+  /** Turns that are taken: whoever has one may have one connection. */
   readonly #uses = { ask: 0, read: 0, write: 0 }
+  /** For a turn; and, having one, for a connection that is about to be given back. */
   readonly #waiting = new Set<Waiting>()
-  readonly #stopped = new AbortController()
+  readonly #awaiting = new Set<Waiting>()
+  #isStopped = false
   #limit = connectionsAtMost
   #idleTimer: NodeJS.Timeout | undefined
 
@@ -49,6 +58,7 @@ export class Connections {
     const end = () => connection.close(new GatewayError('aborted'))
     const abort = () => (use === 'write' ? (timer = setTimeout(end, breakLimit)) : end())
     signal?.addEventListener('abort', abort, { once: true })
+    if (signal?.aborted) abort()
     try {
       return await work(connection)
     } finally {
@@ -74,19 +84,45 @@ export class Connections {
         }
       })
     } catch (error) {
-      if (!seen.lost || signal?.aborted || this.#stopped.signal.aborted) throw error
+      if (!seen.lost || signal?.aborted || this.#isStopped) throw error
       return this.use(use, signal, work)
+    }
+  }
+
+  /**
+   * Puts right what was begun on a connection that is in use, which may be done twice: where that one is lost, on another in its place.
+   * Its turn lasts, so nobody is waited for who may be waiting for it; and no caller's signal ends this, but a limit of time does.
+   */
+  async putRight<T>(on: Connection, work: (sound: Connection) => Promise<T>): Promise<T> {
+    try {
+      return await work(on)
+    } catch (error) {
+      if (!on.broken) throw error
+    }
+    this.#drop(on)
+    const limit = AbortSignal.timeout(repairLimit)
+    const connection = await this.#inPlace(limit)
+    const end = () => connection.close(new GatewayError('timeout'))
+    limit.addEventListener('abort', end, { once: true })
+    try {
+      return await work(connection)
+    } finally {
+      limit.removeEventListener('abort', end)
+      this.#giveBack(connection)
     }
   }
 
   /** Until `give`. Rejects with `busy` where none becomes free, and as `Connection.open` does. */
   async take(use: Use, signal: AbortSignal | undefined): Promise<Connection> {
-    await this.#turn(use, signal)
-    try {
-      return (await this.#standing()) ?? (await this.#another(use, signal))
-    } catch (error) {
-      this.#leave(use)
-      throw error
+    for (;;) {
+      await this.#turn(use, signal)
+      let connection: Connection | undefined
+      try {
+        connection = await this.#free(use, signal)
+        if (connection) return connection
+      } finally {
+        if (!connection) this.#leave(use)
+      }
     }
   }
 
@@ -96,55 +132,28 @@ export class Connections {
   }
 
   give(use: Use, connection: Connection): void {
-    this.#ending.delete(connection)
-    if (connection.broken) {
-      this.#all.delete(connection)
-      connection.close()
-    } else {
-      connection.idleSince = Date.now()
-      this.#idle.push(connection)
-      this.#idleTimer ??= setTimeout(() => this.#closeIdle(), idleLimit).unref()
-    }
+    this.#giveBack(connection)
     this.#leave(use)
-    this.#awaiting.shift()?.()
   }
 
   close(): void {
-    this.#stopped.abort()
+    this.#isStopped = true
     clearTimeout(this.#idleTimer)
+    for (const opening of this.#opening) opening.abort()
     for (const connection of this.#all) connection.close()
     this.#all.clear()
     this.#idle.length = 0
-    for (const { giveUp } of this.#waiting) giveUp(stopped())
+    for (const { giveUp } of [...this.#waiting, ...this.#awaiting]) giveUp(stopped())
   }
 
   // Turns
 
+  /** Taken until `#leave`. */
   async #turn(use: Use, signal: AbortSignal | undefined): Promise<void> {
-    if (this.#stopped.signal.aborted) throw stopped()
+    if (this.#isStopped) throw stopped()
     if (signal?.aborted) throw new GatewayError('aborted')
-    if (this.#hasRoom(use)) {
-      this.#uses[use]++
-      return
-    }
-    const cleanUp: (() => void)[] = []
-    try {
-      await new Promise<void>((start, giveUp) => {
-        const waiting = { use, start, giveUp }
-        const abort = () => giveUp(new GatewayError('aborted'))
-        const late = () => giveUp(new GatewayError('busy', { reason: 'all connections to the FTP server are in use' }))
-        const timer = setTimeout(late, waitLimit)
-        signal?.addEventListener('abort', abort, { once: true })
-        this.#waiting.add(waiting)
-        cleanUp.push(
-          () => clearTimeout(timer),
-          () => signal?.removeEventListener('abort', abort),
-          () => this.#waiting.delete(waiting),
-        )
-      })
-    } finally {
-      for (const clean of cleanUp) clean()
-    }
+    if (this.#hasRoom(use)) this.#uses[use]++
+    else await this.#wait(this.#waiting, use, signal)
   }
 
   /** Of those in use, reads leave half to others, and all transfers leave one to those who only ask. */
@@ -159,62 +168,145 @@ export class Connections {
     this.#uses[use]--
     for (const waiting of this.#waiting) {
       if (!this.#hasRoom(waiting.use)) continue
-      this.#waiting.delete(waiting)
       this.#uses[waiting.use]++
       waiting.start()
     }
   }
 
+  /** Until it is started; who gave up before that cannot be. */
+  async #wait(queue: Set<Waiting>, use: Use, signal: AbortSignal | undefined): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    let abort: (() => void) | undefined
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const start = () => {
+          queue.delete(waiting)
+          resolve()
+        }
+        const giveUp = (error: GatewayError) => {
+          queue.delete(waiting)
+          reject(error)
+        }
+        const waiting = { use, start, giveUp }
+        const late = () => giveUp(new GatewayError('busy', { reason: 'all connections to the FTP server are in use' }))
+        timer = setTimeout(late, waitLimit)
+        abort = () => giveUp(new GatewayError('aborted'))
+        signal?.addEventListener('abort', abort, { once: true })
+        queue.add(waiting)
+      })
+    } finally {
+      clearTimeout(timer)
+      if (abort) signal?.removeEventListener('abort', abort)
+    }
+  }
+
   // Connections
 
+  /** For who has a turn. undefined: the server lets nobody else in, and those who are in have to do. */
+  async #free(use: Use, signal: AbortSignal | undefined): Promise<Connection | undefined> {
+    return (await this.#standing(use, signal)) ?? (await this.#another(signal))
+  }
+
+  /** The same for who has lost one in the middle of something: the server may still count it. */
+  async #inPlace(limit: AbortSignal): Promise<Connection> {
+    const [wait] = roomPauses
+    for (;;) {
+      const connection = await this.#free('ask', limit)
+      if (connection) return connection
+      await pause(wait, undefined, { signal: limit }).catch(() => {
+        throw new GatewayError('busy', { reason: 'the FTP server takes no connection now' })
+      })
+    }
+  }
+
+  #giveBack(connection: Connection): void {
+    this.#ending.delete(connection)
+    if (connection.broken) {
+      this.#drop(connection)
+    } else {
+      connection.idleSince = Date.now()
+      this.#idle.push(connection)
+      this.#idleTimer ??= setTimeout(() => this.#closeIdle(), idleLimit).unref()
+    }
+    const [next] = this.#awaiting
+    next?.start()
+  }
+
+  #drop(connection: Connection): void {
+    this.#all.delete(connection)
+    connection.close()
+  }
+
   /** One that nobody uses and that surely stands: what cannot be asked again must not meet one that died while idle. */
-  async #standing(): Promise<Connection | undefined> {
-    while (this.#idle.length === 0 && this.#ending.size > this.#awaiting.length) {
-      await new Promise<void>((resolve) => this.#awaiting.push(resolve))
+  async #standing(use: Use, signal: AbortSignal | undefined): Promise<Connection | undefined> {
+    while (this.#idle.length === 0 && this.#ending.size > this.#awaiting.size) {
+      await this.#wait(this.#awaiting, use, signal)
     }
     for (let connection = this.#idle.pop(); connection; connection = this.#idle.pop()) {
-      if (connection.broken) {
-        this.#all.delete(connection)
-        continue
-      }
-      if (Date.now() - connection.idleSince < trustedFor) return connection
-      try {
-        await connection.ask('NOOP')
-        return connection
-      } catch {
-        this.#all.delete(connection)
-        connection.close()
-      }
+      const isTrusted = !connection.broken && Date.now() - connection.idleSince < trustedFor
+      if (isTrusted || (await this.#answers(connection, signal))) return connection
+      this.#drop(connection)
+      if (signal?.aborted) throw new GatewayError('aborted')
+      // Those that idled for longer went the same way: to ask each of them takes too long.
+      for (const older of this.#idle.splice(0)) this.#drop(older)
     }
     return undefined
   }
 
-  async #another(use: Use, signal: AbortSignal | undefined): Promise<Connection> {
-    const signals = signal ? AbortSignal.any([signal, this.#stopped.signal]) : this.#stopped.signal
-    for (const wait of [...roomPauses, undefined]) {
+  async #answers(connection: Connection, signal: AbortSignal | undefined): Promise<boolean> {
+    const end = () => connection.close()
+    const timer = setTimeout(end, standsLimit)
+    signal?.addEventListener('abort', end, { once: true })
+    try {
+      await connection.ask('NOOP')
+    } catch {
+      // That there is no such command is an answer too.
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
+    }
+    return !connection.broken
+  }
+
+  /** A new one, made only as long as somebody wants it. undefined: the server lets nobody else in. */
+  async #another(signal: AbortSignal | undefined): Promise<Connection | undefined> {
+    if (this.#isStopped) throw stopped()
+    if (signal?.aborted) throw new GatewayError('aborted')
+    // The signals themselves, which many may share, are heard by one listener of each.
+    const opening = new AbortController()
+    const end = () => opening.abort()
+    this.#opening.add(opening)
+    signal?.addEventListener('abort', end, { once: true })
+    try {
+      return await this.#made(opening.signal)
+    } finally {
+      signal?.removeEventListener('abort', end)
+      this.#opening.delete(opening)
+    }
+  }
+
+  async #made(signal: AbortSignal): Promise<Connection | undefined> {
+    for (let tries = 0; ; tries++) {
       try {
-        const connection = await this.connect(signals)
-        if (this.#stopped.signal.aborted) {
+        const connection = await this.connect(signal)
+        if (signal.aborted) {
           connection.close()
-          throw stopped()
+          throw new GatewayError('aborted')
         }
         this.#all.add(connection)
         this.#limit = Math.max(this.#limit, this.#all.size)
         return connection
       } catch (error) {
         if (!this.#isFull(error)) throw error
-        // It lets nobody else in: those who are in have to do.
         this.#limit = Math.max(1, Math.min(this.#limit, this.#all.size))
-        if (this.#all.size > 0) break
+        if (this.#all.size > 0) return undefined
+        const wait = roomPauses[tries]
         if (wait === undefined) throw error
-        await pause(wait, undefined, { signal: signals }).catch(() => {
+        await pause(wait, undefined, { signal }).catch(() => {
           throw new GatewayError('aborted')
         })
       }
     }
-    this.#leave(use)
-    await this.#turn(use, signal)
-    return (await this.#standing()) ?? this.#another(use, signal)
   }
 
   /** Whether the server has no room for another one: with others signed in, a refusal cannot be about the password. */
@@ -231,8 +323,7 @@ export class Connections {
         this.#idle.push(connection)
         continue
       }
-      this.#all.delete(connection)
-      connection.close()
+      this.#drop(connection)
     }
     if (this.#idle.length > 0) this.#idleTimer = setTimeout(() => this.#closeIdle(), idleLimit / 4).unref()
     // The server may have more room by now.

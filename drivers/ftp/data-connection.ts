@@ -17,19 +17,27 @@ export interface PassiveMode {
 
 export interface DataConnection {
   readonly socket: Socket
-  /** The server has shown who it is; at once without TLS. It may begin with that only when it was told what to transfer. */
-  readonly secured: Promise<void>
+  /**
+   * Settles when the server has shown who it is; at once without TLS. It may begin with that only when it was told what to transfer:
+   * from this call on it has as long for it as for connecting, and the socket is destroyed after that.
+   */
+  readonly secured: () => Promise<void>
 }
 
 /**
  * Asks for a port and connects to it. The host that PASV names is not looked at: behind address translation it is wrong,
- * and a hostile server would send us to somebody else with it.
+ * and a hostile server would send us to somebody else with it. `hold` is told of each socket as soon as it is made, to destroy it.
  */
-export async function openDataConnection(control: FTPContext, passive: PassiveMode): Promise<DataConnection> {
+export async function openDataConnection(
+  control: FTPContext,
+  passive: PassiveMode,
+  hold: (socket: Socket) => void,
+): Promise<DataConnection> {
   const port = await passivePort(control, passive)
   const host = control.socket.remoteAddress
   if (host === undefined) throw new GatewayError('unavailable', { reason: 'the connection to the FTP server broke' })
-  const socket = connect({ host, port, noDelay: true })
+  const socket = guarded(connect({ host, port, noDelay: true }))
+  hold(socket)
   const timer = setTimeout(() => {
     socket.destroy(new GatewayError('timeout', { reason: 'the data connection of the FTP server cannot be reached' }))
   }, connectLimit)
@@ -44,22 +52,34 @@ export async function openDataConnection(control: FTPContext, passive: PassiveMo
   } finally {
     clearTimeout(timer)
   }
-  if (!(control.socket instanceof TLSSocket)) return { socket: guarded(socket), secured: Promise.resolve() }
+  if (!(control.socket instanceof TLSSocket)) return { socket, secured: () => Promise.resolve() }
   // Servers want the session of the control connection resumed: nobody else can then have taken the port.
   const session = control.tlsSessionStore ?? control.socket.getSession()
-  const secured = connectTls({ ...control.tlsOptions, socket, ...(session && { session }) })
-  secured.on('session', (newer) => (control.tlsSessionStore = newer))
+  const secure = guarded(connectTls({ ...control.tlsOptions, socket, ...(session && { session }) }))
+  hold(secure)
+  secure.on('session', (newer: Buffer) => (control.tlsSessionStore = newer))
   const handshake = new Promise<void>((resolve, reject) => {
-    secured.once('secureConnect', resolve)
-    secured.once('close', () => reject(new GatewayError('unavailable', { reason: 'the data connection broke' })))
-    secured.once('error', reject)
+    secure.once('secureConnect', resolve)
+    secure.once('close', () => reject(new GatewayError('unavailable', { reason: 'the data connection broke' })))
+    secure.once('error', reject)
   })
   handshake.catch(() => undefined) // told to who waits for it
-  return { socket: guarded(secured), secured: handshake }
+  return { socket: secure, secured: () => inTime(handshake, secure) }
+}
+
+async function inTime(handshake: Promise<void>, socket: Socket): Promise<void> {
+  const timer = setTimeout(() => {
+    socket.destroy(new GatewayError('timeout', { reason: 'the FTP server does not secure the data connection' }))
+  }, connectLimit)
+  try {
+    await handshake
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** An error that nobody listens for ends the process; who transfers hears of it in other ways. */
-function guarded(socket: Socket): Socket {
+function guarded<S extends Socket>(socket: S): S {
   return socket.on('error', () => undefined)
 }
 

@@ -47,6 +47,19 @@ export function isBareRefusal(error: unknown): boolean {
   return isPlain && [501, 550, 553].includes(replyCode(error) ?? 0)
 }
 
+/** Whether the server said no to what was asked for, and not that it, or the way to it, is out of order: only then it is worth to look why. */
+export function isRefusal(error: unknown): boolean {
+  const code = replyCode(error)
+  return code !== undefined && code !== 421 && code !== 425 && code !== 426
+}
+
+/** The server's no to what it need not do. */
+export function ifRefused(error: unknown): undefined {
+  const code = replyCode(error)
+  if (code === undefined || code === 421) throw error
+  return undefined
+}
+
 /** Any thrown value as a GatewayError, with the original as `cause`. The server's words stay there: they may hold its paths. */
 export function translated(error: unknown): GatewayError {
   if (error instanceof FTPError) {

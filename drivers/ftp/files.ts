@@ -36,26 +36,45 @@ export class Files {
     return this.names.encode(path === '/' ? this.root || '/' : this.root + path)
   }
 
-  /** `not_found` where nothing is there. `ofLink`: a link is told as such. */
+  /** `not_found` where nothing is there, `unavailable` of the root. `ofLink`: a link is told as such. */
   async entry(on: Connection, path: Path, ofLink = false): Promise<Entry> {
-    return on.features.machineListings ? this.#factsOf(on, path, ofLink) : this.#askedOf(on, path, ofLink)
+    const entry = await this.#found(on, path, ofLink)
+    if (entry) return entry
+    throw path === '/' ? rootIsGone() : new GatewayError('not_found')
   }
 
   async find(on: Connection, path: Path): Promise<Entry | undefined> {
-    return this.entry(on, path).catch((error: unknown) => {
+    return path === '/' ? this.entry(on, path) : this.#found(on, path, false)
+  }
+
+  /** Rejects with `denied` where something is there that nobody may look at, and with `unavailable` where there is no root. */
+  async kindAt(on: Connection, path: Path): Promise<Kind> {
+    const kind = await this.#kindAt(on, path)
+    if (kind === 'nothing' && path === '/') throw rootIsGone()
+    return kind
+  }
+
+  /** What the root is; `unavailable` where the server tells nothing of its own. */
+  async rootKind(on: Connection): Promise<Kind> {
+    return this.root === '' ? this.kindAt(on, '/' as Path) : this.#kindAt(on, '/' as Path)
+  }
+
+  async #found(on: Connection, path: Path, ofLink: boolean): Promise<Entry | undefined> {
+    const looking = on.features.machineListings ? this.#factsOf(on, path, ofLink) : this.#askedOf(on, path, ofLink)
+    return looking.catch((error: unknown) => {
       if (isGatewayError(error, 'not_found')) return undefined
       throw error
     })
   }
 
-  async kindAt(on: Connection, path: Path): Promise<Kind> {
+  async #kindAt(on: Connection, path: Path): Promise<Kind> {
     const { machineListings, tellsSizes } = on.features
     if (!machineListings && tellsSizes) {
       const wire = this.wire(path)
       if ((await this.#sizeOf(on, wire)) !== undefined) return 'file'
       return (await this.#isFolder(on, wire)) ? 'folder' : 'nothing'
     }
-    const entry = await this.find(on, path)
+    const entry = await this.#found(on, path, false)
     return entry?.kind === 'link' ? 'file' : (entry?.kind ?? 'nothing')
   }
 
@@ -79,18 +98,26 @@ export class Files {
       return { name, kind: 'file', size, modified: this.clock.asListed(time, new Date()) }
     }
     // Of a name that is not there the whole folder is read only where nothing else tells.
-    if (size === undefined && on.features.tellsSizes && !(await this.#isFolder(on, wire))) {
-      throw new GatewayError('not_found')
+    let closed: GatewayError | undefined
+    if (size === undefined && on.features.tellsSizes) {
+      const isThere = await this.#isFolder(on, wire).catch((error: unknown) => {
+        if (!isGatewayError(error, 'denied')) throw error
+        closed = error
+        return true
+      })
+      if (!isThere) throw new GatewayError('not_found')
     }
     const listed = await this.#listedAs(on, path)
-    if (!listed) throw new GatewayError('not_found')
+    if (!listed) throw closed ?? new GatewayError('not_found')
     return listed.kind === 'link' && !ofLink ? this.behind(on, path, listed) : this.told(listed)
   }
 
   /** As its folder lists it. */
   async #listedAs(on: Connection, path: Path): Promise<Listed | undefined> {
     const name = nameOf(path)
-    return (await this.listing(on, parentOf(path))).find((each) => each.name === name)
+    let found: Listed | undefined
+    for await (const page of this.listing(on, parentOf(path))) found ??= page.find((each) => each.name === name)
+    return found
   }
 
   // Folders
@@ -111,16 +138,18 @@ export class Files {
     return new Download({ connection: on, transfer, ahead: listingAhead, ...ways })
   }
 
-  /** A whole folder. */
-  async listing(on: Connection, folder: Path): Promise<readonly Listed[]> {
-    const all: Listed[] = []
-    for await (const page of this.pages(await this.openListing(on, folder), on, folder)) all.push(...page)
+  /** A whole folder, page by page; the connection is free for more when it was read to its end. */
+  async *listing(on: Connection, folder: Path): AsyncGenerator<readonly Listed[]> {
+    yield* this.pages(await this.openListing(on, folder), on, folder)
     await this.leaveFolder(on)
-    return all
   }
 
   /** What the lines tell, page by page. */
-  async *pages(lines: Readable, { features }: Connection, folder: Path): AsyncGenerator<readonly Listed[]> {
+  async *pages(
+    lines: Readable,
+    { features }: Pick<Connection, 'features'>,
+    folder: Path,
+  ): AsyncGenerator<readonly Listed[]> {
     const now = new Date()
     const read = features.machineListings
       ? machineLine
@@ -154,7 +183,9 @@ export class Files {
       return { name: link.name, kind: 'file', isLink: true, size, modified: time ?? this.#dateOf(link) }
     }
     const entry = { name: link.name, size: 0, modified: this.#dateOf(link) }
-    return (await this.#isFolder(on, wire)) ? { ...entry, kind: 'folder', isLink: true } : { ...entry, kind: 'link' }
+    // One that leads where nobody may go is shown as a link, as one that leads nowhere.
+    const isFolder = await this.#isFolder(on, wire).catch(ifMissing)
+    return isFolder === true ? { ...entry, kind: 'folder', isLink: true } : { ...entry, kind: 'link' }
   }
 
   told(listed: Listed): Entry {
@@ -200,8 +231,12 @@ export class Files {
     return Number.isSafeInteger(size) && size >= 0 ? size : undefined
   }
 
+  /** Rejects with `denied` where something is there that must not be entered. */
   async #isFolder(on: Connection, wire: string): Promise<boolean> {
-    const entered = await this.#unlessRefused(on.ask(`CWD ${wire}`)).catch(ifMissing)
+    const entered = await this.#unlessRefused(on.ask(`CWD ${wire}`)).catch((error: unknown) => {
+      if (isGatewayError(error, 'not_found')) return undefined
+      throw error
+    })
     if (!entered) return false
     await this.leaveFolder(on)
     return true
@@ -227,16 +262,23 @@ function ifMissing(error: unknown): undefined {
   throw error
 }
 
+function rootIsGone(): GatewayError {
+  return new GatewayError('unavailable', { reason: 'the FTP server does not show the root folder of the storage' })
+}
+
 /** Lines in wire text, without their ends. */
 async function* wireLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest = ''
+  // What has come meanwhile comes at once, and may be all that was kept for a slow reader.
   for await (const chunk of bytes) {
-    const lines = (rest + chunk.toString('latin1')).split('\n')
-    rest = lines.pop() ?? ''
-    if ([rest, ...lines].some(({ length }) => length > lineLimit)) {
-      throw new GatewayError('unavailable', { reason: 'the FTP server sends no listing' })
+    for (let at = 0; at < chunk.length; at += lineLimit) {
+      const lines = (rest + chunk.toString('latin1', at, at + lineLimit)).split('\n')
+      rest = lines.pop() ?? ''
+      if ([rest, ...lines].some(({ length }) => length > lineLimit)) {
+        throw new GatewayError('unavailable', { reason: 'the FTP server sends no listing' })
+      }
+      for (const line of lines) yield line.endsWith('\r') ? line.slice(0, -1) : line
     }
-    for (const line of lines) yield line.endsWith('\r') ? line.slice(0, -1) : line
   }
   if (rest !== '') yield rest
 }

@@ -16,16 +16,20 @@ import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/path.j
 import { stagedBy, stagedName } from '../lib/staged-names.js'
 import { Turns } from '../lib/turns.js'
 import { accountOf } from './account.js'
-import { Connection } from './connection.js'
+import { breakLimit, Connection } from './connection.js'
 import { Connections, type Use } from './connections.js'
-import { replyCode, translated } from './errors.js'
+import { ifRefused, isRefusal, translated } from './errors.js'
 import { Files } from './files.js'
 import type { FtpOptions } from './index.js'
+import { leftOverAtMost, Leftovers } from './leftovers.js'
 import { timestampOf, type Listed } from './listed.js'
+import { Replacing } from './replacing.js'
 import { Download, sendAll, type DownloadOptions } from './transfers.js'
 
 /** Bytes of a file that are kept for a reader who is slower than the server. */
 const readAhead = 1024 * 1024
+/** Links of a listing that are kept until the rest is told: each is asked for, and that on another connection where there is one. */
+const linksAtMost = 1000
 
 /** Rejects with `invalid` for wrong options, and as a connection does. */
 export async function openFtp(options: FtpOptions, env: DriverEnv): Promise<Driver> {
@@ -43,7 +47,7 @@ export async function openFtp(options: FtpOptions, env: DriverEnv): Promise<Driv
   })
   try {
     return await connections.use('ask', env.signal, async (on) => {
-      const kind = await files.kindAt(on, '/' as Path)
+      const kind = await files.rootKind(on)
       if (kind === 'nothing') throw new GatewayError('invalid', { reason: 'root_folder_path is not there' })
       if (kind === 'file') throw new GatewayError('invalid', { reason: 'root_folder_path is no folder' })
       const { machineListings, setsTimes, restarts: ranges } = on.features
@@ -63,13 +67,18 @@ class FtpDriver implements Driver {
   readonly #publishing = new Turns()
   /** Characters that names may end with, or not, where that is known. */
   readonly #keptEnds = new Map<string, boolean>()
+  readonly #replacing: Replacing
+  readonly #leftovers: Leftovers
 
   constructor(
     private readonly connections: Connections,
     protected readonly files: Files,
     private readonly env: DriverEnv,
     readonly traits: Partial<Traits>,
-  ) {}
+  ) {
+    this.#replacing = new Replacing(files, connections, env.log)
+    this.#leftovers = new Leftovers((work) => connections.use('ask', env.signal, work))
+  }
 
   // Reading
 
@@ -87,19 +96,25 @@ class FtpDriver implements Driver {
         links.push(...page.filter(({ kind }) => kind === 'link'))
         const entries = page.filter(({ kind, name }) => kind !== 'link' && !this.#isStaged(path, name))
         if (entries.length > 0) yield entries.map((listed) => this.files.told(listed))
+        if (links.length > linksAtMost) yield* this.#shown(path, links.splice(0), signal)
       }
     } catch (error) {
       throw signal?.aborted ? new GatewayError('aborted', { cause: error }) : translated(error)
     } finally {
       stream.destroy()
     }
+    yield* this.#shown(path, links, signal)
+  }
+
+  /** Links as what they lead to. */
+  async *#shown(folder: Path, links: readonly Listed[], signal: AbortSignal | undefined): AsyncGenerator<Entry[]> {
     for (let at = 0; at < links.length; at += 100) {
-      const page = await this.asked(signal, (on) => this.#behind(on, path, links.slice(at, at + 100)))
+      const page = await this.asked(signal, (on) => this.#behind(on, folder, links.slice(at, at + 100)))
       if (page.length > 0) yield page
     }
   }
 
-  async #behind(on: Connection, folder: Path, links: readonly Listed[]): Promise<readonly Entry[]> {
+  async #behind(on: Connection, folder: Path, links: readonly Listed[]): Promise<Entry[]> {
     const entries: Entry[] = []
     for (const link of links) entries.push(await this.files.behind(on, childOf(folder, link.name), link))
     // Of a server without facts nobody can ask for a link that leads nowhere.
@@ -211,40 +226,18 @@ class FtpDriver implements Driver {
   async #publish(on: Connection, staged: Path, path: Path, createOnly: boolean): Promise<void> {
     await this.#publishing.run(path, async () => {
       if (createOnly && (await this.files.kindAt(on, path)) !== 'nothing') throw new GatewayError('exists')
-      await this.#rename(on, staged, path)
+      await this.#rename(on, staged, path, !createOnly)
     })
   }
 
-  /** Replaces a file. */
-  async #rename(on: Connection, from: Path, to: Path): Promise<void> {
+  async #rename(on: Connection, from: Path, to: Path, replaces = true): Promise<void> {
     try {
       await on.rename(this.files.wire(from), this.files.wire(to))
     } catch (error) {
-      if (on.broken || (await this.files.kindAt(on, to)) !== 'file') return this.#explainTaken(on, error, to)
-      await this.#renameInTurn(on, from, to)
+      const mayBeInTheWay = replaces && !on.broken && isRefusal(error)
+      if (!mayBeInTheWay || (await this.files.kindAt(on, to)) !== 'file') return this.#explainTaken(on, error, to)
+      await this.#replacing.replace(on, from, to)
     }
-  }
-
-  /** For servers that replace nothing: the old file steps aside, and comes back where the new one cannot follow. */
-  async #renameInTurn(on: Connection, from: Path, to: Path): Promise<void> {
-    const [wireFrom, wireTo, aside] = [from, to, this.#stagedBeside(to)].map((path) => this.files.wire(path)) as [
-      string,
-      string,
-      string,
-    ]
-    await on.rename(wireTo, aside).catch((error: unknown) => this.#explainTaken(on, error, to))
-    try {
-      await on.rename(wireFrom, wireTo)
-    } catch (error) {
-      await on.rename(aside, wireTo).catch(() => {
-        this.env.log.error(
-          { path: to },
-          'a file that was to be replaced has another name now, and could not get its own back',
-        )
-      })
-      throw error
-    }
-    await on.ask(`DELE ${aside}`).catch(() => undefined)
   }
 
   #stagedBeside(path: Path): Path {
@@ -272,19 +265,16 @@ class FtpDriver implements Driver {
     if (isMade !== true) return undefined
     const name = `name${end}`
     await on.ask(`MKD ${wire}/${name}`).catch(ifRefused)
-    const made = await this.files.listing(on, place)
-    for (const each of made) await on.ask(`RMD ${this.files.wire(childOf(place, each.name))}`).catch(ifRefused)
+    const made: string[] = []
+    for await (const page of this.files.listing(on, place)) made.push(...page.slice(0, 10).map((each) => each.name))
+    for (const each of made) await on.ask(`RMD ${this.files.wire(childOf(place, each))}`).catch(ifRefused)
     await on.ask(`RMD ${wire}`).catch(ifRefused)
-    return made.some((each) => each.name === name)
+    return made.includes(name)
   }
 
-  /** Another connection does it where this one is lost. */
   async #discard(on: Connection, staged: Path): Promise<void> {
     const command = `DELE ${this.files.wire(staged)}`
-    const discarding = on.broken
-      ? this.connections.use('ask', undefined, (other) => other.ask(command))
-      : on.ask(command)
-    await discarding.catch(() => undefined)
+    await this.connections.putRight(on, (sound) => sound.ask(command)).catch(() => undefined)
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -306,8 +296,7 @@ class FtpDriver implements Driver {
       }
       await on.ask(`RMD ${wire}`).catch(async (error: unknown) => {
         if (on.broken) throw error
-        const within = await this.#sweep(on, path)
-        if (within > 0) throw new GatewayError('not_empty', { cause: error })
+        if (!(await this.#isEmptied(on, path))) throw new GatewayError('not_empty', { cause: error })
         await on.ask(`RMD ${wire}`).catch((again: unknown) => this.explain(on, again, path))
       })
     })
@@ -328,6 +317,7 @@ class FtpDriver implements Driver {
   }
 
   async close(): Promise<void> {
+    await this.#replacing.settled(breakLimit)
     this.connections.close()
   }
 
@@ -335,24 +325,23 @@ class FtpDriver implements Driver {
 
   #isStaged(folder: Path, name: string): boolean {
     if (stagedBy(name) === undefined) return false
-    if (this.#isLeftOver(name)) {
-      const wire = this.files.wire(childOf(folder, name))
-      this.connections.use('ask', this.env.signal, (on) => on.ask(`DELE ${wire}`)).catch(() => undefined)
-    }
+    if (this.#isLeftOver(name)) this.#leftovers.add(this.files.wire(childOf(folder, name)))
     return true
   }
 
-  /** Removes what dead runs have left in a folder that is to go; tells how much else is in it. */
-  async #sweep(on: Connection, folder: Path): Promise<number> {
+  /** Removes what dead runs have left in a folder that is to go, unless there is more in it. */
+  async #isEmptied(on: Connection, folder: Path): Promise<boolean> {
     let others = 0
-    for (const { name } of await this.files.listing(on, folder)) {
-      if (this.#isLeftOver(name)) {
-        await on.ask(`DELE ${this.files.wire(childOf(folder, name))}`).catch(() => undefined)
-      } else {
-        others++
+    const leftOver: string[] = []
+    for await (const page of this.files.listing(on, folder)) {
+      for (const { name } of page) {
+        if (this.#isLeftOver(name) && leftOver.length < leftOverAtMost) leftOver.push(name)
+        else others++
       }
     }
-    return others
+    if (others > 0) return false
+    for (const name of leftOver) await on.ask(`DELE ${this.files.wire(childOf(folder, name))}`).catch(ifRefused)
+    return true
   }
 
   #isLeftOver(name: string): boolean {
@@ -365,7 +354,7 @@ class FtpDriver implements Driver {
   /** Of something that should be there. */
   protected async explain(on: Connection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
-    if (on.broken || isGatewayError(known, 'denied', 'no_space', 'not_found')) throw known
+    if (on.broken || !isRefusal(error) || isGatewayError(known, 'denied', 'no_space')) throw known
     const kind = await this.files.kindAt(on, path)
     const code: ErrorCode = kind === 'nothing' ? 'not_found' : kind === 'file' ? 'not_dir' : 'denied'
     throw new GatewayError(code, { cause: error })
@@ -374,7 +363,7 @@ class FtpDriver implements Driver {
   /** Of something that should be a file. */
   async #explainUnread(on: Connection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
-    if (on.broken || known.code === 'no_space') throw known
+    if (on.broken || !isRefusal(error) || known.code === 'no_space') throw known
     const kind = await this.files.kindAt(on, path)
     if (kind === 'file') throw known
     throw new GatewayError(kind === 'folder' ? 'is_dir' : 'not_found', { cause: error })
@@ -383,7 +372,7 @@ class FtpDriver implements Driver {
   /** Of something that was to be made. */
   async #explainNew(on: Connection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
-    if (on.broken || known.code === 'no_space') throw known
+    if (on.broken || !isRefusal(error) || known.code === 'no_space') throw known
     const parent = await this.files.kindAt(on, parentOf(path))
     if (parent === 'nothing') throw new GatewayError('parent_missing', { cause: error })
     if (parent === 'file') throw new GatewayError('not_dir', { cause: error })
@@ -394,7 +383,7 @@ class FtpDriver implements Driver {
   /** Of a name that could not be taken. */
   async #explainTaken(on: Connection, error: unknown, path: Path): Promise<never> {
     const known = translated(error)
-    if (on.broken || known.code === 'no_space') throw known
+    if (on.broken || !isRefusal(error) || known.code === 'no_space') throw known
     if ((await this.files.kindAt(on, path)) === 'folder') throw new GatewayError('is_dir', { cause: error })
     return this.#explainNew(on, error, path)
   }
@@ -431,13 +420,6 @@ class TimekeepingFtpDriver extends FtpDriver {
       if (modified) await on.ask(`MFMT ${timestampOf(modified)} ${wire}`).catch(explained)
     })
   }
-}
-
-/** The server's no to what it need not do. */
-function ifRefused(error: unknown): undefined {
-  const code = replyCode(error)
-  if (code === undefined || code === 421) throw error
-  return undefined
 }
 
 function endWith(stream: Readable, signal: AbortSignal | undefined): void {

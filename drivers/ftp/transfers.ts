@@ -116,6 +116,8 @@ export async function sendAll(
     if (body.errored) throw body.errored // while the server made up its mind
     await pipeline(body, counted, socket, { signal })
     await connection.end(transfer)
+    // The server has all, but may never close its side.
+    socket.destroy()
     return sent
   } catch (error) {
     const isOfBody = !seen.broken

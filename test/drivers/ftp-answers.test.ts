@@ -1,0 +1,94 @@
+/** What answers of a server mean that are not the common ones, and what it is asked for on the side. */
+import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { Files } from '../../drivers/ftp/files.js'
+import { nameEncoding } from '../../drivers/ftp/name-encoding.js'
+import { at, listed, namesIn, put, refuses } from '../conformance/subject.js'
+import { startFtpFront, type Fate } from '../services/ftp-front.js'
+import type { FtpServer } from '../services/ftp-process.js'
+import { startPureFtpd } from '../services/pure-ftpd.js'
+import { startVsftpd } from '../services/vsftpd.js'
+import { emptyFolder, ftpSkip as skip, openFtpMount as open, started } from './ftp-mount.js'
+
+/** A mount behind a front whose decisions may be set later. */
+async function mounted(t: Test, start: () => Promise<FtpServer>, env?: Parameters<typeof open>[3]) {
+  const server = await started(t, start)
+  const { files, path } = await emptyFolder(server)
+  const decide = { fate: (_command: string): Fate => 'pass' }
+  const front = await startFtpFront(server.port, (command) => decide.fate(command))
+  t.teardown(() => front.stop())
+  const driver = await open(server, path, { address: `127.0.0.1:${front.port}` }, env)
+  t.teardown(() => driver.close?.())
+  return { driver, files, path, front, decide }
+}
+
+void t.test('a folder that must not be entered is there', { skip, timeout: 60_000 }, async (t) => {
+  const { driver, files, path, decide } = await mounted(t, () => startVsftpd())
+  await mkdir(join(files, 'closed'))
+  decide.fate = (command) => (command === `CWD ${path}/closed` ? { answer: '550 Permission denied.' } : 'pass')
+  t.equal((await driver.stat(at('/closed'))).kind, 'folder')
+  await refuses(t, () => namesIn(driver, '/closed'), 'denied', 'a listing')
+  await refuses(t, () => put(driver, '/closed/file', 'x'), 'denied', 'a write into it')
+  await refuses(t, () => driver.mkdir(at('/closed')), ['denied', 'exists'], 'a folder in its place')
+  t.same(await namesIn(driver, '/'), ['closed'])
+})
+
+void t.test('a root that the server does not show is not gone', { skip, timeout: 60_000 }, async (t) => {
+  for (const start of [() => startVsftpd(), () => startPureFtpd()]) {
+    const { driver, path, decide } = await mounted(t, start)
+    decide.fate = (command) =>
+      /^(CWD|MLST|MLSD) /.test(command) && command.endsWith(` ${path}`) ? { answer: '550 No.' } : 'pass'
+    await refuses(t, () => driver.stat(at('/')), 'unavailable', 'a look at it')
+    await refuses(t, () => namesIn(driver, '/'), 'unavailable', 'a listing')
+    decide.fate = () => 'pass'
+    t.equal((await driver.stat(at('/'))).kind, 'folder')
+  }
+})
+
+void t.test('leftovers go one after another', { skip, timeout: 60_000 }, async (t) => {
+  const instance = { name: 'this-run', isOver: () => true }
+  const { driver, files, front, decide } = await mounted(t, () => startPureFtpd(), { instance })
+  for (let index = 0; index < 50; index++) {
+    await writeFile(join(files, `.~tidegate-part-dead-run-${String(index).padStart(12, '0')}`), 'x')
+  }
+  const deleted = new Set<string>()
+  decide.fate = (command) => {
+    if (command.startsWith('DELE ')) deleted.add(command)
+    return 'pass'
+  }
+  for (let round = 0; round < 3; round++) t.same(await namesIn(driver, '/'), [])
+  for (let tries = 0; tries < 500 && (await readdir(files)).length > 0; tries++) await pause(10)
+  t.same(await readdir(files), [])
+  t.equal(deleted.size, 50)
+  t.ok(front.made <= 5, `${front.made} connections`)
+})
+
+void t.test('more links than are kept are all told', { skip, timeout: 60_000 }, async (t) => {
+  const { driver, files } = await mounted(t, () => startPureFtpd())
+  await writeFile(join(files, 'file'), 'content')
+  const names = Array.from({ length: 1500 }, (_, index) => `link-${index}`)
+  for (const name of names) await symlink('file', join(files, name))
+  const entries = await listed(driver, '/')
+  t.equal(entries.filter(({ isLink, size }) => isLink === true && size === 7).length, names.length)
+  t.equal(new Set(entries.map(({ name }) => name)).size, names.length + 1)
+})
+
+void t.test('a listing that comes all at once is read piece by piece', async (t) => {
+  const files = new Files('', nameEncoding(''), { changesFolder: false, foreign: () => t.fail('a foreign name') })
+  const lines = Array.from({ length: 30_000 }, (_, index) => `type=file;size=${index}; name ${index}\r\n`).join('')
+  const features = { machineListings: true, setsTimes: true, restarts: true, tellsSizes: true, tellsTimes: true }
+  const on = { features }
+  let next = 0
+  for await (const page of files.pages(Readable.from([Buffer.from(lines)]), on, at('/'))) {
+    for (const { name, size } of page) {
+      if (name !== `name ${next}` || size !== next) t.fail(`${name} in place of ${next}`)
+      next++
+    }
+  }
+  t.equal(next, 30_000)
+  const endless = files.pages(Readable.from([Buffer.alloc(100_000, 'x')]), on, at('/'))
+  await refuses(t, () => endless.next(), 'unavailable', 'a line without an end')
+})

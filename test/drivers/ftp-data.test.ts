@@ -1,0 +1,101 @@
+/** Data connections of servers that do not do their part: nobody is let in, nothing is secured, nothing is closed. */
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { setTimeout as pause } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { at, put, refuses, source } from '../conformance/subject.js'
+import { makeCertificate } from '../services/certificates.js'
+import { startFtpFront, type Fate } from '../services/ftp-front.js'
+import { startFullPort } from '../services/full-port.js'
+import { startPureFtpd } from '../services/pure-ftpd.js'
+import { emptyFolder, ftpSkip as skip, openFtpMount as open, started } from './ftp-mount.js'
+
+async function listening(t: Test, server: Server): Promise<number> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => sockets.add(socket.on('error', () => undefined)))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(async () => {
+    for (const socket of sockets) socket.destroy()
+    await once(server.close(), 'close')
+  })
+  return (server.address() as AddressInfo).port
+}
+
+/** Data connections lead to this port. */
+const dataAt = (port: number): Fate => ({ answer: `229 Extended passive mode (|||${port}|)` })
+
+/** Limits of ten seconds and more are over thirty times sooner. */
+function hurry(t: Test): void {
+  const real = globalThis.setTimeout
+  const hurried = (work: () => void, wait = 0) => real(work, wait >= 10_000 ? wait / 30 : wait)
+  globalThis.setTimeout = Object.assign(hurried, real)
+  t.teardown(() => (globalThis.setTimeout = real))
+}
+
+void t.test('a data connection that is not let in ends with its call', { skip, timeout: 60_000 }, async (t) => {
+  const server = await started(t, () => startPureFtpd())
+  const full = await startFullPort()
+  t.teardown(() => full.stop())
+  const { path } = await emptyFolder(server)
+  const front = await startFtpFront(server.port, (command) => (command === 'EPSV' ? dataAt(full.port) : 'pass'))
+  t.teardown(() => front.stop())
+  const driver = await open(server, path, { address: `127.0.0.1:${front.port}` })
+  t.teardown(() => driver.close?.())
+  const before = Date.now()
+  const read = (signal: AbortSignal) => driver.read(at('/file'), undefined, { signal })
+  await refuses(t, () => read(AbortSignal.timeout(100)), 'aborted', 'a read')
+  const list = async (signal: AbortSignal) => driver.list(at('/'), { signal })[Symbol.asyncIterator]().next()
+  await refuses(t, () => list(AbortSignal.timeout(100)), 'aborted', 'a listing')
+  t.ok(Date.now() - before < 5000, 'at once')
+})
+
+void t.test('a data connection that is not secured is given up', { skip, timeout: 60_000 }, async (t) => {
+  const server = await started(t, () => startPureFtpd())
+  const { path } = await emptyFolder(server)
+  const { certificate, key } = await makeCertificate(t.testdir())
+  const [cert, secret] = await Promise.all([readFile(certificate, 'utf8'), readFile(key, 'utf8')])
+  const silent = await listening(t, createServer())
+  const front = await startFtpFront(
+    server.port,
+    (command) => {
+      if (command === 'EPSV') return dataAt(silent)
+      if (/^(PBSZ|PROT) /.test(command)) return { answer: '200 Fine.' }
+      return /^(STOR|RETR) /.test(command) ? { answer: '150 Go.' } : 'pass'
+    },
+    { cert, key: secret },
+  )
+  t.teardown(() => front.stop())
+  const driver = await open(server, path, { address: `ftps://localhost:${front.port}`, ca_certificate: cert })
+  t.teardown(() => driver.close?.())
+  hurry(t)
+  await refuses(t, () => put(driver, '/file', 'x'), 'timeout', 'a write')
+  await refuses(t, async () => buffer(await driver.read(at('/file'))), 'timeout', 'a read')
+  t.equal((await driver.stat(at('/'))).kind, 'folder', 'the server can be asked again')
+})
+
+void t.test('a data connection that the server leaves open is closed', { skip, timeout: 60_000 }, async (t) => {
+  const server = await started(t, () => startPureFtpd())
+  const { path } = await emptyFolder(server)
+  const data = createServer({ allowHalfOpen: true })
+  const port = await listening(t, data)
+  const front = await startFtpFront(server.port, (command) => {
+    if (command === 'EPSV') return dataAt(port)
+    return command.startsWith('STOR ') ? { answer: '150 Go.' } : 'pass'
+  })
+  t.teardown(() => front.stop())
+  const driver = await open(server, path, { address: `127.0.0.1:${front.port}` })
+  t.teardown(() => driver.close?.())
+  const coming = once(data, 'connection') as Promise<[Socket]>
+  const writing = refuses(t, () => driver.write(at('/file'), source('x')), 'not_found', 'what went nowhere')
+  const [socket] = await coming
+  await once(socket.resume(), 'end')
+  front.say('226 Done.')
+  await writing
+  const closed = new Promise((resolve) => socket.once('close', () => resolve(true)))
+  // Who has closed a connection refuses what still comes.
+  const timer = setInterval(() => socket.write('x'), 10)
+  t.equal(await Promise.race([closed, pause(2000, false)]), true)
+  clearInterval(timer)
+})
