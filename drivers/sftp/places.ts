@@ -5,7 +5,7 @@
 import type { Stats } from 'ssh2'
 import type { Entry, WriteOptions } from '../../src/driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
-import { nameOf, parentOf, type Path } from '../../src/path.js'
+import { nameOf, parentOf, root, type Path } from '../../src/path.js'
 import type { Connection } from './connection.js'
 import { entryOf } from './entry.js'
 
@@ -108,7 +108,7 @@ export class Places {
   /** The protocol has no word for a full disk: a failure without a reason, where hardly a byte is left, is taken for that. */
   async #isFull(on: Connection, error: GatewayError): Promise<boolean> {
     if (on.broken || error.code !== 'unavailable') return false
-    const usage = await on.usage(this.host('/' as Path)).catch(() => undefined)
+    const usage = await on.usage(this.host(root)).catch(() => undefined)
     return usage !== undefined && usage.f_bavail * usage.f_frsize < fullBelow
   }
 

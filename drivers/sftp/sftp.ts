@@ -14,10 +14,11 @@ import type {
   Usage,
   WriteOptions,
 } from '../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { isWithin, nameOf, type Path } from '../../src/path.js'
+import { GatewayError } from '../../src/errors.js'
+import { isWithin, nameOf, root, type Path } from '../../src/path.js'
 import { assertGoing, untilAborted } from '../lib/aborting.js'
 import { readingStream, writeAll, writeFrom } from '../lib/pieces.js'
+import { onFolder } from '../lib/root-folder.js'
 import type { SftpOptions } from './index.js'
 import { Connection, type Account } from './connection.js'
 import { Connections } from './connections.js'
@@ -41,17 +42,7 @@ export async function openSftp(options: SftpOptions, env: DriverEnv): Promise<Dr
     return trusted === undefined || trusted === fingerprint
   }
   const connections = new Connections((signal) => Connection.open(account, isKnown, signal))
-  const driver = new SftpDriver(connections, options, env)
-  try {
-    const { kind } = await driver.stat('/' as Path, { signal: env.signal })
-    if (kind !== 'folder') throw new GatewayError('invalid', { reason: 'root_folder_path is no folder' })
-  } catch (error) {
-    await driver.close()
-    throw isGatewayError(error, 'not_found')
-      ? new GatewayError('invalid', { reason: 'root_folder_path is not there', cause: error })
-      : error
-  }
-  return driver
+  return onFolder(new SftpDriver(connections, options, env), env.signal)
 }
 
 function accountOf({ address, username, password, private_key: privateKey, passphrase }: SftpOptions): Account {
@@ -324,7 +315,7 @@ class SftpDriver implements Driver {
       f_blocks: total,
       f_bfree: free,
       f_bavail: available,
-    } = await this.#within(signal, () => this.connections.useAgain((on) => on.usage(this.#places.host('/' as Path))))
+    } = await this.#within(signal, () => this.connections.useAgain((on) => on.usage(this.#places.host(root))))
     return {
       total: total * block,
       used: (total - free) * block,
@@ -342,7 +333,7 @@ class SftpDriver implements Driver {
   /** A connection that surely stands: a call that cannot be asked again must not meet one that died while idle. */
   async #live(): Promise<Connection> {
     return this.connections.useAgain(async (on) => {
-      await on.lstat(this.#places.host('/' as Path))
+      await on.lstat(this.#places.host(root))
       on.users++
       return on
     })

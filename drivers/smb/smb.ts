@@ -14,10 +14,11 @@ import type {
   Usage,
   WriteOptions,
 } from '../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/errors.js'
 import { cleanPath, folded, isWithin, nameOf, segmentsOf, type Path } from '../../src/path.js'
 import { assertGoing, untilAborted } from '../lib/aborting.js'
 import { readingStream, writeAll } from '../lib/pieces.js'
+import { onFolder } from '../lib/root-folder.js'
 import { isAbandoned, stagedBy, stagedName } from '../lib/staged-names.js'
 import { Sweep } from '../lib/sweep.js'
 import type { FileFacts, FileId } from './client/messages.js'
@@ -40,17 +41,7 @@ const sweptAtOnce = 1000
 export async function openSmb(options: SmbOptions, env: DriverEnv): Promise<Driver> {
   const shareOptions = shareOptionsOf(options)
   const root = segmentsOf(cleanPath(options.root_folder_path)).map(wireName).join('\\')
-  const driver = new SmbDriver((signal) => Share.open(shareOptions, signal), root, env)
-  try {
-    const { kind } = await driver.stat('/' as Path, { signal: env.signal })
-    if (kind !== 'folder') throw new GatewayError('invalid', { reason: 'root_folder_path is no folder' })
-  } catch (error) {
-    await driver.close()
-    throw isGatewayError(error, 'not_found')
-      ? new GatewayError('invalid', { reason: 'root_folder_path is not there', cause: error })
-      : error
-  }
-  return driver
+  return onFolder(new SmbDriver((signal) => Share.open(shareOptions, signal), root, env), env.signal)
 }
 
 class SmbDriver implements Driver {
