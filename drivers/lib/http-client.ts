@@ -305,9 +305,9 @@ class Outgoing {
     })
     outgoing.setTimeout(this.idleTime)
     outgoing.on('timeout', () => {
-      const incoming = answer()
-      const isHeldUpHere = incoming
-        ? incoming.readableLength > 0
+      // An answer that comes before the whole body was sent is read when it was.
+      const isHeldUpHere = outgoing.writableFinished
+        ? (answer()?.readableLength ?? 0) > 0
         : !outgoing.writableEnded && outgoing.writableLength === 0
       // Whoever reads or brings the body takes their time; the server cannot help it.
       if (isHeldUpHere) outgoing.setTimeout(this.idleTime)

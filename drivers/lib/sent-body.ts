@@ -40,7 +40,8 @@ async function sendWhole(body: Readable, counter: ExactLength, into: Writable): 
   body.once('close', () => {
     if (!body.readableEnded) blame(new GatewayError('aborted'))
   })
-  if (body.destroyed) blame(new GatewayError('aborted'))
+  // It may have failed while the server made up its mind.
+  if (body.destroyed) blame(body.errored ? toGatewayError(body.errored) : new GatewayError('aborted'))
   try {
     await pipeline(body, counter, into)
   } catch (error) {

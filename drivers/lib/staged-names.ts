@@ -3,6 +3,7 @@
  * gateway reserves for itself would be refused where the server is another gateway.
  */
 import { randomBytes } from 'node:crypto'
+import type { Instance } from '../../src/driver.js'
 
 const prefix = '.~tidegate-part-'
 
@@ -14,4 +15,10 @@ export function stagedName(instance: string): string {
 /** The run of the program that this name is of; undefined for every other name. */
 export function stagedBy(name: string): string | undefined {
   return name.startsWith(prefix) ? name.slice(prefix.length).replace(/-[a-z0-9]*$/, '') : undefined
+}
+
+/** Whether it is of a run of the program that is over for sure. */
+export function isAbandoned(name: string, instance: Instance): boolean {
+  const by = stagedBy(name)
+  return by !== undefined && instance.isOver(by) === true
 }

@@ -1,15 +1,28 @@
 /** Work on one key after another, each when those before it are done. */
-export class Turns {
-  readonly #last = new Map<string, Promise<unknown>>()
+import { assertGoing, untilAborted } from './aborting.js'
 
-  async run<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
+export class Turns {
+  readonly #last = new Map<string, Promise<void>>()
+
+  /**
+   * Rejects with `aborted` where the signal says so before the turn has come; nothing is done then, and whoever waits behind goes on
+   * waiting for those before. Work that has begun ends the signal's way by itself.
+   */
+  async run<Result>(key: string, work: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     const before = this.#last.get(key) ?? Promise.resolve()
-    const mine = before.then(work, work)
-    this.#last.set(key, mine)
+    let end: () => void = () => undefined
+    const mine = new Promise<void>((resolve) => (end = resolve))
+    const over = before.then(() => mine)
+    this.#last.set(key, over)
+    void over.then(() => {
+      if (this.#last.get(key) === over) this.#last.delete(key)
+    })
     try {
-      return await mine
+      await untilAborted(before, signal)
+      assertGoing(signal)
+      return await work()
     } finally {
-      if (this.#last.get(key) === mine) this.#last.delete(key)
+      end()
     }
   }
 }

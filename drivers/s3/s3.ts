@@ -26,6 +26,7 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { isListableName, nameOf, parentOf, type Path } from '../../src/path.js'
+import { assertGoing } from '../lib/aborting.js'
 import { Bodies } from '../lib/bodies.js'
 import { BucketClient, addressOf } from './client.js'
 import { copyLimits, copyObject, type CopyLimits } from './copying.js'
@@ -189,11 +190,12 @@ class S3Driver implements Driver {
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     this.#assertName(path)
-    await this.#publishing.run(this.#keys.file(path), async () => {
+    const make = async () => {
       const [old] = await Promise.all([this.#find(path, signal), this.#assertParent(path, signal)])
       if (old !== undefined) throw new GatewayError('exists')
       await this.#putMarker(path, signal)
-    })
+    }
+    await this.#publishing.run(this.#keys.file(path), make, signal)
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -250,15 +252,16 @@ class S3Driver implements Driver {
   /** The last step of a change of one key: nobody of this mount changes it at the same time. */
   async #publish<Result>(path: Path, options: WriteOptions, last: () => Promise<Result>): Promise<Result> {
     const { signal, createOnly, beforePublish } = options
-    return this.#publishing.run(this.#keys.file(path), async () => {
+    const publish = async () => {
       await beforePublish?.()
-      if (signal?.aborted) throw new GatewayError('aborted')
+      assertGoing(signal)
       if (createOnly !== true) return last()
       if ((await this.#head(path, signal)) !== undefined) throw new GatewayError('exists')
       return last().catch((error: unknown) => {
         throw isGatewayError(error, 'precondition_failed') ? new GatewayError('exists', { cause: error }) : error
       })
-    })
+    }
+    return this.#publishing.run(this.#keys.file(path), publish, signal)
   }
 
   async #assertReplaceable(path: Path, { signal, createOnly }: WriteOptions): Promise<void> {

@@ -1,5 +1,5 @@
 /** What the server's status codes (draft-ietf-secsh-filexfer-02 §7) and a lost connection mean to the gateway. */
-import { GatewayError, toGatewayError, type ErrorCode } from '../../src/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../../src/errors.js'
 
 const byStatus: Readonly<Record<number, ErrorCode>> = {
   2: 'not_found',
@@ -31,4 +31,15 @@ export function translated(error: unknown): GatewayError {
   const code = byStatus[status]
   if (code !== undefined) return new GatewayError(code, { cause: error })
   return new GatewayError('unavailable', { reason: 'the server refuses it without a reason', cause: error })
+}
+
+/** For what may be gone; false then. */
+export function ifMissing(error: unknown): false {
+  if (isGatewayError(error, 'not_found')) return false
+  throw error
+}
+
+/** For what a server may go without. */
+export function ifUnsupported(error: unknown): void {
+  if (!isGatewayError(error, 'unsupported')) throw error
 }

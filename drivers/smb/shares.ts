@@ -29,9 +29,10 @@ export class Shares {
   readonly #members = new Set<Member>()
   #opening: Promise<Member> | undefined
   #idle: NodeJS.Timeout | undefined
-  #closed = false
+  readonly #end = new AbortController()
 
-  constructor(private readonly connect: () => Promise<Share>) {}
+  /** `connect` makes one that ends with the signal. */
+  constructor(private readonly connect: (signal: AbortSignal) => Promise<Share>) {}
 
   /** Does the work on the connection with the fewest calls; again on another one where the session turned out to be over, and nothing was done. */
   async use<T>(work: (share: Share) => Promise<T>): Promise<T> {
@@ -48,7 +49,7 @@ export class Shares {
     try {
       return await work(held.share)
     } catch (error) {
-      if (this.#closed || !isWorthIt(held.share)) throw error
+      if (this.#end.signal.aborted || !isWorthIt(held.share)) throw error
     } finally {
       held.give()
     }
@@ -90,9 +91,9 @@ export class Shares {
   }
 
   close(): void {
-    this.#closed = true
+    this.#end.abort()
     clearTimeout(this.#idle)
-    this.#closeAll()
+    this.#members.clear()
   }
 
   async #pick(): Promise<Member> {
@@ -121,8 +122,7 @@ export class Shares {
   }
 
   async #open(): Promise<Member> {
-    const share = await this.connect()
-    if (this.#closed) share.close()
+    const share = await this.connect(this.#end.signal)
     this.#assertOpen()
     const member: Member = { share, users: 0 }
     this.#members.add(member)
@@ -130,7 +130,7 @@ export class Shares {
   }
 
   #assertOpen(): void {
-    if (this.#closed) throw new GatewayError('aborted', { reason: 'the storage was stopped' })
+    if (this.#end.signal.aborted) throw new GatewayError('aborted', { reason: 'the storage was stopped' })
   }
 
   #standing(): Member[] {
@@ -139,7 +139,7 @@ export class Shares {
   }
 
   #rest(): void {
-    if (this.#closed || this.#standing().some(({ users }) => users > 0)) return
+    if (this.#end.signal.aborted || this.#standing().some(({ users }) => users > 0)) return
     clearTimeout(this.#idle)
     this.#idle = setTimeout(() => this.#closeAll(), idleLimit).unref()
   }

@@ -3,6 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError, type ErrorCode } from '../../src/errors.js'
 import { retryAfter } from '../lib/http-client.js'
 
+export const serverName = 'WebDAV server'
+
 const denied = 'the WebDAV server denies it'
 const slower = 'the WebDAV server asks for fewer requests'
 
@@ -44,4 +46,9 @@ export function refusal(status: number, headers: IncomingHttpHeaders = {}): Gate
     meanings[status] ?? (status >= 500 ? (['unavailable', 'the WebDAV server has failed'] as const) : undefined)
   const [code, reason] = meaning ?? (['unavailable', 'the server does not answer as a WebDAV server does'] as const)
   return new GatewayError(code, { reason, retryAfter: retryAfter(headers), cause: new WebdavStatus(status) })
+}
+
+/** An answer that no server should give. */
+export function nonsense(what: string): GatewayError {
+  return new GatewayError('unavailable', { reason: `the ${serverName} ${what}` })
 }

@@ -5,7 +5,7 @@
  */
 import { TextDecoder } from 'node:util'
 import { SaxesParser } from 'saxes'
-import { GatewayError } from '../../src/errors.js'
+import { nonsense } from './errors.js'
 
 /** One `response`. What a server does not tell, or tells in a way that makes no sense, is undefined. */
 export interface Resource {
@@ -201,8 +201,4 @@ function propertyOf(name: string, text: string): Properties {
     default:
       return {}
   }
-}
-
-function nonsense(what: string): GatewayError {
-  return new GatewayError('unavailable', { reason: `the WebDAV server ${what}` })
 }

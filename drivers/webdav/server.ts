@@ -4,14 +4,15 @@ import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { isListableName, root, type Path } from '../../src/path.js'
 import { drain, type HttpAnswer, type HttpClient, type HttpRequest, type SentBody } from '../lib/http-client.js'
 import { networkError } from '../lib/network-errors.js'
-import { refusal, WebdavStatus } from './errors.js'
+import { nonsense, refusal, serverName, WebdavStatus } from './errors.js'
 import type { Locations } from './locations.js'
 import { readMultistatus, type Properties, type Resource } from './multistatus.js'
 
-export const serverName = 'WebDAV server'
-
 /** Milliseconds that the server may take to move, copy or remove a tree, and to store what it has received. */
-const patience = 10 * 60_000
+export const patience = 10 * 60_000
+
+/** Resources in an answer about one: servers that overlook the depth tell of its members as well. */
+const resourcesAtMost = 10_000
 
 export type Kind = 'file' | 'folder'
 
@@ -55,11 +56,16 @@ export class WebdavServer {
     // Who redirects a folder to its name with a slash need not do so for the root.
     const url = this.locations.url(path, path === '/' ? 'folder' : 'file')
     const answer = await this.#propfind(url, '0', body, signal)
-    const resources: Resource[] = []
-    for await (const page of this.#resources(answer)) resources.push(...page)
-    const [first, ...others] = resources
-    const itself = resources.find(({ href }) => this.locations.relationTo(path, href).isItself)
-    const found = itself ?? (others.length === 0 ? first : undefined)
+    let count = 0
+    let first: Resource | undefined
+    let itself: Resource | undefined
+    for await (const page of this.#resources(answer)) {
+      count += page.length
+      first ??= page[0]
+      itself ??= page.find(({ href }) => this.locations.relationTo(path, href).isItself)
+      if (count > resourcesAtMost) throw nonsense('tells of thousands of things where it was asked for one')
+    }
+    const found = itself ?? (count === 1 ? first : undefined)
     if (!found) throw refusal(answer.status)
     if (found.status >= 400) throw refusal(found.status)
     if (path === '/') this.locations.learnRoot(answer.url, found.href)
@@ -158,17 +164,17 @@ export class WebdavServer {
 
   /** Of what is there. Without `overwrite`, `precondition_failed` where something is at `to`. */
   async move(from: Path, to: Path, kind: Kind, overwrite: boolean, signal?: AbortSignal): Promise<void> {
-    await this.#change(this.#transfer('MOVE', from, to, kind, overwrite, signal), 404)
+    await this.#change({ ...this.#transfer('MOVE', from, to, kind, overwrite), signal }, 404)
   }
 
   /** One file, over whatever is at `to`. */
-  async copy(from: Path, to: Path, signal?: AbortSignal): Promise<void> {
-    await this.#change(this.#transfer('COPY', from, to, 'file', true, signal))
+  async copy(from: Path, to: Path): Promise<void> {
+    await this.#change(this.#transfer('COPY', from, to, 'file', true))
   }
 
-  #transfer(method: string, from: Path, to: Path, kind: Kind, overwrite: boolean, signal?: AbortSignal): HttpRequest {
+  #transfer(method: string, from: Path, to: Path, kind: Kind, overwrite: boolean): HttpRequest {
     const headers = { destination: this.locations.url(to, kind).href, overwrite: overwrite ? 'T' : 'F' }
-    return { method, url: this.locations.url(from, kind), headers, signal }
+    return { method, url: this.locations.url(from, kind), headers }
   }
 
   /** `done`: the status that tells whoever repeats the request that it had been heard the first time. */
@@ -181,7 +187,11 @@ export class WebdavServer {
     // A server that does not take chunks says so with one of these.
     if (isOfUnknownSize && [400, 411, 501].includes(answer.status)) throw new SizeWantedError(answer)
     const isDone = answer.isRepeated && answer.status === done
-    if (isDone || (answer.status >= 200 && answer.status < 300)) return answer.headers
+    const isFine = answer.status >= 200 && answer.status < 300
+    if (isFine && typeof request.body === 'object' && !answer.isBodyTaken) {
+      throw nonsense('claims to have stored what it has not been sent')
+    }
+    if (isDone || isFine) return answer.headers
     throw refusal(answer.status, answer.headers)
   }
 

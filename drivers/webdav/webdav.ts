@@ -6,7 +6,6 @@ import type {
   Driver,
   DriverEnv,
   Entry,
-  HashName,
   Link,
   Source,
   Traits,
@@ -15,21 +14,26 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
 import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/path.js'
+import { assertGoing, untilAborted } from '../lib/aborting.js'
 import { Bodies } from '../lib/bodies.js'
 import { HttpClient, type HttpAnswer, type SentBody } from '../lib/http-client.js'
 import { networkError } from '../lib/network-errors.js'
 import { UploadBody } from '../lib/sent-body.js'
-import { stagedBy, stagedName } from '../lib/staged-names.js'
+import { isAbandoned, stagedName } from '../lib/staged-names.js'
 import { Turns } from '../lib/turns.js'
-import { WebdavStatus } from './errors.js'
+import { entryOf } from './entry.js'
+import { nonsense, serverName, WebdavStatus } from './errors.js'
 import type { WebdavOptions } from './index.js'
 import { Locations } from './locations.js'
 import type { Properties } from './multistatus.js'
 import { PartOfBody } from './part-of-body.js'
-import { serverName, SizeWantedError, WebdavServer, type Kind } from './server.js'
+import { Publishing } from './publishing.js'
+import { SizeWantedError, WebdavServer, type Kind } from './server.js'
 
-/** Milliseconds that the server has for dropping what nobody wants any more. */
-const cleanUpTime = 15_000
+/** Milliseconds in which what was begun for a call that is aborted can be undone; longer than that, it goes on by itself. */
+const endTime = 500
+/** Entries that are told of before the folder itself is; then that is asked for. */
+const heldAtMost = 1000
 
 export async function openWebdav(options: WebdavOptions, env: DriverEnv): Promise<Driver> {
   if (options.vendor === 'sharepoint') {
@@ -100,12 +104,13 @@ class WebdavDriver implements Driver {
   readonly #server: WebdavServer
   readonly #bodies = new Bodies(serverName, (error) => networkError(error, serverName))
   readonly #turns = new Turns()
-  /** Staged files that may be all there is. */
-  readonly #unsettled = new Set<Path>()
+  readonly #publishing: Publishing
   #wantsSize: boolean
 
   constructor(private readonly parts: Parts) {
-    this.#server = parts.server
+    const { server, env } = parts
+    this.#server = server
+    this.#publishing = new Publishing({ server, env, lookFor: (path, signal) => this.#lookFor(path, signal) })
     const { keepsTimes, wantsSize } = parts.known
     this.#wantsSize = wantsSize
     // Whole seconds are what HTTP has for times.
@@ -142,9 +147,13 @@ class WebdavDriver implements Driver {
       for await (const { itself, members } of this.#server.members(path, signal)) {
         if (itself && itself.isFolder !== true) throw new GatewayError('not_dir')
         isFolder ||= itself !== undefined
-        const entries = members.filter(({ name }) => !this.#isStaged(path, name))
+        const entries = members.filter(({ name }) => !this.#publishing.isStaged(path, name))
         held.push(...entries.map(({ name, properties }) => entryOf(name, properties)))
         // Most servers tell of the folder first; what comes before that waits for it.
+        if (!isFolder && held.length > heldAtMost) {
+          isFolder = (await this.#look(path, signal)).isFolder === true
+          if (!isFolder) throw new GatewayError('not_dir')
+        }
         if (!isFolder || held.length === 0) continue
         yield held
         held = []
@@ -168,24 +177,32 @@ class WebdavDriver implements Driver {
     const asked = isWhole ? undefined : `bytes=${offset}-${length === undefined ? '' : offset + length - 1}`
     const answer = await this.#server.get(path, asked, signal)
     try {
-      return this.#content(answer, isWhole ? undefined : { offset, length }, signal)
+      return this.#content(answer, { part: isWhole ? undefined : { offset, length }, size, signal })
     } catch (error) {
       answer.body.destroy()
       throw error
     }
   }
 
-  #content({ status, headers, body }: HttpAnswer, part: ByteRange | undefined, signal?: AbortSignal): Readable {
+  #content({ status, headers, body }: HttpAnswer, { part, size, signal }: Wanted): Readable {
     if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw nonsense('sends a file that is packed')
-    if (part === undefined && status === 206) throw nonsense('sends a part of a file where the whole was asked for')
-    const [, first] = /^bytes (\d+)-\d+\//.exec(headers['content-range'] ?? '') ?? []
-    if (status === 206 && Number(first) !== part?.offset)
-      throw nonsense('sends another part of a file than was asked for')
-    const announced = headers['content-length'] === undefined ? undefined : Number(headers['content-length'])
+    if (status === 206) {
+      if (part === undefined) throw nonsense('sends a part of a file where the whole was asked for')
+      const sent = sentPart(headers['content-range'])
+      if (sent?.offset !== part.offset) throw nonsense('sends another part of a file than was asked for')
+      const rest = (size ?? sent.size ?? Number.POSITIVE_INFINITY) - part.offset
+      const wanted = Math.min(part.length ?? Number.POSITIVE_INFINITY, rest)
+      if (sent.length < wanted && wanted < Number.POSITIVE_INFINITY) {
+        throw nonsense('sends less of a file than was asked for')
+      }
+      const content = this.#bodies.follow(body, sent.length, signal)
+      return part.length === undefined ? content : new PartOfBody(content, { ...part, offset: 0 }).stream
+    }
+    // Where the answer does not say how long it is, it ends like one that broke off.
+    const announced = headers['content-length'] === undefined ? size : Number(headers['content-length'])
     const content = this.#bodies.follow(body, announced, signal)
-    if (part === undefined || (status === 206 && part.length === undefined)) return content
     // A server that does not know ranges sends the whole.
-    return new PartOfBody(content, status === 206 ? { ...part, offset: 0 } : part).stream
+    return part === undefined ? content : new PartOfBody(content, part).stream
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
@@ -222,23 +239,28 @@ class WebdavDriver implements Driver {
   ): Promise<Entry> {
     const { signal, beforePublish, createOnly } = options
     const staged = childOf(parentOf(path), stagedName(this.parts.env.instance.name))
-    let [isMoving, isMoved] = [false, false]
-    try {
-      await fill(staged)
-      await beforePublish?.()
-      return await this.#turns.run(path, async () => {
-        if (createOnly === true) await this.#assertFree(path, signal)
-        isMoving = true
-        await this.#server.move(staged, path, 'file', createOnly !== true, signal)
-        isMoved = true
-        return this.stat(path, { signal })
-      })
-    } catch (error) {
-      if (isMoved) throw error
-      const cause = isMoving ? await this.#explained(error, path, signal) : error
-      await this.#discard(staged, isMoving && old !== undefined ? path : undefined)
-      throw cause
+    const seen = { moving: false }
+    const publish = async () => {
+      if (createOnly === true) await this.#assertFree(path, signal)
+      assertGoing(signal)
+      seen.moving = true
+      await this.#publishing
+        .move(staged, path, old, createOnly !== true)
+        .catch((error: unknown) => this.#explain(error, path, signal))
+      return this.stat(path, { signal })
     }
+    const work = async () => {
+      try {
+        await fill(staged)
+        assertGoing(signal)
+        await beforePublish?.()
+        return await this.#turns.run(path, publish, signal)
+      } catch (error) {
+        if (!seen.moving) await this.#publishing.discard(staged)
+        throw error
+      }
+    }
+    return untilAborted(work(), signal, { patience: endTime })
   }
 
   /** Servers look whether a name is free, and take it a moment later: of those who ask through us, only one is in between. */
@@ -246,41 +268,12 @@ class WebdavDriver implements Driver {
     if (await this.#lookFor(path, signal)) throw new GatewayError('exists')
   }
 
-  /**
-   * Removes the staged file, unless it may be all there is: a server may have removed the old file at `target` before it failed to put
-   * the new one there. Then this is done instead; what cannot be settled now is when its folder is listed, also by a later run.
-   */
-  async #discard(staged: Path, target: Path | undefined): Promise<void> {
-    const { log, state } = this.parts.env
-    const key = `unsettled: ${staged}`
-    const signal = AbortSignal.timeout(cleanUpTime)
-    try {
-      const isAllThereIs = target !== undefined && !(await this.#lookFor(target, signal))
-      if (isAllThereIs) await this.#server.move(staged, target, 'file', false, signal)
-      else await this.#server.delete(staged, 'file', signal)
-    } catch (error) {
-      if (!isGatewayError(error, 'not_found')) {
-        log.warn({ err: error, staged }, 'a file that was being written is left behind for now')
-        if (target === undefined || this.#unsettled.has(staged)) return
-        this.#unsettled.add(staged)
-        await state.set(key, target).catch(() => undefined)
-        return
-      }
-    }
-    if (this.#unsettled.delete(staged)) await state.set(key, undefined).catch(() => undefined)
-  }
-
-  async #settle(staged: Path): Promise<void> {
-    const target = await this.parts.env.state.get(`unsettled: ${staged}`)
-    if (target !== undefined) this.#unsettled.add(staged)
-    await this.#discard(staged, target as Path | undefined)
-  }
-
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    await this.#turns.run(path, async () => {
+    const make = async () => {
       await this.#assertFree(path, signal)
       await this.#server.makeFolder(path, signal).catch((error: unknown) => this.#explain(error, path, signal))
-    })
+    }
+    await this.#turns.run(path, make, signal)
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -293,7 +286,7 @@ class WebdavDriver implements Driver {
 
   async #assertEmpty(path: Path, signal: AbortSignal | undefined): Promise<void> {
     for await (const { members } of this.#server.members(path, signal)) {
-      if (members.some(({ name }) => !this.#isAbandoned(name))) throw new GatewayError('not_empty')
+      if (members.some(({ name }) => !isAbandoned(name, this.parts.env.instance))) throw new GatewayError('not_empty')
     }
   }
 
@@ -325,7 +318,7 @@ class WebdavDriver implements Driver {
     if (this.parts.known.keepsTimes && isAnotherTime) throw new GatewayError('unsupported')
     const old = await this.#replaceable(to, options)
     await this.#staged(to, options, old, async (staged) => {
-      await this.#server.copy(from, staged, signal).catch((error: unknown) => this.#explain(error, to, signal))
+      await this.#server.copy(from, staged).catch((error: unknown) => this.#explain(error, to, signal))
     })
   }
 
@@ -383,19 +376,21 @@ class WebdavDriver implements Driver {
   async #explain(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<never> {
     throw await this.#explained(error, path, signal)
   }
+}
 
-  /** Whether it is a file that is being written, which nobody sees. What a dead run of the program has left goes. */
-  #isStaged(folder: Path, name: string): boolean {
-    if (stagedBy(name) === undefined) return false
-    const staged = childOf(folder, name)
-    if (this.#isAbandoned(name) || this.#unsettled.has(staged)) this.#settle(staged).catch(() => undefined)
-    return true
-  }
+/** What was asked for of a file that is so long, as far as that is known. */
+interface Wanted {
+  readonly part: ByteRange | undefined
+  readonly size: number | undefined
+  readonly signal: AbortSignal | undefined
+}
 
-  #isAbandoned(name: string): boolean {
-    const instance = stagedBy(name)
-    return instance !== undefined && this.parts.env.instance.isOver(instance) === true
-  }
+/** What an answer of status 206 is a part of (RFC 9110 §14.4). */
+function sentPart(contentRange = '') {
+  const [, first, last, all] = /^bytes (\d+)-(\d+)\/(\d+|\*)/i.exec(contentRange) ?? []
+  if (first === undefined || last === undefined) return undefined
+  const size = all === undefined || all === '*' ? undefined : Number(all)
+  return { offset: Number(first), length: Number(last) - Number(first) + 1, size }
 }
 
 /** Nothing can be sent as often as need be, once it is sure that there is nothing. */
@@ -407,45 +402,4 @@ async function sendable(body: UploadBody): Promise<string | SentBody> {
 
 function kindOf({ isFolder }: Properties): Kind {
   return isFolder === true ? 'folder' : 'file'
-}
-
-function entryOf(name: string, { isFolder, size = 0, modified = new Date(0), ...more }: Properties): Entry {
-  if (isFolder === true)
-    return { name, kind: 'folder', size: 0, modified, ...(more.created && { created: more.created }) }
-  // A weak one becomes strong as time goes by (as Apache has it); the content is the same.
-  const revision = more.etag?.replace(/^(?:W\/)?"(.*)"$/, '$1')
-  const hashes = hashesOf(more.checksums ?? '')
-  return {
-    name,
-    kind: 'file',
-    size,
-    modified,
-    ...(revision !== undefined && { revision }),
-    ...(hashes && { hashes }),
-    ...(more.created && { created: more.created }),
-  }
-}
-
-const hashNames: Readonly<Record<string, { readonly name: HashName; readonly digits: number }>> = {
-  MD5: { name: 'md5', digits: 32 },
-  SHA1: { name: 'sha1', digits: 40 },
-  SHA256: { name: 'sha256', digits: 64 },
-}
-
-/** Characters. */
-const checksumsLimit = 1024
-
-function hashesOf(checksums: string): Partial<Record<HashName, string>> | undefined {
-  const hashes: Partial<Record<HashName, string>> = {}
-  // The few that there are; more text is none of them.
-  for (const checksum of checksums.slice(0, checksumsLimit).split(/[\s,]+/)) {
-    const [, word = '', digest = ''] = /^([\w-]+):([\da-f]+)$/i.exec(checksum) ?? []
-    const known = hashNames[word.toUpperCase()]
-    if (known?.digits === digest.length) hashes[known.name] = digest.toLowerCase()
-  }
-  return Object.keys(hashes).length > 0 ? hashes : undefined
-}
-
-function nonsense(what: string): GatewayError {
-  return new GatewayError('unavailable', { reason: `the ${serverName} ${what}` })
 }

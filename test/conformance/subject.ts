@@ -58,14 +58,23 @@ export function chunks(count: number, chunk: Buffer): Source {
   }
 }
 
-/** A body that never ends by itself; `stop` ends it with an error or, without one, cuts it off. */
+/** A body that never ends by itself. `begun`: it was asked for. */
 export function endless(size?: number) {
   const body = new Readable({ read: () => undefined })
+  let begin: () => void = () => undefined
+  const begun = new Promise<void>((resolve) => (begin = resolve))
   // It may fail before a slow backend asks for it.
   body.on('error', () => undefined)
   body.push(randomBytes(100_000))
-  const endlessSource: Source = { size, rereadable: false, read: async () => body }
-  return { source: endlessSource, body }
+  const endlessSource: Source = {
+    size,
+    rereadable: false,
+    read: async () => {
+      begin()
+      return body
+    },
+  }
+  return { source: endlessSource, body, begun }
 }
 
 export async function put(driver: WritableDriver, path: string, data: string | Buffer): Promise<Entry> {

@@ -114,9 +114,9 @@ export async function writingTests(run: Run): Promise<void> {
     await put(driver, '/file', 'old')
     for (const path of ['/file', '/new'].map(at)) {
       const controller = new AbortController()
-      const { source: body, body: stream } = endless(10_000_000)
+      const { source: body, body: stream, begun } = endless(10_000_000)
       const { signal } = controller
-      setTimeout(() => controller.abort(), 20)
+      void begun.then(() => setTimeout(() => controller.abort(), 20))
       await refuses(t, () => driver.write(path, body, { signal }), 'aborted', path)
       t.ok(stream.destroyed, 'the body is let go')
     }

@@ -14,7 +14,7 @@ import { sambaPrograms, startSamba, type SambaServer } from '../services/samba.j
 
 t.setTimeout(200_000)
 
-const limits = { connect: 5000, answer: 20_000 }
+const limits = { connect: 5000, answer: 20_000, work: 60_000 }
 
 function open({ port, username, password }: SambaServer, more: Partial<ShareOptions> = {}): Promise<Share> {
   return Share.open({
@@ -157,7 +157,7 @@ await t.test('the SMB client and servers that are none', async (t) => {
     const opening = Share.open({
       host: '127.0.0.1',
       port: (fake.address() as AddressInfo).port,
-      limits: { connect: 1000, answer: 500 },
+      limits: { connect: 1000, answer: 500, work: 500 },
       share: '\\\\x\\y',
       credentials: { username: 'a', domain: '', password: 'b' },
       protection: 'none',

@@ -17,6 +17,8 @@ export interface ConnectionLimits {
   readonly connect: number
   /** Milliseconds for one answer. */
   readonly answer: number
+  /** The same in all where the server says that it is at work on it. */
+  readonly work: number
 }
 
 /** How what is said is protected. */
@@ -96,8 +98,8 @@ export class Connection {
     })
   }
 
-  /** Rejects with a ConnectionError. */
-  static open(host: string, port: number, limits: ConnectionLimits): Promise<Connection> {
+  /** Rejects with a ConnectionError. It ends, also later, when the signal says so. */
+  static open(host: string, port: number, limits: ConnectionLimits, signal?: AbortSignal): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         connection.break(new ConnectionError('timeout', 'the server does not answer'))
@@ -111,7 +113,15 @@ export class Connection {
         clearTimeout(timer)
         reject(error)
       }
+      connection.#endWith(signal)
     })
+  }
+
+  #endWith(signal: AbortSignal | undefined): void {
+    const end = () => this.break(new ConnectionError('closed', 'the connection was closed'))
+    signal?.addEventListener('abort', end, { once: true })
+    this.#socket.once('close', () => signal?.removeEventListener('abort', end))
+    if (signal?.aborted) end()
   }
 
   #onBreak: ((error: ConnectionError) => void) | undefined
@@ -208,7 +218,14 @@ export class Connection {
       chain.reduce((sum, { cost }) => sum + cost, 0),
       () => this.#transmit(chain),
     )
+    this.#assertGoingOn()
     return answers
+  }
+
+  /** Credits come with answers alone: a server that owes none, and has granted too few, would be waited for without end. */
+  #assertGoingOn(): void {
+    if (this.#sent.size > 0 || !this.#credits.areWanted) return
+    this.break(new ProtocolError('the server takes no more requests'))
   }
 
   #transmit(chain: readonly Pending[]): void {
@@ -236,7 +253,7 @@ export class Connection {
         next: isLast ? 0 : length + padding,
       })
       if (isSigned) signer.sign(message)
-      pending.since = Date.now()
+      pending.sentAt = Date.now()
       this.#sent.set(BigInt(this.#nextId), pending)
       this.#nextId += cost
       messages.push(...message)
@@ -251,9 +268,11 @@ export class Connection {
   }
 
   #watchAnswers(): void {
-    const late = Date.now() - this.limits.answer
-    for (const { since } of this.#sent.values()) {
-      if (since < late) this.break(new ConnectionError('timeout', 'the server does not answer'))
+    const now = Date.now()
+    for (const { sentAt, isAtWork } of this.#sent.values()) {
+      if (now - sentAt < (isAtWork ? this.limits.work : this.limits.answer)) continue
+      this.break(new ConnectionError('timeout', 'the server does not answer'))
+      return
     }
     if (this.#sent.size > 0) return
     clearInterval(this.#watch)
@@ -306,12 +325,13 @@ export class Connection {
     if (!wasEncrypted && !isInterim) this.#assertGenuine(answer)
     this.#credits.grant(header.credits)
     if (isInterim) {
-      pending.since = Date.now()
+      pending.isAtWork = true
       return
     }
     this.#sent.delete(header.messageId)
     this.#unanswered.delete(pending)
     pending.resolve(answer)
+    this.#assertGoingOn()
   }
 
   #assertGenuine({ header, message }: Answer): void {
@@ -324,7 +344,9 @@ export class Connection {
 
 /** A request and who waits for its answer. */
 class Pending {
-  since = 0
+  sentAt = 0
+  /** The server has said that the answer will take a while. */
+  isAtWork = false
   readonly cost: number
   readonly answer: Promise<Answer>
   resolve: (answer: Answer) => void = () => undefined

@@ -38,6 +38,11 @@ export class Credits {
     }
   }
 
+  /** Whether messages wait for more of them. */
+  get areWanted(): boolean {
+    return this.#waiting.length > 0
+  }
+
   /** Nothing that waits will ever go. */
   drop(): void {
     this.#waiting.length = 0

@@ -81,8 +81,9 @@ export class Share {
     readonly agreement: Agreement,
   ) {}
 
-  static async open(options: ShareOptions): Promise<Share> {
-    const connection = await Connection.open(options.host, options.port, options.limits)
+  /** It ends, also later, when the signal says so. */
+  static async open(options: ShareOptions, signal?: AbortSignal): Promise<Share> {
+    const connection = await Connection.open(options.host, options.port, options.limits, signal)
     try {
       return new Share(connection, await signIn(connection, options))
     } catch (error) {

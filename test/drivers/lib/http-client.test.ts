@@ -164,6 +164,20 @@ await t.test('a server that does not know the question gets the body after a mom
   })
 })
 
+await t.test('a server that is content before it has the body, and takes no more of it, is given up', async (t) => {
+  const { address } = await serve(t, (request, response) => {
+    response.writeContinue()
+    // The first of it is there, and nobody reads any.
+    request.once('readable', () => response.writeHead(200).write('fine'))
+  })
+  const client = clientOf(t, address, '', { idleTime: 300 })
+  const body = {
+    size: 64 * 1024 * 1024,
+    send: (into: Writable) => pipeline(Readable.from(Array<Buffer>(64).fill(Buffer.alloc(1024 * 1024))), into),
+  }
+  await refuses(t, () => client.request({ method: 'PUT', url: address, body }), 'timeout', 'the upload')
+})
+
 await t.test('a connection that was closed while it waited costs nothing', async (t) => {
   const { address, seen } = await serve(t, (request, response) => {
     // As a server that closes just as the next request comes: the first one of a connection is answered, the second is not.

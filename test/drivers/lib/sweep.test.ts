@@ -1,0 +1,35 @@
+/** What listings come upon is removed beside the calls, and bounded however much a server shows. */
+import { setImmediate as turn } from 'node:timers/promises'
+import t from 'tap'
+import { Sweep } from '../../../drivers/lib/sweep.js'
+
+await t.test('leftovers go one after another, each once, and only so many wait', async (t) => {
+  const removed: string[] = []
+  let now = 0
+  let most = 0
+  const sweep = new Sweep(async (leftover) => {
+    most = Math.max(most, ++now)
+    await turn()
+    now--
+    removed.push(leftover)
+  })
+  for (let index = 0; index < 5000; index++) sweep.soon(`part-${index % 2500}`)
+  while (now > 0) await turn()
+  t.equal(most, 1)
+  t.equal(removed.length, 1000)
+  t.equal(new Set(removed).size, 1000)
+})
+
+await t.test('one that cannot be removed is left, and tried again when it is met again', async (t) => {
+  const tried: string[] = []
+  const sweep = new Sweep(async (leftover) => {
+    tried.push(leftover)
+    if (leftover === 'bad') throw new Error('no')
+  })
+  for (const leftover of ['bad', 'good']) sweep.soon(leftover)
+  await turn()
+  t.same(tried, ['bad', 'good'])
+  sweep.soon('bad')
+  await turn()
+  t.same(tried, ['bad', 'good', 'bad'])
+})

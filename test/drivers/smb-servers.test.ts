@@ -1,0 +1,112 @@
+/** Servers of SMB that promise and never keep it: whatever they do, every call comes to an end. */
+import t, { type Test } from 'tap'
+import { ConnectionError } from '../../drivers/smb/client/errors.js'
+import { commands } from '../../drivers/smb/client/header.js'
+import { Share } from '../../drivers/smb/client/share.js'
+import { smbFields, smbType } from '../../drivers/smb/index.js'
+import { Shares } from '../../drivers/smb/shares.js'
+import { checkOptions } from '../../src/fields.js'
+import { refuses } from '../conformance/subject.js'
+import { startGuestSmb, type GuestSmb } from '../services/guest-smb.js'
+import { testEnv } from './env.js'
+
+t.setTimeout(60_000)
+
+function open({ port }: GuestSmb, limits: { answer?: number; work?: number } = {}, signal?: AbortSignal) {
+  return Share.open(
+    {
+      host: '127.0.0.1',
+      port,
+      limits: { connect: 5000, answer: 30_000, work: 30_000, ...limits },
+      share: '\\\\127.0.0.1\\files',
+      credentials: { username: 'guest', domain: '', password: '' },
+      protection: 'none',
+    },
+    signal,
+  )
+}
+
+async function fails(t: Test, work: Promise<unknown>, kind: ConnectionError['kind'], what: string): Promise<void> {
+  const error: unknown = await work.catch((reason: unknown) => reason)
+  t.type(error, ConnectionError, what)
+  t.equal((error as ConnectionError).kind, kind, what)
+}
+
+await t.test('a server that grants no credits ends the sign-in, and every later call', async (t) => {
+  const mean = await startGuestSmb(t, () => ({ credits: 0 }))
+  await fails(t, open(mean), 'protocol', 'none at all')
+  const isMean = { now: false }
+  const server = await startGuestSmb(t, ({ command }) => {
+    if (command === commands.treeConnect) return { credits: 1 }
+    return command === commands.echo || isMean.now ? { credits: 0 } : { credits: 1 }
+  })
+  const share = await open(server)
+  await share.assertAlive(5000)
+  await fails(t, share.assertAlive(20_000), 'protocol', 'the next call')
+  await fails(t, share.facts(''), 'protocol', 'and those after it')
+  await Promise.all([mean.opened(0), server.opened(0)])
+})
+
+await t.test('calls that wait for credits are ended with the last answer that could have brought some', async (t) => {
+  const held: (() => void)[] = []
+  const server = await startGuestSmb(t, (asked) => {
+    if (asked.command !== commands.echo) return { credits: 1 }
+    held.push(() => asked.answer({ credits: 0 }))
+    return 'later'
+  })
+  const share = await open(server)
+  const calls = [share.assertAlive(20_000), share.assertAlive(20_000)]
+  const ended = Promise.allSettled(calls)
+  while (held.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  held[0]?.()
+  t.match(await ended, [{ status: 'fulfilled' }, { status: 'rejected', reason: { kind: 'protocol' } }])
+})
+
+await t.test('a server that is at work on an answer without end is given up, however often it says so', async (t) => {
+  const server = await startGuestSmb(t, (asked) => {
+    if (asked.command !== commands.flush) return undefined
+    const timer = setInterval(() => asked.answer({ isInterim: true, credits: 0 }), 20)
+    t.teardown(() => clearInterval(timer))
+    return 'later'
+  })
+  const share = await open(server, { answer: 500, work: 1000 })
+  await fails(t, share.flush(Buffer.alloc(16)), 'timeout', 'a flush')
+  await server.opened(0)
+})
+
+await t.test('an answer that takes longer than others do is waited for where the server says so', async (t) => {
+  const server = await startGuestSmb(t, (asked) => {
+    if (asked.command !== commands.flush) return undefined
+    asked.answer({ isInterim: true, credits: 0 })
+    setTimeout(() => asked.answer({}), 1500)
+    return 'later'
+  })
+  const share = await open(server, { answer: 200 })
+  await share.flush(Buffer.alloc(16))
+  share.close()
+})
+
+await t.test('close() ends a connection that is being made, whatever it waits for', async (t) => {
+  for (const silent of [commands.negotiate, commands.sessionSetup, commands.treeConnect]) {
+    const server = await startGuestSmb(t, ({ command }) => (command === silent ? 'later' : undefined))
+    const shares = new Shares((signal) => open(server, {}, signal))
+    const held = shares.hold()
+    held.catch(() => undefined)
+    await server.opened(1)
+    shares.close()
+    await fails(t, held, 'closed', `command ${silent}`)
+    await server.opened(0)
+  }
+})
+
+await t.test('a storage that starts ends with its mount, although the server says nothing', async (t) => {
+  const server = await startGuestSmb(t, () => 'later')
+  const stop = new AbortController()
+  const options = { address: `127.0.0.1:${server.port}`, username: 'guest', share_name: 'files', root_folder_path: '.' }
+  const opening = smbType.open(checkOptions(smbFields, options), testEnv({ signal: stop.signal }))
+  opening.catch(() => undefined)
+  await server.opened(1)
+  stop.abort()
+  await refuses(t, () => opening, 'aborted', 'the start')
+  await server.opened(0)
+})

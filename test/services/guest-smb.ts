@@ -1,0 +1,148 @@
+/**
+ * A server of SMB 2.1 that lets everybody in as a guest, and then answers as a test says: for what no real server can be made to do.
+ * It has one share, and nothing in it.
+ */
+import { once } from 'node:events'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import type { Test } from 'tap'
+import { dialects } from '../../drivers/smb/client/dialects.js'
+import { framePrefix } from '../../drivers/smb/client/frames.js'
+import { commands, headerLength } from '../../drivers/smb/client/header.js'
+import { status } from '../../drivers/smb/client/statuses.js'
+
+/** A request, and the ways to answer it. */
+export interface Asked {
+  readonly command: number
+  /** Of this connection, from 0. */
+  readonly messageId: number
+  answer(options?: AnswerOptions): void
+}
+
+export interface AnswerOptions {
+  readonly status?: number
+  /** What comes behind the header. */
+  readonly body?: Buffer
+  /** As many as were asked for, where they are left out. */
+  readonly credits?: number
+  /** The answer says that the true one comes later. */
+  readonly isInterim?: boolean
+}
+
+export interface GuestSmb {
+  readonly port: number
+  /** Connections that are open now. */
+  readonly open: number
+  /** Resolves when there are so many. */
+  opened(count: number): Promise<void>
+}
+
+/** `rule` says how to answer a request otherwise than usual; where it is to be later or never, not at all. */
+export async function startGuestSmb(
+  t: Test,
+  rule: (asked: Asked) => AnswerOptions | 'later' | undefined = () => undefined,
+): Promise<GuestSmb> {
+  const sockets = new Set<Socket>()
+  const watchers = new Set<() => void>()
+  const changed = () => {
+    for (const watcher of watchers) watcher()
+  }
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      changed()
+    })
+    let held = Buffer.alloc(0)
+    socket.on('data', (bytes: Buffer) => {
+      held = Buffer.concat([held, bytes])
+      while (held.length >= 4 && held.length >= 4 + held.readUInt32BE()) {
+        const end = 4 + held.readUInt32BE()
+        for (const message of messagesOf(held.subarray(4, end))) {
+          const asked = askedBy(message, socket)
+          const said = rule(asked)
+          if (said !== 'later') asked.answer({ ...usual(message), ...said })
+        }
+        held = held.subarray(end)
+      }
+    })
+    changed()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(async () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    await once(server, 'close')
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    get open() {
+      return sockets.size
+    },
+    opened: (count) =>
+      new Promise((resolve) => {
+        const watcher = () => {
+          if (sockets.size !== count) return
+          watchers.delete(watcher)
+          resolve()
+        }
+        watchers.add(watcher)
+        watcher()
+      }),
+  }
+}
+
+function messagesOf(chain: Buffer): Buffer[] {
+  const next = chain.readUInt32LE(20)
+  return next === 0 ? [chain] : [chain.subarray(0, next), ...messagesOf(chain.subarray(next))]
+}
+
+function askedBy(message: Buffer, socket: Socket): Asked {
+  const command = message.readUInt16LE(12)
+  return {
+    command,
+    messageId: Number(message.readBigUInt64LE(24)),
+    answer: ({
+      status: code = 0,
+      body = Buffer.alloc(64),
+      credits = message.readUInt16LE(14),
+      isInterim = false,
+    } = {}) => {
+      const header = Buffer.alloc(headerLength)
+      message.copy(header, 0, 0, 8)
+      header.writeUInt32LE(isInterim ? status.pending : code, 8)
+      header.writeUInt16LE(command, 12)
+      header.writeUInt16LE(credits, 14)
+      header.writeUInt32LE(isInterim ? 0x3 : 0x1, 16)
+      message.copy(header, 24, 24, 32)
+      header.writeUInt32LE(1, 36)
+      header.writeBigUInt64LE(7n, 40)
+      socket.write(Buffer.concat([framePrefix(header.length + body.length), header, body]))
+    },
+  }
+}
+
+/** What lets a guest in. */
+function usual(message: Buffer): AnswerOptions {
+  const command = message.readUInt16LE(12)
+  const body = Buffer.alloc(64)
+  if (command === commands.negotiate) {
+    body.writeUInt16LE(dialects.smb210, 4)
+    for (const size of [28, 32, 36]) body.writeUInt32LE(65_536, size)
+    return { body }
+  }
+  if (command !== commands.sessionSetup) return { body }
+  // Where the token of the answer is; the first answer to a client has a challenge in it.
+  body.writeUInt16LE(headerLength + 8, 4)
+  const isFirst = message.readBigUInt64LE(40) === 0n
+  if (!isFirst) {
+    body.writeUInt16LE(1, 2)
+    return { body }
+  }
+  body.writeUInt16LE(48, 6)
+  body.write('NTLMSSP\0', 8, 'latin1')
+  body.writeUInt32LE(2, 8 + 8)
+  body.writeUInt32LE(48, 8 + 44)
+  return { body, status: status.moreProcessingRequired }
+}
