@@ -1,8 +1,9 @@
 /**
  * Runs the compiled tests: `node dist/test/run.js [--jobs N] [--minutes N] [PATTERN…]`: so many files at once, so many
  * minutes for each at the most. A pattern is a part of a test file's path,
- * such as `test/src/path.test.ts` or `webdav`. Every file is a process of its own. The last line is
- * `N passed, N failed, N skipped`; the status is 1 where anything failed.
+ * such as `test/src/path.test.ts` or `webdav`. Every file is a process of its own. The longest begin first, so that none
+ * of them goes on alone at the end; what measures needs quiet, and has the machine for itself after all others. The last
+ * line is `N passed, N failed, N skipped`; the status is 1 where anything failed.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -13,7 +14,7 @@ import { parseResults, type FileResults } from './results.js'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { jobs: { type: 'string', default: '2' }, minutes: { type: 'string', default: '10' } },
+  options: { jobs: { type: 'string', default: '3' }, minutes: { type: 'string', default: '10' } },
 })
 
 /** How long one test file may take. tap's own limit comes first, because it can say which test was running. */

@@ -201,6 +201,33 @@ void t.test('aria2', { skip: lacks('aria2c') }, (t) => {
     t.match(await aria2.call('aria2.getGlobalStat', []), { numStoppedTotal: '0', numActive: '0' })
   })
 
+  void t.test('a redirect leads it nowhere else, whatever it is configured with', async (t) => {
+    const { admin } = await withAria2(t, '--http-proxy=127.0.0.1:1', '--no-proxy=127.0.0.0/8')
+    const inside = await startScripted(t, (_request, answer) => answer.end('secret'), '127.0.0.2')
+    const server = await startScripted(t, (_request, answer) => {
+      answer.writeHead(302, { location: `${inside.url}/secret` }).end()
+    })
+    await add(admin, 'aria2', `${server.url}/innocent`)
+    t.match(await stored(admin), [{ state: 7, error: 'the address leads into a network that is not allowed' }])
+    t.equal(server.asked.length > 0, true)
+    t.same(inside.asked, [])
+    await cleared(admin, 'aria2')
+  })
+
+  void t.test('what is kept for ever takes room from what comes next', async (t) => {
+    const { admin } = await withAria2(t)
+    const limit = (megabytes: string) => admin.gateway.settings.set(new Map([['spool_size_limit', megabytes]]))
+    await limit('4')
+    const server = await startSlow(t)
+    await add(admin, 'aria2', `${server.url}/one`, 'delete_never')
+    t.match(await stored(admin), [whole, whole])
+    await add(admin, 'aria2', `${server.url}/two`)
+    t.match((await admin.ended('offline_download'))[1], { state: 7, error: /spool_size_limit/ })
+    await limit('2')
+    await t.rejects(add(admin, 'aria2', `${server.url}/three`), { message: /spool_size_limit/ })
+    t.same(await admin.names('/in'), ['one'])
+  })
+
   void t.test('a file that is too large fails', async (t) => {
     const { admin } = await withAria2(t)
     await admin.gateway.settings.set(new Map([['offline_download_size_limit', '1']]))
