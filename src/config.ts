@@ -5,7 +5,8 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { GatewayError } from './errors.js'
 
-const address = z
+/** `HOST:PORT`, an IPv6 address in brackets. */
+export const hostAndPort = z
   .string()
   .regex(/^(\[[0-9a-f:.]+\]|[^:\s]+):\d{1,5}$/i, 'must be HOST:PORT')
   .refine((text) => splitAddress(text).port <= 65535, 'a port is a number up to 65535')
@@ -29,9 +30,9 @@ const network = z.string().transform((text, context) => {
 
 /** Each key of the configuration file. */
 const keys = {
-  http: address.default('0.0.0.0:5244').describe('Address of the HTTP API and WebDAV.'),
+  http: hostAndPort.default('0.0.0.0:5244').describe('Address of the HTTP API and WebDAV.'),
   sftp: z
-    .union([z.literal('off'), address])
+    .union([z.literal('off'), hostAndPort])
     .default('0.0.0.0:5222')
     .describe('Address of the SFTP server, or "off".'),
   site_url: z

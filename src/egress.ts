@@ -6,9 +6,9 @@
  * that a name which changes its address between two questions gains nothing.
  */
 import { lookup, type LookupAddress, type LookupAllOptions } from 'node:dns'
-import { Agent as HttpAgent, type AgentOptions, type ClientRequestArgs } from 'node:http'
+import { Agent as HttpAgent, type AgentOptions } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net'
+import { BlockList, connect, isIP, isIPv4, type LookupFunction, type Socket } from 'node:net'
 import type { Egress } from './driver.js'
 import { GatewayError } from './errors.js'
 
@@ -108,6 +108,11 @@ export class EgressGuard implements Egress {
     return url.protocol === 'http:' ? new GuardedHttpAgent(this, options) : new GuardedHttpsAgent(this, options)
   }
 
+  /** Begins a connection. Throws `denied` for an address; the socket fails with it for a name that leads to one. */
+  connect(to: { readonly host: string; readonly port: number }): Socket {
+    return connect(guarded(this, to))
+  }
+
   /** Rejects with `denied`. */
   assertAllowed(address: string): void {
     if (!this.#isAllowed(address)) throw refusal()
@@ -157,7 +162,7 @@ function refusal(): GatewayError {
 }
 
 /** No name is looked up for a host that is an address: it is judged before. */
-function guarded(guard: EgressGuard, options: ClientRequestArgs): ClientRequestArgs {
+function guarded<T extends { readonly host?: string | null | undefined }>(guard: EgressGuard, options: T) {
   const host = options.host ?? 'localhost'
   if (isIP(host) !== 0) guard.assertAllowed(host)
   return { ...options, lookup: guard.lookup }

@@ -192,8 +192,8 @@ export class Gateway {
     this.#unsubscribe()
     // Nobody waits for a turn any more.
     this.#bandwidth.close()
-    this.downloads.close()
     await this.tasks.close()
+    this.downloads.close()
     // It takes up the last changes, of which the storages have still to tell.
     await this.search.close()
     await this.mounts.stop()

@@ -265,7 +265,11 @@ export const settingsTable: readonly SettingDefinition[] = [
       'number',
       '-1',
       'private',
-      { help: 'Megabytes of uploads that wait on the local disk for their storage. Negative: no limit but the disk.' },
+      {
+        help:
+          'Megabytes of uploads that wait on the local disk for their storage; what programs download, and what is kept of it, may ' +
+          'take what these leave. Negative: no limit but the disk.',
+      },
     ],
     [
       'egress_networks',
@@ -276,6 +280,17 @@ export const settingsTable: readonly SettingDefinition[] = [
         help:
           'Networks beside the public internet that may be connected to where a user or a redirect of a server names the host, ' +
           'such as 192.168.1.0/24; one a line.',
+      },
+    ],
+    [
+      'egress_proxy',
+      'string',
+      '',
+      'private',
+      {
+        help:
+          'HOST:PORT where the gateway listens for aria2, which connects through it and so reaches nothing else. Empty: a port of ' +
+          '127.0.0.1, for an aria2 on this machine, and none for one elsewhere; off: none.',
       },
     ],
     [

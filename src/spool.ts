@@ -44,6 +44,11 @@ export class Spool {
     return spool
   }
 
+  /** Bytes that may still be received; negative where the limit has shrunk since. */
+  get room(): number {
+    return this.limit() - this.#total
+  }
+
   /** A name for a new file in the spool. */
   newFile(): string {
     return join(this.folder, randomUUID())
@@ -120,7 +125,7 @@ export class Spool {
   }
 
   #assertRoom(bytes: number): void {
-    if (this.#total + bytes <= this.limit()) return
+    if (bytes <= this.room) return
     throw new GatewayError('no_space', { reason: 'too many uploads wait on the local disk (spool_size_limit)' })
   }
 }

@@ -1,11 +1,12 @@
 /**
  * Runs the compiled tests: `node dist/test/run.js [--jobs N] [--minutes N] [PATTERN…]`: so many files at once, so many
  * minutes for each at the most. A pattern is a part of a test file's path,
- * such as `test/src/path.test.ts` or `webdav`. Every file is a process of its own. The last line is
- * `N passed, N failed, N skipped`; the status is 1 where anything failed.
+ * such as `test/src/path.test.ts` or `webdav`. Every file is a process of its own. The longest begin first, so that none
+ * of them goes on alone at the end; what measures needs quiet, and has the machine for itself after all others. The last
+ * line is `N passed, N failed, N skipped`; the status is 1 where anything failed.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { setUpPrograms } from './programs.js'
@@ -13,11 +14,39 @@ import { parseResults, type FileResults } from './results.js'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { jobs: { type: 'string', default: '2' }, minutes: { type: 'string', default: '10' } },
+  options: { jobs: { type: 'string', default: '3' }, minutes: { type: 'string', default: '10' } },
 })
 
 /** How long one test file may take. tap's own limit comes first, because it can say which test was running. */
 const fileSeconds = Math.max(1, Number(values.minutes) || 10) * 60
+
+/**
+ * What takes longer than a minute, or waits for most of its time, the longest first. The others follow in the order of their names.
+ */
+const longest = [
+  'test/stories/driver-doors.test.ts',
+  'test/protocols/webdav/litmus.test.ts',
+  'test/drivers/s3.test.ts',
+  'test/drivers/sftp-faults.test.ts',
+  'test/stories/resume.test.ts',
+  'test/stories/mounts.test.ts',
+  'test/security/paths.test.ts',
+  'test/stories/kill.test.ts',
+  'test/stories/transfers-faults.test.ts',
+  'test/stories/webdav-clients.test.ts',
+  'test/downloads/programs.test.ts',
+]
+
+/** What judges time or memory by figures that a busy machine spoils. */
+const quiet = [
+  'test/protocols/webdav/if-header.test.ts',
+  'test/src/accounts-limiter.test.ts',
+  'test/src/locks.test.ts',
+  'test/src/rules.test.ts',
+  'test/stories/many-connections.test.ts',
+  'test/stories/memory.test.ts',
+  'test/stories/search-speed.test.ts',
+]
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const running = new Set<ChildProcess>()
@@ -87,8 +116,12 @@ async function main(): Promise<number> {
     say(`not ok  no test file has ${positionals.join(' or ')} in its path`)
     total.failed++
   }
-  const waiting = [...files]
-  const worker = async (): Promise<void> => {
+  for (const named of [...longest, ...quiet]) {
+    if (existsSync(named)) continue
+    say(`not ok  ${named} is named in test/run.ts, and is not there`)
+    total.failed++
+  }
+  const worker = async (waiting: string[]): Promise<void> => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
       const start = performance.now()
       const results = await runFile(file)
@@ -105,7 +138,10 @@ async function main(): Promise<number> {
       if (results.failed > 0 && results.output !== '') say(`  stderr:\n${results.output.replaceAll(/^/gm, '    ')}`)
     }
   }
-  await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs) || 1) }, worker))
+  const rank = (file: string) => (longest.includes(file) ? longest.indexOf(file) : longest.length)
+  const beside = files.filter((file) => !quiet.includes(file)).sort((one, other) => rank(one) - rank(other))
+  await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs) || 1) }, () => worker(beside)))
+  await worker(files.filter((file) => quiet.includes(file)))
   say(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
   return total.failed === 0 ? 0 : 1
 }

@@ -5,8 +5,9 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { freePort } from '../../test/services/free-port.js'
 import { versionLine, type PeerType } from './peer.js'
-import { accepts, freePort, startProcess } from './process.js'
+import { accepts, startProcess } from './process.js'
 
 const run = promisify(execFile)
 /** sshd starts itself again for each connection, and insists on an absolute path for that. */

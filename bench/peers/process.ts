@@ -1,7 +1,7 @@
 /** Programs as children of the bench: started, waited for, measured, and ended by their own ids. */
 import { spawn } from 'node:child_process'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const startLimit = 10_000
@@ -87,15 +87,6 @@ export async function accepts(port: number, isOver: () => boolean = () => false)
     if (isOpen) return
     await sleep(20)
   }
-}
-
-/** A port of this machine that nobody listens on at the moment. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 /** A process and all that descend from it. */

@@ -1,7 +1,8 @@
 /** `rclone serve`, one process a door. */
 import { join } from 'node:path'
+import { freePort } from '../../test/services/free-port.js'
 import { encodedPath, versionLine, type PeerType } from './peer.js'
-import { accepts, freePort, startProcess, type RunningProcess } from './process.js'
+import { accepts, startProcess, type RunningProcess } from './process.js'
 
 export const rclone: PeerType = {
   name: 'rclone',

@@ -69,7 +69,8 @@ async function pageAt(
   }
   if (version === 'v2') {
     const place = token === undefined ? { StartAfter: after } : { ContinuationToken: token }
-    const answer = await client.call((s3, options) => s3.send(new ListObjectsV2Command({ ...input, ...place }), options), signal) // prettier-ignore
+    const command = new ListObjectsV2Command({ ...input, ...place })
+    const answer = await client.call((s3, options) => s3.send(command, options), signal)
     const { NextContinuationToken: next } = answer
     return { answer, next: next === undefined || next === '' ? undefined : { token: next } }
   }

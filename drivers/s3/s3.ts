@@ -413,9 +413,9 @@ class S3Driver implements Driver {
       return
     }
     const failed = answer.Errors?.find(({ Code }) => Code !== 'NoSuchKey')
-    if (failed) throw new GatewayError(failed.Code === 'AccessDenied' ? 'denied' : 'unavailable', {
-      reason: 'the S3 server did not remove all of it',
-    }) // prettier-ignore
+    if (!failed) return
+    const code = failed.Code === 'AccessDenied' ? 'denied' : 'unavailable'
+    throw new GatewayError(code, { reason: 'the S3 server did not remove all of it' })
   }
 
   #entry(path: Path, head: HeadObjectCommandOutput): Entry {

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import type { ProxyAccess } from '../egress-proxy.js'
 import { GatewayError, isGatewayError, type ErrorCode } from '../errors.js'
 import { callProgram } from './local-program.js'
 import { parsedUrl } from './http-request.js'
@@ -11,6 +12,14 @@ export interface Aria2Access {
   /** Of the interface: `http://HOST:6800/jsonrpc`; `ws` does the same. */
   readonly uri: string
   readonly secret: string
+}
+
+/** What it connects through. */
+export interface Aria2WayOut {
+  /** Of an aria2 at this address; undefined where it connects by itself. */
+  access(aria2: URL): Promise<ProxyAccess | undefined>
+  /** As `EgressProxy.takeRefusal`: a download's user name is its GID. */
+  takeRefusal(gid: string): GatewayError | undefined
 }
 
 const name = 'aria2'
@@ -59,7 +68,10 @@ export class Aria2 implements DownloadTool {
   readonly onlyTorrents = false
 
   /** `access` tells it as it is set now. */
-  constructor(private readonly access: () => Aria2Access) {}
+  constructor(
+    private readonly access: () => Aria2Access,
+    private readonly wayOut: Aria2WayOut,
+  ) {}
 
   async probe(signal: AbortSignal): Promise<string> {
     const told = z.object({ version: z.string() }).safeParse(await this.#call('aria2.getVersion', [], signal))
@@ -68,11 +80,18 @@ export class Aria2 implements DownloadTool {
   }
 
   async start(key: DownloadKey, wanted: Wanted, signal: AbortSignal): Promise<void> {
-    const options = { ...usualOptions, dir: key.folder, gid: gidOf(key) }
+    const options = { ...usualOptions, ...(await this.#proxyOptions(key)), dir: key.folder, gid: gidOf(key) }
     if (wanted.kind === 'torrent') {
       await this.#call('aria2.addTorrent', [wanted.torrent.toString('base64'), [], options], signal)
     } else {
       await this.#call('aria2.addUri', [[wanted.address], options], signal)
+    }
+  }
+
+  async goOn(key: DownloadKey, signal: AbortSignal): Promise<void> {
+    const options = await this.#proxyOptions(key)
+    for (const { gid, status } of await this.#chain(key, signal)) {
+      if (isUnderWay(status)) await this.#unlessGone('aria2.changeOption', [gid, options], signal)
     }
   }
 
@@ -81,16 +100,20 @@ export class Aria2 implements DownloadTool {
     if (!last) return { state: 'unknown', text: '', totalBytes: 0, doneBytes: 0, seeded: 0 }
     const { status, seeder, totalLength: totalBytes, completedLength: doneBytes } = last
     const told = { text: status, totalBytes, doneBytes, seeded: 0 }
-    if (status === 'error' || status === 'removed') return { ...told, state: 'failed', error: faultOf(last).reason }
+    if (status === 'error' || status === 'removed') {
+      const error = this.wayOut.takeRefusal(gidOf(key)) ?? faultOf(last)
+      return { ...told, state: 'failed', error }
+    }
     const isDone = status === 'complete' || (status === 'active' && seeder === 'true' && doneBytes === totalBytes)
     return { ...told, state: isDone ? 'done' : 'working' }
   }
 
   async remove(key: DownloadKey, _withFiles: boolean, signal: AbortSignal): Promise<void> {
     for (const { gid, status } of await this.#chain(key, signal)) {
-      if (['active', 'waiting', 'paused'].includes(status)) await this.#unlessGone('aria2.forceRemove', gid, signal)
+      if (isUnderWay(status)) await this.#unlessGone('aria2.forceRemove', [gid], signal)
+      const forget = () => this.#unlessGone('aria2.removeDownloadResult', [gid], signal)
       // It stops a moment later, and cannot be forgotten before.
-      for (let tries = 0; tries < 20 && !(await this.#unlessGone('aria2.removeDownloadResult', gid, signal)); tries++) {
+      for (let tries = 0; tries < 20 && !(await forget()); tries++) {
         await delay(100, undefined, { signal })
       }
     }
@@ -127,9 +150,9 @@ export class Aria2 implements DownloadTool {
   }
 
   /** Whether it was done, or there was nothing to be done. */
-  async #unlessGone(method: string, gid: string, signal: AbortSignal): Promise<boolean> {
+  async #unlessGone(method: string, params: readonly unknown[], signal: AbortSignal): Promise<boolean> {
     try {
-      await this.#call(method, [gid], signal)
+      await this.#call(method, params, signal)
       return true
     } catch (error) {
       if (isGatewayError(error, 'not_found')) return true
@@ -138,13 +161,30 @@ export class Aria2 implements DownloadTool {
     }
   }
 
-  async #call(method: string, params: readonly unknown[], signal: AbortSignal): Promise<unknown> {
-    const { uri, secret } = this.access()
-    const url = parsedUrl(uri.replace(/^ws/, 'http'))
+  get #url(): URL {
+    const url = parsedUrl(this.access().uri.replace(/^ws/, 'http'))
     if (!url) throw new GatewayError('unavailable', { reason: 'aria2_uri is no address' })
+    return url
+  }
+
+  /** In the place of whatever aria2 is configured with, for one scheme or for all. */
+  async #proxyOptions(key: DownloadKey): Promise<Readonly<Record<string, string>>> {
+    const proxy = await this.wayOut.access(this.#url)
+    if (!proxy) return {}
+    const { address, password } = proxy
+    const options = ['all', 'http', 'https', 'ftp'].flatMap((scheme) => [
+      [`${scheme}-proxy`, `http://${address}`],
+      [`${scheme}-proxy-user`, gidOf(key)],
+      [`${scheme}-proxy-passwd`, password],
+    ])
+    return { ...(Object.fromEntries(options) as Record<string, string>), 'no-proxy': '', 'proxy-method': 'tunnel' }
+  }
+
+  async #call(method: string, params: readonly unknown[], signal: AbortSignal): Promise<unknown> {
+    const { secret } = this.access()
     const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method, params: [`token:${secret}`, ...params] })
     const headers = { 'content-type': 'application/json' }
-    const { text } = await callProgram(name, url, { method: 'POST', headers, body, signal })
+    const { text } = await callProgram(name, this.#url, { method: 'POST', headers, body, signal })
     const parsed = answer.safeParse(jsonOf(text))
     if (!parsed.success) throw new GatewayError('unavailable', { reason: 'what answers there is not aria2' })
     const { result, error } = parsed.data
@@ -155,14 +195,18 @@ export class Aria2 implements DownloadTool {
   }
 }
 
+function isUnderWay(status: Status['status']): boolean {
+  return ['active', 'waiting', 'paused'].includes(status)
+}
+
 /** 16 hexadecimal digits. */
 function gidOf({ id }: DownloadKey): string {
   return createHash('sha256').update(id).digest('hex').slice(0, 16)
 }
 
 function faultOf({ status, errorCode = '', errorMessage = '' }: Status): GatewayError {
-  if (status === 'removed') return new GatewayError('aborted', { reason: 'it was removed in aria2' })
-  return new GatewayError('unavailable', { reason: `aria2: ${errorMessage || `error ${errorCode}`}` })
+  const reason = status === 'removed' ? 'it was removed in aria2' : `aria2: ${errorMessage || `error ${errorCode}`}`
+  return new GatewayError('unavailable', { reason })
 }
 
 function jsonOf(text: string): unknown {

@@ -15,7 +15,7 @@ export interface RequestOptions {
   readonly egress: Egress
   readonly signal: AbortSignal
   readonly headers?: OutgoingHttpHeaders
-  /** Milliseconds until an answer must have begun. */
+  /** Milliseconds until an answer must have begun, with all redirects on the way to it. */
   readonly patience?: number
 }
 
@@ -50,9 +50,11 @@ export function assertNoCredentials({ username, password }: URL): void {
  * that is no success is one of those unless its status is among `accepted`.
  */
 export async function get(address: URL, options: RequestOptions, accepted: readonly number[] = [200]): Promise<Answer> {
+  const { patience = usualPatience } = options
+  const until = performance.now() + patience
   let url = address
   for (let followed = 0; followed <= mostRedirects; followed += 1) {
-    const response = await askOnce(url, options)
+    const response = await askOnce(url, options, until - performance.now())
     const status = response.statusCode ?? 0
     if (accepted.includes(status)) return { url, response }
     response.destroy()
@@ -65,7 +67,8 @@ export async function get(address: URL, options: RequestOptions, accepted: reado
   throw new GatewayError('invalid', { reason: `the server redirects more than ${mostRedirects} times` })
 }
 
-function askOnce(url: URL, { egress, signal, headers, patience = usualPatience }: RequestOptions) {
+/** `patience`: milliseconds until the whole head of the answer must have come. */
+function askOnce(url: URL, { egress, signal, headers }: RequestOptions, patience: number) {
   return new Promise<IncomingMessage>((resolve, reject) => {
     const agent = egress.agentFor(url)
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest

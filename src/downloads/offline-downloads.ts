@@ -3,7 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { isAbsolute, join } from 'node:path'
 import type { Bandwidth } from '../bandwidth.js'
 import type { Ask } from '../change.js'
+import { hostAndPort } from '../config.js'
 import { temporaryDownloads } from '../data-folder.js'
+import { EgressProxy } from '../egress-proxy.js'
 import type { EgressGuard } from '../egress.js'
 import { GatewayError, isGatewayError } from '../errors.js'
 import type { Log } from '../log.js'
@@ -11,11 +13,12 @@ import type { Mounts } from '../mounts.js'
 import { under, type Path } from '../path.js'
 import type { Principal } from '../principal.js'
 import type { Settings } from '../settings.js'
+import type { Spool } from '../spool.js'
 import { isOver, type Task, type TaskRun, type TaskType } from '../tasks/task.js'
 import type { Tasks } from '../tasks/tasks.js'
 import { ownPath, placeName } from '../tasks/transfer-tasks.js'
 import type { VirtualFs } from '../virtual-fs.js'
-import { Aria2 } from './aria2.js'
+import { Aria2, type Aria2WayOut } from './aria2.js'
 import { asDownloader, assertReceives } from './destination.js'
 import {
   downloadPlan,
@@ -25,12 +28,21 @@ import {
   type DownloadPlan,
   type FetchedPlan,
 } from './download.js'
+import { DownloadSpace } from './download-space.js'
 import { storeFetched } from './fetched-tasks.js'
 import { webAddress } from './http-request.js'
 import { assertFetches, fetchByProgram, seed } from './program-download.js'
 import { QBittorrent } from './qbittorrent.js'
 import { fetchInto } from './simple-http.js'
-import { fetchedIn, folderFor, makeFolder, removeEmpty, removeFetched, sweepFolders } from './temporary-folders.js'
+import {
+  downloadFolders,
+  fetchedIn,
+  folderFor,
+  makeFolder,
+  removeEmpty,
+  removeFetched,
+  sweepFolders,
+} from './temporary-folders.js'
 import { cloudTools, simpleHttp, type DownloadTool } from './tool.js'
 import { ToolReadiness } from './tool-readiness.js'
 
@@ -40,6 +52,7 @@ export interface DownloadParts {
   readonly mounts: Pick<Mounts, 'rowOf'>
   readonly egress: EgressGuard
   readonly bandwidth: Pick<Bandwidth, 'fromBackends'>
+  readonly spool: Pick<Spool, 'room'>
   readonly log: Log
   readonly as: (principal: Principal) => VirtualFs
   /** The data folder, absolute. */
@@ -62,16 +75,25 @@ export class OfflineDownloads {
   readonly #parts: DownloadParts
   readonly #tools: ReadonlyMap<string, DownloadTool>
   readonly #readiness: ToolReadiness
+  readonly #proxy: EgressProxy
+  readonly #space: DownloadSpace
 
   constructor(parts: DownloadParts) {
     this.#parts = parts
+    this.#proxy = new EgressProxy(parts.egress)
     const { settings } = parts
-    const aria2 = new Aria2(() => ({ uri: settings.get('aria2_uri'), secret: settings.get('aria2_secret') }))
+    const access = () => ({ uri: settings.get('aria2_uri'), secret: settings.get('aria2_secret') })
+    const aria2 = new Aria2(access, this.#wayOut)
     const torrents = new QBittorrent(() => settings.get('qbittorrent_url'))
     this.#tools = new Map([aria2, torrents].map((tool) => [tool.name, tool]))
     settings.guard('offline_download_temp_dir', async (folder) => {
       if (folder === '' || isAbsolute(folder)) return
       throw new GatewayError('invalid', { reason: 'it must be an absolute path' })
+    })
+    settings.guard('egress_proxy', async (value) => assertProxyAddress(value))
+    this.#space = new DownloadSpace({
+      folders: () => downloadFolders(this.#root, [...this.#tools.keys()]),
+      limit: () => parts.spool.room,
     })
     this.#readiness = new ToolReadiness([...this.#tools.values()], settings, parts.log)
   }
@@ -89,8 +111,10 @@ export class OfflineDownloads {
     this.#readiness.start()
   }
 
+  /** Tasks have ended by then: programs hear of the end of their way out when nobody looks. */
   close(): void {
     this.#readiness.close()
+    this.#proxy.close()
   }
 
   /** Names of the tools that answer, as far as that is known now. */
@@ -100,7 +124,7 @@ export class OfflineDownloads {
 
   /**
    * Adds a task. Rejects with `denied` where the principal may not, with `unavailable` for a tool that there is not, does not answer, or
-   * does not fetch such addresses, and as a write would for the folder.
+   * does not fetch such addresses, with `no_space` where programs may fetch nothing more, and as a write would for the folder.
    */
   async add(principal: Principal, asked: DownloadAsk, ask: Ask): Promise<Task> {
     const { tasks, settings } = this.#parts
@@ -128,8 +152,8 @@ export class OfflineDownloads {
 
   /** Keeps the access once the program has answered to it, else rejects with `unavailable`. Resolves to its version. */
   async setAria2(uri: string, secret: string, signal: AbortSignal): Promise<string> {
-    const found = await usable(() => new Aria2(() => ({ uri, secret })).probe(signal))
-    await this.#parts.settings.set(new Map([['aria2_uri', uri], ['aria2_secret', secret]])) // prettier-ignore
+    const found = await usable(() => new Aria2(() => ({ uri, secret }), this.#wayOut).probe(signal))
+    await this.#parts.settings.set(new Map(Object.entries({ aria2_uri: uri, aria2_secret: secret })))
     this.#readiness.found('aria2')
     return found
   }
@@ -137,8 +161,21 @@ export class OfflineDownloads {
   /** The same. `seedMinutes`: of every torrent; negative: it is never removed. */
   async setQBittorrent(url: string, seedMinutes: string, signal: AbortSignal): Promise<void> {
     await usable(() => new QBittorrent(() => url).probe(signal))
-    await this.#parts.settings.set(new Map([['qbittorrent_url', url], ['qbittorrent_seedtime', seedMinutes]])) // prettier-ignore
+    const values = { qbittorrent_url: url, qbittorrent_seedtime: seedMinutes }
+    await this.#parts.settings.set(new Map(Object.entries(values)))
     this.#readiness.found('qBittorrent')
+  }
+
+  /** What aria2 connects through: one that is told how the gateway can be reached from there, or that runs beside it. */
+  get #wayOut(): Aria2WayOut {
+    return {
+      access: async (aria2) => {
+        const address = this.#parts.settings.get('egress_proxy')
+        if (address === 'off' || (address === '' && !isOnThisMachine(aria2))) return undefined
+        return this.#proxy.open(address || '127.0.0.1:0')
+      },
+      takeRefusal: (gid) => this.#proxy.takeRefusal(gid),
+    }
   }
 
   get #root(): string {
@@ -160,6 +197,7 @@ export class OfflineDownloads {
       else throw new GatewayError('unavailable', { reason: `tool ${name} not found` })
     })
     if (!tool) return
+    await this.#space.assertRoom()
     await usable(
       () => tool.probe(signal ?? new AbortController().signal),
       `failed init offline download tool ${name}: `,
@@ -197,7 +235,9 @@ export class OfflineDownloads {
     // A chosen folder is for the program to make: it may be another user's.
     const isOwn = this.#parts.settings.get('offline_download_temp_dir') === ''
     const prepare = async () => (isOwn ? makeFolder(plan.folder) : undefined)
-    await fetchByProgram({ tool, plan, egress, limit: this.#limit }, run, prepare)
+    await this.#space.during(plan.folder, (claim) =>
+      fetchByProgram({ tool, plan, egress, limit: this.#limit, claim }, run, prepare),
+    )
     run.status('offline download completed, maybe transferring')
     await this.#addTransfers(run.principal, plan)
     if (plan.seedMinutes > 0) await seed(tool, plan, plan.seedMinutes, run)
@@ -277,6 +317,16 @@ export class OfflineDownloads {
     const isForgotten = !this.#parts.tasks.all.some(({ id }) => id === task.id)
     if (isLetGo(plan.policy, task, isForgotten)) await removeFetched(plan.folder, plan.entry)
   }
+}
+
+/** Rejects with `invalid`. */
+function assertProxyAddress(setting: string): void {
+  if (setting === '' || setting === 'off' || hostAndPort.safeParse(setting).success) return
+  throw new GatewayError('invalid', { reason: 'it must be HOST:PORT, off, or empty' })
+}
+
+function isOnThisMachine({ hostname }: URL): boolean {
+  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }
 
 /** Whatever keeps a tool from being used is `unavailable` to whoever asked for it. */

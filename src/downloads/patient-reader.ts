@@ -2,14 +2,20 @@
 import type { Readable } from 'node:stream'
 import { GatewayError } from '../errors.js'
 
-/** Bytes that must come while the reader has waited for as long as its patience. */
-const leastBytes = 4096
+/** Bytes a second, on the average of the time that a reader has waited for as long as its patience. */
+const leastPace = 1024
 /** Looks within that time. */
 const looks = 20
+
+/** Bytes that must come within so many milliseconds of waiting. */
+export function leastBytes(patience: number): number {
+  return Math.ceil((patience * leastPace) / 1000)
+}
 
 export class PatientReader {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #timer: NodeJS.Timeout
+  readonly #least: number
   #waits = false
   #waited = 0
   #came = 0
@@ -20,6 +26,7 @@ export class PatientReader {
     patience: number,
   ) {
     this.#chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+    this.#least = leastBytes(patience)
     this.#timer = setInterval(() => this.#look(), patience / looks).unref()
   }
 
@@ -46,7 +53,7 @@ export class PatientReader {
     if (!this.#waits) return
     this.#waited += 1
     if (this.#waited < looks) return
-    if (this.#came < leastBytes) {
+    if (this.#came < this.#least) {
       this.stream.destroy(new GatewayError('timeout', { reason: 'the server sends next to nothing' }))
     }
     this.#waited = 0

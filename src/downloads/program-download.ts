@@ -27,6 +27,8 @@ export interface ProgramDownload {
   readonly egress: EgressGuard
   /** Bytes that all of it may have. */
   readonly limit: number
+  /** Told of the bytes that it has, or is going to have; throws where the disk may not be filled as much. */
+  readonly claim: (bytes: number) => void
 }
 
 /** What the tool could fetch at all; rejects with `invalid` for anything else. */
@@ -46,7 +48,7 @@ export async function fetchByProgram(
   run: TaskRun,
   prepare: () => Promise<void>,
 ): Promise<void> {
-  const { tool, plan, limit } = download
+  const { tool, plan, limit, claim } = download
   const { signal } = run
   const start = async () => {
     run.status(`[${tool.name}]: connecting`)
@@ -57,6 +59,7 @@ export async function fetchByProgram(
   const before = await tool.progress(plan, signal)
   if (before.state === 'failed') await tool.remove(plan, false, signal)
   if (before.state === 'failed' || before.state === 'unknown') await start()
+  if (before.state === 'working') await tool.goOn?.(plan, signal)
   let starts = 1
   let counted = 0
   let unknown = 0
@@ -69,11 +72,12 @@ export async function fetchByProgram(
       const reason = `it is larger than ${megabytes} MB (offline_download_size_limit)`
       throw new GatewayError('too_large', { reason })
     }
+    claim(Math.max(totalBytes, doneBytes))
     run.total(totalBytes)
     run.advance(doneBytes - counted)
     counted = doneBytes
     if (state === 'done') return
-    if (state === 'failed') throw new GatewayError('unavailable', { reason: progress.error ?? text })
+    if (state === 'failed') throw progress.error ?? new GatewayError('unavailable', { reason: text })
     unknown = state === 'unknown' ? unknown + 1 : 0
     if (unknown > mostUnknown) {
       if (starts >= mostStarts) throw new GatewayError('unavailable', { reason: `${tool.name} forgets the download` })

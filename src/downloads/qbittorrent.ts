@@ -61,7 +61,10 @@ export class QBittorrent implements DownloadTool {
     const { state, size, amount_left: left, seeding_time: seeded = 0 } = found
     const totalBytes = Math.max(0, size)
     const told = { text: state, totalBytes, doneBytes: Math.max(0, totalBytes - left), seeded }
-    if (broken.has(state)) return { ...told, state: 'failed', error: `qBittorrent: ${state}` }
+    if (broken.has(state)) {
+      const error = new GatewayError('unavailable', { reason: `qBittorrent: ${state}` })
+      return { ...told, state: 'failed', error }
+    }
     return { ...told, state: whole.has(state) && left === 0 ? 'done' : 'working' }
   }
 

@@ -9,18 +9,21 @@ import type { Egress, Source } from '../driver.js'
 import { GatewayError } from '../errors.js'
 import { fileNameOf } from './file-name.js'
 import { connectionFailure, get, webAddress, type Answer } from './http-request.js'
-import { PatientReader } from './patient-reader.js'
+import { leastBytes, PatientReader } from './patient-reader.js'
 
 export interface RemoteOptions {
   readonly egress: Egress
   /** Bytes that a file may have. */
   readonly limit: number
   readonly signal: AbortSignal
-  /** Milliseconds without an answer, or with next to nothing of one, after which a server is given up. */
+  /** Milliseconds without an answer, or with less than `leastBytes` of one, after which a connection is given up. */
   readonly patience?: number
 }
 
-/** Connections one after the other that bring nothing. */
+/**
+ * Connections one after the other, after the first, that bring less than `leastBytes` each: a byte now and then holds nobody up
+ * for ever.
+ */
 const mostTries = 4
 const usualPatience = 60_000
 
@@ -67,12 +70,14 @@ export class RemoteFile {
   }
 
   async *#bytes(): AsyncGenerator<Buffer> {
+    const { patience = usualPatience } = this.options
     let at = 0
     let tries = 0
     // Bytes that come again, of a server that sends nothing but the whole.
     let again = 0
     for (;;) {
-      const reader = new PatientReader(this.#response, this.options.patience ?? usualPatience)
+      const reader = new PatientReader(this.#response, patience)
+      let came = 0
       let broken: GatewayError | undefined
       try {
         for (let chunk = await reader.next(); chunk !== undefined; chunk = await reader.next()) {
@@ -80,7 +85,8 @@ export class RemoteFile {
           again -= chunk.length - fresh.length
           if (fresh.length === 0) continue
           at += fresh.length
-          tries = 0
+          came += fresh.length
+          if (came >= leastBytes(patience)) tries = 0
           this.#assertSize(at)
           yield fresh
         }

@@ -1,11 +1,11 @@
 /** Folders of the local disk that programs fetch into, one for each download. */
 import { lstat, mkdir, readdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { GatewayError } from '../errors.js'
 
 /** What programs keep beside the files that they fetch. */
 const leavings = [/\.aria2$/, /^\.[0-9a-f]{40,64}\.parts$/i]
-const own = /^tidegate-([\w-]{22})$/
+const own = /^tidegate-([\w-]{22})(-kept)?$/
 
 export interface FetchedFile {
   /** Names on the way to it, below the folder of its download. */
@@ -61,13 +61,37 @@ export async function removeEmpty(folder: string): Promise<void> {
   if ((await fetchedIn(folder)).length === 0) await removeFetched(folder)
 }
 
-/** Removes those of downloads that nobody knows any more. */
-export async function sweepFolders(root: string, tools: readonly string[], known: ReadonlySet<string>): Promise<void> {
-  for (const tool of tools) {
-    for (const name of await onDisk(() => readdir(join(root, tool)), [])) {
-      const id = own.exec(name)?.[1]
-      if (id !== undefined && !known.has(id)) await removeFetched(join(root, tool), name)
+/** Those of downloads, whoever still knows them. */
+export async function downloadFolders(root: string, tools: readonly string[]): Promise<readonly string[]> {
+  const found = await Promise.all(
+    tools.map(async (tool) => {
+      const names = await onDisk(() => readdir(join(root, tool)), [])
+      return names.filter((name) => own.test(name)).map((name) => join(root, tool, name))
+    }),
+  )
+  return found.flat()
+}
+
+/** Of everything in a folder, also of what programs keep there for themselves. */
+export async function bytesIn(folder: string): Promise<number> {
+  let bytes = 0
+  const waiting = [folder]
+  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+    const path = at
+    for (const entry of await onDisk(() => readdir(path, { withFileTypes: true }), [])) {
+      const member = join(path, entry.name)
+      if (entry.isDirectory()) waiting.push(member)
+      else bytes += (await onDisk(() => lstat(member), undefined))?.size ?? 0
     }
+  }
+  return bytes
+}
+
+/** Removes those of downloads that nobody knows any more, but for what is kept. */
+export async function sweepFolders(root: string, tools: readonly string[], known: ReadonlySet<string>): Promise<void> {
+  for (const folder of await downloadFolders(root, tools)) {
+    const [, id = '', kept] = own.exec(basename(folder)) ?? []
+    if (kept === undefined && !known.has(id)) await removeFetched(folder)
   }
 }
 

@@ -1,5 +1,7 @@
 /** What fetches for users: programs beside the gateway, each behind this interface. */
 
+import type { GatewayError } from '../errors.js'
+
 /** How far a download is. */
 export interface Progress {
   /** 'unknown': the program has never heard of it, or forgotten it; 'done': its files are whole. */
@@ -12,7 +14,7 @@ export interface Progress {
   /** Seconds that it has given to others since it was whole; 0 of what is no torrent. */
   readonly seeded: number
   /** Why it failed. */
-  readonly error?: string
+  readonly error?: GatewayError
 }
 
 /** What is to be fetched, checked. */
@@ -41,6 +43,8 @@ export interface DownloadTool {
   probe(signal: AbortSignal): Promise<string>
   /** To be called for what is unknown alone. */
   start(key: DownloadKey, wanted: Wanted, signal: AbortSignal): Promise<void>
+  /** One that it was told of by an earlier run, maybe of an earlier process, connects by the way that is open now. */
+  goOn?(key: DownloadKey, signal: AbortSignal): Promise<void>
   progress(key: DownloadKey, signal: AbortSignal): Promise<Progress>
   /** Stops and forgets it; what is unknown is no error. `withFiles`: they go too, as far as the program can. */
   remove(key: DownloadKey, withFiles: boolean, signal: AbortSignal): Promise<void>

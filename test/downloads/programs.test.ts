@@ -13,6 +13,9 @@ import { rangeStart, startScripted, type ScriptedServer } from './scripted-serve
 import { startTracker, torrentOf } from './torrent-file.js'
 
 t.setTimeout(180_000)
+// They wait for programs most of the time, each for its own.
+const jobs = 3
+t.jobs = 2
 
 const content = randomBytes(3_000_000)
 
@@ -109,7 +112,7 @@ async function stored(admin: Served): Promise<readonly TaskShown[]> {
 
 const whole = { state: 2, progress: 100, error: '' }
 
-void t.test('aria2', { skip: lacks('aria2c') }, (t) => {
+void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
   void t.test('fetches into a folder of its own, and a second task stores it', async (t) => {
     const { admin } = await withAria2(t)
     t.strictSame((await admin.get('/api/public/offline_download_tools')).data, ['SimpleHttp', 'aria2'])
@@ -125,7 +128,7 @@ void t.test('aria2', { skip: lacks('aria2c') }, (t) => {
 
   void t.test('is killed in the middle, started again, and goes on', async (t) => {
     const { admin, aria2 } = await withAria2(t, '--auto-save-interval=1')
-    const server = await startSlow(t, 30_000)
+    const server = await startSlow(t, 40_000)
     await add(admin, 'aria2', `${server.url}/film.mp4`)
     await underWay(admin, 30)
     await aria2.kill()
@@ -173,7 +176,7 @@ void t.test('aria2', { skip: lacks('aria2c') }, (t) => {
 
   void t.test('a cancel stops it there too, and leaves nothing', async (t) => {
     const { admin, aria2 } = await withAria2(t)
-    const server = await startSlow(t, 30_000)
+    const server = await startSlow(t, 40_000)
     const { id } = await add(admin, 'aria2', `${server.url}/film.mp4`)
     await underWay(admin, 5)
     await admin.post(`/api/task/offline_download/cancel?tid=${id}`)
@@ -201,10 +204,37 @@ void t.test('aria2', { skip: lacks('aria2c') }, (t) => {
     t.match(await aria2.call('aria2.getGlobalStat', []), { numStoppedTotal: '0', numActive: '0' })
   })
 
+  void t.test('a redirect leads it nowhere else, whatever it is configured with', async (t) => {
+    const { admin } = await withAria2(t, '--http-proxy=127.0.0.1:1', '--no-proxy=127.0.0.0/8')
+    const inside = await startScripted(t, (_request, answer) => answer.end('secret'), '127.0.0.2')
+    const server = await startScripted(t, (_request, answer) => {
+      answer.writeHead(302, { location: `${inside.url}/secret` }).end()
+    })
+    await add(admin, 'aria2', `${server.url}/innocent`)
+    t.match(await stored(admin), [{ state: 7, error: 'the address leads into a network that is not allowed' }])
+    t.equal(server.asked.length > 0, true)
+    t.same(inside.asked, [])
+    await cleared(admin, 'aria2')
+  })
+
+  void t.test('what is kept for ever takes room from what comes next', async (t) => {
+    const { admin } = await withAria2(t)
+    const limit = (megabytes: string) => admin.gateway.settings.set(new Map([['spool_size_limit', megabytes]]))
+    await limit('4')
+    const server = await startSlow(t)
+    await add(admin, 'aria2', `${server.url}/one`, 'delete_never')
+    t.match(await stored(admin), [whole, whole])
+    await add(admin, 'aria2', `${server.url}/two`)
+    t.match((await admin.ended('offline_download'))[1], { state: 7, error: /spool_size_limit/ })
+    await limit('2')
+    await t.rejects(add(admin, 'aria2', `${server.url}/three`), { message: /spool_size_limit/ })
+    t.same(await admin.names('/in'), ['one'])
+  })
+
   void t.test('a file that is too large fails', async (t) => {
     const { admin } = await withAria2(t)
     await admin.gateway.settings.set(new Map([['offline_download_size_limit', '1']]))
-    const server = await startSlow(t, 30_000)
+    const server = await startSlow(t, 40_000)
     await add(admin, 'aria2', `${server.url}/film.mp4`)
     t.match(await stored(admin), [{ state: 7, error: /larger than 1 MB/ }])
     await cleared(admin, 'aria2')
@@ -233,7 +263,7 @@ void t.test('aria2', { skip: lacks('aria2c') }, (t) => {
   t.end()
 })
 
-void t.test('qBittorrent', { skip: lacks('qbittorrent-nox') }, (t) => {
+void t.test('qBittorrent', { jobs, skip: lacks('qbittorrent-nox') }, (t) => {
   void t.test('fetches a torrent with a web seed, which the gateway fetches for it', async (t) => {
     const { admin } = await withQBittorrent(t)
     t.strictSame((await admin.get('/api/public/offline_download_tools')).data, ['SimpleHttp', 'qBittorrent'])
@@ -250,7 +280,7 @@ void t.test('qBittorrent', { skip: lacks('qbittorrent-nox') }, (t) => {
   void t.test('is killed in the middle, started again, and goes on', async (t) => {
     const { admin, torrents } = await withQBittorrent(t)
     const files = new Map<string, Buffer>()
-    const server = await startSlow(t, 30_000, files)
+    const server = await startSlow(t, 40_000, files)
     files.set('/film', torrentOf('film.mp4', content, { 'url-list': `${server.url}/film.mp4` }).bytes)
     await add(admin, 'qBittorrent', `${server.url}/film`)
     await underWay(admin, 30)

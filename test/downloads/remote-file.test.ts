@@ -160,6 +160,33 @@ void t.test('a server that stalls, or sends a byte now and then, is given up', a
   })
 })
 
+void t.test('a byte now and then holds nobody up for ever, however the connection is taken up again', async (t) => {
+  const headers = { etag: '"one"', 'accept-ranges': 'bytes' }
+  const trickling = await startScripted(t, (request, answer) => {
+    const from = rangeStart(request)
+    const range = from > 0 ? { 'content-range': `bytes ${from}-999999/1000000` } : {}
+    answer.writeHead(from > 0 ? 206 : 200, { 'content-length': 1_000_000 - from, ...headers, ...range })
+    const timer = setInterval(() => answer.write('x'), 20)
+    answer.once('close', () => clearInterval(timer))
+  })
+  const given = { code: 'unavailable', reason: /^the server announced 1000000 bytes and sent \d+$/ }
+  await t.rejects(fetched(trickling.url, { patience: 200 }), given)
+  t.equal(trickling.asked.length, 5)
+  const breaking = await startScripted(t, (request, answer) => {
+    sendPart(answer, rangeStart(request), 10, headers)
+  })
+  await t.rejects(fetched(breaking.url, { patience: 200 }), { code: 'unavailable' })
+  t.equal(breaking.asked.length, 5, 'nor do connections that bring a few bytes each')
+})
+
+void t.test('all redirects together are waited for no longer than one answer', async (t) => {
+  const slow = await startScripted(t, (_request, answer, turn) => {
+    setTimeout(() => answer.writeHead(302, { location: `/${turn}` }).end(), 150)
+  })
+  await t.rejects(fetched(slow.url, { patience: 400 }), { code: 'timeout' })
+  t.ok(slow.asked.length <= 3)
+})
+
 void t.test('a server that does not have the file says so', async (t) => {
   const statuses = new Map([
     [404, 'not_found'],

@@ -13,22 +13,22 @@ export interface ScriptedServer {
   readonly asked: { readonly url: string; readonly range?: string; readonly ifRange?: string }[]
 }
 
-/** Ends with the test, whatever is still under way. */
-export async function startScripted(t: Test, script: Script): Promise<ScriptedServer> {
+/** Ends with the test, whatever is still under way. `host`: another address of loopback. */
+export async function startScripted(t: Test, script: Script, host = '127.0.0.1'): Promise<ScriptedServer> {
   const asked: { url: string; range?: string; ifRange?: string }[] = []
   const server = createServer((request, answer) => {
     const { range, 'if-range': ifRange } = request.headers
     asked.push({ url: request.url ?? '', ...(range && { range }), ...(typeof ifRange === 'string' && { ifRange }) })
     answer.on('error', () => undefined)
     script(request, answer, asked.length)
-  }).listen(0, '127.0.0.1')
+  }).listen(0, host)
   await once(server, 'listening')
   t.teardown(() => {
     server.closeAllConnections()
     server.close()
   })
   const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}`, port, asked }
+  return { url: `http://${host}:${port}`, port, asked }
 }
 
 /** `start` of `bytes 100-` and the like; 0 without a range. */

@@ -138,14 +138,29 @@ async function litterIn(root: string): Promise<readonly string[]> {
   return litter()
 }
 
-await t.test('an SFTP server that fails', { skip: lacks('sshd', 'ssh-keygen'), timeout: 300_000 }, async (t) => {
-  const server = await startOpenSsh()
+const skip = lacks('sshd', 'ssh-keygen')
+
+interface Between {
+  readonly server: OpenSshServer
+  readonly proxy: CuttingProxy
+}
+
+async function started(t: Test, words?: string): Promise<Between> {
+  const server = await startOpenSsh(words)
   t.teardown(() => server.stop())
   const proxy = await startCuttingProxy(Number(server.address.split(':')[1]))
   t.teardown(() => proxy.stop())
+  return { server, proxy }
+}
 
-  for (const { name, open } of rows) {
-    await t.test(`${name}: a connection that is cut at any stage`, async (t) => {
+// They wait for connections most of the time, each for its own.
+t.jobs = 2
+
+for (const { name, open } of rows) {
+  void t.test(`${name}, on a server that fails`, { skip, timeout: 300_000 }, async (t) => {
+    const { server, proxy } = await started(t)
+
+    await t.test(`a connection that is cut at any stage`, async (t) => {
       const root = await newFolder(t)
       const straight = await open(server, root)
       await fill(straight)
@@ -193,7 +208,7 @@ await t.test('an SFTP server that fails', { skip: lacks('sshd', 'ssh-keygen'), t
       await straight.close?.()
     })
 
-    await t.test(`${name}: a stall of five seconds is waited for, and left when the caller leaves`, async (t) => {
+    await t.test(`a stall of five seconds is waited for, and left when the caller leaves`, async (t) => {
       const root = await newFolder(t)
       const driver = await open(server, root, proxy.port)
       await fill(driver)
@@ -236,7 +251,7 @@ await t.test('an SFTP server that fails', { skip: lacks('sshd', 'ssh-keygen'), t
       t.equal(await settled(proxy), 0, 'no connection is left')
     })
 
-    await t.test(`${name}: a session that has expired is begun anew, whatever is asked`, async (t) => {
+    await t.test(`a session that has expired is begun anew, whatever is asked`, async (t) => {
       const root = await newFolder(t)
       const driver = await open(server, root, proxy.port)
       const calls: readonly (() => Promise<unknown> | undefined)[] = [
@@ -263,7 +278,7 @@ await t.test('an SFTP server that fails', { skip: lacks('sshd', 'ssh-keygen'), t
     })
 
     const needsRoot = process.getuid?.() === 0 ? lacks('findmnt') : 'only root mounts file systems'
-    await t.test(`${name}: a full disk is no_space, and the old file stands`, { skip: needsRoot }, async (t) => {
+    await t.test(`a full disk is no_space, and the old file stands`, { skip: needsRoot }, async (t) => {
       const root = await newFolder(t)
       await run('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', root])
       t.teardown(() => run('umount', ['-l', root]))
@@ -286,51 +301,45 @@ await t.test('an SFTP server that fails', { skip: lacks('sshd', 'ssh-keygen'), t
       await put(driver, '/file', 'there is room again')
       await driver.close?.()
     })
-  }
-
-  await t.test('credentials that are taken back are told, without asking over and over', async (t) => {
-    const root = await newFolder(t)
-    const driver = await openSftp(server, root, proxy.port)
-    await writeFile(server.authorizedKeys, '')
-    proxy.drop()
-    await refuses(t, () => driver.stat(at('/')), 'denied', 'signing in again')
-    await refuses(t, () => put(driver, '/file', 'x'), 'denied', 'a write')
-    await driver.close?.()
-    t.equal(await settled(proxy), 0, 'no connection is left')
   })
+}
+
+void t.test('credentials that are taken back are told, without asking over and over', { skip }, async (t) => {
+  const { server, proxy } = await started(t)
+  const root = await newFolder(t)
+  const driver = await openSftp(server, root, proxy.port)
+  await writeFile(server.authorizedKeys, '')
+  proxy.drop()
+  await refuses(t, () => driver.stat(at('/')), 'denied', 'signing in again')
+  await refuses(t, () => put(driver, '/file', 'x'), 'denied', 'a write')
+  await driver.close?.()
+  t.equal(await settled(proxy), 0, 'no connection is left')
 })
 
-await t.test(
-  'on a server that renames over nothing the old file is there until the new one is',
-  { skip: lacks('sshd', 'ssh-keygen') },
-  async (t) => {
-    const server = await startOpenSsh('-P posix-rename')
-    t.teardown(() => server.stop())
-    const proxy = await startCuttingProxy(Number(server.address.split(':')[1]))
-    t.teardown(() => proxy.stop())
-    const root = await newFolder(t)
-    const straight = await openSftp(server, root)
-    const fresh = { ...proxy.passed }
-    const opened = await openSftp(server, root, proxy.port)
-    const start = proxy.passed.up - fresh.up
-    await put(opened, '/file', 'old')
-    await put(opened, '/file', 'old')
-    const length = proxy.passed.up - fresh.up
-    await opened.close?.()
-    for (let bytes = start; bytes < length; bytes += 80) {
-      await put(straight, '/file', 'old')
-      const driver = await openSftp(server, root, proxy.port)
-      proxy.cut('up', bytes, 1)
-      const isDone = await put(driver, '/file', 'new').then(
-        () => true,
-        () => false,
-      )
-      t.same(await litterIn(root), [], `cut after ${bytes - start}: nothing is left over`)
-      const now = await textAt(straight, '/file')
-      t.ok(now === 'new' || (now === 'old' && !isDone), `cut after ${bytes - start}: ${now}, ${isDone}`)
-      proxy.heal()
-      await driver.close?.()
-    }
-    await straight.close?.()
-  },
-)
+void t.test('on a server that renames over nothing the old file is there until the new one is', { skip }, async (t) => {
+  const { server, proxy } = await started(t, '-P posix-rename')
+  const root = await newFolder(t)
+  const straight = await openSftp(server, root)
+  const fresh = { ...proxy.passed }
+  const opened = await openSftp(server, root, proxy.port)
+  const start = proxy.passed.up - fresh.up
+  await put(opened, '/file', 'old')
+  await put(opened, '/file', 'old')
+  const length = proxy.passed.up - fresh.up
+  await opened.close?.()
+  for (let bytes = start; bytes < length; bytes += 80) {
+    await put(straight, '/file', 'old')
+    const driver = await openSftp(server, root, proxy.port)
+    proxy.cut('up', bytes, 1)
+    const isDone = await put(driver, '/file', 'new').then(
+      () => true,
+      () => false,
+    )
+    t.same(await litterIn(root), [], `cut after ${bytes - start}: nothing is left over`)
+    const now = await textAt(straight, '/file')
+    t.ok(now === 'new' || (now === 'old' && !isDone), `cut after ${bytes - start}: ${now}, ${isDone}`)
+    proxy.heal()
+    await driver.close?.()
+  }
+  await straight.close?.()
+})

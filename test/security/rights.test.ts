@@ -50,51 +50,51 @@ const over = (title: string, needs: readonly Permission[], endpoint: string, bod
 })
 
 const http: readonly Operation[] = [
-  over('', [], 'list', { path: '/work' }),
-  over('', [], 'get', { path: '/work/file' }),
-  over('', [], 'dirs', { path: '/work' }),
-  over('afresh', ['write'], 'list', { path: '/work', refresh: true }),
-  over('', ['write'], 'mkdir', { path: '/work/new/deep' }),
-  over('', ['rename'], 'rename', { path: '/work/file', name: 'renamed' }),
-  over('over a file', ['rename', 'write'], 'rename', { path: '/work/file', name: 'other', overwrite: true }),
+  over('', [], 'list', { path: '/team' }),
+  over('', [], 'get', { path: '/team/file' }),
+  over('', [], 'dirs', { path: '/team' }),
+  over('afresh', ['write'], 'list', { path: '/team', refresh: true }),
+  over('', ['write'], 'mkdir', { path: '/team/new/deep' }),
+  over('', ['rename'], 'rename', { path: '/team/file', name: 'renamed' }),
+  over('over a file', ['rename', 'write'], 'rename', { path: '/team/file', name: 'other', overwrite: true }),
   over('', ['rename'], 'batch_rename', {
-    src_dir: '/work',
+    src_dir: '/team',
     rename_objects: [{ src_name: 'file', new_name: 'renamed' }],
   }),
-  over('', ['rename'], 'regex_rename', { src_dir: '/work', src_name_regex: '^file$', new_name_regex: 'renamed' }),
-  over('', ['move'], 'move', { src_dir: '/work', dst_dir: '/work/b', names: ['file'] }),
+  over('', ['rename'], 'regex_rename', { src_dir: '/team', src_name_regex: '^file$', new_name_regex: 'renamed' }),
+  over('', ['move'], 'move', { src_dir: '/team', dst_dir: '/team/b', names: ['file'] }),
   over('over a file', ['move', 'write'], 'move', {
-    src_dir: '/work',
-    dst_dir: '/work/b',
+    src_dir: '/team',
+    dst_dir: '/team/b',
     names: ['other'],
     overwrite: true,
   }),
   over('over a folder', ['move', 'remove'], 'move', {
-    src_dir: '/work',
-    dst_dir: '/work/b',
+    src_dir: '/team',
+    dst_dir: '/team/b',
     names: ['a'],
     overwrite: true,
   }),
-  over('', ['move'], 'recursive_move', { src_dir: '/work/a', dst_dir: '/work/b' }),
-  over('', ['copy'], 'copy', { src_dir: '/work', dst_dir: '/work/b', names: ['file'] }),
+  over('', ['move'], 'recursive_move', { src_dir: '/team/a', dst_dir: '/team/b' }),
+  over('', ['copy'], 'copy', { src_dir: '/team', dst_dir: '/team/b', names: ['file'] }),
   over('over a file', ['copy', 'write'], 'copy', {
-    src_dir: '/work',
-    dst_dir: '/work/b',
+    src_dir: '/team',
+    dst_dir: '/team/b',
     names: ['other'],
     overwrite: true,
   }),
   over('over a folder', ['copy', 'remove'], 'copy', {
-    src_dir: '/work',
-    dst_dir: '/work/b',
+    src_dir: '/team',
+    dst_dir: '/team/b',
     names: ['a'],
     overwrite: true,
   }),
-  over('', ['remove'], 'remove', { dir: '/work', names: ['file'] }),
-  over('of a folder', ['remove'], 'remove', { dir: '/work', names: ['a'] }),
-  over('', ['remove'], 'remove_empty_directory', { src_dir: '/work' }),
-  { title: 'PUT /api/fs/put', needs: ['write'], act: ({ upload }) => upload('put', '/work/new/deep') },
-  { title: 'PUT /api/fs/put over a file', needs: ['write'], act: ({ upload }) => upload('put', '/work/file') },
-  { title: 'PUT /api/fs/form', needs: ['write'], act: ({ upload }) => upload('form', '/work/new/deep') },
+  over('', ['remove'], 'remove', { dir: '/team', names: ['file'] }),
+  over('of a folder', ['remove'], 'remove', { dir: '/team', names: ['a'] }),
+  over('', ['remove'], 'remove_empty_directory', { src_dir: '/team' }),
+  { title: 'PUT /api/fs/put', needs: ['write'], act: ({ upload }) => upload('put', '/team/new/deep') },
+  { title: 'PUT /api/fs/put over a file', needs: ['write'], act: ({ upload }) => upload('put', '/team/file') },
+  { title: 'PUT /api/fs/form', needs: ['write'], act: ({ upload }) => upload('form', '/team/new/deep') },
 ]
 
 const dav = (
@@ -112,25 +112,25 @@ const dav = (
 const to = (path: string) => (url: string) => ({ destination: `${url}/dav${path}`, overwrite: 'T' })
 
 const webdav: readonly Operation[] = [
-  dav('', [], 'GET', '/work/file'),
-  dav('', [], 'HEAD', '/work/file'),
-  dav('', [], 'PROPFIND', '/work', () => ({ depth: '1' })),
-  dav('', ['write'], 'PUT', '/work/new', undefined, 'x'),
-  dav('over a file', ['write'], 'PUT', '/work/file', undefined, 'x'),
-  dav('', ['write'], 'MKCOL', '/work/new'),
-  dav('', ['write'], 'PROPPATCH', '/work/file', undefined, patch),
-  dav('', ['write'], 'LOCK', '/work/file', undefined, lock),
-  dav('of a new name', ['write'], 'LOCK', '/work/new', undefined, lock),
-  dav('to another name', ['rename'], 'MOVE', '/work/file', to('/work/renamed')),
-  dav('to another folder', ['move'], 'MOVE', '/work/file', to('/work/b/file')),
-  dav('to another folder and name', ['move', 'rename'], 'MOVE', '/work/file', to('/work/b/renamed')),
-  dav('over a file', ['rename', 'write'], 'MOVE', '/work/file', to('/work/other')),
-  dav('over a folder', ['move', 'remove'], 'MOVE', '/work/a', to('/work/b/a')),
-  dav('', ['copy'], 'COPY', '/work/file', to('/work/copied')),
-  dav('over a file', ['copy', 'write'], 'COPY', '/work/file', to('/work/other')),
-  dav('over a folder', ['copy', 'remove'], 'COPY', '/work/a', to('/work/b/a')),
-  dav('', ['remove'], 'DELETE', '/work/file'),
-  dav('of a folder', ['remove'], 'DELETE', '/work/a'),
+  dav('', [], 'GET', '/team/file'),
+  dav('', [], 'HEAD', '/team/file'),
+  dav('', [], 'PROPFIND', '/team', () => ({ depth: '1' })),
+  dav('', ['write'], 'PUT', '/team/new', undefined, 'x'),
+  dav('over a file', ['write'], 'PUT', '/team/file', undefined, 'x'),
+  dav('', ['write'], 'MKCOL', '/team/new'),
+  dav('', ['write'], 'PROPPATCH', '/team/file', undefined, patch),
+  dav('', ['write'], 'LOCK', '/team/file', undefined, lock),
+  dav('of a new name', ['write'], 'LOCK', '/team/new', undefined, lock),
+  dav('to another name', ['rename'], 'MOVE', '/team/file', to('/team/renamed')),
+  dav('to another folder', ['move'], 'MOVE', '/team/file', to('/team/b/file')),
+  dav('to another folder and name', ['move', 'rename'], 'MOVE', '/team/file', to('/team/b/renamed')),
+  dav('over a file', ['rename', 'write'], 'MOVE', '/team/file', to('/team/other')),
+  dav('over a folder', ['move', 'remove'], 'MOVE', '/team/a', to('/team/b/a')),
+  dav('', ['copy'], 'COPY', '/team/file', to('/team/copied')),
+  dav('over a file', ['copy', 'write'], 'COPY', '/team/file', to('/team/other')),
+  dav('over a folder', ['copy', 'remove'], 'COPY', '/team/a', to('/team/b/a')),
+  dav('', ['remove'], 'DELETE', '/team/file'),
+  dav('of a folder', ['remove'], 'DELETE', '/team/a'),
 ]
 
 const ssh = (
@@ -147,37 +147,37 @@ const extended = async (session: PacketClient, name: string, from: string, targe
   (await session.extended(name, string(from), string(target))).body.readUInt32BE(0) === 0
 
 const sftp: readonly Operation[] = [
-  ssh('OPEN to read', [], async (session) => (await session.get('/work/file')) === 'as it was'),
-  ssh('STAT', [], async (session) => typeof (await session.stat('/work/file')) !== 'number'),
-  ssh('OPENDIR', [], async (session) => typeof (await session.openFolder('/work')) !== 'number'),
-  ssh('OPEN to create', ['write'], async (session) => done(session.put('/work/new', 'x').catch(() => 3))),
-  ssh('OPEN to replace', ['write'], async (session) => done(session.put('/work/file', 'x').catch(() => 3))),
+  ssh('OPEN to read', [], async (session) => (await session.get('/team/file')) === 'as it was'),
+  ssh('STAT', [], async (session) => typeof (await session.stat('/team/file')) !== 'number'),
+  ssh('OPENDIR', [], async (session) => typeof (await session.openFolder('/team')) !== 'number'),
+  ssh('OPEN to create', ['write'], async (session) => done(session.put('/team/new', 'x').catch(() => 3))),
+  ssh('OPEN to replace', ['write'], async (session) => done(session.put('/team/file', 'x').catch(() => 3))),
   ssh('OPEN to update', ['write'], async (session) => {
-    const handle = await session.open('/work/file', flags.write)
+    const handle = await session.open('/team/file', flags.write)
     return typeof handle !== 'number' && (await session.write(handle, 0, 'x')) === 0 && done(session.close(handle))
   }),
-  ssh('MKDIR', ['write'], (session) => done(session.status(names.mkdir, string('/work/new'), noAttributes))),
+  ssh('MKDIR', ['write'], (session) => done(session.status(names.mkdir, string('/team/new'), noAttributes))),
   ssh('SETSTAT of a time', ['write'], (session) =>
-    done(session.status(types.setstat, string('/work/file'), uint32(8), uint32(1), uint32(1))),
+    done(session.status(types.setstat, string('/team/file'), uint32(8), uint32(1), uint32(1))),
   ),
   ssh('SETSTAT of a size', ['write'], (session) =>
-    done(session.status(types.setstat, string('/work/file'), uint32(1), Buffer.alloc(8))),
+    done(session.status(types.setstat, string('/team/file'), uint32(1), Buffer.alloc(8))),
   ),
-  ssh('SYMLINK', ['write'], (session) => done(session.status(links.symlink, string('file'), string('/work/linked')))),
+  ssh('SYMLINK', ['write'], (session) => done(session.status(links.symlink, string('file'), string('/team/linked')))),
   ssh('hardlink', ['write', 'copy'], (session) =>
-    extended(session, 'hardlink@openssh.com', '/work/file', '/work/hard'),
+    extended(session, 'hardlink@openssh.com', '/team/file', '/team/hard'),
   ),
   ssh('RENAME', ['rename'], (session) =>
-    done(session.status(names.rename, string('/work/file'), string('/work/renamed'))),
+    done(session.status(names.rename, string('/team/file'), string('/team/renamed'))),
   ),
   ssh('RENAME to another folder', ['move'], (session) =>
-    done(session.status(names.rename, string('/work/file'), string('/work/b/file'))),
+    done(session.status(names.rename, string('/team/file'), string('/team/b/file'))),
   ),
   ssh('posix-rename over a file', ['rename', 'write'], (session) =>
-    extended(session, 'posix-rename@openssh.com', '/work/file', '/work/other'),
+    extended(session, 'posix-rename@openssh.com', '/team/file', '/team/other'),
   ),
-  ssh('REMOVE', ['remove'], (session) => done(session.status(names.remove, string('/work/file')))),
-  ssh('RMDIR', ['remove'], (session) => done(session.status(names.rmdir, string('/work/empty')))),
+  ssh('REMOVE', ['remove'], (session) => done(session.status(names.remove, string('/team/file')))),
+  ssh('RMDIR', ['remove'], (session) => done(session.status(names.rmdir, string('/team/empty')))),
 ]
 
 async function handsOf(
@@ -211,11 +211,11 @@ void t.test('a right that is missing stops every request that needs it, and none
   const all = running.gateway.as(unbound())
   const ready = async () => {
     for (const { token } of locks.list()) await locks.break(token)
-    await all.remove(asPath('/work')).catch(() => undefined)
-    for (const path of ['/work/file', '/work/other', '/work/b/other', '/work/a/one', '/work/b/a/two']) {
+    await all.remove(asPath('/team')).catch(() => undefined)
+    for (const path of ['/team/file', '/team/other', '/team/b/other', '/team/a/one', '/team/b/a/two']) {
       await store(all, path, 'as it was')
     }
-    await all.mkdir(asPath('/work/empty'))
+    await all.mkdir(asPath('/team/empty'))
   }
   for (const missing of [undefined, ...busy]) {
     await t.test(missing === undefined ? 'all rights' : `without ${missing}`, async (t) => {
@@ -231,9 +231,9 @@ void t.test('a right that is missing stops every request that needs it, and none
         const may = missing === undefined || !needs.includes(missing)
         t.equal(await act(hands), may, `${title} ${may ? 'is done' : 'is refused'}`)
         if (!may) {
-          t.equal((await all.stat(asPath('/work/file'))).size, 'as it was'.length, 'nothing is touched')
-          t.equal((await all.stat(asPath('/work/b/other'))).size, 'as it was'.length)
-          t.same((await all.list(asPath('/work'))).entries.map(({ name }) => name).sort(), [
+          t.equal((await all.stat(asPath('/team/file'))).size, 'as it was'.length, 'nothing is touched')
+          t.equal((await all.stat(asPath('/team/b/other'))).size, 'as it was'.length)
+          t.same((await all.list(asPath('/team'))).entries.map(({ name }) => name).sort(), [
             'a',
             'b',
             'empty',
@@ -241,7 +241,7 @@ void t.test('a right that is missing stops every request that needs it, and none
             'other',
           ])
           t.same(
-            (await all.list(asPath('/work/b/a'))).entries.map(({ name }) => name),
+            (await all.list(asPath('/team/b/a'))).entries.map(({ name }) => name),
             ['two'],
           )
         }

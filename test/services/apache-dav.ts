@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { findProgram } from '../programs.js'
-import { freePort } from './openssh.js'
+import { freePort } from './free-port.js'
 
 const run = promisify(execFile)
 const modules = '/usr/lib/apache2/modules'

@@ -1,41 +1,35 @@
 /** aria2 on a port of its own, with nothing of the user's configuration. */
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { freePort } from './openssh.js'
-import { startProgram } from './started-program.js'
+import { freePorts } from './free-port.js'
+import { startLasting, type LastingProgram } from './started-program.js'
 
-export interface Aria2Server {
+export interface Aria2Server extends LastingProgram {
   readonly uri: string
   readonly secret: string
   call(method: string, params: readonly unknown[]): Promise<unknown>
   /** Gives a torrent to others: of one folder, these files in it by their paths. */
   share(torrent: Buffer, name: string, files: ReadonlyMap<string, Buffer>): Promise<void>
-  /** SIGKILL; the same place, after it, is served by `restart`. */
-  kill(): Promise<void>
-  restart(): Promise<void>
-  stop(): Promise<void>
 }
 
 /** `options`: more for its command line. */
 export async function startAria2(...options: readonly string[]): Promise<Aria2Server> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-aria2-'))
-  const [port, listens] = [await freePort(), await freePort()]
+  const [port = 0, listens = 0] = await freePorts(2)
   const secret = randomBytes(8).toString('hex')
   const uri = `http://127.0.0.1:${port}/jsonrpc`
-  const start = () =>
-    startProgram(
-      'aria2c',
-      [
-        ...['--no-conf=true', '--enable-rpc=true', `--rpc-listen-port=${port}`, `--rpc-secret=${secret}`],
-        ...[`--dir=${folder}`, `--listen-port=${listens}`, '--enable-dht=false', '--enable-dht6=false'],
-        ...['--bt-enable-lpd=false', '--enable-peer-exchange=false', '--quiet=true', '--disk-cache=0', ...options],
-      ],
-      { cwd: folder, env: { HOME: folder, PATH: process.env.PATH ?? '' } },
-      async () => (await fetch(uri, { method: 'POST', body: '{}' })).status > 0,
-    )
-  let running = await start()
+  const program = await startLasting(
+    'aria2c',
+    [
+      ...['--no-conf=true', '--enable-rpc=true', `--rpc-listen-port=${port}`, `--rpc-secret=${secret}`],
+      ...[`--dir=${folder}`, `--listen-port=${listens}`, '--enable-dht=false', '--enable-dht6=false'],
+      ...['--bt-enable-lpd=false', '--enable-peer-exchange=false', '--quiet=true', '--disk-cache=0', ...options],
+    ],
+    folder,
+    async () => (await fetch(uri, { method: 'POST', body: '{}' })).status > 0,
+  )
   const call = async (method: string, params: readonly unknown[]) => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method, params: [`token:${secret}`, ...params] })
     const { result, error } = (await (await fetch(uri, { method: 'POST', body })).json()) as Record<string, unknown>
@@ -43,6 +37,7 @@ export async function startAria2(...options: readonly string[]): Promise<Aria2Se
     return result
   }
   return {
+    ...program,
     call,
     share: async (torrent, name, files) => {
       for (const [path, bytes] of files) {
@@ -54,13 +49,5 @@ export async function startAria2(...options: readonly string[]): Promise<Aria2Se
     },
     uri,
     secret,
-    kill: () => running.end('SIGKILL'),
-    restart: async () => {
-      running = await start()
-    },
-    stop: async () => {
-      await running.end('SIGTERM')
-      await rm(folder, { recursive: true, force: true })
-    },
   }
 }

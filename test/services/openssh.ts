@@ -1,11 +1,12 @@
 /** OpenSSH's server on a port of its own, with a configuration and keys of its own; it serves the user who runs it. */
 import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer, connect, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { findProgram } from '../programs.js'
+import { freePort } from './free-port.js'
 
 const run = promisify(execFile)
 
@@ -18,14 +19,6 @@ export interface OpenSshServer {
   /** Fingerprint of its host key, SHA256:… */
   readonly hostKey: string
   stop(): Promise<void>
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 async function answers(port: number): Promise<boolean> {

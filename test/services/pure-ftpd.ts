@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { findProgram } from '../programs.js'
 import { makeCertificate } from './certificates.js'
 import { accountIds, startFtpProcess, type FtpServer, type PassivePorts } from './ftp-process.js'
-import { freePort } from './openssh.js'
+import { freePort } from './free-port.js'
 
 const run = promisify(execFile)
 

@@ -1,19 +1,16 @@
 /** qBittorrent on ports of its own, with a profile of its own: no DHT, no local discovery, no encryption. */
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from './openssh.js'
-import { startProgram } from './started-program.js'
+import { freePorts } from './free-port.js'
+import { startLasting, type LastingProgram } from './started-program.js'
 
-export interface QBittorrentServer {
+export interface QBittorrentServer extends LastingProgram {
   /** With user name and password. */
   readonly url: string
   /** Of the torrents that it has. */
   names(): Promise<readonly string[]>
-  kill(): Promise<void>
-  restart(): Promise<void>
-  stop(): Promise<void>
 }
 
 const password = 'p@ss word'
@@ -27,7 +24,7 @@ function hashed(text: string): string {
 
 export async function startQBittorrent(): Promise<QBittorrentServer> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-qbittorrent-'))
-  const [port, listens] = [await freePort(), await freePort()]
+  const [port = 0, listens = 0] = await freePorts(2)
   const settings = [
     ...['[LegalNotice]', 'Accepted=true', '', '[BitTorrent]', `Session\\Port=${listens}`, 'Session\\DHTEnabled=false'],
     ...['Session\\LSDEnabled=false', 'Session\\PeXEnabled=false', 'Session\\Interface=lo', 'Session\\InterfaceName=lo'],
@@ -44,14 +41,12 @@ export async function startQBittorrent(): Promise<QBittorrentServer> {
   const config = join(folder, 'qBittorrent', 'config')
   await mkdir(config, { recursive: true })
   await writeFile(join(config, 'qBittorrent.conf'), settings.join('\n'))
-  const start = () =>
-    startProgram(
-      'qbittorrent-nox',
-      [`--profile=${folder}`, `--webui-port=${port}`],
-      { cwd: folder, env: { HOME: folder, PATH: process.env.PATH ?? '', LANG: 'C.UTF-8' } },
-      async () => (await fetch(`http://127.0.0.1:${port}/api/v2/app/version`)).status === 403,
-    )
-  let running = await start()
+  const program = await startLasting(
+    'qbittorrent-nox',
+    [`--profile=${folder}`, `--webui-port=${port}`],
+    folder,
+    async () => (await fetch(`http://127.0.0.1:${port}/api/v2/app/version`)).status === 403,
+  )
   const names = async () => {
     const signedIn = await fetch(`http://127.0.0.1:${port}/api/v2/auth/login`, {
       method: 'POST',
@@ -62,15 +57,8 @@ export async function startQBittorrent(): Promise<QBittorrentServer> {
     return ((await listed.json()) as { name: string }[]).map(({ name }) => name)
   }
   return {
+    ...program,
     names,
     url: `http://admin:${encodeURIComponent(password)}@127.0.0.1:${port}/`,
-    kill: () => running.end('SIGKILL'),
-    restart: async () => {
-      running = await start()
-    },
-    stop: async () => {
-      await running.end('SIGTERM')
-      await rm(folder, { recursive: true, force: true })
-    },
   }
 }

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { findProgram } from '../programs.js'
-import { freePort } from './openssh.js'
+import { freePort } from './free-port.js'
 
 export interface SambaServer {
   readonly port: number

@@ -1,5 +1,6 @@
 /** A server program of somebody else, started for a test and waited for until it answers. */
 import { spawn } from 'node:child_process'
+import { rm } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { findProgram } from '../programs.js'
 
@@ -38,4 +39,36 @@ export async function startProgram(
     await delay(50)
   }
   return { end }
+}
+
+/** One that keeps what it knows in a folder, and can be killed and started again there. */
+export interface LastingProgram {
+  /** SIGKILL; the same place, after it, is served by `restart`. */
+  kill(): Promise<void>
+  restart(): Promise<void>
+  /** The folder goes too. */
+  stop(): Promise<void>
+}
+
+/** As `startProgram`, in a folder that is its home. */
+export async function startLasting(
+  name: string,
+  options: readonly string[],
+  folder: string,
+  answers: () => Promise<boolean>,
+): Promise<LastingProgram> {
+  const env = { HOME: folder, PATH: process.env.PATH ?? '', LANG: 'C.UTF-8' }
+  const start = () => startProgram(name, options, { cwd: folder, env }, answers)
+  let running = await start()
+  return {
+    kill: () => running.end('SIGKILL'),
+    restart: async () => {
+      running = await start()
+    },
+    stop: async () => {
+      // Asked to, it would first tell trackers and wait for peers; nobody needs what it knows any more.
+      await running.end('SIGKILL')
+      await rm(folder, { recursive: true, force: true, maxRetries: 3 })
+    },
+  }
 }

@@ -6,12 +6,12 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { findProgram } from '../programs.js'
+import { freePorts } from './free-port.js'
 
 export const swiftPrograms = [
   'swift-proxy-server',
@@ -53,17 +53,23 @@ export async function startSwift(): Promise<SwiftServer> {
   ]
   await writeFile(
     join(folder, 'swift.conf'),
-    lines('[swift-hash]', 'swift_hash_path_suffix = tests', 'swift_hash_path_prefix = tests', '', '[storage-policy:0]', 'name = one', 'default = yes'), // prettier-ignore
+    ini({
+      'swift-hash': ['swift_hash_path_suffix = tests', 'swift_hash_path_prefix = tests'],
+      'storage-policy:0': ['name = one', 'default = yes'],
+    }),
   )
   const setUp = async (part: (typeof parts)[number], port: number) => {
     await writeFile(
       join(folder, `${part}-server.conf`),
-      lines(
-        '[DEFAULT]', ...common, `bind_port = ${port}`, `devices = ${join(folder, 'data')}`, 'mount_check = false',
-        '[pipeline:main]', `pipeline = ${part}-server`,
-        `[app:${part}-server]`, `use = egg:swift#${part}`, 'fallocate_reserve = 0',
-        `recon_cache_path = ${join(folder, 'cache')}`,
-      ), // prettier-ignore
+      ini({
+        DEFAULT: [...common, `bind_port = ${port}`, `devices = ${join(folder, 'data')}`, 'mount_check = false'],
+        'pipeline:main': [`pipeline = ${part}-server`],
+        [`app:${part}-server`]: [
+          `use = egg:swift#${part}`,
+          'fallocate_reserve = 0',
+          `recon_cache_path = ${join(folder, 'cache')}`,
+        ],
+      }),
     )
     const builder = join(folder, `${part}.builder`)
     await run(program('swift-ring-builder'), [builder, 'create', '4', '1', '0'])
@@ -73,18 +79,21 @@ export async function startSwift(): Promise<SwiftServer> {
   await Promise.all(parts.map((part, index) => setUp(part, partPorts[index] ?? 0)))
   await writeFile(
     join(folder, 'proxy-server.conf'),
-    lines(
-      '[DEFAULT]', ...common, `bind_port = ${proxyPort}`,
-      '[pipeline:main]', 'pipeline = catch_errors cache s3api tempauth copy slo dlo proxy-server',
-      '[app:proxy-server]', 'use = egg:swift#proxy', 'account_autocreate = true', 'allow_account_management = true',
-      '[filter:catch_errors]', 'use = egg:swift#catch_errors',
-      '[filter:cache]', 'use = egg:swift#memcache', `memcache_servers = 127.0.0.1:${cachePort}`,
-      '[filter:s3api]', 'use = egg:swift#s3api', 's3_acl = false',
-      '[filter:tempauth]', 'use = egg:swift#tempauth', `user_${account.user.replace(':', '_')} = ${account.secret} .admin`,
-      '[filter:copy]', 'use = egg:swift#copy',
-      '[filter:slo]', 'use = egg:swift#slo',
-      '[filter:dlo]', 'use = egg:swift#dlo',
-    ), // prettier-ignore
+    ini({
+      DEFAULT: [...common, `bind_port = ${proxyPort}`],
+      'pipeline:main': ['pipeline = catch_errors cache s3api tempauth copy slo dlo proxy-server'],
+      'app:proxy-server': ['use = egg:swift#proxy', 'account_autocreate = true', 'allow_account_management = true'],
+      'filter:catch_errors': ['use = egg:swift#catch_errors'],
+      'filter:cache': ['use = egg:swift#memcache', `memcache_servers = 127.0.0.1:${cachePort}`],
+      'filter:s3api': ['use = egg:swift#s3api', 's3_acl = false'],
+      'filter:tempauth': [
+        'use = egg:swift#tempauth',
+        `user_${account.user.replace(':', '_')} = ${account.secret} .admin`,
+      ],
+      'filter:copy': ['use = egg:swift#copy'],
+      'filter:slo': ['use = egg:swift#slo'],
+      'filter:dlo': ['use = egg:swift#dlo'],
+    }),
   )
 
   const log = createWriteStream(join(folder, 'log'))
@@ -120,27 +129,17 @@ export async function startSwift(): Promise<SwiftServer> {
   }
 }
 
-function lines(...all: readonly string[]): string {
-  return `${all.join('\n')}\n`
+/** Lines of each section, by its name. */
+function ini(sections: Readonly<Record<string, readonly string[]>>): string {
+  return Object.entries(sections)
+    .map(([name, lines]) => [`[${name}]`, ...lines, ''].join('\n'))
+    .join('\n')
 }
 
 function program(name: string): string {
   const found = findProgram(name)
   if (found === undefined) throw new Error(`${name} is not installed`)
   return found
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      return server
-    }),
-  )
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map(async (server) => once(server.close(), 'close')))
-  return ports
 }
 
 /** Waits, 30 seconds at most, until there is an answer, of this status where one is given. */

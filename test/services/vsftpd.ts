@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { findProgram } from '../programs.js'
 import { makeCertificate } from './certificates.js'
 import { accountIds, startFtpProcess, type FtpServer } from './ftp-process.js'
-import { freePort } from './openssh.js'
+import { freePort } from './free-port.js'
 
 export type VsftpdTls = 'none' | 'explicit' | 'implicit'
 

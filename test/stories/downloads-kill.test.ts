@@ -89,10 +89,10 @@ void t.test('downloads of every tool survive kill -9', { skip: lacks('aria2c', '
   const folder = join(first.dataFolder, 'files', 'in')
   t.same((await readdir(folder)).sort(), ['a.bin', 'b.bin', 'c.bin'])
   for (const name of ['a.bin', 'b.bin', 'c.bin']) t.ok((await readFile(join(folder, name))).equals(content), name)
-  const starts = server.asked.filter(
-    ({ url, range }) => url === '/b.bin' && (range ?? 'bytes=0-').startsWith('bytes=0-'),
-  )
-  t.equal(starts.length, 1, 'aria2 was asked once')
+  const starts = server.asked
+    .filter(({ url }) => url === '/b.bin')
+    .map(({ range }) => Number(range?.match(/\d+/)?.[0] ?? 0))
+  t.ok(Math.max(...starts) > 50_000, 'aria2 went on where it was')
   for (const tool of ['aria2', 'qBittorrent']) {
     const temporary = join(first.dataFolder, 'temp', tool)
     while ((await readdir(temporary)).length > 0) await delay(50)

@@ -15,7 +15,7 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { startDaemon, startGateway, type Addresses, type Daemon } from '../gateway.js'
 import { lacks } from '../programs.js'
-import { mount, remotes, type Remote } from '../services/remotes.js'
+import { mount, remotes, type RemoteServer } from '../services/remotes.js'
 
 t.setTimeout(600_000)
 
@@ -91,9 +91,7 @@ async function rcloneFor(t: Test, { davUrl, sftpPort }: Addresses, password: str
   }
 }
 
-async function treeGoesThrough(t: Test, remote: Remote, tree: string): Promise<void> {
-  const server = await remote.start()
-  t.teardown(() => server.stop())
+async function treeGoesThrough(t: Test, server: RemoteServer, tree: string): Promise<void> {
   const running = await startGateway(t)
   await mount(running, running.adminPassword, await server.storages('/remote'))
   const rclone = await rcloneFor(t, running, running.adminPassword)
@@ -167,9 +165,7 @@ async function digestAt(url: string, headers: Record<string, string>): Promise<s
   return digest(response)
 }
 
-async function largeUploads(t: Test, remote: Remote, file: string, expected: string): Promise<void> {
-  const server = await remote.start()
-  t.teardown(() => server.stop())
+async function largeUploads(t: Test, server: RemoteServer, file: string, expected: string): Promise<void> {
   const daemon = await startDaemon(t)
   await mount(daemon, daemon.adminPassword, await server.storages('/remote'))
   const rclone = await rcloneFor(t, daemon, daemon.adminPassword)
@@ -199,24 +195,26 @@ async function largeUploads(t: Test, remote: Remote, file: string, expected: str
   t.equal(await daemon.stop(), 0)
 }
 
-await t.test('a real tree goes there and back through the doors', { skip: lacks('rclone') }, async (t) => {
-  const [large, small] = [await realTree(t, 100), await realTree(t, 20)]
-  for (const remote of remotes) {
-    await t.test(remote.name, { skip: lacks(...remote.programs), timeout: 300_000 }, (t) =>
-      treeGoesThrough(t, remote, remote.isSlow === true ? small : large),
-    )
-  }
-})
+const [large, small] = [await realTree(t, 100), await realTree(t, 20)]
+const file = join(await temporaryFolder(t), 'large')
+const random = createReadStream('/dev/urandom', { end: size - 1, highWaterMark: mebibyte })
+await pipeline(random, createWriteStream(file))
+const expected = await digest(createReadStream(file))
+const skip = process.platform === 'linux' ? false : 'reads /proc'
 
-const isLinux = process.platform === 'linux'
-await t.test('large uploads are streamed', { skip: isLinux ? lacks('rclone') : 'reads /proc' }, async (t) => {
-  const file = join(await temporaryFolder(t), 'large')
-  const random = createReadStream('/dev/urandom', { end: size - 1, highWaterMark: mebibyte })
-  await pipeline(random, createWriteStream(file))
-  const expected = await digest(createReadStream(file))
-  for (const remote of remotes) {
-    await t.test(remote.name, { skip: lacks(...remote.programs), timeout: 300_000 }, (t) =>
-      largeUploads(t, remote, file, expected),
+// Servers and clients wait for each other much of the time.
+t.jobs = 2
+
+for (const remote of remotes) {
+  void t.test(remote.name, { skip: lacks('rclone', ...remote.programs), timeout: 600_000 }, async (t) => {
+    // Some take longer to start than all of this to go through.
+    const server = await remote.start()
+    t.teardown(() => server.stop())
+    await t.test('a real tree goes there and back through the doors', { timeout: 300_000 }, (t) =>
+      treeGoesThrough(t, server, remote.isSlow === true ? small : large),
     )
-  }
-})
+    await t.test('large uploads are streamed', { skip, timeout: 300_000 }, (t) =>
+      largeUploads(t, server, file, expected),
+    )
+  })
+}

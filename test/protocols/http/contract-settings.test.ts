@@ -132,6 +132,7 @@ const table: Readonly<Record<number, string>> = {
     transfer_files_at_once number 16 p
     spool_size_limit number -1 p
     egress_networks text … p
+    egress_proxy string … p
     offline_download_size_limit number 102400 p
     offline_download_temp_dir string … p`,
   5: `aria2_uri string http://localhost:6800/jsonrpc p

@@ -193,6 +193,21 @@ void t.test('a file larger than the limit is not stored', async (t) => {
   t.notOk((await served.names('/in')).includes('endless'))
 })
 
+void t.test('a server that sends next to nothing holds no other download up', async (t) => {
+  const served = await onLoopback(t)
+  const slow = await startScripted(t, (_request, answer) => {
+    const timer = setInterval(() => answer.write('x'), 20)
+    answer.once('close', () => clearInterval(timer))
+  })
+  const server = await startScripted(t, (_request, answer) => answer.end(content))
+  const [task] = tasksOf(await add(served, [`${slow.url}/slow`]))
+  while (slow.asked.length < 1) await delay(10)
+  await add(served, [`${server.url}/a`, `${server.url}/b`, `${server.url}/c`])
+  while ((await served.names('/in')).length < 3) await delay(20)
+  await served.post(`/api/task/offline_download/cancel?tid=${task?.id}`)
+  t.same((await served.ended('offline_download')).map(({ state }) => state).sort(), [2, 2, 2, 4])
+})
+
 void t.test('a cancel stops it, and leaves nothing', async (t) => {
   const served = await onLoopback(t)
   const server = await startScripted(t, (_request, answer) => {
@@ -239,6 +254,15 @@ void t.test('an address where nothing answers is not kept for a program', async 
   t.equal(served.gateway.settings.get('aria2_uri'), 'http://localhost:6800/jsonrpc')
   t.equal(served.gateway.settings.get('aria2_secret'), '')
   t.match(served.gateway.settings.get('qbittorrent_url'), /localhost:8080/)
+})
+
+void t.test('the way out of programs must be an address', async (t) => {
+  const served = await onLoopback(t)
+  const save = (value: string) => served.post('/api/admin/setting/save', [{ key: 'egress_proxy', value }])
+  t.match(await save('nowhere'), { code: 500, message: /must be HOST:PORT, off, or empty/ })
+  for (const value of ['127.0.0.1:0', '[::1]:5246', 'gateway:5246', 'off', '']) {
+    t.match(await save(value), { code: 200 }, value)
+  }
 })
 
 void t.test('the folder of programs must be an absolute path', async (t) => {

@@ -1,12 +1,13 @@
 /** A real nginx in front of a gateway, with a configuration, a certificate and a port of its own. */
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { findProgram } from '../../programs.js'
+import { freePort } from '../../services/free-port.js'
 
 export interface ProxySite {
   /** What comes to this path goes to the backend, with the path as it is. */
@@ -95,14 +96,6 @@ ${set.join('\n')}
   }
 }
 `
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 async function accepts(port: number, ended: () => boolean): Promise<void> {

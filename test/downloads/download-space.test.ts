@@ -1,0 +1,73 @@
+/** The room that downloads by programs have on the local disk. */
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { DownloadSpace } from '../../src/downloads/download-space.js'
+import { downloadFolders, folderFor } from '../../src/downloads/temporary-folders.js'
+
+const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(22))
+const full = { code: 'no_space', reason: /spool_size_limit/ }
+
+interface Scene {
+  readonly space: DownloadSpace
+  readonly folders: readonly string[]
+  readonly limit: (bytes: number) => void
+}
+
+/** Folders of three downloads, the first of them kept for ever. */
+async function scene(t: Test): Promise<Scene> {
+  const root = t.testdir()
+  let limit = 1000
+  return {
+    space: new DownloadSpace({ folders: () => downloadFolders(root, ['aria2']), limit: () => limit }),
+    folders: ids.map((id, index) => folderFor(root, 'aria2', id, index === 0)),
+    limit: (bytes) => (limit = bytes),
+  }
+}
+
+async function put(folder: string, name: string, bytes: number): Promise<void> {
+  await mkdir(join(folder, 'sub'), { recursive: true })
+  await writeFile(join(folder, name), Buffer.alloc(bytes))
+}
+
+void t.test('what is kept counts, and refuses what is new', async (t) => {
+  const { space, folders, limit } = await scene(t)
+  const [kept = '', other = ''] = folders
+  await space.assertRoom()
+  await put(kept, 'film', 598)
+  await put(kept, 'sub/film.aria2', 400)
+  // It leads nowhere that could be counted, and round in circles.
+  await symlink('.', join(kept, 'sub', 'x'))
+  await space.assertRoom().catch(() => t.fail('there is still room'))
+  await put(other, 'rest', 2)
+  await t.rejects(space.assertRoom(), full)
+  await t.rejects(
+    space.during(folders[2] ?? '', async () => t.fail('it began')),
+    full,
+  )
+  limit(Infinity)
+  await space.assertRoom()
+  limit(1000)
+  await rm(kept, { recursive: true })
+  await space.assertRoom()
+})
+
+void t.test('what is under way counts as large as it is going to be', async (t) => {
+  const { space, folders } = await scene(t)
+  const [kept = '', one = '', other = ''] = folders
+  await put(kept, 'film', 200)
+  // Of an earlier run of the same download.
+  await put(one, 'part', 900)
+  await space.during(one, async (claimOne) => {
+    claimOne(500)
+    await space.during(other, async (claimOther) => {
+      claimOther(300)
+      t.throws(() => claimOther(301), full)
+      claimOther(100)
+      claimOne(700)
+      t.throws(() => claimOne(701), full)
+      claimOne(10)
+    })
+  })
+  await t.rejects(space.assertRoom(), full, 'what is left of them counts as it lies there')
+})
