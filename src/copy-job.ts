@@ -1,8 +1,7 @@
 /** What is to be copied or moved, and what is kept of it. */
-import type { Entry } from './driver.js'
 import type { FileTurns } from './file-turns.js'
 import type { Place } from './mounts.js'
-import type { Path } from './path.js'
+import { under, within, type Path } from './path.js'
 
 export interface CopyJob {
   readonly from: Place
@@ -16,34 +15,49 @@ export interface CopyJob {
   readonly overwrite: boolean
   /** Whether a member of the source, by its path in the whole tree, is to be left out. */
   readonly leaveOut: (path: Path) => boolean
-  /**
-   * Gives what stands at this path of the target another name, where its storage can; resolves to what removes it, or
-   * puts it back where nothing took its place.
-   */
-  readonly setAside: (path: Path) => Promise<(() => Promise<void>) | undefined>
+  /** Gives what stands there another name; undefined for a folder whose storage cannot. */
+  readonly setAside: (place: Place) => Promise<Aside | undefined>
+  /** Makes room aside for what is to stand at this place of the target. */
+  readonly writeAside: (place: Place) => Promise<Aside>
   /** Rejects where what a link at this path of the tree leads to may not be read. */
   readonly assertReadable: (source: Path) => Promise<void>
   /** Rejects where a link with this text must not stand at this path of the tree. */
   readonly assertLink: (target: Path, text: string) => Promise<void>
   /** The last check before a file takes its name in the target. Resolves to what ends the reservation it took. */
   readonly beforePublish: (target: Path) => Promise<() => void>
+  /** The last check before something goes; `tree`: with all that is in it. Resolves to what ends the reservation it took. */
+  readonly beforeRemove: (side: 'source' | 'target', inner: Path, tree: boolean) => Promise<() => void>
   /** Turns of files, shared by all jobs. */
   readonly turns: FileTurns
   /** So many bytes more are done, or fewer, of what failed. */
   readonly advance: (bytes: number) => void
-  /** Absent: nobody would go on with it after a restart. */
-  readonly journal?: CopyJournal | undefined
+  readonly journal: CopyJournal
 }
 
-/** What is kept of a long copy, for another run to go on with. Paths are those of sources, in the whole tree. */
+/** What stands under another name for a while, by an intent that a restart would finish. */
+export interface Aside {
+  readonly at: Path
+  /** It takes the name that it is kept for, unless something has that now: then it goes. */
+  settle(): Promise<void>
+  /** It goes; where it cannot, it is settled, and that rejects. */
+  remove(): Promise<void>
+}
+
+/** What is kept of a copy: to remove what was moved, and for another run to go on with. Paths are those of sources, in the whole tree. */
 export interface CopyJournal {
   /** An earlier run may have done something of it. */
   readonly resumes: boolean
-  /** What earlier runs told of the members of a folder. */
+  /** What is known of the members of a folder. */
   itemsIn(folder: Path): Promise<KnownMembers>
   copied(path: Path): Promise<CopiedState | undefined>
   /** The copy of what stands at this path was verified. To be kept soon. */
   keep(path: Path, state: CopiedState): Promise<void>
+  /** The copy of this folder is about to be made, where nothing is. Resolves when that is surely kept. */
+  begin(folder: Path): Promise<void>
+  /** It was not made: somebody else was there first. */
+  takeBack(folder: Path): Promise<void>
+  /** Whether the copy of this folder is of this work's own making. */
+  hasBegun(folder: Path): Promise<boolean>
   /** What the old target has under these names of a folder goes when everything else is copied. Resolves when that is surely kept. */
   keepSurplus(folder: Path, names: readonly string[]): Promise<void>
   /** Resolves when everything told before is surely kept. */
@@ -62,12 +76,11 @@ export interface CopiedState {
   /** In the words of `stateOf`. */
   readonly source: string
   readonly size: number
+  /** The copy is another thing than the source for sure, such as one that took a name that was free. */
+  readonly apart: boolean
 }
 
-/** One thing that was copied or moved, by its paths in the two storages. */
-export interface Copied {
-  readonly from: Path
-  readonly to: Path
-  /** The source as it was when it was read. */
-  readonly entry: Entry
+/** Where a member of the source is copied to. */
+export function targetOf({ from, to }: Pick<CopyJob, 'from' | 'to'>, inner: Path): Path {
+  return under(to.inner, within(from.inner, inner) ?? inner)
 }

@@ -3,6 +3,7 @@ import type { CopyJob } from './copy-job.js'
 import { countedSource } from './counted-source.js'
 import type { Entry } from './driver.js'
 import { GatewayError } from './errors.js'
+import type { Place } from './mounts.js'
 import type { Path } from './path.js'
 import { removeAll } from './removing.js'
 import type { Storage } from './storage.js'
@@ -12,6 +13,11 @@ const large = 1024 * 1024
 
 export function isLink(entry: Entry): boolean {
   return entry.kind === 'link' || entry.isLink === true
+}
+
+/** A link to a folder is none. */
+export function isFolder(entry: Entry): boolean {
+  return entry.kind === 'folder' && entry.isLink !== true
 }
 
 /** A link is copied as a link where both sides have them; else what it leads to is copied if that is a file. */
@@ -40,19 +46,48 @@ export async function published<T>(job: CopyJob, to: Path, work: () => Promise<T
   }
 }
 
-/** Does `work` in the place of what stands there, which comes back where nothing takes its place. */
-export async function inPlaceOf<T>(job: CopyJob, to: Path, old: Entry | undefined, work: () => Promise<T>): Promise<T> {
+/**
+ * Does `work` in the place of what stands there, which comes back where nothing takes its place. Of a folder that cannot be set
+ * aside, nothing goes before `writeAside` has written all that takes its place.
+ */
+export async function inPlaceOf<T>(
+  job: CopyJob,
+  to: Path,
+  old: Entry | undefined,
+  work: () => Promise<T>,
+  writeAside?: (at: Path) => Promise<T>,
+): Promise<T> {
   if (!old) return work()
   if (!job.overwrite) throw new GatewayError('exists')
-  const settle = await job.setAside(to)
-  if (!settle) {
-    await removeAll(job.to.storage, to, job.signal)
-    return work()
+  const place: Place = { storage: job.to.storage, inner: to }
+  const aside = await removing(job, to, old, () => job.setAside(place))
+  if (aside) {
+    try {
+      return await work()
+    } finally {
+      await aside.settle()
+    }
   }
+  if (!writeAside) {
+    throw new GatewayError('unsupported', { reason: 'this storage puts nothing but a file in the place of a folder' })
+  }
+  const written = await job.writeAside(place)
+  try {
+    const done = await writeAside(written.at)
+    await removing(job, to, old, () => removeAll(job.to.storage, to, job.signal))
+    return done
+  } finally {
+    await written.settle()
+  }
+}
+
+/** Runs the last check before `old` goes from the target, then `work` under the reservation that it took. */
+export async function removing<T>(job: CopyJob, at: Path, old: Entry, work: () => Promise<T>): Promise<T> {
+  const done = await job.beforeRemove('target', at, isFolder(old))
   try {
     return await work()
   } finally {
-    await settle()
+    done()
   }
 }
 
@@ -64,11 +99,12 @@ export async function writeFile(
   old: Entry | undefined,
 ): Promise<void> {
   if (old && !job.overwrite) throw new GatewayError('exists')
-  const write = () => writeInto(job, from, to, entry)
-  await (old?.kind === 'folder' ? inPlaceOf(job, to, old, write) : write())
+  const write = (at: Path) => writeInto(job, from, to, entry, at)
+  await (old?.kind === 'folder' ? inPlaceOf(job, to, old, () => write(to), write) : write(to))
 }
 
-async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry): Promise<void> {
+/** `at`: where it is written; `to`: the name that it is for. */
+async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: Path): Promise<void> {
   const { storage } = job.to
   let done: (() => void) | undefined
   const options = {
@@ -77,7 +113,7 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry): Prom
     mode: entry.mode,
     createOnly: !job.overwrite,
     beforePublish: async () => {
-      await assertUnchanged(job.from.storage, from, entry, false, job.signal)
+      await assertUnchanged(job.from.storage, from, entry, job.signal)
       // Of a backend that found out late that it cannot copy, this is the second time.
       done?.()
       done = await job.beforePublish(storage.treePath(to))
@@ -86,10 +122,10 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry): Prom
   const plain = job.from.storage.source(from, entry)
   const source = entry.size > large ? countedSource(plain, job.advance) : undefined
   try {
-    const byItself = job.from.storage === storage && (await storage.copy(from, to, options))
+    const byItself = job.from.storage === storage && (await storage.copy(from, at, options))
     const written = byItself
-      ? await storage.stat(to, { signal: job.signal })
-      : await storage.write(to, source ?? plain, options)
+      ? await storage.stat(at, { signal: job.signal })
+      : await storage.write(at, source ?? plain, options)
     assertSame(entry, written)
     if (byItself || !source) job.advance(entry.size)
   } catch (error) {
@@ -101,14 +137,8 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry): Prom
 }
 
 /** The source must still be the one that was read, or the copy is of neither the old nor the new one. */
-export async function assertUnchanged(
-  storage: Storage,
-  path: Path,
-  entry: Entry,
-  link: boolean,
-  signal: AbortSignal,
-): Promise<void> {
-  const now = await storage.stat(path, { signal, link, fresh: true })
+async function assertUnchanged(storage: Storage, path: Path, entry: Entry, signal: AbortSignal): Promise<void> {
+  const now = await storage.stat(path, { signal, fresh: true })
   const same =
     entry.revision !== undefined && now.revision !== undefined
       ? entry.revision === now.revision

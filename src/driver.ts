@@ -35,6 +35,13 @@ export interface Entry {
   readonly thumb?: string
 }
 
+/** Which thing it is, by whatever name and mount it was found. */
+export interface Identity {
+  /** Things of one realm are the same if their names are. Of things in different realms nobody can tell. */
+  readonly realm: string
+  readonly name: string
+}
+
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
 }
@@ -129,6 +136,11 @@ export interface Driver {
    * leads nowhere, stands for itself. `denied` where a link leads out. A backend that follows links has it.
    */
   realPath?(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path>
+  /**
+   * The things that a change of what stands at `path` would change, links followed; `not_found` where nothing stands there. A
+   * backend has it whose things may be reached by other ways than one path of one mount.
+   */
+  identities?(path: Path, options?: CallOptions): Promise<readonly Identity[]>
   symlink?(path: Path, target: string, options?: CallOptions): Promise<void>
   hardLink?(from: Path, to: Path, options?: CallOptions): Promise<void>
   /** Of a folder: differs when a name came or went. A kept listing holds only while it stands. */

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { TreeError, type Failure } from './change.js'
 import type { Entry } from './driver.js'
-import { isGatewayError, toGatewayError } from './errors.js'
+import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
 import { childOf, parentOf, reservedPrefix, type Path } from './path.js'
 import { manyCalls } from './signals.js'
 import type { Storage } from './storage.js'
@@ -78,8 +78,22 @@ export function asideOf(path: Path): Path {
 export async function settleAside(storage: Storage, path: Path, aside: Path): Promise<void> {
   const { signal } = manyCalls()
   if (!(await existing(storage, aside, signal))) return
-  if (await existing(storage, path, signal)) await removeAll(storage, aside, signal)
-  else await storage.move(aside, path)
+  if (await existing(storage, path, signal)) {
+    await removeAll(storage, aside, signal)
+  } else if (!(await storage.move(aside, path))) {
+    await copyWithin(storage, aside, path, signal)
+    await storage.remove(aside, { signal })
+  }
+}
+
+/** One file, where the storage cannot give it another name. */
+export async function copyWithin(storage: Storage, from: Path, to: Path, signal: AbortSignal): Promise<void> {
+  const entry = await storage.stat(from, { signal, fresh: true })
+  if (entry.kind !== 'file') throw new GatewayError('unsupported')
+  const options = { signal, modified: entry.modified, mode: entry.mode }
+  if (await storage.copy(from, to, options)) return
+  const written = await storage.write(to, storage.source(from, entry), options)
+  if (written.size !== entry.size) throw new GatewayError('internal', { reason: 'the copy has another size' })
 }
 
 /** What stands there, of a link itself; undefined where nothing does. */

@@ -10,6 +10,7 @@ import {
   type CallOptions,
   type Driver,
   type Entry,
+  type Identity,
   type Link,
   type ListOptions,
   type OpenFile,
@@ -32,7 +33,7 @@ import { keepingFolders } from './kept-folders.js'
 import { KeptLinks } from './kept-links.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing } from './listings.js'
-import { childOf, nameOf, parentOf, root, under, within, type Path } from './path.js'
+import { childOf, folded, nameOf, parentOf, root, under, within, type Path } from './path.js'
 import { PatientUsage } from './patient-usage.js'
 import { withSignal } from './signals.js'
 import type { Spool } from './spool.js'
@@ -285,6 +286,13 @@ export class Storage {
   /** The path that `path` is another way to, through links; see `Driver.realPath`. */
   async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
     return (await this.#driver.realPath?.(path, options)) ?? path
+  }
+
+  /** What a change of what stands at `path` would change; see `Driver.identities`. */
+  async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
+    const driver = this.#driver
+    const own = await unlessUnsupported(driver.identities && (async () => driver.identities?.(path, options)))
+    return own ?? [{ realm: `storage ${this.row.id}`, name: this.traits.caseSensitive ? path : folded(path) }]
   }
 
   /** Whether files may have direct addresses. */

@@ -6,16 +6,18 @@ import type { Access } from './access.js'
 import type { Ask, Change, Changed } from './change.js'
 import type { ChangeGuard } from './change-guard.js'
 import { copyTree, moveTree } from './copy.js'
-import type { Copied, CopyJob, CopyJournal } from './copy-job.js'
+import type { Aside, CopyJob, CopyJournal } from './copy-job.js'
 import type { Entry } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import type { Touch } from './locks.js'
+import { MemoryJournal } from './memory-journal.js'
 import type { Place } from './mounts.js'
-import { checkName, childOf, isWithin, nameOf, parentOf, upwardFrom, type Path } from './path.js'
+import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from './path.js'
 import { holds } from './principal.js'
-import { asideOf, settleAside } from './removing.js'
+import { asideOf, copyWithin, removeAll, settleAside } from './removing.js'
+import type { Claim } from './reservations.js'
 import { covers } from './rules.js'
-import { joinSignals } from './signals.js'
+import { joinSignals, manyCalls } from './signals.js'
 import { spelledPath } from './spelling.js'
 import type { Storage } from './storage.js'
 import type { TreeParts } from './tree-parts.js'
@@ -184,12 +186,12 @@ export class Transfers {
       if (old && !ask.overwrite) throw nameTaken(target)
       // A file takes the place of a file by itself; everything else needs the place to be free.
       const replaces = old !== undefined && (old.kind === 'folder' || entry.kind === 'folder')
-      const settle = replaces ? await this.#setAside(to.storage, to.inner, signal) : undefined
-      if (replaces && !settle) return false
+      const aside = replaces ? await this.#setAside(to, signal) : undefined
+      if (replaces && !aside) return false
       try {
         return await this.#moveByBackend(transfer, signal)
       } finally {
-        await settle?.()
+        await aside?.settle()
       }
     })
   }
@@ -220,26 +222,44 @@ export class Transfers {
     return moved
   }
 
-  /**
-   * Gives what stands at `path` of the storage another name, by an intent that a restart would finish; undefined where the
-   * backend cannot. Resolves to what removes it, or puts it back where nothing took its place.
-   */
-  async #setAside(storage: Storage, path: Path, signal: AbortSignal): Promise<(() => Promise<void>) | undefined> {
-    const { intents } = this.parts.store
-    const aside = asideOf(path)
-    const intent = await intents.insert({ kind: 'aside', from: storage.treePath(path), to: storage.treePath(aside) })
-    const settle = async () => {
-      await settleAside(storage, path, aside)
-      await intents.drop(intent)
-    }
+  /** Gives what stands there another name; a file is copied where the backend cannot. Undefined for a folder of such a backend. */
+  async #setAside({ storage, inner }: Place, signal: AbortSignal): Promise<Aside | undefined> {
+    const aside = await this.#aside({ storage, inner })
     try {
-      if (await storage.move(path, aside, { signal })) return settle
+      if (await storage.move(inner, aside.at, { signal })) return aside
+      const { kind } = await storage.stat(inner, { signal, link: true })
+      if (kind === 'file') {
+        await copyWithin(storage, inner, aside.at, signal)
+        await storage.remove(inner, { signal })
+        return aside
+      }
     } catch (error) {
-      await settle()
+      await aside.settle()
       throw error
     }
-    await intents.drop(intent)
+    await aside.settle()
     return undefined
+  }
+
+  /** A name for what takes, or gives up, the place for a while; by an intent that a restart would finish. */
+  async #aside({ storage, inner }: Place): Promise<Aside> {
+    const { intents } = this.parts.store
+    const at = asideOf(inner)
+    const intent = await intents.insert({ kind: 'aside', from: storage.treePath(inner), to: storage.treePath(at) })
+    const settle = async () => {
+      await settleAside(storage, inner, at)
+      await intents.drop(intent)
+    }
+    const remove = async () => {
+      try {
+        await removeAll(storage, at, manyCalls().signal)
+        await intents.drop(intent)
+      } catch (error) {
+        await settle()
+        throw error
+      }
+    }
+    return { at, settle, remove }
   }
 
   // Item by item
@@ -261,19 +281,33 @@ export class Transfers {
   async #itemByItem(transfer: Transfer, signal: AbortSignal): Promise<void> {
     const { kind, source, target, ask } = transfer
     const job = this.#job(transfer, signal)
-    const items: Copied[] = []
     let whole = false
     try {
-      await (kind === 'copy' ? copyTree(job, items) : moveTree(job, items))
+      await (kind === 'copy' ? copyTree(job) : moveTree(job))
       whole = ask.merge !== true
     } finally {
       if (whole) await this.#followWhole(source, target, kind, ask.deep !== false)
-      else await this.#followItems(job, kind, items)
+      else await this.#followItems(transfer, job)
     }
   }
 
-  #job({ source, from, to, ask }: Transfer, signal: AbortSignal): CopyJob {
+  #job({ source, target, from, to, ask }: Transfer, signal: AbortSignal): CopyJob {
     const { mounts, rules, reservations, turns } = this.parts
+    const sides = {
+      source: { storage: from.storage, action: parentOf(source) === parentOf(target) ? 'rename' : 'move' },
+      target: { storage: to.storage, action: 'remove' },
+    } as const
+    /** Takes the reservation and asks; what is rejected releases it. */
+    const under = async (claim: Claim, check: () => Promise<void>) => {
+      const release = await reservations.take([claim], signal)
+      try {
+        await check()
+        return release
+      } catch (error) {
+        release()
+        throw error
+      }
+    }
     return {
       from,
       to,
@@ -282,11 +316,12 @@ export class Transfers {
       merge: ask.merge === true,
       overwrite: ask.overwrite,
       turns,
-      journal: ask.journal,
+      journal: ask.journal ?? new MemoryJournal(),
       advance: (bytes) => ask.advance?.(bytes),
       // What the principal cannot see is not copied for them.
       leaveOut: (path) => path !== source && isUnseen(rules, this.access.principal, path),
-      setAside: (path) => this.#setAside(to.storage, path, signal),
+      setAside: (place) => this.#setAside(place, signal),
+      writeAside: (place) => this.#aside(place),
       assertReadable: async (path) => {
         await this.access.follow('read', path, ask)
       },
@@ -295,15 +330,20 @@ export class Transfers {
       },
       beforePublish: async (to) => {
         const path = await spelledPath(mounts, to, { signal })
-        const release = await reservations.take([{ path, tree: false }], signal)
-        try {
+        return under({ path, tree: false }, async () => {
           this.access.judge('receive', path, ask)
           this.guard.assertUnlocked({ path }, ask)
-          return release
-        } catch (error) {
-          release()
-          throw error
-        }
+        })
+      },
+      beforeRemove: async (side, inner, tree) => {
+        const { storage, action } = sides[side]
+        const path = storage.treePath(inner)
+        return under({ path, tree }, async () => {
+          this.access.judge(action, path, ask)
+          if (tree) this.access.judgeBelow(action, path, ask)
+          this.guard.assertUnlocked({ path, tree, membership: true }, ask)
+          if (tree) await this.guard.assertAllSeen(storage, inner, signal)
+        })
       },
     }
   }
@@ -331,15 +371,34 @@ export class Transfers {
     await locks.dropWithin(source, true)
   }
 
-  /** The same where only some of it was copied or moved. */
-  async #followItems(job: CopyJob, kind: Kind, items: readonly Copied[]): Promise<void> {
-    const whole = new Set(
-      kind === 'move' ? items.filter(({ entry }) => entry.kind === 'folder').map(({ from }) => from) : [],
-    )
-    for (const { from, to } of items) {
-      // Members of a folder that moved go along with it.
-      if (from !== '/' && [...upwardFrom(parentOf(from))].some((above) => whole.has(above))) continue
-      await this.#follow(job.from.storage.treePath(from), job.to.storage.treePath(to), kind, false)
+  /** The same where only some of it was copied or moved: of every path that anything is kept of, on either side. */
+  async #followItems({ kind, source, target, from }: Transfer, { journal }: CopyJob): Promise<void> {
+    const { store, rules, locks } = this.parts
+    const isDone = async (path: Path) => {
+      if (!(await journal.copied(path))) return false
+      return kind === 'copy' || (await isThere(from.storage, within(from.storage.mount, path) ?? path)) === false
+    }
+    const targetFor = (path: Path) => under(target, within(source, path) ?? root)
+    // The target first: what its old files had goes where the source has nothing in its stead.
+    const sides = [
+      [target, (path: Path) => under(source, within(target, path) ?? root)],
+      [source, (path: Path) => path],
+    ] as const
+    for (const [top, sourceFor] of sides) {
+      for await (const paths of store.properties.within(top)) {
+        const done: [Path, Path][] = []
+        for (const path of paths.map(sourceFor)) if (await isDone(path)) done.push([path, targetFor(path)])
+        await store.properties.follow(done, kind === 'copy')
+      }
+    }
+    if (kind === 'copy') return
+    await rules.respell(source)
+    for (const { path } of rules.list()) {
+      if (isWithin(source, path) && (await isDone(path))) await store.rules.move(path, targetFor(path))
+    }
+    await rules.reload()
+    for (const { path } of locks.list()) {
+      if (isWithin(source, path) && (await isDone(path))) await locks.dropWithin(path, true)
     }
   }
 }

@@ -12,6 +12,7 @@ import type {
   CallOptions,
   Driver,
   Entry,
+  Identity,
   Link,
   OpenFile,
   OpenMode,
@@ -62,6 +63,10 @@ export class TreeView implements Driver {
       if (real === undefined) throw new GatewayError('denied', { reason: 'a link that leads outside of the storage' })
       return real
     })
+  }
+
+  identities(path: Path, options?: CallOptions): Promise<readonly Identity[]> {
+    return this.#in(path, ({ storage, inner }) => storage.identities(inner, options))
   }
 
   read(path: Path, range?: ByteRange, options?: CallOptions): Promise<Readable> {

@@ -7,6 +7,7 @@ import type {
   Driver,
   DriverEnv,
   Entry,
+  Identity,
   Link,
   Source,
   Usage,
@@ -164,6 +165,16 @@ export class AliasDriver implements Driver {
     if (real === undefined) return path
     const name = this.#only ? root : childOf(root, segmentsOf(path)[0] ?? '')
     return segmentsOf(real).reduce<Path>(childOf, name)
+  }
+
+  async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
+    assertGoing(options.signal)
+    const where = this.where(path)
+    const copies = where ? await allOf(where, options) : []
+    const found = await Promise.all(
+      copies.map(async ({ driver }) => driver.identities?.(where?.inner ?? root, options)),
+    )
+    return found.flatMap((each) => each ?? [])
   }
 
   /** Undefined for the folder that only shows the names. Nothing is merged under a name that is none. */

@@ -8,6 +8,7 @@ import type {
   Driver,
   DriverEnv,
   Entry,
+  Identity,
   Source,
   Thumbnail,
   ThumbnailKind,
@@ -251,6 +252,11 @@ export class CryptDriver implements Driver {
       if ('unreadable' in found) throw new GatewayError('denied', { reason: 'a link to what is not encrypted' })
       return childOf(plain, found.name)
     }, root)
+  }
+
+  async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
+    const { at } = await this.#existing(path, options)
+    return (await this.#tree.identities?.(at, options)) ?? []
   }
 
   // Changing

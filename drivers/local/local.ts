@@ -10,6 +10,7 @@ import type {
   Driver,
   DriverEnv,
   Entry,
+  Identity,
   ListOptions,
   OpenFile,
   OpenMode,
@@ -365,6 +366,15 @@ class Local implements Driver {
 
   realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
     return this.#run(options.signal, () => this.parts.root.realPath(path, options.last === true))
+  }
+
+  identities(path: Path, { signal }: CallOptions = {}): Promise<readonly Identity[]> {
+    return this.#run(signal, () =>
+      this.#places.at(path, { follow: true }, async (place) => {
+        const { dev, ino } = existing(place)
+        return [{ realm: `device ${dev}`, name: String(ino) }]
+      }),
+    )
   }
 
   symlink(path: Path, target: string, { signal }: CallOptions = {}): Promise<void> {

@@ -82,7 +82,7 @@ async function storeOne(fs: VirtualFs, { plan, file, path, run }: Piece): Promis
     if (!isStored) throw taken(path, error)
     run.advance(size)
   }
-  await items.keep(key, { source: state, size })
+  await items.keep(key, { source: state, size, apart: true })
 }
 
 /** Of a file; undefined where there is none. */

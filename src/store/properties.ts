@@ -12,6 +12,9 @@ interface PropertyColumns extends Property {
 
 const shown = ['namespace', 'name', 'value', 'language'] as const
 
+/** Of a page of `within`. */
+const pathsAtOnce = 500
+
 export class PropertiesTable {
   constructor(private readonly database: Database) {}
 
@@ -84,6 +87,38 @@ export class PropertiesTable {
         .delete()
       await copyOwn(query, from, to)
       if (deep) await copyBelow(query, from, to)
+    })
+  }
+
+  async *within(path: Path): AsyncGenerator<readonly Path[]> {
+    for (let after = ''; ;) {
+      const rows = await this.database.run((query) =>
+        query<PropertyColumns>('properties')
+          .where(subtree(path))
+          .andWhere('path', '>', after)
+          .distinct('path')
+          .orderBy('path')
+          .limit(pathsAtOnce),
+      )
+      const paths = rows.map((row) => row.path)
+      const last = paths.at(-1)
+      if (last === undefined) return
+      yield paths
+      after = last
+    }
+  }
+
+  async follow(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean): Promise<void> {
+    if (pairs.length === 0) return
+    await this.database.transaction(async (query) => {
+      for (const [from, to] of pairs) {
+        await query('properties').where({ path: to }).delete()
+        if (keep) await copyOwn(query, from, to)
+        else
+          await query('properties')
+            .where({ path: from })
+            .update({ path: to, parent: parentOf(to) })
+      }
     })
   }
 

@@ -113,10 +113,11 @@ export interface TaskItemRow {
   /** Of the source, in the whole tree. */
   readonly path: Path
   /**
-   * 'copied': its copy stands and was verified. 'surplus': nothing of this name is copied, and what the old target had under it
+   * 'begun': a folder whose copy this task makes. 'copied': its copy stands and was verified, and is another thing than the source for
+   * sure. 'replaced': the same, but for that: the copy took the place of something of which nobody can tell. 'surplus': nothing of this name is copied, and what the old target had under it
    * goes when all the others are.
    */
-  readonly state: 'copied' | 'surplus' | 'failed'
+  readonly state: 'begun' | 'copied' | 'replaced' | 'surplus' | 'failed'
   /** The state in which the source was copied, in the words of `stateOf`. */
   readonly source: string
   readonly size: number
@@ -215,6 +216,13 @@ export interface Store {
     change(path: Path, changes: readonly PropertyChange[]): Promise<void>
     move(from: Path, to: Path): Promise<void>
     copy(from: Path, to: Path, deep: boolean): Promise<void>
+    /** Paths at and below `path` that have any, in pages, by what is stored when each page is read. */
+    within(path: Path): AsyncIterable<readonly Path[]>
+    /**
+     * What each of these paths has, without what lies below it, replaces what its new path has; in one transaction. `keep`: the
+     * old paths have it too.
+     */
+    follow(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean): Promise<void>
     delete(path: Path): Promise<void> // with everything below
   }
   /** Modification times and modes of files whose backend keeps none. Follows moves like properties do. */
@@ -246,9 +254,10 @@ export interface Store {
     putItems(rows: readonly TaskItemRow[]): Promise<void>
     /** Of the members of a folder. */
     itemsIn(taskId: string, folder: Path): Promise<TaskItemRow[]>
-    copied(taskId: string, path: Path): Promise<TaskItemRow | undefined>
+    item(taskId: string, path: Path): Promise<TaskItemRow | undefined>
     /** Those with an error. */
     failed(taskId: string): Promise<TaskItemRow[]>
+    forgetItem(taskId: string, path: Path): Promise<void>
     forgetItems(taskId: string): Promise<void>
     forgetFailures(taskId: string): Promise<void>
   }

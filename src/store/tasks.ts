@@ -87,13 +87,21 @@ export class TasksTable {
     return this.#items({ task_id: taskId, parent: folder })
   }
 
-  async copied(taskId: string, at: Path): Promise<TaskItemRow | undefined> {
+  async item(taskId: string, at: Path): Promise<TaskItemRow | undefined> {
     const { parent, name } = splitPath(at)
-    return (await this.#items({ task_id: taskId, parent, name, state: 'copied' }))[0]
+    return (await this.#items({ task_id: taskId, parent, name }))[0]
   }
 
   async failed(taskId: string): Promise<TaskItemRow[]> {
     return (await this.#items({ task_id: taskId })).filter(({ error }) => error !== '')
+  }
+
+  async forgetItem(taskId: string, at: Path): Promise<void> {
+    await this.database.run((query) =>
+      query('task_items')
+        .where({ task_id: taskId, ...splitPath(at) })
+        .delete(),
+    )
   }
 
   async forgetItems(taskId: string): Promise<void> {

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import PQueue from 'p-queue'
+import type { CopiedState } from '../copy-job.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
 import type { Log } from '../log.js'
 import { childOf, nameOf } from '../path.js'
@@ -326,17 +327,29 @@ export class Tasks {
 
   #items(taskId: string): TaskItems {
     const { store } = this.parts
+    const put = (row: Partial<TaskItemRow> & Pick<TaskItemRow, 'path' | 'state'>) =>
+      this.#journal.put({ ...noItem, taskId, ...row })
     return {
       itemsIn: async (folder) => {
         const rows = await store.itemsIn(taskId, folder)
-        const named = (state: TaskItemRow['state']) => rows.filter((row) => row.state === state)
-        return {
-          copied: new Map(named('copied').map((row) => [nameOf(row.path), row])),
-          surplus: named('surplus').map(({ path }) => nameOf(path)),
-        }
+        const known = rows.flatMap((row) => {
+          const state = copiedState(row)
+          return state ? ([[nameOf(row.path), state]] as const) : []
+        })
+        const surplus = rows.filter(({ state }) => state === 'surplus')
+        return { copied: new Map(known), surplus: surplus.map(({ path }) => nameOf(path)) }
       },
-      copied: (path) => store.copied(taskId, path),
-      keep: (path, item) => this.#journal.put({ taskId, path, state: 'copied', error: '', ...item }),
+      copied: async (path) => copiedState(await store.item(taskId, path)),
+      keep: (path, { apart, ...item }) => put({ path, state: apart ? 'copied' : 'replaced', ...item }),
+      begin: async (path) => {
+        await put({ path, state: 'begun' })
+        await this.#journal.settled()
+      },
+      takeBack: (path) => store.forgetItem(taskId, path),
+      hasBegun: async (path) => {
+        const row = await store.item(taskId, path)
+        return row?.state === 'begun' || copiedState(row) !== undefined
+      },
       keepSurplus: (folder, names) =>
         store.putItems(names.map((name) => ({ ...noItem, taskId, path: childOf(folder, name), state: 'surplus' }))),
       settled: () => this.#journal.settled(),
@@ -422,6 +435,12 @@ export class Tasks {
 }
 
 const noItem = { source: '', size: 0, error: '' } as const
+
+/** Undefined of what was not copied. */
+function copiedState(row: TaskItemRow | undefined): CopiedState | undefined {
+  if (row?.state !== 'copied' && row?.state !== 'replaced') return undefined
+  return { source: row.source, size: row.size, apart: row.state === 'copied' }
+}
 
 function newEntry(task: Task): Entry {
   return { task, controller: undefined, running: undefined, timer: undefined, forgotten: false }

@@ -284,12 +284,14 @@ void t.test('settings, secrets, driver state and tasks: what is put is what is f
   t.same(await tasks.itemsIn('k1', asPath('/a')), [{ ...at('/a/b'), source: 'r2' }, lost])
   t.same(await tasks.itemsIn('k1', root), [at('/a')])
   t.equal((await tasks.itemsIn('k1', asPath('/a/many'))).length, 450)
-  t.same(await tasks.copied('k1', root), at('/'))
-  t.equal(await tasks.copied('k1', asPath('/a/lost')), undefined)
+  t.same(await tasks.item('k1', root), at('/'))
+  t.match(await tasks.item('k1', asPath('/a/lost')), { state: 'failed' })
+  await tasks.forgetItem('k1', asPath('/a/many/0'))
+  t.equal(await tasks.item('k1', asPath('/a/many/0')), undefined)
   t.same(await tasks.failed('k1'), [lost])
   // What was copied is known still where its source could not be removed.
   await tasks.putItems([{ ...at('/a/b'), source: '', size: 0, state: 'failed', error: 'it does not answer' }])
-  t.same(await tasks.copied('k1', asPath('/a/b')), { ...at('/a/b'), source: 'r2', error: 'it does not answer' })
+  t.same(await tasks.item('k1', asPath('/a/b')), { ...at('/a/b'), source: 'r2', error: 'it does not answer' })
   t.equal((await tasks.failed('k1')).length, 2)
   await tasks.forgetFailures('k1')
   t.same(await tasks.failed('k1'), [])
@@ -297,7 +299,7 @@ void t.test('settings, secrets, driver state and tasks: what is put is what is f
   await tasks.delete(['k1', 'gone'])
   t.same(await tasks.all(), [])
   await tasks.put(task)
-  t.equal(await tasks.copied('k1', root), undefined, 'items go with their task')
+  t.equal(await tasks.item('k1', root), undefined, 'items go with their task')
 })
 
 void t.test('revoked tokens are remembered until they expire', async (t) => {

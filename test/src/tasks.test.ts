@@ -104,7 +104,7 @@ void t.test('after a stop or a kill, what had not ended goes on; what is waiting
   const first = await begin(t, stuck, { folder })
   const task = await first.tasks.add(ada, request)
   while (runs.length < 1) await delay(5)
-  await runs[0]?.items.keep(asPath('/a/x'), { source: 'r1', size: 1 })
+  await runs[0]?.items.keep(asPath('/a/x'), { source: 'r1', size: 1, apart: true })
   await first.close()
   const waits = { ...task, id: 'waits', state: 'waiting', tries: 1, started: new Date() }
   const cancels = { ...task, id: 'cancels', state: 'canceling' }
@@ -175,7 +175,7 @@ void t.test('what is kept for a task is let go of when it ends, and again when i
   const disposed: string[] = []
   const { tasks, store } = await begin(t, {
     run: async ({ items }) => {
-      await items.keep(asPath('/a'), { source: 'r', size: 1 })
+      await items.keep(asPath('/a'), { source: 'r', size: 1, apart: true })
       await items.fail([{ path: asPath('/b'), error: 'no' }])
       throw new GatewayError('denied')
     },
@@ -185,10 +185,10 @@ void t.test('what is kept for a task is let go of when it ends, and again when i
   while (disposed.length === 0) await delay(5)
   t.same(disposed, ['failed'])
   t.match(await tasks.failures(task), [{ path: '/b', error: 'no' }])
-  t.ok(await store.tasks.copied(task.id, asPath('/a')), 'a retry would go on there')
+  t.ok(await store.tasks.item(task.id, asPath('/a')), 'a retry would go on there')
   await tasks.delete(ada, 'copy', task.id)
   t.same(disposed, ['failed', 'failed'])
-  t.equal(await store.tasks.copied(task.id, asPath('/a')), undefined)
+  t.equal(await store.tasks.item(task.id, asPath('/a')), undefined)
   t.throws(() => tasks.get(ada, 'copy', task.id), { code: 'not_found' })
 })
 

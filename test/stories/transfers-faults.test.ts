@@ -55,6 +55,20 @@ class Journal implements CopyJournal {
     this.kept.set(path, state)
   }
 
+  readonly begun = new Set<Path>()
+
+  async begin(folder: Path): Promise<void> {
+    this.begun.add(folder)
+  }
+
+  async takeBack(folder: Path): Promise<void> {
+    this.begun.delete(folder)
+  }
+
+  async hasBegun(folder: Path): Promise<boolean> {
+    return this.begun.has(folder) || this.kept.has(folder)
+  }
+
   async settled(): Promise<void> {
     // There is nothing that could be lost.
   }
