@@ -289,9 +289,14 @@ export class SpooledFile implements OpenFile {
     private readonly spool: Spool,
     private readonly file: string,
     private readonly writeBack: (source: Source, attributes: Attributes) => Promise<Entry>,
-  ) {}
+    size: number,
+  ) {
+    this.#size = size
+  }
 
   #committing: Promise<unknown> = Promise.resolve()
+  /** What the file takes up, with the writes that are under way. */
+  #size: number
 
   /** `content`: what the file holds to begin with; absent for an empty one. */
   static async open(
@@ -301,9 +306,11 @@ export class SpooledFile implements OpenFile {
     writeBack: (source: Source, attributes: Attributes) => Promise<Entry>,
     signal?: AbortSignal,
   ): Promise<SpooledFile> {
-    const file = content ? (await spool.receive(content, signal)).file : spool.newFile()
+    const received = content && (await spool.receive(content, signal))
+    const file = received?.file ?? spool.newFile()
     try {
-      return new SpooledFile(entry, await openFile(file, content ? 'r+' : 'wx+', 0o600), spool, file, writeBack)
+      const handle = await openFile(file, received ? 'r+' : 'wx+', 0o600)
+      return new SpooledFile(entry, handle, spool, file, writeBack, received?.size ?? 0)
     } catch (error) {
       await spool.remove(basename(file))
       throw error
@@ -321,6 +328,12 @@ export class SpooledFile implements OpenFile {
   }
 
   async write(from: readonly Buffer[], position: number): Promise<void> {
+    this.#resize(
+      Math.max(
+        this.#size,
+        from.reduce((end, { length }) => end + length, position),
+      ),
+    )
     await onSpool(async () => {
       let at = position
       for (const bytes of from) {
@@ -333,7 +346,14 @@ export class SpooledFile implements OpenFile {
   }
 
   async truncate(size: number): Promise<void> {
+    if (size > this.#size) this.#resize(size)
     await onSpool(() => this.handle.truncate(size))
+    if (size < this.#size) this.#resize(size)
+  }
+
+  #resize(size: number): void {
+    this.spool.resize(this.file, size)
+    this.#size = size
   }
 
   async commit(attributes: Attributes = {}): Promise<Entry> {

@@ -267,7 +267,7 @@ export const settingsTable: readonly SettingDefinition[] = [
       'private',
       {
         help:
-          'Megabytes of uploads that wait on the local disk for their storage; what programs download, and what is kept of it, may ' +
+          'Megabytes of uploads and open files that wait on the local disk for their storage; what programs download, and what is kept of it, may ' +
           'take what these leave. Negative: no limit but the disk.',
       },
     ],

@@ -18,7 +18,7 @@ export interface Spooled extends Source {
 export interface SpoolOptions {
   /** Names of files that an earlier process left and that are still needed. */
   readonly keep?: ReadonlySet<string>
-  /** Bytes that all received files may take up together, as things stand now. */
+  /** Bytes that all files of the spool may take up together, as things stand now. */
   readonly limit?: () => number
 }
 
@@ -84,6 +84,13 @@ export class Spool {
     const file = join(this.folder, name)
     const size = this.#sizes.get(file)
     return size === undefined ? undefined : this.#spooled(file, size, known)
+  }
+
+  /** A file of the spool is to be of this size: rejects with `no_space` where there is no room for that. */
+  resize(file: string, size: number): void {
+    const more = size - (this.#sizes.get(file) ?? 0)
+    if (more > 0) this.#assertRoom(more)
+    this.#grow(file, more)
   }
 
   /** One that is gone already is no error. */

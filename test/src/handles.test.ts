@@ -327,6 +327,29 @@ void t.test('a spooled file that is closed changes nothing and leaves nothing, t
   t.same(await readdir(spool.folder), [])
 })
 
+void t.test('handles and uploads share one budget of the spool', async (t) => {
+  const spool = await Spool.open(t.testdir(), { limit: () => 10 })
+  const stored = async () => entryOf(0)
+  const file = await SpooledFile.open(spool, entryOf(4), sourceOf(Buffer.alloc(4)), stored)
+  await file.write([Buffer.alloc(2), Buffer.alloc(1)], 4)
+  await file.write([Buffer.alloc(7)], 0)
+  const full = { code: 'no_space', message: /spool_size_limit/ }
+  await t.rejects(file.write([Buffer.alloc(1)], 10), full, 'a gap counts too')
+  await t.rejects(file.truncate(11), full)
+  t.equal((await buffer(await (await spool.receive(sourceOf(Buffer.alloc(3)))).read())).length, 3)
+  await t.rejects(spool.receive(sourceOf(Buffer.alloc(1))), full)
+  await t.rejects(file.write([Buffer.alloc(1)], 7), full)
+  await file.truncate(2)
+  const other = await SpooledFile.open(spool, entryOf(0), undefined, stored)
+  await other.write([Buffer.alloc(5)], 0)
+  await t.rejects(other.write([Buffer.alloc(1)], 5), full)
+  await file.close()
+  await other.write([Buffer.alloc(2)], 5)
+  await other.close()
+  const last = await spool.receive(sourceOf(Buffer.alloc(7)))
+  t.equal(last.size, 7, 'what was closed counts no more')
+})
+
 void t.test('closing a spooled file keeps its bytes until they are written back', async (t) => {
   const spool = await spoolOf(t)
   let go: () => void = () => undefined
