@@ -1,12 +1,12 @@
 /** A tree is moved between two storages that fail, at every call and every byte: whatever happens, no file is lost. */
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import type { CopiedState, CopyJournal, KnownMembers } from '../../src/copy-job.js'
 import type { Driver } from '../../src/driver.js'
 import { isGatewayError } from '../../src/errors.js'
-import { asPath, nameOf, parentOf, type Path } from '../../src/path.js'
+import { asPath } from '../../src/path.js'
 import type { VirtualFs } from '../../src/virtual-fs.js'
 import { flaky, type Fault, type Planned } from '../drivers/flaky.js'
+import { Journal } from '../src/journal.js'
 import { newTree, sourceOf, text, type Test } from '../src/tree-fixture.js'
 
 const files: Readonly<Record<string, string>> = {
@@ -29,72 +29,36 @@ const methods: readonly (keyof Driver)[] = [
 const from = asPath('/near/tree')
 const to = asPath('/far/tree')
 
-/** What the rows of the store do, without a store. */
-class Journal implements CopyJournal {
-  readonly kept = new Map<Path, CopiedState>()
-
-  constructor(public resumes = false) {}
-
-  readonly surplus = new Map<Path, readonly string[]>()
-
-  async itemsIn(folder: Path): Promise<KnownMembers> {
-    const members = [...this.kept].filter(([path]) => parentOf(path) === folder)
-    const copied = new Map(members.map(([path, kept]) => [nameOf(path), kept]))
-    return { copied, surplus: this.surplus.get(folder) ?? [] }
-  }
-
-  async keepSurplus(folder: Path, names: readonly string[]): Promise<void> {
-    this.surplus.set(folder, names)
-  }
-
-  async copied(path: Path): Promise<CopiedState | undefined> {
-    return this.kept.get(path)
-  }
-
-  async keep(path: Path, state: CopiedState): Promise<void> {
-    this.kept.set(path, state)
-  }
-
-  readonly begun = new Set<Path>()
-
-  async begin(folder: Path): Promise<void> {
-    this.begun.add(folder)
-  }
-
-  async takeBack(folder: Path): Promise<void> {
-    this.begun.delete(folder)
-  }
-
-  async hasBegun(folder: Path): Promise<boolean> {
-    return this.begun.has(folder) || this.kept.has(folder)
-  }
-
-  async settled(): Promise<void> {
-    // There is nothing that could be lost.
-  }
-}
-
 interface Stage {
   readonly fs: VirtualFs
   readonly plan: Record<'near' | 'far', Planned[]>
   readonly calls: (side: 'near' | 'far', method: keyof Driver) => number
 }
 
-async function staged(t: Test, fill = true): Promise<Stage> {
-  const plan: Stage['plan'] = { near: [], far: [] }
-  const drivers = { near: flaky(new MemoryDriver(0), plan.near), far: flaky(new MemoryDriver(0), plan.far) }
-  const { as } = await newTree(t, {
+/** Resolves to what starts both storages anew, with the tree in the first of them and what was there before in the second. */
+async function stages(t: Test, old: Readonly<Record<string, string>>): Promise<() => Promise<Stage>> {
+  const planned = () => ({ near: [], far: [] })
+  const flakyOnes = ({ near, far }: Stage['plan']) => ({
+    near: flaky(new MemoryDriver(0), near),
+    far: flaky(new MemoryDriver(0), far),
+  })
+  let drivers = flakyOnes(planned())
+  const { as, mounts, store } = await newTree(t, {
     '/near': { driverOf: async () => drivers.near.driver },
     '/far': { driverOf: async () => drivers.far.driver },
   })
-  const fs = as()
-  if (fill) {
-    for (const [path, content] of Object.entries(files)) {
-      await fs.write(asPath(`/near${path}`), sourceOf(content), { parents: true })
-    }
+  const rows = await store.storages.all()
+  return async () => {
+    const plan: Stage['plan'] = planned()
+    const current = (drivers = flakyOnes(plan))
+    for (const row of rows) await mounts.apply(row)
+    const fs = as()
+    const all = Object.entries(files).map(([path, content]): [string, string] => [`/near${path}`, content])
+    for (const [path, content] of Object.entries(old)) all.push([`/far${path}`, content])
+    for (const [path, content] of all) await fs.write(asPath(path), sourceOf(content), { parents: true })
     await fs.mkdir(asPath('/near/tree/empty'))
+    return { fs, plan, calls: (side, method) => current[side].calls(method) }
   }
-  return { fs, plan, calls: (side, method) => drivers[side].calls(method) }
 }
 
 async function contentOf(fs: VirtualFs, path: string): Promise<string | undefined> {
@@ -146,13 +110,7 @@ interface Attempt {
 
 /** Strikes every call of both storages with every fault, each in a tree of its own. Resolves to their number. */
 async function everyFault(t: Test & { fail(text: string): unknown }, { overwrite, old }: Attempt): Promise<number> {
-  const begin = async () => {
-    const stage = await staged(t)
-    for (const [path, content] of Object.entries(old)) {
-      await stage.fs.write(asPath(`/far${path}`), sourceOf(content), { parents: true })
-    }
-    return stage
-  }
+  const begin = await stages(t, old)
   const { fs, calls } = await begin()
   const before = new Map(methods.map((method) => [method, { near: calls('near', method), far: calls('far', method) }]))
   await fs.move(from, to, { overwrite })

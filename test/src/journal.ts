@@ -1,0 +1,48 @@
+/** The journal of a task, kept in memory. */
+import type { CopiedState, CopyJournal, KnownMembers } from '../../src/copy-job.js'
+import { nameOf, parentOf, type Path } from '../../src/path.js'
+
+/** What the rows of the store do, without a store. */
+export class Journal implements CopyJournal {
+  readonly kept = new Map<Path, CopiedState>()
+
+  constructor(public resumes = false) {}
+
+  readonly surplus = new Map<Path, readonly string[]>()
+
+  async itemsIn(folder: Path): Promise<KnownMembers> {
+    const members = [...this.kept].filter(([path]) => parentOf(path) === folder)
+    const copied = new Map(members.map(([path, kept]) => [nameOf(path), kept]))
+    return { copied, surplus: this.surplus.get(folder) ?? [] }
+  }
+
+  async keepSurplus(folder: Path, names: readonly string[]): Promise<void> {
+    this.surplus.set(folder, names)
+  }
+
+  async copied(path: Path): Promise<CopiedState | undefined> {
+    return this.kept.get(path)
+  }
+
+  async keep(path: Path, state: CopiedState): Promise<void> {
+    this.kept.set(path, state)
+  }
+
+  readonly begun = new Set<Path>()
+
+  async begin(folder: Path): Promise<void> {
+    this.begun.add(folder)
+  }
+
+  async takeBack(folder: Path): Promise<void> {
+    this.begun.delete(folder)
+  }
+
+  async hasBegun(folder: Path): Promise<boolean> {
+    return this.begun.has(folder) || this.kept.has(folder)
+  }
+
+  async settled(): Promise<void> {
+    // There is nothing that could be lost.
+  }
+}

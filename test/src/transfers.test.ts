@@ -1,0 +1,181 @@
+/** Copies and moves of trees, item by item: what is asked again when something goes, and what follows where only a part was done. */
+import t from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { Driver } from '../../src/driver.js'
+import { GatewayError } from '../../src/errors.js'
+import { asPath as p } from '../../src/path.js'
+import { Journal } from './journal.js'
+import { principal } from './principals.js'
+import { altered, bare, contents, newTree, sourceOf, text, type Tree } from './tree-fixture.js'
+
+const lockAsk = { scope: 'exclusive', deep: false, owner: '', seconds: 60 } as const
+const keep = { overwrite: false } as const
+const overwrite = { overwrite: true } as const
+
+async function fill({ as }: Tree, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [path, content] of Object.entries(files)) {
+    await as().write(p(path), sourceOf(content), { parents: true })
+  }
+}
+
+/** A driver that does something of the test's once it has stored a file of this path. */
+function after(path: string, work: () => Promise<unknown>): Driver {
+  const inner = new MemoryDriver(0)
+  return altered(inner, {
+    write: async (at, ...rest) => {
+      const entry = await inner.write(at, ...rest)
+      if (at === path) await work()
+      return entry
+    },
+  })
+}
+
+void t.test('a source is locked after it was copied: it stays, as the lock says', async (t) => {
+  const far = after('/tree/b', async () => tree.parts.locks.grant(p('/near/tree/a'), lockAsk, principal({ userId: 2 })))
+  const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
+  await fill(tree, { '/near/tree/a': 'a', '/near/tree/b': 'b' })
+  const failed = { code: 'locked', failures: [{ from: '/near/tree/a' }] }
+  await t.rejects(tree.as().move(p('/near/tree'), p('/far/tree'), keep), failed)
+  t.same(await contents(tree.as(), p('/near')), { '/near/tree': null, '/near/tree/a': 'a' })
+  t.same(await contents(tree.as(), p('/far')), { '/far/tree': null, '/far/tree/a': 'a', '/far/tree/b': 'b' })
+})
+
+void t.test('a rule is made over a source after it was copied: it stays, as the rule says', async (t) => {
+  const rule = () => tree.rule('/near/tree', { writeUsers: [2], writeUsersSub: true })
+  const far = after('/tree/a', rule)
+  const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
+  await fill(tree, { '/near/tree/a': 'a' })
+  await t.rejects(tree.as().move(p('/near/tree'), p('/far/tree'), keep), { code: 'denied' })
+  t.same(await contents(tree.as(), p('/near')), { '/near/tree': null, '/near/tree/a': 'a' })
+})
+
+void t.test('what an old target held beyond the copy is locked meanwhile: it stays', async (t) => {
+  const far = after('/tree/a', async () =>
+    tree.parts.locks.grant(p('/far/tree/old/x'), lockAsk, principal({ userId: 2 })),
+  )
+  const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
+  await fill(tree, { '/near/tree/a': 'a', '/far/tree/old/x': 'x' })
+  await t.rejects(tree.as().copy(p('/near/tree'), p('/far/tree'), overwrite), { code: 'locked' })
+  t.equal(await text(tree.as().read(p('/far/tree/old/x'))), 'x')
+})
+
+void t.test('whoever changes a source while it is to go is waited for, and not overruled', async (t) => {
+  const tree = await newTree(t, { '/near': {}, '/far': {} })
+  await fill(tree, { '/near/a': 'a' })
+  const removed: string[] = []
+  tree.parts.events.on((event) => {
+    if (event.kind === 'removed') removed.push(event.path)
+  })
+  const release: (() => void)[] = []
+  tree.parts.events.on((event) => {
+    if (event.kind !== 'written' || event.path !== '/far/a' || release.length > 0) return
+    release.push(() => undefined)
+    void tree.parts.reservations.take([{ path: p('/near/a'), tree: false }]).then((end) => release.push(end))
+  })
+  const moved = tree.as().move(p('/near/a'), p('/far/a'), keep)
+  while (release.length < 2) await new Promise(setImmediate)
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+  t.same(removed, [])
+  release[1]?.()
+  await moved
+  t.same(removed, ['/near/a'])
+})
+
+void t.test('a copy that is tried again enters no folder that somebody else has made meanwhile', async (t) => {
+  let broken = true
+  const inner = new MemoryDriver(0)
+  const mkdir: MemoryDriver['mkdir'] = async (...args) => {
+    if (broken) throw new GatewayError('unavailable')
+    return inner.mkdir(...args)
+  }
+  const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => altered(inner, { mkdir }) } })
+  await fill(tree, { '/near/tree/a': 'a', '/near/tree/sub/b': 'b' })
+  const journal = new Journal()
+  const copy = () => tree.as().copy(p('/near/tree'), p('/far/tree'), { ...keep, journal })
+  const move = () => tree.as().move(p('/near/tree'), p('/far/tree'), { ...keep, journal })
+  await t.rejects(tree.as().copy(p('/near/tree'), p('/none/tree'), { ...keep, journal }), 'it did not come to begin')
+  broken = false
+  journal.resumes = true
+  await fill(tree, { '/far/tree/a': 'theirs' })
+  await t.rejects(copy(), { code: 'exists' })
+  await t.rejects(move(), { code: 'exists' })
+  t.same(await contents(tree.as(), p('/far')), { '/far/tree': null, '/far/tree/a': 'theirs' })
+  t.equal(await text(tree.as().read(p('/near/tree/a'))), 'a')
+
+  await tree.as().remove(p('/far/tree'))
+  journal.resumes = false
+  broken = true
+  await t.rejects(copy(), { code: 'unavailable' })
+  broken = false
+  journal.resumes = true
+  await copy()
+  await tree.as().remove(p('/far/tree/sub/b'))
+  await copy()
+  t.equal(await text(tree.as().read(p('/far/tree/sub/b'))), 'b', 'what it has made itself it goes on with')
+})
+
+for (const [what, copies] of [
+  ['copies by itself', true],
+  ['only reads and writes', false],
+] as const) {
+  void t.test(`on a storage that cannot rename and ${what}, an old folder goes last`, async (t) => {
+    const inner = new MemoryDriver(0)
+    const there: boolean[] = []
+    let broken = true
+    const driver = altered(inner, {
+      ...bare,
+      copy: copies ? (...args) => inner.copy(...args) : undefined,
+      write: async (path, ...rest) => {
+        there.push(await inner.stat(p('/x/old')).then(Boolean, () => false))
+        if (broken) throw new GatewayError('no_space')
+        return inner.write(path, ...rest)
+      },
+    })
+    const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => driver } })
+    await inner.mkdir(p('/x'))
+    await inner.write(p('/x/old'), sourceOf('old'))
+    await fill(tree, { '/near/x': 'new' })
+    await t.rejects(tree.as().copy(p('/near/x'), p('/far/x'), overwrite), { code: 'no_space' })
+    t.same(await contents(tree.as(), p('/far')), { '/far/x': null, '/far/x/old': 'old' })
+    broken = false
+    await tree.as().copy(p('/near/x'), p('/far/x'), overwrite)
+    t.same(await contents(tree.as(), p('/far')), { '/far/x': 'new' })
+    t.same(there.slice(0, 2), [true, true], 'it stood while the new one was written')
+    t.same(await tree.store.intents.all(), [])
+  })
+}
+
+void t.test('properties follow what of a tree was done, many of them in one step', async (t) => {
+  const bad = new Set(['/tree/7', '/tree/70'])
+  const inner = new MemoryDriver(0)
+  const write: MemoryDriver['write'] = async (path, ...rest) => {
+    if (bad.has(path)) throw new GatewayError('denied')
+    return inner.write(path, ...rest)
+  }
+  const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => altered(inner, { write }) } })
+  const { properties } = tree.store
+  const note = (value: string) => [{ set: { namespace: 'urn:x', name: 'note', value, language: '' } }]
+  const count = 120
+  const files = Array.from({ length: count }, (_, index) => `/tree/${index}`)
+  await fill(tree, Object.fromEntries(files.map((file) => [`/near${file}`, 'x'])))
+  await fill(tree, { '/far/tree/5': 'old', '/far/tree/200': 'old' })
+  for (const file of files) if (file !== '/tree/5') await properties.change(p(`/near${file}`), note(file))
+  await properties.change(p('/far/tree/5'), note('of the old file'))
+  let steps = 0
+  const { follow } = properties
+  properties.follow = (...args) => {
+    steps += 1
+    return follow.apply(properties, args)
+  }
+  const valueOf = async (path: string) => (await properties.of(p(path)))[0]?.value
+  for (const kind of ['copy', 'move'] as const) {
+    await t.rejects(tree.as()[kind](p('/near/tree'), p('/far/tree'), overwrite), { code: 'denied' })
+    t.equal(await valueOf('/far/tree/8'), '/tree/8', kind)
+    t.equal(await valueOf('/near/tree/8'), kind === 'copy' ? '/tree/8' : undefined)
+    t.equal(await valueOf('/far/tree/5'), undefined, 'those of what was replaced are gone')
+    t.equal(await valueOf('/far/tree/7'), undefined)
+    t.equal(await valueOf('/near/tree/7'), '/tree/7', 'what stayed keeps its own')
+    t.ok(steps <= 3, `${steps} steps`)
+    steps = 0
+  }
+})
