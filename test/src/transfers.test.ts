@@ -162,10 +162,10 @@ void t.test('properties follow what of a tree was done, many of them in one step
   for (const file of files) if (file !== '/tree/5') await properties.change(p(`/near${file}`), note(file))
   await properties.change(p('/far/tree/5'), note('of the old file'))
   let steps = 0
-  const { follow } = properties
+  const follow = properties.follow.bind(properties)
   properties.follow = (...args) => {
     steps += 1
-    return follow.apply(properties, args)
+    return follow(...args)
   }
   const valueOf = async (path: string) => (await properties.of(p(path)))[0]?.value
   for (const kind of ['copy', 'move'] as const) {
