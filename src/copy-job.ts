@@ -26,13 +26,16 @@ export interface CopyJob {
   /** The last check before a file takes its name in the target. Resolves to what ends the reservation it took. */
   readonly beforePublish: (target: Path) => Promise<() => void>
   /** The last check before something goes; `tree`: with all that is in it. Resolves to what ends the reservation it took. */
-  readonly beforeRemove: (side: 'source' | 'target', inner: Path, tree: boolean) => Promise<() => void>
+  readonly beforeRemove: (what: Going, inner: Path, tree: boolean) => Promise<() => void>
   /** Turns of files, shared by all jobs. */
   readonly turns: FileTurns
   /** So many bytes more are done, or fewer, of what failed. */
   readonly advance: (bytes: number) => void
   readonly journal: CopyJournal
 }
+
+/** What was moved; or, of the target, what only the old one had, and that in the place of which something else comes. */
+export type Going = 'source' | 'surplus' | 'replaced'
 
 /** What stands under another name for a while, by an intent that a restart would finish. */
 export interface Aside {

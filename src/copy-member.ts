@@ -1,5 +1,5 @@
 /** One file or link of a copy: written, verified, and never over what somebody else has put there meanwhile. */
-import type { CopyJob } from './copy-job.js'
+import type { CopyJob, Going } from './copy-job.js'
 import { countedSource } from './counted-source.js'
 import type { Entry } from './driver.js'
 import { GatewayError } from './errors.js'
@@ -60,7 +60,7 @@ export async function inPlaceOf<T>(
   if (!old) return work()
   if (!job.overwrite) throw new GatewayError('exists')
   const place: Place = { storage: job.to.storage, inner: to }
-  const aside = await removing(job, to, old, () => job.setAside(place))
+  const aside = await removing(job, 'replaced', to, old, () => job.setAside(place))
   if (aside) {
     try {
       return await work()
@@ -74,7 +74,7 @@ export async function inPlaceOf<T>(
   const written = await job.writeAside(place)
   try {
     const done = await writeAside(written.at)
-    await removing(job, to, old, () => removeAll(job.to.storage, to, job.signal))
+    await removing(job, 'replaced', to, old, () => removeAll(job.to.storage, to, job.signal))
     return done
   } finally {
     await written.settle()
@@ -82,8 +82,8 @@ export async function inPlaceOf<T>(
 }
 
 /** Runs the last check before `old` goes from the target, then `work` under the reservation that it took. */
-export async function removing<T>(job: CopyJob, at: Path, old: Entry, work: () => Promise<T>): Promise<T> {
-  const done = await job.beforeRemove('target', at, isFolder(old))
+export async function removing<T>(job: CopyJob, what: Going, at: Path, old: Entry, work: () => Promise<T>): Promise<T> {
+  const done = await job.beforeRemove(what, at, isFolder(old))
   try {
     return await work()
   } finally {

@@ -3,14 +3,15 @@
  * tasks. Every file is verified; a move removes a source only after that, last, and only if it is still the one that was read
  * (see source-removal.ts).
  */
+import { Readable } from 'node:stream'
 import { stateOf, TreeError, type Failure } from './change.js'
 import { targetOf, type CopiedState, type CopyJob, type KnownMembers } from './copy-job.js'
 import { copyLink, inPlaceOf, isFolder, isLink, isSame, published, removing, writeFile } from './copy-member.js'
-import type { Entry, Identity } from './driver.js'
+import type { Entry, Identity, Source } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
 import { identitiesUpward, isAmong, oneAndTheSame, sameness, type Sameness } from './identity.js'
-import { childOf, folded, parentOf, reservedPrefix, type Path } from './path.js'
-import { existing, removeAll } from './removing.js'
+import { childOf, folded, nameOf, parentOf, reservedPrefix, type Path } from './path.js'
+import { asideOf, existing, removeAll } from './removing.js'
 import { isSameContent } from './same-content.js'
 import { SourceRemoval } from './source-removal.js'
 import type { Storage } from './storage.js'
@@ -140,6 +141,22 @@ class TreeCopy implements Visits<Member, Folder> {
     if (await isAmong({ storage: source.storage, inner: from }, await this.#above, signal)) {
       throw new GatewayError('invalid', { reason: 'the target lies in this folder' })
     }
+    if (nameOf(from) !== nameOf(to.inner) || from === source.inner) return
+    if ((await sameness({ storage: source.storage, inner: from }, to, signal)) === 'apart') return
+    if (await this.#showsTarget(from)) throw oneAndTheSame()
+  }
+
+  /** Where nobody can tell: whether what is put into the target for a moment is seen in this folder. */
+  async #showsTarget(from: Path): Promise<boolean> {
+    const { from: source, to, signal } = this.job
+    const witness = asideOf(childOf(to.inner, nameOf(from)))
+    const nothing: Source = { size: 0, rereadable: true, read: async () => Readable.from([]) }
+    await to.storage.write(witness, nothing, { signal })
+    try {
+      return (await existing(source.storage, childOf(from, nameOf(witness)), signal)) !== undefined
+    } finally {
+      await to.storage.remove(witness)
+    }
   }
 
   /**
@@ -179,7 +196,7 @@ class TreeCopy implements Visits<Member, Folder> {
     const { to, signal } = this.job
     const old = await existing(to.storage, at, signal)
     if (!old) return
-    await removing(this.job, at, old, () => removeAll(to.storage, at, signal))
+    await removing(this.job, 'surplus', at, old, () => removeAll(to.storage, at, signal))
   }
 
   /** Members of a folder of the source that go along; of two that the target takes for the same, one fails. */

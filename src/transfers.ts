@@ -293,10 +293,7 @@ export class Transfers {
 
   #job({ source, target, from, to, ask }: Transfer, signal: AbortSignal): CopyJob {
     const { mounts, rules, reservations, turns } = this.parts
-    const sides = {
-      source: { storage: from.storage, action: parentOf(source) === parentOf(target) ? 'rename' : 'move' },
-      target: { storage: to.storage, action: 'remove' },
-    } as const
+    const moving = parentOf(source) === parentOf(target) ? 'rename' : 'move'
     /** Takes the reservation and asks; what is rejected releases it. */
     const under = async (claim: Claim, check: () => Promise<void>) => {
       const release = await reservations.take([claim], signal)
@@ -335,8 +332,10 @@ export class Transfers {
           this.guard.assertUnlocked({ path }, ask)
         })
       },
-      beforeRemove: async (side, inner, tree) => {
-        const { storage, action } = sides[side]
+      beforeRemove: async (what, inner, tree) => {
+        const { storage } = what === 'source' ? from : to
+        // Taking the place of a file is overwriting it.
+        const action = what === 'source' ? moving : what === 'surplus' || tree ? 'remove' : 'write'
         const path = storage.treePath(inner)
         return under({ path, tree }, async () => {
           this.access.judge(action, path, ask)

@@ -158,7 +158,7 @@ for (const [what, over] of [
 ] as const) {
   void t.test(`two mounts of a backend that tells nothing of it, ${what}`, async (t) => {
     const driver = silent(over as Partial<Record<keyof Driver, undefined>>)
-    const shared = { driverOf: async () => driver }
+    const shared = { driverOf: async () => driver, cacheExpiration: 0 }
     const { as, store } = await newTree(t, { '/one': shared, '/two': shared, '/far': {} })
     const fs = as()
     await fs.write(p('/one/file'), sourceOf('content'))
@@ -168,6 +168,11 @@ for (const [what, over] of [
     await t.rejects(fs.move(p('/one/file'), p('/two/file'), overwrite), sameWithin)
     await t.rejects(fs.move(p('/one/tree'), p('/two/tree'), overwrite), { code: 'invalid' })
     t.same(await contents(fs, p('/one')), before)
+    await fs.write(p('/far/again/again/x'), sourceOf('x'), { parents: true })
+    await fs.move(p('/far/again'), p('/one/again'), { overwrite: false })
+    t.same(await contents(fs, p('/one/again')), { '/one/again/again': null, '/one/again/again/x': 'x' }, 'no litter')
+    await t.rejects(fs.copy(p('/one/again'), p('/two/again/again/again'), { overwrite: false }), sameWithin, 'no end')
+    t.equal(await text(fs.read(p('/one/again/again/x'))), 'x')
     await fs.write(p('/far/file'), sourceOf('CONTENT'))
     await fs.move(p('/one/file'), p('/far/file'), overwrite)
     t.equal(await text(fs.read(p('/far/file'))), 'content', 'what is another thing is moved')
