@@ -267,8 +267,8 @@ export const settingsTable: readonly SettingDefinition[] = [
       'private',
       {
         help:
-          'Megabytes of uploads and open files that wait on the local disk for their storage; what programs download, and what is kept of it, may ' +
-          'take what these leave. Negative: no limit but the disk.',
+          'Megabytes of uploads and open files that wait on the local disk for their storage; what programs download, and what is kept ' +
+          'of it, may take what these leave. Negative: no limit but the disk.',
       },
     ],
     [
