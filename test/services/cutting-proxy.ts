@@ -7,8 +7,9 @@ export type Direction = 'up' | 'down'
 
 export interface CuttingProxy {
   readonly port: number
-  /** Connections that are open now. */
+  /** Connections that are open now, and that were cut so far. */
   readonly open: number
+  readonly cuts: number
   /** Bytes that came through the connections so far. */
   readonly passed: Readonly<Record<Direction, number>>
   /** Cuts each connection, or so many of them, once so many bytes came through it in a direction; from now on. */
@@ -33,6 +34,7 @@ export async function startCuttingProxy(
 ): Promise<CuttingProxy> {
   let limits: { readonly direction: Direction; readonly bytes: number; times: number } | undefined
   const total = { up: 0, down: 0 }
+  let cuts = 0
   let isStalled = false
   let isGarbling = false
   const doomed = new WeakSet<Socket>()
@@ -48,6 +50,7 @@ export async function startCuttingProxy(
         const isOver = limits?.direction === direction && passed >= limits.bytes && limits.times > 0
         if (limits && isOver) limits.times--
         if (isOver || (direction === 'up' && doomed.has(client))) {
+          cuts++
           end()
           return
         }
@@ -81,6 +84,9 @@ export async function startCuttingProxy(
     port: (server.address() as AddressInfo).port,
     get open() {
       return sockets.size / 2
+    },
+    get cuts() {
+      return cuts
     },
     passed: total,
     cut(direction, bytes, times = Number.POSITIVE_INFINITY) {

@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startGateway, type RunOptions } from '../gateway.js'
 import { lacks } from '../programs.js'
-import { startCutProxy } from './cut-proxy.js'
+import { startCuttingProxy } from '../services/cutting-proxy.js'
 import { sftpClients } from './sftp-clients.js'
 
 t.setTimeout(900_000)
@@ -37,7 +37,8 @@ async function prepare(t: Test, { bytes = size, keep = false, ...options }: RunO
   const { settings } = running.gateway
   const setKeep = (on: boolean) => settings.set(new Map([['sftp_keep_partial_uploads', String(on)]]))
   if (keep) await setKeep(true)
-  const proxy = await startCutProxy(t, running.sftpPort)
+  const proxy = await startCuttingProxy(running.sftpPort)
+  t.teardown(() => proxy.stop())
   const clients = await sftpClients(t, running, proxy.port)
   const file = join(clients.folder, 'file')
   await writeRandom(file, bytes)
@@ -69,7 +70,7 @@ void t.test('downloads', { skip: lacks('sftp', 'lftp', 'rclone') }, async (t) =>
   const back = join(folder, 'back')
 
   await t.test('sftp goes on with reget', async (t) => {
-    proxy.cutAfter(half)
+    proxy.cut('down', half, 1)
     t.not((await sftp(['get file back'])).status, 0)
     const part = (await stat(back)).size
     t.ok(part > 0 && part <= half, `${part} of it had come`)
@@ -79,7 +80,7 @@ void t.test('downloads', { skip: lacks('sftp', 'lftp', 'rclone') }, async (t) =>
 
   await t.test('lftp goes on by itself, and with get -c', async (t) => {
     await rm(back)
-    proxy.cutAfter(half)
+    proxy.cut('down', half, 1)
     const before = proxy.cuts
     const outcome = await lftp(['get file -o back'])
     t.equal(outcome.status, 0, outcome.complaints)
@@ -92,7 +93,7 @@ void t.test('downloads', { skip: lacks('sftp', 'lftp', 'rclone') }, async (t) =>
 
   await t.test('rclone goes on by itself', async (t) => {
     await rm(back)
-    proxy.cutAfter(half)
+    proxy.cut('down', half, 1)
     const before = proxy.cuts
     const outcome = await rclone('copyto', 'sftp:file', back, '--multi-thread-streams', '0')
     t.equal(outcome.status, 0, outcome.complaints)
@@ -110,7 +111,7 @@ for (const [driver, bytes] of [
     const { proxy, hash, half, sftp, lftp, rclone, settled, stored, setKeep } = prepared
 
     await t.test('sftp goes on with reput, where cut uploads are kept', async (t) => {
-      proxy.cutAfter(half)
+      proxy.cut('up', half, 1)
       t.not((await sftp(['put file'])).status, 0)
       const part = (await settled('file'))?.size ?? 0
       t.ok(part > 0 && part <= half, `${part} bytes were kept`)
@@ -119,13 +120,13 @@ for (const [driver, bytes] of [
     })
 
     await t.test('lftp goes on by itself, and with put -c', async (t) => {
-      proxy.cutAfter(half)
+      proxy.cut('up', half, 1)
       const before = proxy.cuts
       const whole = await lftp(['put file -o by-lftp'])
       t.equal(whole.status, 0, whole.complaints)
       t.equal(proxy.cuts, before + 1)
       t.equal((await stored('by-lftp'))?.hash, hash)
-      proxy.cutAfter(half)
+      proxy.cut('up', half, 1)
       t.not((await sftp(['put file part'])).status, 0)
       t.ok(((await settled('part'))?.size ?? 0) > 0)
       const outcome = await lftp(['put -c file -o part'])
@@ -134,7 +135,7 @@ for (const [driver, bytes] of [
     })
 
     await t.test('rclone tries again', async (t) => {
-      proxy.cutAfter(half)
+      proxy.cut('up', half, 1)
       const before = proxy.cuts
       const outcome = await rclone('copyto', prepared.file, 'sftp:by-rclone', '--retries', '3')
       t.equal(outcome.status, 0, outcome.complaints)
@@ -148,7 +149,7 @@ for (const [driver, bytes] of [
       const old = await stored('old')
       for (const keep of [true, false]) {
         await setKeep(keep)
-        proxy.cutAfter(half)
+        proxy.cut('up', half, 1)
         t.not((await sftp(['put file old'])).status, 0)
         await wait(500)
         t.same(await stored('old'), old)
@@ -157,7 +158,7 @@ for (const [driver, bytes] of [
 
     await t.test('nothing is left of a cut upload where the setting is off', async (t) => {
       await setKeep(false)
-      proxy.cutAfter(half)
+      proxy.cut('up', half, 1)
       t.not((await sftp(['put file new'])).status, 0)
       await wait(500)
       t.notMatch((await sftp(['ls -1a'])).out, /new/)
