@@ -1,0 +1,116 @@
+/** Files in pieces: whole or an error, several requests at once and never more, and nothing on its way behind the end. */
+import { buffer } from 'node:stream/consumers'
+import t from 'tap'
+import { readingStream, writeAll, writeFrom, type OpenPieces } from '../../../drivers/lib/pieces.js'
+import { GatewayError } from '../../../src/errors.js'
+import { chunks, endless, refuses, source } from '../../conformance/subject.js'
+
+/** A file in memory that is asked in pieces of ten bytes, three at once. */
+class Subject implements OpenPieces {
+  readonly pieceSize = 10
+  readonly piecesAtOnce = 3
+  now = 0
+  most = 0
+  /** Position whose piece cannot be written. */
+  refused: number | undefined
+
+  constructor(public content: Buffer) {}
+
+  async read(position: number, length: number): Promise<Buffer> {
+    await this.#turn()
+    return Buffer.from(this.content.subarray(position, position + length))
+  }
+
+  async write(position: number, piece: readonly Buffer[]): Promise<void> {
+    const bytes = Buffer.concat(piece)
+    await this.#turn()
+    if (position === this.refused) throw new GatewayError('no_space')
+    const size = Math.max(this.content.length, position + bytes.length)
+    this.content = Buffer.concat([this.content, Buffer.alloc(size - this.content.length)])
+    bytes.copy(this.content, position)
+  }
+
+  async #turn(): Promise<void> {
+    this.most = Math.max(this.most, ++this.now)
+    await new Promise((resolve) => setImmediate(resolve))
+    this.now--
+  }
+}
+
+const text = Buffer.from(Array.from({ length: 95 }, (_, index) => 33 + (index % 90)))
+const done = async () => undefined
+const options = { size: text.length, signal: undefined, done }
+
+await t.test('every part is read as it is', async (t) => {
+  const file = new Subject(text)
+  for (const [offset, length] of [[0], [0, 95], [0, 10], [7, 30], [90], [94, 1], [95], [200, 5], [3, 0]] as const) {
+    const found = await buffer(readingStream(file, { offset, length }, options))
+    t.ok(found.equals(text.subarray(offset, length === undefined ? undefined : offset + length)), `${offset} ${length}`)
+  }
+  t.equal(file.most, 3)
+})
+
+await t.test('a file that has become shorter is an error wherever that shows', async (t) => {
+  for (const size of [0, 1, 45, 80, 90, 94]) {
+    const file = new Subject(text.subarray(0, size))
+    await refuses(t, () => buffer(readingStream(file, { offset: 0 }, options)), 'unavailable', `${size} of 95 bytes`)
+  }
+})
+
+await t.test('a stream that nobody reads gives its file back when it ends', async (t) => {
+  const controller = new AbortController()
+  let ends = 0
+  const counted = async () => {
+    ends++
+  }
+  const stream = readingStream(
+    new Subject(text),
+    { offset: 0 },
+    { ...options, signal: controller.signal, done: counted },
+  )
+  const ended = buffer(stream)
+  controller.abort()
+  await refuses(t, () => ended, 'aborted', 'the stream')
+  t.ok(ends > 0)
+})
+
+await t.test('chunks of any size are written as they are', async (t) => {
+  for (const size of [1, 7, 10, 33, 500]) {
+    const file = new Subject(Buffer.alloc(0))
+    const chunk = Buffer.alloc(size, 'abcdefg')
+    await writeAll(chunks(9, chunk), file, undefined)
+    t.ok(file.content.equals(Buffer.concat(Array<Buffer>(9).fill(chunk))), `${size} bytes`)
+    t.ok(file.most <= 3)
+  }
+  const file = new Subject(Buffer.from(text))
+  await writeFrom(file, [Buffer.from('one'), Buffer.from('and two, and three')], 5)
+  const expected = Buffer.concat([text.subarray(0, 5), Buffer.from('oneand two, and three'), text.subarray(26)])
+  t.ok(file.content.equals(expected))
+})
+
+await t.test(
+  'what cannot be written, or is not as long as announced, is told, and nothing is on its way then',
+  async (t) => {
+    for (const refused of [0, 20, 90]) {
+      const file = new Subject(Buffer.alloc(0))
+      file.refused = refused
+      await refuses(t, () => writeAll(source(text), file, undefined), 'no_space', `at ${refused}`)
+      t.equal(file.now, 0)
+      await refuses(t, () => writeFrom(file, [text], 0), 'no_space', `of a handle, at ${refused}`)
+      t.equal(file.now, 0)
+    }
+    for (const size of [94, 96]) {
+      const file = new Subject(Buffer.alloc(0))
+      await refuses(t, () => writeAll({ ...source(text), size }, file, undefined), 'invalid', `${size} bytes`)
+    }
+    const { source: body, begun } = endless()
+    const controller = new AbortController()
+    const file = new Subject(Buffer.alloc(0))
+    const writing = writeAll(body, file, controller.signal)
+    writing.catch(() => undefined)
+    await begun
+    controller.abort()
+    await t.rejects(writing)
+    t.equal(file.now, 0)
+  },
+)
