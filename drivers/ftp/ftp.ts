@@ -197,7 +197,7 @@ class FtpDriver implements Driver {
         const stored = await this.#dress(on, staged, size, attributes)
         await options.beforePublish?.()
         if (signal?.aborted) throw new GatewayError('aborted')
-        await this.#publish(on, staged, path, createOnly === true)
+        await this.#publish(on, staged, path, options)
         return { ...stored, name: nameOf(path) }
       } catch (error) {
         await this.#discard(on, staged)
@@ -223,11 +223,13 @@ class FtpDriver implements Driver {
   }
 
   /** The staged file takes its name; nobody else here takes it meanwhile. */
-  async #publish(on: Connection, staged: Path, path: Path, createOnly: boolean): Promise<void> {
-    await this.#publishing.run(path, async () => {
-      if (createOnly && (await this.files.kindAt(on, path)) !== 'nothing') throw new GatewayError('exists')
-      await this.#rename(on, staged, path, !createOnly)
-    })
+  async #publish(on: Connection, staged: Path, path: Path, { createOnly, signal }: WriteOptions): Promise<void> {
+    const isNew = createOnly === true
+    const rename = async () => {
+      if (isNew && (await this.files.kindAt(on, path)) !== 'nothing') throw new GatewayError('exists')
+      await this.#rename(on, staged, path, !isNew)
+    }
+    await this.#publishing.run(path, rename, signal)
   }
 
   async #rename(on: Connection, from: Path, to: Path, replaces = true): Promise<void> {
@@ -312,7 +314,7 @@ class FtpDriver implements Driver {
       if (old === 'folder') throw new GatewayError('is_dir')
       if (old === 'file' && kind === 'folder') throw new GatewayError('exists')
       await this.#assertKept(on, to)
-      await this.#publishing.run(to, () => this.#rename(on, from, to))
+      await this.#publishing.run(to, () => this.#rename(on, from, to), signal)
     })
   }
 

@@ -65,7 +65,9 @@ class SmbDriver implements Driver {
     this.#places = new Places(root)
     this.#readers = new Shares(connect)
     this.#changers = new Shares(connect)
-    this.#sweep = new Sweep((wire) => this.#changers.use((share) => share.removeAt(wire)))
+    this.#sweep = new Sweep((wire) =>
+      this.#within(env.signal, () => this.#changers.use((share) => share.removeAt(wire))),
+    )
   }
 
   async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {

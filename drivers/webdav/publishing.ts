@@ -57,7 +57,7 @@ export class Publishing {
     } catch (error) {
       const outcome = outcomeOf(error)
       if (outcome === 'unknown') await this.#look(staged, move)
-      else await this.#settle(staged, { ...move, hasBegun: outcome === 'failed', until: 0 })
+      else await this.#settle(staged, { ...move, hasBegun: outcome === 'failed', until: 0 }).catch(whenMet)
       throw error
     }
     await this.#forget(staged, move)
@@ -65,7 +65,7 @@ export class Publishing {
 
   /** Removes a staged file that was not moved. */
   async discard(staged: Path): Promise<void> {
-    await this.#settle(staged, {})
+    await this.#settle(staged, {}).catch(whenMet)
   }
 
   /** Whether it is a file that is being written, which nobody sees. What runs have left of those is settled. */
@@ -88,7 +88,7 @@ export class Publishing {
     if (isThere === undefined) await this.#forget(staged, move)
   }
 
-  /** Never rejects: what cannot be settled now is when it is met. */
+  /** Rejects where it cannot be settled now; then it is when it is met. */
   async #settle(staged: Path, unsettled: Unsettled): Promise<void> {
     try {
       await this.#finish(staged, unsettled, AbortSignal.timeout(cleanUpTime))
@@ -97,7 +97,7 @@ export class Publishing {
         this.parts.env.log.warn({ err: error, staged }, 'a file that was being written is left behind for now')
         this.#lookOut(staged, unsettled)
         await this.#remember(staged, unsettled).catch(() => undefined)
-        return
+        throw error
       }
     }
     await this.#forget(staged, unsettled)
@@ -147,6 +147,10 @@ export class Publishing {
     this.#unsettled.delete(staged)
     if (old !== undefined) await this.parts.env.state.set(keyOf(staged), undefined).catch(() => undefined)
   }
+}
+
+function whenMet(): void {
+  // What cannot be done for now was told to the log.
 }
 
 function keyOf(staged: Path): string {

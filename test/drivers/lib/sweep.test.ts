@@ -2,6 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { Sweep } from '../../../drivers/lib/sweep.js'
+import { GatewayError } from '../../../src/errors.js'
 
 await t.test('leftovers go one after another, each once, and only so many wait', async (t) => {
   const removed: string[] = []
@@ -20,11 +21,24 @@ await t.test('leftovers go one after another, each once, and only so many wait',
   t.equal(new Set(removed).size, 1000)
 })
 
+await t.test('a server that cannot be asked is not asked for each of them', async (t) => {
+  let tries = 0
+  const sweep = new Sweep(async () => {
+    tries++
+    throw new GatewayError('unavailable')
+  })
+  for (const leftover of ['one', 'two', 'three']) sweep.soon(leftover)
+  await turn()
+  t.equal(tries, 1)
+  sweep.soon('one')
+  t.equal(tries, 2, 'but when they are met again')
+})
+
 await t.test('one that cannot be removed is left, and tried again when it is met again', async (t) => {
   const tried: string[] = []
   const sweep = new Sweep(async (leftover) => {
     tried.push(leftover)
-    if (leftover === 'bad') throw new Error('no')
+    if (leftover === 'bad') throw new GatewayError('denied')
   })
   for (const leftover of ['bad', 'good']) sweep.soon(leftover)
   await turn()
