@@ -289,8 +289,8 @@ export const settingsTable: readonly SettingDefinition[] = [
       'private',
       {
         help:
-          'HOST:PORT where the gateway listens for aria2, which connects through it and so reaches nothing else. Empty: a port of ' +
-          '127.0.0.1, for an aria2 on this machine, and none for one elsewhere; off: none.',
+          'HOST:PORT where the gateway listens for aria2, and connects to servers in its place. Empty: a port of 127.0.0.1, for an ' +
+          'aria2 on this machine, and none for one elsewhere; off: none.',
       },
     ],
     [

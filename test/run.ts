@@ -20,9 +20,7 @@ const { values, positionals } = parseArgs({
 /** How long one test file may take. tap's own limit comes first, because it can say which test was running. */
 const fileSeconds = Math.max(1, Number(values.minutes) || 10) * 60
 
-/**
- * What takes longer than a minute, or waits for most of its time, the longest first. The others follow in the order of their names.
- */
+/** What takes a minute and more, the longest first; the others follow in the order of their names. */
 const longest = [
   'test/stories/driver-doors.test.ts',
   'test/protocols/webdav/litmus.test.ts',
@@ -42,7 +40,10 @@ const quiet = [
   'test/protocols/webdav/if-header.test.ts',
   'test/src/accounts-limiter.test.ts',
   'test/src/locks.test.ts',
+  'test/src/patient-usage.test.ts',
   'test/src/rules.test.ts',
+  'test/src/storage.test.ts',
+  'test/stories/first-run.test.ts',
   'test/stories/many-connections.test.ts',
   'test/stories/memory.test.ts',
   'test/stories/search-speed.test.ts',

@@ -3,7 +3,7 @@ import { isGatewayError } from '../errors.js'
 import { root } from '../path.js'
 import { allPermissions } from '../principal.js'
 import type { Store, UserRow } from '../store/rows.js'
-import { hashPassword, randomPassword, staticHash } from './passwords.js'
+import { hashPassword, impossiblePassword, randomPassword, staticHash } from './passwords.js'
 
 export interface FirstAccounts {
   /** The password made for the admin, to be shown this once; undefined where one was given, or an admin was there. */
@@ -19,10 +19,14 @@ export async function bootstrapAccounts(store: Store, adminPassword?: string): P
   const password = adminPassword || randomPassword()
   let made = false
   if (!present.some(({ role }) => role === 2)) {
-    made = await insert(store, { username: 'admin', role: 2, permission: allPermissions, disabled: false }, password)
+    const passwordHash = await hashPassword(staticHash(password))
+    const what = { permission: allPermissions, disabled: false, passwordHash }
+    made = await insert(store, { username: 'admin', role: 2, ...what })
   }
   if (!present.some(({ role }) => role === 1)) {
-    await insert(store, { username: 'guest', role: 1, permission: 0, disabled: true }, randomPassword())
+    // Nobody has to know one, and no time has to go into a slow hash of it.
+    const passwordHash = impossiblePassword()
+    await insert(store, { username: 'guest', role: 1, permission: 0, disabled: true, passwordHash })
   }
   return { adminPassword: made && !adminPassword ? password : undefined }
 }
@@ -30,12 +34,10 @@ export async function bootstrapAccounts(store: Store, adminPassword?: string): P
 /** Whether it was made, and not by another process in the same moment. */
 async function insert(
   store: Store,
-  fields: Pick<UserRow, 'username' | 'role' | 'permission' | 'disabled'>,
-  password: string,
+  fields: Pick<UserRow, 'username' | 'role' | 'permission' | 'disabled' | 'passwordHash'>,
 ): Promise<boolean> {
-  const passwordHash = await hashPassword(staticHash(password))
   try {
-    await store.users.insert({ ...fields, passwordHash, passwordTime: 0, basePath: root, ssoId: '', otpSecret: '' })
+    await store.users.insert({ ...fields, passwordTime: 0, basePath: root, ssoId: '', otpSecret: '' })
     return true
   } catch (error) {
     if (isGatewayError(error, 'exists')) return false

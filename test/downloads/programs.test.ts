@@ -217,6 +217,32 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     await cleared(admin, 'aria2')
   })
 
+  void t.test('it connects by itself where an admin wants that, and not where the proxy cannot listen', async (t) => {
+    const { admin, aria2 } = await withAria2(t)
+    const proxy = (address: string) => admin.gateway.settings.set(new Map([['egress_proxy', address]]))
+    const server = await startSlow(t, 100_000)
+    const told = async () => {
+      const [active] = (await aria2.call('aria2.tellActive', [['gid']])) as { gid: string }[]
+      return active && ((await aria2.call('aria2.getOption', [active.gid])) as Record<string, string>)['all-proxy']
+    }
+    await add(admin, 'aria2', `${server.url}/one`)
+    await underWay(admin, 5)
+    t.match(await told(), /^http:\/\/127\.0\.0\.1:\d+\//)
+    t.match(await stored(admin), [whole, whole])
+    await proxy('off')
+    await add(admin, 'aria2', `${server.url}/two`)
+    await underWay(admin, 5)
+    t.equal(await told(), undefined)
+    t.match((await admin.ended('offline_download'))[1], whole)
+    await proxy('192.0.2.1:0')
+    const { id } = await add(admin, 'aria2', `${server.url}/three`)
+    const undone = async () => (await admin.get('/api/task/offline_download/undone')).data as TaskShown[]
+    while ((await undone())[0]?.error === '') await delay(50)
+    t.match(await undone(), [{ error: /cannot listen on 192\.0\.2\.1:0/ }])
+    await admin.post(`/api/task/offline_download/cancel?tid=${id}`)
+    await admin.ended('offline_download')
+  })
+
   void t.test('what is kept for ever takes room from what comes next', async (t) => {
     const { admin } = await withAria2(t)
     const limit = (megabytes: string) => admin.gateway.settings.set(new Map([['spool_size_limit', megabytes]]))

@@ -8,6 +8,9 @@ import { RemoteFile, type RemoteOptions } from '../../src/downloads/remote-file.
 import { EgressGuard } from '../../src/egress.js'
 import { rangeStart, startScripted } from './scripted-server.js'
 
+// They wait most of the time, each for a server of its own.
+t.jobs = 4
+
 const content = randomBytes(300_000)
 const loopback = new EgressGuard(() => '127.0.0.0/8')
 const usual: Omit<RemoteOptions, 'signal'> = { egress: loopback, limit: Infinity, patience: 10_000 }

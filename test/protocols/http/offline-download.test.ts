@@ -5,6 +5,9 @@ import t, { type Test } from 'tap'
 import { rangeStart, startScripted } from '../../downloads/scripted-server.js'
 import { serve, type Envelope, type Served, type TaskShown } from './served.js'
 
+// They wait most of the time, each for a gateway of its own.
+t.jobs = 3
+
 const content = randomBytes(300_000).toString('hex')
 const tool = 'SimpleHttp'
 
