@@ -14,6 +14,7 @@ import type {
 import { GatewayError, isGatewayError, type ErrorCode } from '../../src/errors.js'
 import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/path.js'
 import { stagedBy, stagedName } from '../lib/staged-names.js'
+import { Sweep } from '../lib/sweep.js'
 import { Turns } from '../lib/turns.js'
 import { accountOf } from './account.js'
 import { breakLimit, Connection } from './connection.js'
@@ -21,13 +22,14 @@ import { Connections, type Use } from './connections.js'
 import { ifRefused, isRefusal, translated } from './errors.js'
 import { Files } from './files.js'
 import type { FtpOptions } from './index.js'
-import { leftOverAtMost, Leftovers } from './leftovers.js'
 import { timestampOf, type Listed } from './listed.js'
 import { Replacing } from './replacing.js'
 import { Download, sendAll, type DownloadOptions } from './transfers.js'
 
 /** Bytes of a file that are kept for a reader who is slower than the server. */
 const readAhead = 1024 * 1024
+/** Leftovers that go for a folder to be removed; with more of them it is not empty yet. */
+const leftOversAtOnce = 1000
 /** Links of a listing that are kept until the rest is told: each is asked for, and that on another connection where there is one. */
 const linksAtMost = 1000
 
@@ -68,7 +70,7 @@ class FtpDriver implements Driver {
   /** Characters that names may end with, or not, where that is known. */
   readonly #keptEnds = new Map<string, boolean>()
   readonly #replacing: Replacing
-  readonly #leftovers: Leftovers
+  readonly #sweep: Sweep
 
   constructor(
     private readonly connections: Connections,
@@ -77,7 +79,7 @@ class FtpDriver implements Driver {
     readonly traits: Partial<Traits>,
   ) {
     this.#replacing = new Replacing(files, connections, env.log)
-    this.#leftovers = new Leftovers((work) => connections.use('ask', env.signal, work))
+    this.#sweep = new Sweep((wire) => connections.use('ask', env.signal, (on) => on.ask(`DELE ${wire}`)))
   }
 
   // Reading
@@ -327,7 +329,7 @@ class FtpDriver implements Driver {
 
   #isStaged(folder: Path, name: string): boolean {
     if (stagedBy(name) === undefined) return false
-    if (this.#isLeftOver(name)) this.#leftovers.add(this.files.wire(childOf(folder, name)))
+    if (this.#isLeftOver(name)) this.#sweep.soon(this.files.wire(childOf(folder, name)))
     return true
   }
 
@@ -337,7 +339,7 @@ class FtpDriver implements Driver {
     const leftOver: string[] = []
     for await (const page of this.files.listing(on, folder)) {
       for (const { name } of page) {
-        if (this.#isLeftOver(name) && leftOver.length < leftOverAtMost) leftOver.push(name)
+        if (this.#isLeftOver(name) && leftOver.length < leftOversAtOnce) leftOver.push(name)
         else others++
       }
     }
