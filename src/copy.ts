@@ -3,6 +3,7 @@
  * tasks. Every file is verified; a move removes a source only after that, last, and only if it is still the one that was read
  * (see source-removal.ts).
  */
+import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { stateOf, TreeError, type Failure } from './change.js'
 import { targetOf, type CopiedState, type CopyJob, type KnownMembers } from './copy-job.js'
@@ -11,7 +12,7 @@ import type { Entry, Identity, Source } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
 import { identitiesUpward, isAmong, oneAndTheSame, sameness, type Sameness } from './identity.js'
 import { childOf, folded, nameOf, parentOf, reservedPrefix, type Path } from './path.js'
-import { asideOf, existing, removeAll } from './removing.js'
+import { existing, removeAll } from './removing.js'
 import { isSameContent } from './same-content.js'
 import { SourceRemoval } from './source-removal.js'
 import type { Storage } from './storage.js'
@@ -146,16 +147,25 @@ class TreeCopy implements Visits<Member, Folder> {
     if (await this.#showsTarget(from)) throw oneAndTheSame()
   }
 
-  /** Where nobody can tell: whether what is put into the target for a moment is seen in this folder. */
+  /**
+   * Where nobody can tell: whether what is put into the target for a moment is seen in this folder. Its name is an ordinary one, because
+   * servers hide and refuse others. A target that takes no such file cannot be asked; the copy itself will tell why.
+   */
   async #showsTarget(from: Path): Promise<boolean> {
     const { from: source, to, signal } = this.job
-    const witness = asideOf(childOf(to.inner, nameOf(from)))
+    const name = `tidegate-witness-${randomUUID()}`
+    const witness = childOf(to.inner, name)
     const nothing: Source = { size: 0, rereadable: true, read: async () => Readable.from([]) }
-    await to.storage.write(witness, nothing, { signal })
+    const written = await to.storage.write(witness, nothing, { signal }).then(
+      () => true,
+      () => false,
+    )
     try {
-      return (await existing(source.storage, childOf(from, nameOf(witness)), signal)) !== undefined
+      if (signal.aborted) throw new GatewayError('aborted')
+      return written && (await existing(source.storage, childOf(from, name), signal)) !== undefined
     } finally {
-      await to.storage.remove(witness)
+      // Also what was refused: of several copies of one file, some may stand.
+      await to.storage.remove(witness).catch(() => undefined)
     }
   }
 

@@ -6,6 +6,7 @@ import { aliasFields, aliasType } from '../../drivers/alias/index.js'
 import { cryptFields, cryptType } from '../../drivers/crypt/index.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver, Entry } from '../../src/driver.js'
+import { GatewayError } from '../../src/errors.js'
 import { checkOptions } from '../../src/fields.js'
 import { asPath as p } from '../../src/path.js'
 import { onDisk } from '../drivers/composite-tree.js'
@@ -180,3 +181,39 @@ for (const [what, over] of [
     t.same(await store.intents.all(), [])
   })
 }
+
+void t.test('a backend that hides names with a dot shows that it is the target', async (t) => {
+  const driver = silent({ copy: undefined })
+  const hides = (path: string) => path.split('/').some((name) => name.startsWith('.tidegate'))
+  const seen = altered(driver, {
+    stat: async (path, options) => {
+      if (hides(path)) throw new GatewayError('not_found')
+      return driver.stat(path, options)
+    },
+  })
+  const ways = { '/one': { driverOf: async () => seen }, '/two': { driverOf: async () => driver, cacheExpiration: 0 } }
+  const { as } = await newTree(t, ways)
+  const fs = as()
+  await fs.write(p('/two/tree/tree/x'), sourceOf('x'), { parents: true })
+  await t.rejects(fs.copy(p('/one/tree'), p('/two/tree/tree/tree'), { overwrite: false }), sameWithin, 'no end')
+  const left = Object.keys(await contents(fs, p('/two/tree')))
+  t.notOk(
+    left.some((path) => path.includes('witness')),
+    'no litter',
+  )
+})
+
+void t.test('a target that takes no strange names takes a folder within one of its own name', async (t) => {
+  const inner = new MemoryDriver(0)
+  const strict = altered(inner, {
+    write: async (path, source, options) => {
+      if (path.includes('witness')) throw new GatewayError('denied')
+      return inner.write(path, source, options)
+    },
+  })
+  const { as } = await newTree(t, { '/far': {}, '/strict': { driverOf: async () => strict, cacheExpiration: 0 } })
+  const fs = as()
+  await fs.write(p('/far/again/again/x'), sourceOf('x'), { parents: true })
+  await fs.copy(p('/far/again'), p('/strict/again'), { overwrite: false })
+  t.same(await contents(fs, p('/strict/again')), { '/strict/again/again': null, '/strict/again/again/x': 'x' })
+})
