@@ -3,24 +3,45 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t from 'tap'
+import { endpoints } from '../../protocols/http/endpoints.js'
 import { settingsPage, settingsPagePath } from './settings-page.js'
 
 void t.test('docs/settings.md is what `npm run docs` writes', async (t) => {
   t.equal(await readFile(settingsPagePath, 'utf8'), await settingsPage())
 })
 
-void t.test('every link from one page to another leads to a file', async (t) => {
-  const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md']
-  for (const name of await readdir('docs', { recursive: true }))
-    if (name.endsWith('.md')) pages.push(join('docs', name))
-  for (const page of pages) {
+void t.test('every link from one page to another leads to a file, and to a heading that is in it', async (t) => {
+  for (const page of await pages()) {
     const text = await readFile(page, 'utf8')
     for (const [, link = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
-      if (/^[a-z]+:/.test(link) || link.startsWith('#')) continue
-      const target = join(dirname(page), link.replace(/#.*$/, ''))
-      t.ok(existsSync(target), `${page} links to ${link}`)
+      if (/^[a-z]+:/.test(link)) continue
+      const [file = '', heading] = link.split('#')
+      const target = file === '' ? page : join(dirname(page), file)
+      if (!existsSync(target)) t.fail(`${page} links to ${link}`)
+      else if (heading !== undefined) {
+        t.ok(headings(await readFile(target, 'utf8')).includes(heading), `${page} links to ${link}`)
+      }
     }
   }
+})
+
+void t.test('what examples ask of the API is asked of endpoints that there are, by the right method', async (t) => {
+  let found = 0
+  for (const page of await pages()) {
+    const text = await readFile(page, 'utf8')
+    for (const [, block = ''] of text.matchAll(/^```sh\n(.*?)^```/gms)) {
+      for (const command of block.replaceAll('\\\n', ' ').split(/(?=\bcurl )/)) {
+        const path = /^curl .*?:5244(\/api\/[\w/]+)/.exec(command)?.[1]
+        if (path === undefined) continue
+        found += 1
+        t.ok(
+          endpoints.some((each) => ['any', methodOf(command)].includes(each.method) && patternOf(each.path).test(path)),
+          `${page}: ${methodOf(command)} ${path}`,
+        )
+      }
+    }
+  }
+  t.ok(found > 10, 'the examples were found')
 })
 
 void t.test('docs/decisions/README.md names every page beside it', async (t) => {
@@ -29,3 +50,32 @@ void t.test('docs/decisions/README.md names every page beside it', async (t) => 
     if (name !== 'README.md') t.match(index, `(${name})`)
   }
 })
+
+async function pages(): Promise<readonly string[]> {
+  const names = await readdir('docs', { recursive: true })
+  const ofDocs = names.filter((name) => name.endsWith('.md')).map((name) => join('docs', name))
+  return ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...ofDocs]
+}
+
+/** As links name them: in lower case, without punctuation, words joined by hyphens. */
+function headings(text: string): readonly string[] {
+  const prose = text.replace(/^```.*?^```/gms, '')
+  return [...prose.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+/** What curl sends a request by. */
+function methodOf(command: string): string {
+  const named = /\s-X (\w+)/.exec(command)?.[1]
+  if (named !== undefined) return named.toLowerCase()
+  if (/\s-T /.test(command)) return 'put'
+  return /\s-d /.test(command) ? 'post' : 'get'
+}
+
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`)
+}
