@@ -128,9 +128,10 @@ async function assertReplaceable(desk: Desk, from: Path, to: Path): Promise<void
 async function usagePacket(desk: Desk, id: number, path: Path): Promise<Buffer> {
   const usage = await desk.tree.usage(path, { signal: desk.signal })
   const blocks = (bytes: number) => Math.max(0, Math.floor(bytes / blockSize))
-  const free = blocks(usage.free)
   const packet = new PacketBuilder(packetType.extendedReply, id).uint64(blockSize).uint64(blockSize)
-  packet.uint64(blocks(usage.total)).uint64(free).uint64(free)
+  // A file system may keep for root some of what is not used.
+  const unused = usage.total - usage.used
+  packet.uint64(blocks(usage.total)).uint64(blocks(unused)).uint64(blocks(usage.free))
   // Files, free ones twice, the file system's id, its flags, the longest name.
   return packet.uint64(0).uint64(0).uint64(0).uint64(0).uint64(0).uint64(255).finish()
 }
