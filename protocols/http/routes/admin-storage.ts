@@ -71,7 +71,7 @@ export const adminStorageEndpoints = [
       {
         code: 500,
         text: 'failed init storage but storage is already created: …',
-        when: 'it is stored, but does not start; `id` of the data is that of the storage',
+        when: 'it is stored, but does not start; `id` of the data is that of the storage, which `/api/admin/storage/update` puts right',
       },
     ],
     async answer({ context, door, fields }) {

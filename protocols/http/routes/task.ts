@@ -28,7 +28,7 @@ const acts = [
   },
   {
     verb: 'retry',
-    summary: 'Run a task again that failed or was canceled',
+    summary: 'Run a task again that failed or was canceled; one that succeeded stays as it is',
     some: 'Run some tasks again',
     act: (tasks, ...which) => tasks.retry(...which),
   },

@@ -188,6 +188,8 @@ void t.test('a task can be canceled, retried, deleted and cleared', async (t) =>
   })
   t.match(await served.ended('copy'), [{ state: 2 }, { state: 4 }])
   t.equal(await served.content('/far/a/one'), 'first')
+  t.strictSame(await served.post(`/api/task/copy/retry?tid=${running?.id}`), done)
+  t.match(await served.ended('copy'), [{ state: 2 }, { state: 4 }], 'one that succeeded stays')
   t.strictSame(await served.post('/api/task/copy/clear_succeeded'), done)
   t.match((await served.get('/api/task/copy/done')).data, [{ id: queued?.id }])
   t.strictSame(await served.post('/api/task/copy/delete_some', [queued?.id]), { ...done, data: {} })
