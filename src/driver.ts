@@ -266,9 +266,10 @@ export const fieldTypes = ['string', 'text', 'number', 'float', 'bool', 'select'
 export interface Field {
   readonly type: (typeof fieldTypes)[number]
   readonly default?: string | number | boolean
+  /** It has a value: where it is left out, or empty, the default is taken, and without one it must be given. */
   readonly required?: boolean
-  /** Of a required text: one that is left out, or empty, takes the default. */
-  readonly assumed?: boolean
+  /** Of a required field: the default is what a form offers, and not taken where the field is left out. */
+  readonly onlyOffered?: boolean
   /** Allowed values of a `select`. */
   readonly options?: readonly string[]
   readonly help?: string

@@ -4,24 +4,27 @@ import { GatewayError } from './errors.js'
 
 /**
  * Every field with its value or its default; keys that are no field are passed over. Numbers and booleans may come as text;
- * an empty text is a value of texts alone. The default of a required text is what a form offers, and is taken for one that is
- * missing only where the field says so: nobody mounts the root of the machine by leaving a field out.
+ * an empty text is a value of texts alone that are not required; a choice between `true` and `false` may come as a boolean.
+ * A default that is only offered is not taken for a value that is missing.
  * Rejects with `invalid`, naming the field, where a required one is missing or a value does not fit.
  */
 export function checkOptions<F extends Fields>(fields: F, given: Readonly<Record<string, unknown>>): OptionsOf<F> {
   const options: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(fields)) {
     const own = Object.hasOwn(given, name) ? given[name] : undefined
-    const isGiven = own !== undefined && own !== null && (own !== '' || (isText(field) && field.assumed !== true))
-    const isOnlyOffered = field.required === true && isText(field) && field.assumed !== true
-    const offered = isOnlyOffered ? undefined : field.default
-    const value = isGiven ? own : offered
+    const isGiven = own !== undefined && own !== null && (own !== '' || (isText(field) && field.required !== true))
+    const value = isGiven ? own : field.onlyOffered === true ? undefined : field.default
     if (field.required === true && (value === undefined || value === '')) {
       throw new GatewayError('invalid', { reason: `the field ${name} is required` })
     }
     options[name] = checkValue(name, field, value)
   }
   return options as OptionsOf<F>
+}
+
+/** Whether `checkOptions` rejects where this field is left out. */
+export function mustBeGiven({ required, default: value, onlyOffered }: Field): boolean {
+  return required === true && (value === undefined || value === '' || onlyOffered === true)
 }
 
 function isText(field: Field): boolean {
@@ -46,6 +49,7 @@ function checkValue(name: string, field: Field, value: unknown): string | number
     case 'select':
       if (value === undefined || value === '') return ''
       if (typeof value === 'string' && field.options?.includes(value) !== false) return value
+      if (typeof value === 'boolean' && field.options?.includes(String(value)) === true) return String(value)
       throw new GatewayError('invalid', {
         reason: `the field ${name} must be one of ${field.options?.join(', ') ?? ''}`,
       })

@@ -23,7 +23,6 @@ export const cryptFields = {
     type: 'string',
     default: '.bin',
     required: true,
-    assumed: true,
     help: 'What the names of files get where names are not encrypted.',
   },
   filename_encoding: {

@@ -6,6 +6,7 @@ export const localFields = {
     type: 'string',
     default: '/',
     required: true,
+    onlyOffered: true,
     help: 'Folder of this machine that is shown. It must exist. A relative path starts in the data folder.',
   },
   directory_size: {

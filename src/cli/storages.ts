@@ -5,7 +5,7 @@ import { driverTypes } from '../../drivers/index.js'
 import { isTaken } from '../data-folder.js'
 import type { AnyDriverType } from '../driver.js'
 import { GatewayError } from '../errors.js'
-import { checkOptions } from '../fields.js'
+import { checkOptions, mustBeGiven } from '../fields.js'
 import { cleanPath } from '../path.js'
 import { storeNew } from '../storages.js'
 import { newStorage } from '../store/new-storage.js'
@@ -30,7 +30,7 @@ export function addStorageCommands(program: Command): void {
       [],
     )
     .option('--remark <text>', 'a note for people', '')
-    .addHelpText('after', `\nDrivers and their options (* required):\n${driverTypes.map(helpFor).join('\n')}`)
+    .addHelpText('after', `\nDrivers and their options (* must be given):\n${driverTypes.map(helpFor).join('\n')}`)
     .action(async (mountPath: string, driver: string, flags: AddFlags) => {
       const type = driverTypes.find((each) => each.name === driver)
       if (type === undefined) {
@@ -110,7 +110,7 @@ function parseOptions(type: AnyDriverType, options: readonly string[]): Record<s
 }
 
 function helpFor(type: AnyDriverType): string {
-  const fields = Object.entries(type.fields).map(([name, field]) => (field.required === true ? `${name}*` : name))
+  const fields = Object.entries(type.fields).map(([name, field]) => (mustBeGiven(field) ? `${name}*` : name))
   return `  ${type.name}: ${fields.join(', ') || '(no options)'}`
 }
 

@@ -1,6 +1,7 @@
 import t from 'tap'
+import { driverTypes } from '../../drivers/index.js'
 import type { Fields } from '../../src/driver.js'
-import { checkOptions } from '../../src/fields.js'
+import { checkOptions, mustBeGiven } from '../../src/fields.js'
 
 const fields = {
   root: { type: 'string', required: true },
@@ -54,14 +55,40 @@ void t.test('what is missing or does not fit is named', async (t) => {
   for (const [given, reason] of rows) t.throws(() => checkOptions(fields, given), { code: 'invalid', message: reason })
 })
 
-void t.test('the default of a required text is not taken for one that is missing', async (t) => {
+void t.test('a required text that is missing takes its default, unless that is only offered', async (t) => {
   const folder = { folder: { type: 'string', required: true, default: '/' } } as const
-  t.throws(() => checkOptions(folder, {}), { code: 'invalid', message: 'the field folder is required' })
-  t.same(checkOptions(folder, { folder: '/' }), { folder: '/' })
-  const assumed = { ending: { type: 'string', required: true, default: '.bin', assumed: true } } as const
-  for (const given of [{}, { ending: '' }, { ending: null }]) {
-    t.same(checkOptions(assumed, given), { ending: '.bin' }, 'but where the field says so')
+  const offered = { folder: { ...folder.folder, onlyOffered: true } } as const
+  for (const given of [{}, { folder: '' }, { folder: null }]) {
+    t.same(checkOptions(folder, given), { folder: '/' })
+    t.throws(() => checkOptions(offered, given), { code: 'invalid', message: 'the field folder is required' })
   }
+  t.same(checkOptions(offered, { folder: '/' }), { folder: '/' })
+})
+
+void t.test('what must be given is what no default stands for', async (t) => {
+  t.equal(mustBeGiven({ type: 'string' }), false)
+  t.equal(mustBeGiven({ type: 'string', required: true }), true)
+  t.equal(mustBeGiven({ type: 'string', required: true, default: '' }), true)
+  t.equal(mustBeGiven({ type: 'string', required: true, default: '/' }), false)
+  t.equal(mustBeGiven({ type: 'bool', required: true, default: false }), false)
+  t.equal(mustBeGiven({ type: 'string', required: true, default: '/', onlyOffered: true }), true)
+})
+
+void t.test('the root of a storage may be left out, but for that of this machine', async (t) => {
+  const given = driverTypes.flatMap(({ name, fields }) => {
+    const { root_folder_path: field }: Fields = fields
+    return field !== undefined && mustBeGiven(field) ? [name] : []
+  })
+  t.same(given, ['Local'])
+})
+
+void t.test('a choice between true and false may come as a boolean, and is a text', async (t) => {
+  const choice = { names: { type: 'select', options: ['false', 'true'], default: 'false', required: true } } as const
+  for (const names of [true, false]) {
+    t.same(checkOptions(choice, { names }), { names: String(names) })
+    t.same(checkOptions(choice, { names: String(names) }), { names: String(names) })
+  }
+  t.throws(() => checkOptions(fields, { root: '/x', mode: true }), { message: 'the field mode must be one of a, b' })
 })
 
 void t.test('a field named like a method of every object is not found there', async (t) => {

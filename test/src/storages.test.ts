@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { cryptType } from '../../drivers/crypt/index.js'
 import { memoryType } from '../../drivers/memory/index.js'
 import { configSchema } from '../../src/config.js'
 import type { AnyDriverType, Driver, DriverEnv } from '../../src/driver.js'
@@ -81,6 +82,12 @@ void t.test('a configuration is cleaned, and its options have their defaults', a
   ]) {
     t.throws(() => checkConfiguration(configuration(faulty), types), { code: 'invalid' }, JSON.stringify(faulty))
   }
+})
+
+void t.test('a boolean for a choice between true and false is stored as a text', async (t) => {
+  const addition = JSON.stringify({ remote_path: '/kept', password: 'secret', directory_name_encryption: true })
+  const checked = checkConfiguration(configuration({ driver: 'Crypt', addition }), [cryptType])
+  t.match(JSON.parse(checked.addition), { directory_name_encryption: 'true', encrypted_suffix: '.bin' })
 })
 
 void t.test('no change waits for another storage to start, and a slow one can be taken away', async (t) => {

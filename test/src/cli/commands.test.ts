@@ -170,6 +170,14 @@ void t.test('storages come and go while the daemon runs', async (t) => {
   t.match(option, { status: 2, err: /^tidegate: Memory has no option "speed"/ })
 })
 
+void t.test('the help of storage add marks what must be given', async (t) => {
+  const { out } = await tidegate(['storage', 'add', '--help'])
+  t.match(out, /^ {2}Local: root_folder_path\*, directory_size, thumbnail,/m)
+  t.match(out, /^ {2}SFTP: address\*, username\*, .*root_folder_path, /m)
+  const [crypt = ''] = /^ {2}Crypt: .*$/m.exec(out) ?? []
+  t.same(crypt.match(/\w+(?=\*)/g), ['remote_path', 'password'])
+})
+
 void t.test('the admin comes back in', async (t) => {
   const { url, dataFolder, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]
