@@ -10,6 +10,7 @@ import {
   cleanPath,
   deepestOf,
   folded,
+  isWithin,
   nameOf,
   parentOf,
   root,
@@ -340,6 +341,15 @@ export class Mounts {
   rowOf(path: Path): StorageRow | undefined {
     const at = this.#mountOver(path)
     return at === undefined ? undefined : this.#visible.get(at)?.[0]?.row
+  }
+
+  /** Whether a storage would own the path if it were not disabled. */
+  isDisabled(path: Path): boolean {
+    const at = this.#mountOver(path)
+    const isNearer = (visible: Path) => at === undefined || (visible !== at && isWithin(at, visible))
+    return [...this.#mounts.values()].some(
+      ({ row, visible }) => row.disabled && isWithin(visible, path) && isNearer(visible),
+    )
   }
 
   /** Whether `path` is a mount point, or a folder that exists only because something is mounted below it. */

@@ -65,6 +65,10 @@ export class Transfers {
   /** Rejects with TreeError where only a part of it could be done. */
   async transfer(source: Path, target: Path, ask: CopyAsk, kind: Kind): Promise<Changed> {
     this.access.judge('receive', target, ask)
+    // What was begun there must not go on in whatever lies below that storage.
+    if (ask.journal?.resumes === true && this.parts.mounts.isDisabled(target)) {
+      throw new GatewayError('unavailable', { reason: 'the storage is disabled' })
+    }
     if (nameOf(source) !== nameOf(target)) this.access.assertWanted(nameOf(target))
     if (kind === 'move') this.access.assertMovable(source, 'move root folder is not allowed')
     const from = this.tree.place(source)

@@ -15,6 +15,8 @@ export interface Folder {
   stands(): boolean
   /** Of its file system; undefined where the folder is gone. */
   device(): Promise<bigint | undefined>
+  /** The same one for another user, who closes it too. */
+  share(): Folder
   close(): void
 }
 
@@ -61,6 +63,10 @@ export class HandleFolder implements Folder {
     return this.handle.device
   }
 
+  share(): HandleFolder {
+    return new HandleFolder(this.host, this.calls, this.handle.share())
+  }
+
   close(): void {
     this.handle.release()
   }
@@ -87,6 +93,10 @@ export class PlainFolder implements Folder {
 
   device(): Promise<bigint | undefined> {
     return deviceOf(this)
+  }
+
+  share(): this {
+    return this
   }
 
   close(): void {

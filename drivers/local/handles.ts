@@ -5,7 +5,9 @@ import type { Attributes, Entry, OpenFile } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { patientCalls, writeAll, type Calls } from './calls.js'
 import { translated } from './errors.js'
+import { assertGoing } from './places.js'
 import { immediateBytes } from './receive.js'
+import type { Staged } from './staging.js'
 
 const sync = promisify(fdatasync)
 
@@ -77,18 +79,26 @@ export class UpdateHandle extends ReadHandle {
   }
 }
 
+/** One that ends, and leaves nothing, when the signal of what is staged does. */
 export class StagedHandle extends UpdateHandle {
   constructor(
     entry: Entry,
-    fd: number,
-    calls: Calls,
-    release: () => Promise<void>,
+    private readonly staged: Staged,
     private readonly publish: (attributes?: Attributes) => Promise<Entry>,
   ) {
-    super(entry, fd, calls, release)
+    super(entry, staged.fd, staged.calls, () => staged.release())
+    // Whoever has the handle may not close it for long. What goes wrong is told to them then.
+    const end = () => void this.close().catch(() => undefined)
+    if (staged.signal.aborted) end()
+    else staged.signal.addEventListener('abort', end, { once: true })
   }
 
   commit(attributes?: Attributes): Promise<Entry> {
     return this.during(() => this.publish(attributes))
+  }
+
+  protected override async during<T>(work: () => Promise<T>): Promise<T> {
+    assertGoing(this.staged.signal)
+    return super.during(work)
   }
 }

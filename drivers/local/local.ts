@@ -407,9 +407,9 @@ class Local implements Driver {
 
   close(): Promise<void> {
     return this.#run(undefined, async () => {
-      await this.parts.thumbnails?.close()
-      this.parts.root.close()
-      await this.parts.staging.close()
+      const { root, staging, thumbnails } = this.parts
+      await Promise.all([staging.close(), thumbnails?.close()])
+      root.close()
     })
   }
 

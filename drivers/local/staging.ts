@@ -14,12 +14,15 @@ import { patientCalls, writeAll, type Calls } from './calls.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
 import { isReserved, reservedName, type Place, type RootFolder } from './root-folder.js'
+import { Stays, type Stay } from './stays.js'
 
 const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW, O_WRONLY } = constants
 const creating = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
 const recordSuffix = '.sibling'
 /** Milliseconds. */
 const abandonedAfter = 24 * 3_600_000
+/** Milliseconds that closing waits for what is being staged to end. */
+const closingPatience = 3000
 
 /** A file without a name yet. Whoever made it either publishes or discards it. */
 export interface Staged {
@@ -27,17 +30,29 @@ export interface Staged {
   readonly calls: Calls
   /** What to call it by. */
   readonly at: string
+  /** Aborted by whoever asked for the file, or when the storage closes: it is to be released soon then. */
+  readonly signal: AbortSignal
   /** Takes the name of `place`, over a file there; with `createOnly` only if the name is free. Resolves to its status then. */
-  publish(place: Place, createOnly: boolean, signal?: AbortSignal): Promise<BigIntStats>
+  publish(place: Place, createOnly: boolean): Promise<BigIntStats>
   /** Closes it, and removes it unless it was published. */
   release(): Promise<void>
+}
+
+interface Opened {
+  readonly folder: Folder
+  readonly device: bigint
+}
+
+interface Shared extends Opened {
+  readonly opening: Promise<Opened>
 }
 
 export class Staging {
   readonly #folderHost: string
   readonly #prefix = randomBytes(4).toString('hex')
   #count = 0
-  #opening: Promise<{ folder: Folder; device: bigint }> | undefined
+  #opening: Promise<Opened> | undefined
+  readonly #stays = new Stays()
 
   constructor(
     private readonly root: RootFolder,
@@ -47,59 +62,82 @@ export class Staging {
     this.#folderHost = join(root.real, reservedName, instance.name)
   }
 
-  /** A new, empty file that can take a name in `target`. */
-  async create(target: Place): Promise<Staged> {
-    const { folder, device } = await this.#opened()
-    if ((await standingOn(target.folder)) === device) return this.#inFolder(folder)
-    return this.#besides(target)
+  /** A new, empty file that can take a name in `target`. Rejects with `aborted` once this is closed. */
+  create(target: Place, signal?: AbortSignal): Promise<Staged> {
+    return this.#entered(signal, async (stay) => {
+      const device = await standingOn(target.folder)
+      const opened = await this.#shared()
+      if (device !== opened.device) return this.#besides(target, opened.folder, stay)
+      try {
+        return await this.#inFolder(opened.folder, stay)
+      } catch (error) {
+        if (systemCode(error) !== 'ENOENT') throw error
+        // Somebody removed the folder: it is made again, once.
+        await this.#forget(opened)
+        return this.#inFolder((await this.#shared()).folder, stay)
+      }
+    })
   }
 
-  async #inFolder(folder: Folder): Promise<Staged> {
+  /** The file that is made leaves when it is released. */
+  async #entered(signal: AbortSignal | undefined, make: (stay: Stay) => Promise<Staged>): Promise<Staged> {
+    const stay = this.#stays.enter(signal)
+    try {
+      return await make(stay)
+    } catch (error) {
+      stay.leave()
+      throw error
+    }
+  }
+
+  /** Takes over the caller's `folder`. */
+  async #inFolder(folder: Folder, stay: Stay): Promise<Staged> {
     const at = folder.at(this.#newName())
     try {
       // Of now: the folder may have been opened when the disk made nobody wait.
       const calls = this.root.calls(this.#folderHost)
-      return new StagedFile(this, at, await calls.open(at, creating, 0o666), calls)
+      const fd = await calls.open(at, creating, 0o666)
+      return new StagedFile(this, at, fd, calls, stay, () => folder.close())
     } catch (error) {
-      if (systemCode(error) !== 'ENOENT') throw error
-      // Somebody removed the folder: it is made again, once.
-      this.#opening = undefined
       folder.close()
-      const again = (await this.#opened()).folder
-      const name = again.at(this.#newName())
-      return new StagedFile(this, name, await again.calls.open(name, creating, 0o666), again.calls)
+      throw error
     }
   }
 
-  /** In the very folder where it is to stand. The record is there before the file is. */
-  async #besides({ folder, calls }: Place): Promise<Staged> {
+  /** In the very folder where it is to stand. The record is there before the file is. Takes over the caller's `staging`. */
+  async #besides({ folder, calls }: Place, staging: Folder, stay: Stay): Promise<Staged> {
     const name = `${reservedName}-${randomBytes(8).toString('hex')}`
-    const { folder: staging } = await this.#opened()
     const record = staging.at(this.#newName() + recordSuffix)
-    // The folder stays open for as long as the file has no name: it may be moved meanwhile.
-    const held = await this.root.openExactly(folder.host)
-    if (!held) throw new GatewayError('busy', { reason: 'the folder keeps changing' })
+    let held: Folder | undefined
+    const letGo = async () => {
+      held?.close()
+      try {
+        await unlinkIfThere(staging.calls, record)
+      } finally {
+        staging.close()
+      }
+    }
     try {
+      // The folder stays open for as long as the file has no name: it may be moved meanwhile.
+      held = await this.root.openExactly(folder.host)
+      if (!held) throw new GatewayError('busy', { reason: 'the folder keeps changing' })
       const path = this.root.pathOf(`${folder.host}/${name}`) ?? ''
       const fd = await staging.calls.open(record, creating, 0o600)
       await writeAll(staging.calls, fd, [Buffer.from(path)], 0)
       await staging.calls.close(fd)
-      return new StagedFile(this, held.at(name), await calls.open(held.at(name), creating, 0o666), calls, async () => {
-        held.close()
-        await staging.calls.unlink(record)
-      })
+      const at = held.at(name)
+      return new StagedFile(this, at, await calls.open(at, creating, 0o666), calls, stay, letGo)
     } catch (error) {
-      held.close()
-      await unlinkIfThere(staging.calls, record)
+      await letGo()
       throw error
     }
   }
 
   /** For what was written to the wrong file system: a copy beside `place`. */
-  async copyBeside(fd: number, calls: Calls, place: Place, signal?: AbortSignal): Promise<Staged> {
-    const copy = await this.#besides(place)
+  async copyBeside({ fd, calls, signal }: Staged, place: Place): Promise<Staged> {
+    const copy = await this.#entered(signal, async (stay) => this.#besides(place, (await this.#shared()).folder, stay))
     try {
-      await copyBytes(fd, copy.fd, signal)
+      await copyBytes(fd, copy.fd, copy.signal)
       const { mode, mtimeNs, atimeNs } = await calls.fstat(fd)
       await copy.calls.fchmod(copy.fd, Number(mode) & 0o7777)
       await copy.calls.futimes(copy.fd, Number(atimeNs) / 1e9, Number(mtimeNs) / 1e9)
@@ -114,15 +152,28 @@ export class Staging {
     return `${this.#prefix}-${(this.#count++).toString(36)}`
   }
 
-  #opened(): Promise<{ folder: Folder; device: bigint }> {
-    this.#opening ??= this.#open().catch((error: unknown) => {
-      this.#opening = undefined
-      throw error
-    })
-    return this.#opening
+  /** The staging folder, for a user of its own: it stays open until that one closes it. */
+  async #shared(): Promise<Shared> {
+    for (;;) {
+      this.#opening ??= this.#open().catch((error: unknown) => {
+        this.#opening = undefined
+        throw error
+      })
+      const opening = this.#opening
+      const opened = await opening
+      if (opening === this.#opening) return { ...opened, opening, folder: opened.folder.share() }
+    }
   }
 
-  async #open(): Promise<{ folder: Folder; device: bigint }> {
+  /** The next one to stage opens the folder anew. */
+  async #forget({ opening }: Shared): Promise<void> {
+    if (opening !== this.#opening) return
+    this.#opening = undefined
+    const { folder } = await opening
+    folder.close()
+  }
+
+  async #open(): Promise<Opened> {
     for (const host of [join(this.root.real, reservedName), this.#folderHost]) {
       try {
         await this.root.calls(host).mkdir(host, 0o700)
@@ -178,8 +229,19 @@ export class Staging {
     }
   }
 
-  /** Removes the folder, as far as nothing is staged any more. */
+  /**
+   * What is being staged ends with `aborted`. Resolves when all of it is released and the folder removed, or after a while;
+   * what takes longer removes the folder when it ends.
+   */
   async close(): Promise<void> {
+    const removed = this.#stays.end().then(() => this.#remove())
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise<void>((resolve) => (timer = setTimeout(resolve, closingPatience)))
+    await Promise.race([removed, patience])
+    clearTimeout(timer)
+  }
+
+  async #remove(): Promise<void> {
     const opened = await this.#opening?.catch(() => undefined)
     this.#opening = undefined
     if (!opened) return
@@ -192,18 +254,23 @@ export class Staging {
 }
 
 class StagedFile implements Staged {
+  readonly signal: AbortSignal
   #published = false
   #released = false
 
+  /** `letGo`: of the folder that the file is staged in. */
   constructor(
     private readonly staging: Staging,
     readonly at: string,
     readonly fd: number,
     readonly calls: Calls,
-    private readonly settled?: () => Promise<void>,
-  ) {}
+    private readonly stay: Stay,
+    private readonly letGo: () => void | Promise<void>,
+  ) {
+    this.signal = stay.signal
+  }
 
-  async publish(place: Place, createOnly: boolean, signal?: AbortSignal): Promise<BigIntStats> {
+  async publish(place: Place, createOnly: boolean): Promise<BigIntStats> {
     try {
       await this.#take(place, createOnly)
       return await this.calls.fstat(this.fd)
@@ -211,9 +278,9 @@ class StagedFile implements Staged {
       if (systemCode(error) !== 'EXDEV') throw error
     }
     // One device may be mounted twice, and a folder may have been moved to another one since.
-    const copy = await this.staging.copyBeside(this.fd, this.calls, place, signal)
+    const copy = await this.staging.copyBeside(this, place)
     try {
-      return await copy.publish(place, createOnly, signal)
+      return await copy.publish(place, createOnly)
     } finally {
       await copy.release()
     }
@@ -235,8 +302,12 @@ class StagedFile implements Staged {
     try {
       if (!this.#published) await unlinkIfThere(this.calls, this.at)
     } finally {
-      await this.calls.close(this.fd)
-      await this.settled?.()
+      try {
+        await this.calls.close(this.fd)
+        await this.letGo()
+      } finally {
+        this.stay.leave()
+      }
     }
   }
 }

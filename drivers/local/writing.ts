@@ -27,7 +27,7 @@ export class Writing {
   async put(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { staged, old } = await this.#stage(path, options)
     try {
-      await receive(source, staged.fd, staged.calls, patientCalls, options.signal)
+      await receive(source, staged.fd, staged.calls, patientCalls, staged.signal)
       return await this.#publish(path, staged, old, options)
     } finally {
       await staged.release()
@@ -39,7 +39,7 @@ export class Writing {
     try {
       const { staged, old } = await this.#stage(to, options)
       try {
-        await this.#copyBytes(fd, stats, staged, options.signal)
+        await this.#copyBytes(fd, stats, staged)
         const kept = { modified: entryOf('', stats).modified, mode: Number(stats.mode) & 0o777 }
         await this.#publish(to, staged, old, {
           ...options,
@@ -55,7 +55,7 @@ export class Writing {
   }
 
   /** Shares the blocks where the file system can, which takes no time; byte by byte elsewhere. */
-  async #copyBytes(fd: number, stats: BigIntStats, staged: Staged, signal?: AbortSignal): Promise<void> {
+  async #copyBytes(fd: number, stats: BigIntStats, staged: Staged): Promise<void> {
     const { dev } = await staged.calls.fstat(staged.fd)
     if (process.platform === 'linux' && dev === stats.dev && !this.#cannotClone.has(dev)) {
       try {
@@ -66,7 +66,7 @@ export class Writing {
         this.#cannotClone.add(dev)
       }
     }
-    await copyBytes(fd, staged.fd, signal)
+    await copyBytes(fd, staged.fd, staged.signal)
   }
 
   /** A handle on a file that has no name until it is committed. */
@@ -85,14 +85,14 @@ export class Writing {
       return entryOf(nameOf(path), await staged.calls.fstat(staged.fd))
     }
     const entry = entryOf(nameOf(path), await staged.calls.fstat(staged.fd))
-    return new StagedHandle(entry, staged.fd, staged.calls, () => staged.release(), publish)
+    return new StagedHandle(entry, staged, publish)
   }
 
   /** A new file for what is to stand at `path`, and what stands there now. */
   #stage(path: Path, options: WriteOptions): Promise<{ staged: Staged; old: BigIntStats | undefined }> {
     return this.places.at(path, { follow: true, create: true }, async (place) => {
       assertReplaceable(place, options.createOnly === true)
-      return { staged: await this.staging.create(place), old: place.stats }
+      return { staged: await this.staging.create(place, options.signal), old: place.stats }
     })
   }
 
@@ -103,11 +103,11 @@ export class Writing {
     await applyTo(staged, options.modified, options.mode ?? (old && Number(old.mode) & 0o7777))
     if (this.places.sync) await syncFile(fd)
     await options.beforePublish?.()
-    assertGoing(options.signal)
+    assertGoing(staged.signal)
     return this.places.at(path, { follow: true, create: true }, async (place) => {
       const createOnly = options.createOnly === true
       assertReplaceable(place, createOnly)
-      const published = await staged.publish(place, createOnly, options.signal)
+      const published = await staged.publish(place, createOnly)
       await this.places.syncFolder(place.folder)
       return entryOf(nameOf(path), published, place.linked)
     })

@@ -114,6 +114,23 @@ void t.test('a copy that is tried again enters no folder that somebody else has 
   t.equal(await text(tree.as().read(p('/far/tree/sub/b'))), 'b', 'what it has made itself it goes on with')
 })
 
+await t.test('a copy that goes on waits for a storage that was disabled, whatever lies below it', async (t) => {
+  const tree = await newTree(t, { '/': {}, '/near': {}, '/far': {} })
+  await fill(tree, { '/near/tree/a': 'a' })
+  const journal = new Journal()
+  journal.resumes = true
+  const copy = () => tree.as().copy(p('/near/tree'), p('/far/tree'), { ...keep, journal })
+  const far = (await tree.store.storages.all()).find((row) => row.mountPath === '/far')
+  if (!far) throw new Error('no storage at /far')
+  await tree.mounts.apply({ ...far, disabled: true })
+  await t.rejects(copy(), { code: 'unavailable' })
+  await fill(tree, { '/far/other': 'of the storage below' })
+  await t.rejects(copy(), { code: 'unavailable' })
+  await tree.mounts.apply(far)
+  await copy()
+  t.equal(await text(tree.as().read(p('/far/tree/a'))), 'a')
+})
+
 for (const [what, copies] of [
   ['copies by itself', true],
   ['only reads and writes', false],
