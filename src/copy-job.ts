@@ -37,10 +37,12 @@ export interface CopyJob {
 /** What was moved; or, of the target, what only the old one had, and that in the place of which something else comes. */
 export type Going = 'source' | 'surplus' | 'replaced'
 
-/** What stands under another name for a while, by an intent that a restart would finish. */
+/** What stands under another name for a while, by an intent that is settled whenever its storage starts. */
 export interface Aside {
   readonly at: Path
-  /** It takes the name that it is kept for, unless something has that now: then it goes. */
+  /** What has its name now is of the transfer: it may go. */
+  taken(): Promise<void>
+  /** It takes the name that it is kept for. Where something has that now it goes if it may, else it is shown beside it. */
   settle(): Promise<void>
   /** It goes; where it cannot, it is settled, and that rejects. */
   remove(): Promise<void>

@@ -63,7 +63,9 @@ export async function inPlaceOf<T>(
   const aside = await removing(job, 'replaced', to, old, () => job.setAside(place))
   if (aside) {
     try {
-      return await work()
+      const done = await work()
+      await aside.taken()
+      return done
     } finally {
       await aside.settle()
     }

@@ -6,7 +6,6 @@ import { bootstrapAccounts } from './accounts/bootstrap.js'
 import { Bandwidth, unlimited } from './bandwidth.js'
 import { BaseFolders } from './base-folders.js'
 import type { Config } from './config.js'
-import { settleAside } from './removing.js'
 import { firstFiles, ownFolders } from './data-folder.js'
 import { Deliveries } from './deliveries.js'
 import { OfflineDownloads } from './downloads/offline-downloads.js'
@@ -15,11 +14,12 @@ import { EgressGuard, parseNetworks } from './egress.js'
 import { Events } from './events.js'
 import { FileTurns } from './file-turns.js'
 import { thisInstance } from './instance.js'
+import { Intents } from './intents.js'
 import { Links } from './links.js'
 import { Locks } from './locks.js'
 import type { Log } from './log.js'
 import { Mounts } from './mounts.js'
-import { root, type Path } from './path.js'
+import { root } from './path.js'
 import type { Principal } from './principal.js'
 import { Reservations } from './reservations.js'
 import { Rules } from './rules.js'
@@ -132,7 +132,11 @@ export class Gateway {
       })
       const egress = new EgressGuard(() => settings.get('egress_networks'))
       settings.guard('egress_networks', async (networks) => void parseNetworks(networks))
+      const reservations = new Reservations()
+      const storageOf = (id: number) => mounts.storageOf(id)
+      const intents = new Intents({ store, rules, reservations, log, storageOf })
       const mounts: Mounts = new Mounts({
+        intents,
         egress,
         store,
         events,
@@ -146,16 +150,14 @@ export class Gateway {
       })
       const links = new Links({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
       await mounts.start()
-      await finishIntents(store, mounts, log)
       await rules.reload()
       const search = await Search.open({ settings, mounts, events, log, file: join(config.data, 'search.db') })
-      const reservations = new Reservations()
       const turns = new FileTurns(() => Math.max(1, settings.number('transfer_files_at_once')))
       const storages = new Storages({ store, mounts, locks, events, driverTypes: options.drivers })
       const deliveries = new Deliveries(settings, links)
       const bases = new BaseFolders({ mounts, rules, locks, events, log })
       const tree = {
-        ...{ store, rules, locks, events, mounts, bases },
+        ...{ store, rules, locks, events, mounts, intents, bases },
         ...{ reservations, turns, settings, bandwidth, deliveries, search, log },
       }
       const parts = { ...tree, accounts, spool, storages, links, tasks, egress }
@@ -221,29 +223,4 @@ async function firstRun(store: Store, { config, drivers, adminPassword }: Gatewa
 function spoolLimit(settings: Settings): number {
   const megabytes = settings.number('spool_size_limit')
   return megabytes < 0 ? Infinity : megabytes * 1024 * 1024
-}
-
-/** What a killed process began: a move that the backend did is followed, what was set aside is put right. */
-async function finishIntents(store: Store, mounts: Mounts, log: Log): Promise<void> {
-  for (const intent of await store.intents.all()) {
-    try {
-      if (intent.kind === 'aside') {
-        const { storage, inner } = mounts.find(intent.from)
-        await settleAside(storage, inner, mounts.find(intent.to).inner)
-        await store.intents.drop(intent.id)
-      } else if ((await isThere(mounts, intent.to)) && !(await isThere(mounts, intent.from))) {
-        await store.intents.carryOut(intent.id)
-      } else {
-        await store.intents.drop(intent.id)
-      }
-    } catch (error) {
-      // Its storage does not answer; the next start tries again.
-      log.warn({ err: error, intent: intent.id }, 'a change that was cut off could not be finished yet')
-    }
-  }
-}
-
-async function isThere(mounts: Mounts, path: Path): Promise<boolean> {
-  const { storage, inner } = mounts.find(path)
-  return storage.has(inner)
 }

@@ -3,6 +3,7 @@ import type { AnyDriverType, CallOptions, Driver, DriverEnv, Egress, Entry, Inst
 import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
+import type { Intents } from './intents.js'
 import { ListingBudget } from './listing-cache.js'
 import type { Log } from './log.js'
 import {
@@ -37,6 +38,7 @@ export interface MountParts {
   /** The view of a path of the tree for drivers that stand on others. */
   readonly tree: (path: Path) => Driver
   readonly egress: Egress
+  readonly intents: Pick<Intents, 'settle' | 'close'>
 }
 
 /** Where a path of the tree lives. */
@@ -84,6 +86,7 @@ export class Mounts {
   }
 
   async stop(): Promise<void> {
+    this.parts.intents.close()
     await Promise.all([...this.#mounts.keys()].map((id) => this.remove(id)))
   }
 
@@ -186,7 +189,7 @@ export class Mounts {
         return
       }
       const { events, spool, bandwidth, store } = this.parts
-      mount.storage = new Storage({
+      const storage = new Storage({
         row,
         mount: mount.visible,
         driver,
@@ -198,6 +201,13 @@ export class Mounts {
         folders: store.folders,
         listings: this.#listings,
       })
+      // Before anybody takes the name of what was set aside.
+      await this.parts.intents.settle(storage)
+      if (mount.controller.signal.aborted) {
+        await storage.close()
+        return
+      }
+      mount.storage = storage
       mount.failures = 0
       await this.#status(mount, 'work')
     } catch (error) {

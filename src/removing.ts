@@ -4,7 +4,6 @@ import { TreeError, type Failure } from './change.js'
 import type { Entry } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
 import { childOf, parentOf, reservedPrefix, type Path } from './path.js'
-import { manyCalls } from './signals.js'
 import type { Storage } from './storage.js'
 
 /**
@@ -72,18 +71,6 @@ async function removeFolder(
 /** A name in the same folder for what stands at `path` while something else takes its place. */
 export function asideOf(path: Path): Path {
   return childOf(parentOf(path), `${reservedPrefix}aside-${randomUUID()}`)
-}
-
-/** Ends what `asideOf` began: what was set aside goes if something took its place, and comes back if nothing did. */
-export async function settleAside(storage: Storage, path: Path, aside: Path): Promise<void> {
-  const { signal } = manyCalls()
-  if (!(await existing(storage, aside, signal))) return
-  if (await existing(storage, path, signal)) {
-    await removeAll(storage, aside, signal)
-  } else if (!(await storage.move(aside, path))) {
-    await copyWithin(storage, aside, path, signal)
-    await storage.remove(aside, { signal })
-  }
 }
 
 /** One file, where the storage cannot give it another name. */

@@ -6,7 +6,7 @@ import type { Access } from './access.js'
 import type { Ask, Change, Changed } from './change.js'
 import type { ChangeGuard } from './change-guard.js'
 import { copyTree, moveTree } from './copy.js'
-import type { Aside, CopyJob, CopyJournal } from './copy-job.js'
+import type { CopyJob, CopyJournal } from './copy-job.js'
 import type { Entry } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import type { Touch } from './locks.js'
@@ -14,10 +14,9 @@ import { MemoryJournal } from './memory-journal.js'
 import type { Place } from './mounts.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from './path.js'
 import { holds } from './principal.js'
-import { asideOf, copyWithin, removeAll, settleAside } from './removing.js'
 import type { Claim } from './reservations.js'
 import { covers } from './rules.js'
-import { joinSignals, manyCalls } from './signals.js'
+import { joinSignals } from './signals.js'
 import { spelledPath } from './spelling.js'
 import type { Storage } from './storage.js'
 import type { TreeParts } from './tree-parts.js'
@@ -56,7 +55,10 @@ interface Transfer {
 
 export class Transfers {
   constructor(
-    private readonly parts: Pick<TreeParts, 'mounts' | 'rules' | 'locks' | 'reservations' | 'store' | 'turns'>,
+    private readonly parts: Pick<
+      TreeParts,
+      'mounts' | 'rules' | 'locks' | 'reservations' | 'store' | 'turns' | 'intents'
+    >,
     private readonly access: Access,
     private readonly tree: WholeTree,
     private readonly guard: ChangeGuard,
@@ -190,7 +192,7 @@ export class Transfers {
       if (old && !ask.overwrite) throw nameTaken(target)
       // A file takes the place of a file by itself; everything else needs the place to be free.
       const replaces = old !== undefined && (old.kind === 'folder' || entry.kind === 'folder')
-      const aside = replaces ? await this.#setAside(to, signal) : undefined
+      const aside = replaces ? await this.parts.intents.setAside(to, signal) : undefined
       if (replaces && !aside) return false
       try {
         return await this.#moveByBackend(transfer, signal)
@@ -200,70 +202,17 @@ export class Transfers {
     })
   }
 
-  /** With an intent that a restart would carry out. */
+  /** With an intent that is carried out when the storage starts, after a kill. */
   async #moveByBackend({ source, target, from, to }: Transfer, signal: AbortSignal): Promise<boolean> {
     const { storage } = from
-    const { store, rules, locks } = this.parts
+    const { intents, rules, locks } = this.parts
     await rules.respell(source)
-    const intent = await store.intents.insert({ kind: 'move', from: source, to: target })
-    let moved = false
-    try {
-      moved = await storage.move(from.inner, to.inner, { signal })
-    } catch (error) {
-      // It may have happened all the same.
-      moved = (await isThere(storage, to.inner)) === true && (await isThere(storage, from.inner)) === false
-      throw error
-    } finally {
-      if (moved) {
-        await store.intents.carryOut(intent)
-        await rules.reload()
-        await locks.dropWithin(source, true)
-        await locks.dropWithin(target, false)
-      } else {
-        await store.intents.drop(intent)
-      }
-    }
-    return moved
-  }
-
-  /** Gives what stands there another name; a file is copied where the backend cannot. Undefined for a folder of such a backend. */
-  async #setAside({ storage, inner }: Place, signal: AbortSignal): Promise<Aside | undefined> {
-    const aside = await this.#aside({ storage, inner })
-    try {
-      if (await storage.move(inner, aside.at, { signal })) return aside
-      const { kind } = await storage.stat(inner, { signal, link: true })
-      if (kind === 'file') {
-        await copyWithin(storage, inner, aside.at, signal)
-        await storage.remove(inner, { signal })
-        return aside
-      }
-    } catch (error) {
-      await aside.settle()
-      throw error
-    }
-    await aside.settle()
-    return undefined
-  }
-
-  /** A name for what takes, or gives up, the place for a while; by an intent that a restart would finish. */
-  async #aside({ storage, inner }: Place): Promise<Aside> {
-    const { intents } = this.parts.store
-    const at = asideOf(inner)
-    const intent = await intents.insert({ kind: 'aside', from: storage.treePath(inner), to: storage.treePath(at) })
-    const settle = async () => {
-      await settleAside(storage, inner, at)
-      await intents.drop(intent)
-    }
-    const remove = async () => {
-      try {
-        await removeAll(storage, at, manyCalls().signal)
-        await intents.drop(intent)
-      } catch (error) {
-        await settle()
-        throw error
-      }
-    }
-    return { at, settle, remove }
+    const move = () => storage.move(from.inner, to.inner, { signal })
+    return intents.move(from, to, move, async () => {
+      await rules.reload()
+      await locks.dropWithin(source, true)
+      await locks.dropWithin(target, false)
+    })
   }
 
   // Item by item
@@ -296,7 +245,7 @@ export class Transfers {
   }
 
   #job({ source, target, from, to, ask }: Transfer, signal: AbortSignal): CopyJob {
-    const { mounts, rules, reservations, turns } = this.parts
+    const { mounts, rules, reservations, turns, intents } = this.parts
     const moving = parentOf(source) === parentOf(target) ? 'rename' : 'move'
     /** Takes the reservation and asks; what is rejected releases it. */
     const under = async (claim: Claim, check: () => Promise<void>) => {
@@ -321,8 +270,8 @@ export class Transfers {
       advance: (bytes) => ask.advance?.(bytes),
       // What the principal cannot see is not copied for them.
       leaveOut: (path) => path !== source && isUnseen(rules, this.access.principal, path),
-      setAside: (place) => this.#setAside(place, signal),
-      writeAside: (place) => this.#aside(place),
+      setAside: (place) => intents.setAside(place, signal),
+      writeAside: (place) => intents.writeAside(place),
       assertReadable: async (path) => {
         await this.access.follow('read', path, ask)
       },

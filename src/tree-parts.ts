@@ -4,6 +4,7 @@ import type { BaseFolders } from './base-folders.js'
 import type { Deliveries } from './deliveries.js'
 import type { Events } from './events.js'
 import type { FileTurns } from './file-turns.js'
+import type { Intents } from './intents.js'
 import type { Locks } from './locks.js'
 import type { Log } from './log.js'
 import type { Mounts } from './mounts.js'
@@ -18,6 +19,7 @@ export interface TreeParts {
   readonly bases: BaseFolders
   readonly rules: Rules
   readonly locks: Locks
+  readonly intents: Intents
   readonly reservations: Reservations
   readonly store: Store
   readonly settings: Pick<Settings, 'bool'>

@@ -1,4 +1,4 @@
-import type { Path } from '../path.js'
+import { under, type Path } from '../path.js'
 import { moveAttributes } from './attributes.js'
 import type { Database } from './database.js'
 import { moveProperties } from './properties.js'
@@ -7,9 +7,11 @@ import { moveRules } from './rules.js'
 
 interface IntentColumns {
   id: number
+  storage_id: number
   kind: Intent['kind']
   from_path: Path
   to_path: Path
+  spare: boolean | number
 }
 
 export class IntentsTable {
@@ -17,18 +19,33 @@ export class IntentsTable {
 
   async all(): Promise<Intent[]> {
     const rows = await this.database.run((query) => query<IntentColumns>('intents').select().orderBy('id'))
-    return rows.map((row) => ({ id: row.id, kind: row.kind, from: row.from_path, to: row.to_path }))
+    return rows.map(intentOf)
   }
 
-  async insert({ kind, from, to }: Omit<Intent, 'id'>): Promise<number> {
+  async ofStorage(storageId: number): Promise<Intent[]> {
     const rows = await this.database.run((query) =>
-      query<IntentColumns>('intents').insert({ kind, from_path: from, to_path: to }).returning('id'),
+      query<IntentColumns>('intents').where({ storage_id: storageId }).select().orderBy('id'),
     )
+    return rows.map(intentOf)
+  }
+
+  async get(id: number): Promise<Intent | undefined> {
+    const row = await this.database.run((query) => query<IntentColumns>('intents').where({ id }).first())
+    return row && intentOf(row)
+  }
+
+  async insert({ storageId, kind, from, to, spare }: Omit<Intent, 'id'>): Promise<number> {
+    const row = { storage_id: storageId, kind, from_path: from, to_path: to, spare }
+    const rows = await this.database.run((query) => query<IntentColumns>('intents').insert(row).returning('id'))
     return Number(rows[0]?.id)
   }
 
+  async setSpare(id: number, spare: boolean): Promise<void> {
+    await this.database.run((query) => query<IntentColumns>('intents').where({ id }).update({ spare }))
+  }
+
   /** One that was carried out or dropped already is no error. */
-  async carryOut(id: number): Promise<void> {
+  async carryOut(id: number, mount: Path): Promise<void> {
     await this.database.transaction(async (query) => {
       // Written first, as a transaction must, so that of two that carry it out the second finds it gone.
       const [intent]: readonly IntentColumns[] = await query<IntentColumns>('intents')
@@ -36,9 +53,13 @@ export class IntentsTable {
         .update({ id })
         .returning('*')
       if (intent === undefined) return
-      await moveRules(query, intent.from_path, intent.to_path)
-      await moveProperties(query, intent.from_path, intent.to_path)
-      await moveAttributes(query, intent.from_path, intent.to_path)
+      const [from, to] = [under(mount, intent.from_path), under(mount, intent.to_path)]
+      await moveRules(query, from, to)
+      await moveProperties(query, from, to)
+      await moveAttributes(query, from, to)
+      await query<IntentColumns>('intents')
+        .where({ kind: 'aside', storage_id: intent.storage_id, from_path: intent.to_path })
+        .update({ spare: true })
       await query<IntentColumns>('intents').where({ id }).delete()
     })
   }
@@ -46,4 +67,9 @@ export class IntentsTable {
   async drop(id: number): Promise<void> {
     await this.database.run((query) => query<IntentColumns>('intents').where({ id }).delete())
   }
+}
+
+function intentOf(row: IntentColumns): Intent {
+  const { id, storage_id: storageId, kind, from_path: from, to_path: to } = row
+  return { id, storageId, kind, from, to, spare: Boolean(row.spare) }
 }

@@ -130,13 +130,16 @@ export interface RememberedAttributes {
   readonly mode?: number | undefined
 }
 
-/** Paths are of the whole tree. */
+/** Paths are those of the storage, and it goes with the storage. */
 export interface Intent {
   readonly id: number
+  readonly storageId: number
   /** 'move': `from` becomes `to`. 'aside': what stood at `from` waits at `to` until something else took its place. */
   readonly kind: 'move' | 'aside'
   readonly from: Path
   readonly to: Path
+  /** Of what waits at `to`: it may go where something stands at `from`. */
+  readonly spare: boolean
 }
 
 type New<Row> = Omit<Row, 'id'>
@@ -268,13 +271,20 @@ export interface Store {
     deleteAll(storageId: number): Promise<void>
   }
   /**
-   * What a backend may have done and the rows have not followed yet: written before, deleted after, replayed at start.
+   * What a backend may have done and the rows have not followed yet: written before, deleted after, settled
+   * when its storage starts.
    */
   readonly intents: {
     all(): Promise<Intent[]>
+    ofStorage(storageId: number): Promise<Intent[]>
+    get(id: number): Promise<Intent | undefined>
     insert(intent: Omit<Intent, 'id'>): Promise<number>
-    /** Of kind 'move': moves rules, properties and attributes and drops the intent, in one transaction. */
-    carryOut(id: number): Promise<void>
+    setSpare(id: number, spare: boolean): Promise<void>
+    /**
+     * Of kind 'move': moves rules, properties and attributes, drops the intent, and makes spare what stepped aside for it, in one
+     * transaction. `mount`: where the storage is seen.
+     */
+    carryOut(id: number, mount: Path): Promise<void>
     drop(id: number): Promise<void>
   }
   /**

@@ -67,6 +67,31 @@ void t.test('a database of every earlier version is brought up to date and keeps
   }
 })
 
+void t.test('intents of an earlier version are those of the storages that their paths were in', async (t) => {
+  const file = join(t.testdir(), 'intents.db')
+  const early = await openStore(file, migrations.slice(0, 5))
+  const ids: number[] = []
+  for (const [mountPath, disabled] of [
+    ['/', false],
+    ['/deep', true],
+    ['/turns.balance1', false],
+  ] as const) {
+    ids.push((await early.storages.insert(storageRow({ mountPath: asPath(mountPath), disabled }))).id)
+  }
+  await early.close()
+  const again = knex({ client: 'sqlite3', connection: { filename: file }, useNullAsDefault: true })
+  for (const at of ['/x', '/deep/x', '/turns/x'])
+    await again('intents').insert({ kind: 'aside', from_path: at, to_path: `${at}-aside` })
+  await again.destroy()
+  const store = await openStore(file)
+  const expected = { kind: 'aside', from: '/x', to: '/x-aside', spare: false }
+  t.match(
+    await store.intents.all(),
+    ids.map((storageId) => ({ ...expected, storageId })),
+  )
+  await store.close()
+})
+
 void t.test('a step that fails leaves the version before it, whole', async (t) => {
   const file = join(t.testdir(), 'tidegate.db')
   await (await openStore(file)).close()
@@ -423,24 +448,34 @@ void t.test('attributes: remembered one by one, follow moves and copies', async 
 })
 
 void t.test('an intent carries rules, properties and attributes along, once', async (t) => {
-  const { intents, rules, properties, attributes } = await fresh(t)
-  const [from, to] = [asPath('/from'), asPath('/to')]
+  const { intents, rules, properties, attributes, storages } = await fresh(t)
+  const [from, to] = [asPath('/mount/a'), asPath('/mount/b')]
   await rules.insert(ruleRow({ path: from }))
-  await properties.change(asPath('/from/f'), [{ set: property('p') }])
-  await attributes.set(asPath('/from/f'), { mode: 1 })
-  const id = await intents.insert({ kind: 'move', from, to })
-  const dropped = await intents.insert({ kind: 'aside', from: to, to: from })
+  await properties.change(asPath('/mount/a/f'), [{ set: property('p') }])
+  await attributes.set(asPath('/mount/a/f'), { mode: 1 })
+  const { id: storageId } = await storages.insert(storageRow({ mountPath: asPath('/mount') }))
+  const { id: other } = await storages.insert(storageRow({ mountPath: asPath('/other') }))
+  const moved = { storageId, kind: 'move', from: asPath('/a'), to: asPath('/b'), spare: false } as const
+  const aside = { storageId, kind: 'aside', from: moved.to, to: asPath('/c'), spare: false } as const
+  const id = await intents.insert(moved)
+  const steppedAside = await intents.insert(aside)
+  const elsewhere = await intents.insert({ ...aside, storageId: other })
   t.same(await intents.all(), [
-    { id, kind: 'move', from, to },
-    { id: dropped, kind: 'aside', from: to, to: from },
+    { ...moved, id },
+    { ...aside, id: steppedAside },
+    { ...aside, id: elsewhere, storageId: other },
   ])
-  await intents.drop(dropped)
-  await intents.carryOut(id)
-  await intents.carryOut(id)
-  t.same(await intents.all(), [])
+  await intents.carryOut(id, asPath('/mount'))
+  await intents.carryOut(id, asPath('/mount'))
+  t.equal(await intents.get(id), undefined)
+  t.same(await intents.ofStorage(storageId), [{ ...aside, id: steppedAside, spare: true }], 'its place is taken')
+  t.same(await intents.ofStorage(other), [{ ...aside, id: elsewhere, storageId: other }])
+  await intents.drop(steppedAside)
+  await storages.delete(other)
+  t.same(await intents.all(), [], 'they go with their storage')
   t.equal((await rules.all())[0]?.path, to)
-  t.same(await properties.of(asPath('/to/f')), [property('p')])
-  t.same(await attributes.of(asPath('/to/f')), { modified: undefined, mode: 1 })
+  t.same(await properties.of(asPath('/mount/b/f')), [property('p')])
+  t.same(await attributes.of(asPath('/mount/b/f')), { modified: undefined, mode: 1 })
 })
 
 void t.test('what another process writes is told, what we write is not', async (t) => {

@@ -12,6 +12,7 @@ import { Deliveries } from '../../src/deliveries.js'
 import { EgressGuard } from '../../src/egress.js'
 import { Events, type TreeEvent } from '../../src/events.js'
 import { FileTurns } from '../../src/file-turns.js'
+import { Intents } from '../../src/intents.js'
 import { thisInstance } from '../../src/instance.js'
 import { ListingBudget } from '../../src/listing-cache.js'
 import { Locks } from '../../src/locks.js'
@@ -158,7 +159,10 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   const bandwidth = new Bandwidth(settings)
   const drivers = new Map<string, Driver>()
   const driverTypes: AnyDriverType[] = []
+  const reservations = new Reservations()
+  const intents = new Intents({ store, rules, reservations, log, storageOf: (id) => mounts.storageOf(id) })
   const mounts: Mounts = new Mounts({
+    intents,
     egress: new EgressGuard(() => ''),
     store,
     events,
@@ -188,7 +192,8 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     bases: new BaseFolders({ mounts, rules, locks, events, log }),
     rules,
     locks,
-    reservations: new Reservations(),
+    reservations,
+    intents,
     turns: new FileTurns(() => 8),
     store,
     settings,
