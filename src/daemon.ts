@@ -7,6 +7,7 @@ import { sitePath } from '../protocols/lib/client.js'
 import { HttpListener } from '../protocols/lib/http-listener.js'
 import { sftpDoor } from '../protocols/sftp/door.js'
 import { webdavDoor } from '../protocols/webdav/door.js'
+import type { AdminPassword } from './accounts/bootstrap.js'
 import { splitAddress, type Config } from './config.js'
 import { takeDataFolder } from './data-folder.js'
 import type { AnyDriverType } from './driver.js'
@@ -28,11 +29,12 @@ export interface Daemon {
 /**
  * Opens the data folder and every door; resolves once all of them accept. Rejects with a GatewayError, its reason
  * a sentence for the admin, where one of them cannot; nothing is left open then.
+ * What a first run made stays.
  */
 export async function startDaemon(
   config: Config,
   log: Log,
-  adminPassword?: string,
+  adminPassword: AdminPassword,
   drivers: readonly AnyDriverType[] = driverTypes,
 ): Promise<Daemon> {
   const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)

@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Accounts } from './accounts/accounts.js'
-import { bootstrapAccounts } from './accounts/bootstrap.js'
+import { bootstrapAccounts, type AdminPassword } from './accounts/bootstrap.js'
 import { Bandwidth, unlimited } from './bandwidth.js'
 import { BaseFolders } from './base-folders.js'
 import type { Config } from './config.js'
@@ -41,8 +41,8 @@ export interface GatewayOptions {
   readonly config: Config
   readonly log: Log
   readonly drivers: readonly AnyDriverType[]
-  /** The first admin's password; absent: a random one. */
-  readonly adminPassword?: string | undefined
+  /** Of the admin, where there is none yet. */
+  readonly adminPassword: AdminPassword
 }
 
 interface Parts extends TreeParts {
@@ -73,13 +73,11 @@ export class Gateway {
   readonly search: Search
   readonly spool: Spool
   readonly store: Store
-  /** Of the admin, where this was the first run and it was made up; it is told nowhere else. */
-  readonly firstPassword: string | undefined
   readonly #tree: TreeParts
   readonly #bandwidth: Bandwidth
   readonly #unsubscribe: () => void
 
-  private constructor(options: GatewayOptions, parts: Parts, firstPassword: string | undefined) {
+  private constructor(options: GatewayOptions, parts: Parts) {
     this.config = options.config
     this.log = options.log
     this.accounts = parts.accounts
@@ -94,7 +92,6 @@ export class Gateway {
     this.search = parts.search
     this.spool = parts.spool
     this.store = parts.store
-    this.firstPassword = firstPassword
     this.#tree = parts
     this.#bandwidth = parts.bandwidth
     this.downloads = new OfflineDownloads({
@@ -117,7 +114,7 @@ export class Gateway {
     await mkdir(config.data, { recursive: true, mode: 0o700 })
     const store = await openStore(join(config.data, 'data.db'))
     try {
-      const firstPassword = await firstRun(store, options)
+      await firstRun(store, options)
       const settings = await Settings.open(store)
       const bandwidth = new Bandwidth(settings)
       const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log })
@@ -161,7 +158,7 @@ export class Gateway {
         ...{ reservations, turns, settings, bandwidth, deliveries, search, log },
       }
       const parts = { ...tree, accounts, spool, storages, links, tasks, egress }
-      const gateway = new Gateway(options, parts, firstPassword)
+      const gateway = new Gateway(options, parts)
       await gateway.#startTasks()
       return gateway
     } catch (error) {
@@ -206,17 +203,17 @@ export class Gateway {
   }
 }
 
-/** Accounts, and a storage, for a data folder that has none. Resolves to the admin's password where it was made up. */
-async function firstRun(store: Store, { config, drivers, adminPassword }: GatewayOptions): Promise<string | undefined> {
+/** A storage, and accounts, for a data folder that has none. */
+async function firstRun(store: Store, { config, drivers, adminPassword }: GatewayOptions): Promise<void> {
+  // The accounts come last: they tell that a first run came to its end.
   const isFirst = (await store.users.all()).length === 0
-  const made = await bootstrapAccounts(store, adminPassword)
   if (isFirst && (await store.storages.all()).length === 0) {
     await mkdir(join(config.data, firstFiles), { recursive: true, mode: 0o700 })
     // Relative: the data folder may be moved.
     const addition = JSON.stringify({ root_folder_path: firstFiles })
     await storeNew(newStorage({ mountPath: root, driver: 'Local', addition }), { store, driverTypes: drivers })
   }
-  return made.adminPassword
+  await bootstrapAccounts(store, adminPassword)
 }
 
 /** In bytes. */

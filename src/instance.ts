@@ -33,11 +33,18 @@ export function isRunning(pid: number, started: string): boolean {
   }
 }
 
-/** Clock ticks from boot to the start of a process (proc(5), field 22 of stat); undefined where there is none, or no such file. */
+/**
+ * Clock ticks from boot to the start of a process (proc(5), field 22 of stat); undefined where there is no such file, and where
+ * it has ended and is only waited for.
+ */
 export function startOf(pid: number): string | undefined {
   const text = textOf(`/proc/${pid}/stat`)
-  // The second field may hold blanks and brackets.
-  return text === '' ? undefined : text.slice(text.lastIndexOf(')') + 2).split(' ')[19]
+  if (text === '') return undefined
+  // From the third field on: the second may hold blanks and brackets.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  const [state = '', threads, started] = [fields[0], Number(fields[17]), fields[19]]
+  // Of a killed process, a thread may still be at a write that cannot be interrupted.
+  return /^[ZXx]$/.test(state) && threads <= 1 ? undefined : started
 }
 
 function processNamespace(): string {

@@ -3,32 +3,22 @@
 import { startIsOver } from './collector.js' // first of all: see there
 import { Command } from 'commander'
 import { addDataCommands } from './cli/commands.js'
+import { withAddressOptions, withDataOptions, type ServeFlags } from './cli/data-folder.js'
 import { loadConfig } from './config.js'
 import { GatewayError } from './errors.js'
 import { createLog, type Log } from './log.js'
 import { ServiceManager } from './service-manager.js'
 import { version } from './version.js'
 
-interface Flags {
-  readonly data?: string
-  readonly config?: string
-  readonly http?: string
-  readonly sftp?: string
-}
-
-async function serve(flags: Flags): Promise<void> {
+async function serve(flags: ServeFlags): Promise<void> {
   const config = await loadConfig({ flags, environment: process.env })
   const log = createLog(config.log_level)
   surviveTheUnforeseen(log)
-  const adminPassword = process.env.TIDEGATE_ADMIN_PASSWORD || undefined
+  const adminPassword = process.env.TIDEGATE_ADMIN_PASSWORD || showPassword
   // The commands on a data folder start faster without the doors.
   const { startDaemon } = await import('./daemon.js')
   const daemon = await startDaemon(config, log, adminPassword)
   startIsOver()
-  const { firstPassword } = daemon.gateway
-  if (firstPassword !== undefined) {
-    console.log(`first run: sign in as admin with the password ${firstPassword} (it is shown only this once)`)
-  }
   const manager = new ServiceManager({
     environment: process.env,
     log,
@@ -56,6 +46,10 @@ async function serve(flags: Flags): Promise<void> {
   await manager.ready()
 }
 
+function showPassword(made: string): void {
+  console.log(`first run: sign in as admin with the password ${made} (it is shown only this once)`)
+}
+
 /**
  * A rejection that nobody waits for belongs to one request: it is logged, and the daemon lives. After an uncaught exception
  * nobody knows what was left half done in memory: the process ends and is started again (docs/decisions/0007).
@@ -77,13 +71,13 @@ const program = new Command('tidegate')
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
   .description('One tree of storages, served over HTTP, WebDAV and SFTP')
   .version(version)
-program
-  .command('serve', { isDefault: true })
+  // Else the default command would be said to have too many arguments.
+  .hook('preSubcommand', ({ args: [word = '-'], commands }) => {
+    const isKnown = word.startsWith('-') || commands.some((command) => command.name() === word)
+    if (!isKnown) program.error(`error: unknown command '${word}'`)
+  })
+withAddressOptions(withDataOptions(program.command('serve', { isDefault: true })))
   .description('run the daemon')
-  .option('--data <dir>', 'data folder (TIDEGATE_DATA)')
-  .option('--config <file>', 'configuration file (TIDEGATE_CONFIG)')
-  .option('--http <host:port>', 'address of the HTTP API and WebDAV (TIDEGATE_HTTP)')
-  .option('--sftp <host:port>', 'address of the SFTP server, or "off" (TIDEGATE_SFTP)')
   .action(serve)
 addDataCommands(program)
 

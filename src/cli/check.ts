@@ -15,22 +15,30 @@ import { createLog } from '../log.js'
 import { root } from '../path.js'
 import type { StorageRow, Store } from '../store/rows.js'
 import { openStore } from '../store/store.js'
-import { databaseOf, withCommonOptions, type CommonFlags } from './data-folder.js'
+import { databaseOf, withAddressOptions, withCommonOptions, type CheckFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
 
 interface Finding {
   readonly what: string
-  readonly ok: boolean
+  /** null: it was not checked. */
+  readonly ok: boolean | null
   readonly detail: string
+}
+
+/** Only a running daemon could tell; nothing is wrong by that. */
+class NotCheckedError extends GatewayError {
+  constructor(reason: string) {
+    super('unsupported', { reason })
+  }
 }
 
 /** Milliseconds that a storage or a port may take to answer. */
 const patience = 15_000
 
 export function addCheckCommand(program: Command): void {
-  withCommonOptions(program.command('check'))
+  withAddressOptions(withCommonOptions(program.command('check')))
     .description('check configuration, database, storages and ports; status 1 where something is wrong')
-    .action(async (flags: CommonFlags) => {
+    .action(async (flags: CheckFlags) => {
       const config = await loadConfig({ flags, environment: process.env })
       const findings: Finding[] = [{ what: 'configuration', ok: true, detail: `data in ${config.data}` }]
       findings.push(...(await checkDatabase(config)))
@@ -42,16 +50,22 @@ export function addCheckCommand(program: Command): void {
         if (address !== 'off')
           findings.push(await finding(what, () => checkPort(address, `${sitePath(config.site_url)}/ping`)))
       }
-      const rows = findings.map(({ what, ok, detail }) => [ok ? 'ok' : 'WRONG', what, detail])
+      const rows = findings.map(({ what, ok, detail }) => [wordFor(ok), what, detail])
       print(flags, findings, formatTable(['', 'what', 'detail'], rows).trim())
-      if (findings.some(({ ok }) => !ok)) process.exitCode = 1
+      if (findings.some(({ ok }) => ok === false)) process.exitCode = 1
     })
+}
+
+function wordFor(ok: boolean | null): string {
+  if (ok === null) return 'not checked'
+  return ok ? 'ok' : 'WRONG'
 }
 
 async function finding(what: string, look: () => Promise<string>): Promise<Finding> {
   try {
     return { what, ok: true, detail: await look() }
   } catch (error) {
+    if (error instanceof NotCheckedError) return { what, ok: null, detail: error.reason }
     const failure = toGatewayError(error)
     const detail =
       failure.cause instanceof Error && failure.code === 'internal' ? failure.cause.message : failure.reason
@@ -100,7 +114,7 @@ async function checkStorage(row: StorageRow, store: Store, own: OwnFolders): Pro
     state: { get: (key) => store.driverState.get(row.id, key), set: async () => undefined },
     uploads: async () => [],
     tree: () => {
-      throw new GatewayError('unsupported', { reason: 'stands on other storages: only the daemon can open it' })
+      throw new NotCheckedError(`${row.driver} stands on other storages: only the daemon can open it`)
     },
     egress: new EgressGuard(() => networks),
   }

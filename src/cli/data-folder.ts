@@ -9,11 +9,22 @@ import { Settings } from '../settings.js'
 import type { Store } from '../store/rows.js'
 import { openStore } from '../store/store.js'
 
-export interface CommonFlags {
+interface DataFlags {
   readonly data?: string
   readonly config?: string
+}
+
+export interface CommonFlags extends DataFlags {
   readonly json?: boolean
 }
+
+interface AddressFlags {
+  readonly http?: string
+  readonly sftp?: string
+}
+
+export type ServeFlags = DataFlags & AddressFlags
+export type CheckFlags = CommonFlags & AddressFlags
 
 export interface DataFolder {
   readonly config: Config
@@ -22,12 +33,23 @@ export interface DataFolder {
   readonly accounts: Accounts
 }
 
-/** The options that every command on the data folder takes. */
-export function withCommonOptions(command: Command): Command {
+/** The options that say where the data is. */
+export function withDataOptions(command: Command): Command {
   return command
     .option('--data <dir>', 'data folder (TIDEGATE_DATA)')
     .option('--config <file>', 'configuration file (TIDEGATE_CONFIG)')
-    .addOption(new Option('--json', 'print JSON for programs'))
+}
+
+/** The options that say where the doors are. */
+export function withAddressOptions(command: Command): Command {
+  return command
+    .option('--http <host:port>', 'address of the HTTP API and WebDAV (TIDEGATE_HTTP)')
+    .option('--sftp <host:port>', 'address of the SFTP server, or "off" (TIDEGATE_SFTP)')
+}
+
+/** The options that every command on the data folder takes. */
+export function withCommonOptions(command: Command): Command {
+  return withDataOptions(command).addOption(new Option('--json', 'print JSON for programs'))
 }
 
 /** The database file, where there is one. `not_found` else: only the daemon's first run makes it. */

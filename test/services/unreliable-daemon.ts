@@ -51,9 +51,7 @@ function brokenOff(stream: Readable): Readable {
 
 const [data = ''] = process.argv.slice(2)
 const config = await loadConfig({ flags: { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' }, environment: process.env })
-const daemon = await startDaemon(config, createLog('error'), process.env.TIDEGATE_ADMIN_PASSWORD, [
-  ...driverTypes,
-  unreliable,
-])
+const { TIDEGATE_ADMIN_PASSWORD: adminPassword = 'a password for tests' } = process.env
+const daemon = await startDaemon(config, createLog('error'), adminPassword, [...driverTypes, unreliable])
 process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
 console.log(`ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)

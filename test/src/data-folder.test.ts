@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { takeDataFolder } from '../../src/data-folder.js'
 import { startDaemon, startGateway } from '../gateway.js'
+import { zombie } from '../zombie.js'
 
 void t.test('a second daemon is refused while the first one runs, and not after a kill', async (t) => {
   const first = await startDaemon(t)
@@ -24,6 +25,15 @@ void t.test('a process that only has the number of a dead daemon is not taken fo
   await once(child, 'spawn')
   t.teardown(() => child.kill())
   await writeFile(join(folder, 'daemon.pid'), `${child.pid ?? 0} 1`)
+  const giveBack = await takeDataFolder(folder)
+  await giveBack()
+})
+
+const skip = process.platform === 'linux' ? false : 'only Linux shows the state of processes'
+void t.test('a killed daemon that nobody has waited for has no folder', { skip }, async (t) => {
+  const folder = t.testdir()
+  const { pid, started } = await zombie(t)
+  await writeFile(join(folder, 'daemon.pid'), `${pid} ${started}`)
   const giveBack = await takeDataFolder(folder)
   await giveBack()
 })

@@ -1,5 +1,8 @@
 import t from 'tap'
+import { zombie } from '../zombie.js'
 import { isRunning, startOf, thisInstance } from '../../src/instance.js'
+
+const notLinux = process.platform === 'linux' ? false : 'only Linux shows the state of processes'
 
 void t.test('the names of instances tell the dead from the living', async (t) => {
   const own = thisInstance()
@@ -22,3 +25,14 @@ void t.test('a process is known by its number and its start', async (t) => {
   t.equal(isRunning(4194999, started), false)
   if (process.platform === 'linux') t.equal(isRunning(process.pid, `${started}0`), false)
 })
+
+void t.test(
+  'a process that has ended is not running, although nobody has waited for it',
+  { skip: notLinux },
+  async (t) => {
+    const { pid, started } = await zombie(t)
+    t.equal(isRunning(pid, started), false)
+    const [host = '', boot = ''] = thisInstance().name.split('-')
+    t.equal(thisInstance().isOver(`${host}-${boot}-${pid}-${started}-x`), true)
+  },
+)

@@ -2,7 +2,7 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -79,6 +79,53 @@ void t.test('the first run prints a password that works, later runs none; SIGTER
   t.match(second.out(), /sftp:\/\/off\n$/)
   second.child.kill('SIGINT')
   t.equal(await second.ended, 0)
+})
+
+void t.test('a first run that fails has shown the password, or made nothing that needs one', async (t) => {
+  const data = await dataFolder(t)
+  const environment = { TIDEGATE_ADMIN_PASSWORD: '' }
+  await mkdir(data)
+  await writeFile(join(data, 'files'), 'in the way of the folder of the first storage')
+  const first = start(t, data, [], environment)
+  t.equal(await first.ended, 1)
+  t.equal(first.out(), '')
+  await rm(join(data, 'files'))
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  t.teardown(() => taken.close())
+  const address = `127.0.0.1:${(taken.address() as AddressInfo).port}`
+  const second = start(t, data, ['--http', address], environment)
+  t.equal(await second.ended, 1)
+  t.match(second.err(), 'the port is taken')
+  const password = /password (\S+)/.exec(second.out())?.[1] ?? ''
+  const third = start(t, data, [], environment)
+  const url = await third.ready()
+  const token = await signIn(url, password)
+  t.notMatch(third.out(), 'password')
+  const storages = await fetch(`${url}/api/admin/storage/list`, { headers: { Authorization: token } })
+  t.match(await storages.json(), { data: { content: [{ mount_path: '/', status: 'work' }] } })
+})
+
+void t.test('a signal to npm start ends the daemon', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-npm-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
+  const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as { scripts: { start: string } }
+  // The tests have built the program; they run from it, too.
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ scripts: { build: 'true', start: scripts.start } }))
+  await symlink(join(main, '../..'), join(folder, 'dist'))
+  const words = ['start', '--', '--data', join(folder, 'data'), '--http', '127.0.0.1:0', '--sftp', 'off']
+  const npm = spawn('npm', words, { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] })
+  t.teardown(() => npm.kill('SIGKILL'))
+  let out = ''
+  npm.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
+  const ready = () => /http:\/\/[\d.:]+/.exec(out)?.[0]
+  while (ready() === undefined && npm.exitCode === null) await wait(20)
+  const url = ready() ?? ''
+  t.equal((await fetch(`${url}/ping`)).status, 200)
+  npm.kill('SIGTERM')
+  // Not before the daemon has ended: it holds the pipe.
+  await once(npm, 'close', { signal: AbortSignal.timeout(10_000) })
+  await t.rejects(fetch(`${url}/ping`))
 })
 
 /** Sends half of a body of `size` bytes; `finish` sends the rest and resolves to the status, or to the error's code. */

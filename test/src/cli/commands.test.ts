@@ -219,6 +219,32 @@ void t.test('check', async (t) => {
   ])
 })
 
+void t.test(
+  'check says of storages on other storages that they were not checked, and takes addresses as serve does',
+  async (t) => {
+    const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
+    const data = ['--data', dataFolder]
+    for (const words of [
+      ['/shown', 'Alias', '-o', 'paths=/'],
+      ['/sealed', 'Crypt', '-o', 'remote_path=/', '-o', 'password=tide'],
+    ]) {
+      const { err, status } = await tidegate(['storage', 'add', ...words, ...data])
+      t.equal(status, 0, err)
+    }
+    const addresses = ['--http', '127.0.0.1:0', '--sftp', 'off']
+    const good = await tidegate(['check', ...data, ...addresses])
+    t.equal(good.status, 0, good.out)
+    t.match(good.out, /^not checked +storage \/shown +Alias stands on other storages: only the daemon can open it$/m)
+    t.match(good.out, /^ok +http +127\.0\.0\.1:0 is free$/m)
+    t.notMatch(good.out, 'sftp')
+    const findings = JSON.parse((await tidegate(['check', ...data, ...addresses, '--json'])).out) as { what: string }[]
+    t.match(
+      findings.find(({ what }) => what === 'storage /sealed'),
+      { ok: null },
+    )
+  },
+)
+
 void t.test('a folder without a database is told, and nothing is made in it', async (t) => {
   const data = await folder(t)
   const listed = await tidegate(['user', 'list', '--data', data])
@@ -234,6 +260,9 @@ void t.test('help tells every command, and a wrong word is status 2', async (t) 
   const { out } = await tidegate(['--help'])
   for (const command of ['serve', 'user', 'key', 'storage', 'admin', 'check'])
     t.match(out, new RegExp(`^  ${command}`, 'm'))
+  t.match(await tidegate(['frobnicate']), { status: 2, err: "error: unknown command 'frobnicate'\n" })
+  t.match(await tidegate(['serve', 'fish']), { status: 2, err: /too many arguments for 'serve'/ })
+  t.match(await tidegate(['help', 'user']), { status: 0, out: /passwd/ })
   t.match(await tidegate(['user', 'fly']), { status: 2, err: /unknown command 'fly'/ })
   t.match(await tidegate(['serve', '--speed', '1']), { status: 2, err: /unknown option '--speed'/ })
   const { version } = JSON.parse(await readFile('package.json', 'utf8')) as { version: string }
