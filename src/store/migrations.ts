@@ -5,6 +5,7 @@ import { createTree } from './migrations/002-tree.js'
 import { createAppPasswords } from './migrations/003-app-passwords.js'
 import { createFolders } from './migrations/004-folders.js'
 import { createTaskJournal } from './migrations/005-task-journal.js'
+import { addCopyStates } from './migrations/006-copy-states.js'
 
 /** One step of the schema. Once released, a step is never changed again: the next one changes what it made. */
 export type Migration = (query: Knex) => Promise<void>
@@ -16,6 +17,7 @@ export const migrations: readonly Migration[] = [
   createAppPasswords,
   createFolders,
   createTaskJournal,
+  addCopyStates,
 ]
 
 /**
