@@ -59,11 +59,14 @@ export interface CopyJournal {
   keep(path: Path, state: CopiedState): Promise<void>
   /** The copy of this folder is about to be made, where nothing is. Resolves when that is surely kept. */
   begin(folder: Path): Promise<void>
-  /** It was not made: somebody else was there first. */
-  takeBack(folder: Path): Promise<void>
-  /** Whether the copy of this folder is of this work's own making. */
+  /** Forgets what was told of this path, such as a folder that somebody else was the first to make. */
+  takeBack(path: Path): Promise<void>
+  /** Whether the copy of this folder is of this work's own making, or its surplus was told. */
   hasBegun(folder: Path): Promise<boolean>
-  /** What the old target has under these names of a folder goes when everything else is copied. Resolves when that is surely kept. */
+  /**
+   * What the old target has under these names of a folder, and maybe none, goes when everything else is copied; nothing that comes
+   * later. Resolves when that is surely kept.
+   */
   keepSurplus(folder: Path, names: readonly string[]): Promise<void>
   /** Resolves when everything told before is surely kept. */
   settled(): Promise<void>
@@ -83,6 +86,8 @@ export interface CopiedState {
   readonly size: number
   /** The copy is another thing than the source for sure, such as one that took a name that was free. */
   readonly apart: boolean
+  /** The copy as it was when it was verified, in the same words. Undefined of folders, of links, and where nobody noted it. */
+  readonly copy?: string | undefined
 }
 
 /** Where a member of the source is copied to. */

@@ -20,20 +20,23 @@ export function isFolder(entry: Entry): boolean {
   return entry.kind === 'folder' && entry.isLink !== true
 }
 
-/** A link is copied as a link where both sides have them; else what it leads to is copied if that is a file. */
-export async function copyLink(job: CopyJob, from: Path, to: Path, old: Entry | undefined): Promise<void> {
+/**
+ * A link is copied as a link where both sides have them; else what it leads to is copied if that is a file, and this resolves to
+ * the file that was written.
+ */
+export async function copyLink(job: CopyJob, from: Path, to: Path, old: Entry | undefined): Promise<Entry | undefined> {
   const { storage } = job.from
   if (storage === job.to.storage) {
     const target = await storage.readLink(from, { signal: job.signal })
     await job.assertLink(storage.treePath(to), target)
     await inPlaceOf(job, to, old, () => published(job, to, () => storage.symlink(to, target, { signal: job.signal })))
-    return
+    return undefined
   }
   const entry = await storage.stat(from, { signal: job.signal })
   if (entry.kind !== 'file')
     throw new GatewayError('unsupported', { reason: 'a link to a folder is not copied to another storage' })
   await job.assertReadable(storage.treePath(from))
-  await writeFile(job, from, to, entry, old)
+  return writeFile(job, from, to, entry, old)
 }
 
 /** Runs the last check, then `work` under the reservation that it took. */
@@ -93,20 +96,21 @@ export async function removing<T>(job: CopyJob, what: Going, at: Path, old: Entr
   }
 }
 
+/** Resolves to the copy as it was verified. */
 export async function writeFile(
   job: CopyJob,
   from: Path,
   to: Path,
   entry: Entry,
   old: Entry | undefined,
-): Promise<void> {
+): Promise<Entry> {
   if (old && !job.overwrite) throw new GatewayError('exists')
   const write = (at: Path) => writeInto(job, from, to, entry, at)
-  await (old?.kind === 'folder' ? inPlaceOf(job, to, old, () => write(to), write) : write(to))
+  return old?.kind === 'folder' ? inPlaceOf(job, to, old, () => write(to), write) : write(to)
 }
 
 /** `at`: where it is written; `to`: the name that it is for. */
-async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: Path): Promise<void> {
+async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: Path): Promise<Entry> {
   const { storage } = job.to
   let done: (() => void) | undefined
   const options = {
@@ -130,6 +134,7 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
       : await storage.write(at, source ?? plain, options)
     assertSame(entry, written)
     if (byItself || !source) job.advance(entry.size)
+    return written
   } catch (error) {
     source?.takeBack()
     throw error
@@ -148,7 +153,7 @@ async function assertUnchanged(storage: Storage, path: Path, entry: Entry, signa
   if (!same) throw new GatewayError('busy', { reason: 'the source changed while it was copied' })
 }
 
-export function assertSame(entry: Entry, copy: Entry): void {
+function assertSame(entry: Entry, copy: Entry): void {
   if (entry.size !== copy.size) {
     throw new GatewayError('internal', { reason: `the copy has ${copy.size} bytes, the source ${entry.size}` })
   }

@@ -7,13 +7,13 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { stateOf, TreeError, type Failure } from './change.js'
 import { targetOf, type CopiedState, type CopyJob, type KnownMembers } from './copy-job.js'
-import { copyLink, inPlaceOf, isFolder, isLink, isSame, published, removing, writeFile } from './copy-member.js'
+import { copyLink, inPlaceOf, isFolder, isLink, published, removing, writeFile } from './copy-member.js'
+import { provenCopy } from './copy-proof.js'
 import type { Entry, Identity, Source } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
 import { identitiesUpward, isAmong, oneAndTheSame, sameness, type Sameness } from './identity.js'
 import { childOf, folded, nameOf, parentOf, reservedPrefix, type Path } from './path.js'
 import { existing, removeAll } from './removing.js'
-import { isSameContent } from './same-content.js'
 import { SourceRemoval } from './source-removal.js'
 import type { Storage } from './storage.js'
 import { TreeWalk, type Opened, type Visits } from './tree-walk.js'
@@ -58,6 +58,9 @@ interface Member {
   readonly listed?: Entry
 }
 
+/** What is told of a copy. */
+type Copied = Pick<CopiedState, 'apart' | 'copy'>
+
 /** A folder whose members are being copied. */
 interface Folder {
   readonly from: Path
@@ -87,7 +90,7 @@ class TreeCopy implements Visits<Member, Folder> {
     const entry = await this.#entry(member)
     if (isFolder(entry)) return this.#open(from, to, entry, above)
     const written = await this.#file(member, to, entry, above?.fresh === true)
-    if (written) await this.#keep(from, entry, written.apart)
+    if (written) await this.#keep(from, entry, written)
     return written !== undefined
   }
 
@@ -112,8 +115,8 @@ class TreeCopy implements Visits<Member, Folder> {
     return this.job.from.storage.treePath(from)
   }
 
-  async #keep(from: Path, entry: Entry, apart: boolean): Promise<void> {
-    await this.job.journal.keep(this.#source(from), { source: stateOf(entry), size: entry.size, apart })
+  async #keep(from: Path, entry: Entry, { apart, copy }: Copied): Promise<void> {
+    await this.job.journal.keep(this.#source(from), { source: stateOf(entry), size: entry.size, apart, copy })
   }
 
   // Folders
@@ -124,13 +127,12 @@ class TreeCopy implements Visits<Member, Folder> {
     const { names, clash } = deep
       ? await this.#memberNames(from, to)
       : { names: new Map<string, Entry>(), clash: false }
-    const old = await this.#makeFolder(from, to)
     const earlier = journal.resumes ? await journal.itemsIn(this.#source(from)) : undefined
+    const fresh = await this.#makeFolder(from, to, earlier)
     const folder: Folder = {
-      ...{ from, to, entry, clash },
+      ...{ from, to, entry, clash, fresh },
       isTop: above === undefined,
-      fresh: old === undefined,
-      surplus: await this.#surplus(from, old ?? [], names, earlier),
+      surplus: fresh ? [] : await this.#surplus(from, to, names, earlier),
     }
     return { folder, members: membersOf(from, names, earlier), count: names.size }
   }
@@ -170,20 +172,27 @@ class TreeCopy implements Visits<Member, Folder> {
   }
 
   /**
-   * Names in a target folder that is replaced and of which the source has nothing. An earlier run has said which they are: what
-   * it moved is not in the source any more, and must not be taken for one of them.
+   * Names in a target folder that is replaced and of which the source has nothing. They are asked once: what an earlier run moved
+   * is not in the source any more, nor is what others have put there since, and neither must be taken for one of them.
    */
   async #surplus(
     from: Path,
-    old: readonly string[],
+    to: Path,
     names: ReadonlyMap<string, Entry>,
     earlier: KnownMembers | undefined,
   ): Promise<readonly string[]> {
-    const { journal, to } = this.job
-    const others = (all: readonly string[]) => all.filter((name) => !names.has(asTold(to.storage, name)))
-    if (earlier && (earlier.surplus.length > 0 || earlier.copied.size > 0)) return others(earlier.surplus)
-    const surplus = others(old)
-    if (surplus.length > 0) await journal.keepSurplus(this.#source(from), surplus)
+    const { merge, overwrite, journal, signal } = this.job
+    const { storage } = this.job.to
+    if (merge || !overwrite) return []
+    const source = this.#source(from)
+    const others = (all: readonly string[]) => all.filter((name) => !names.has(asTold(storage, name)))
+    // Where members are known, the names were asked, also by a program that did not say so of the folder.
+    const isAsked = async ({ surplus, copied }: KnownMembers) =>
+      surplus.length > 0 || copied.size > 0 || (await journal.hasBegun(source))
+    if (earlier && (await isAsked(earlier))) return others(earlier.surplus)
+    const surplus: string[] = []
+    for await (const page of storage.pages(to, { signal })) surplus.push(...others(page.map(({ name }) => name)))
+    await journal.keepSurplus(source, surplus)
     return surplus
   }
 
@@ -198,7 +207,7 @@ class TreeCopy implements Visits<Member, Folder> {
       await storage.setAttributes(to, { modified: entry.modified, mode: entry.mode }, { signal }).catch(() => undefined)
     }
     // That of the whole tree says that nothing of it is left to be done.
-    if (!isTop || done) await this.#keep(from, entry, fresh)
+    if (!isTop || done) await this.#keep(from, entry, { apart: fresh })
     return done
   }
 
@@ -233,23 +242,20 @@ class TreeCopy implements Visits<Member, Folder> {
     return { names, clash }
   }
 
-  /** Makes the target folder; where one is there, resolves to the names in it that are to be replaced. */
-  async #makeFolder(from: Path, to: Path): Promise<readonly string[] | undefined> {
+  /** Makes the target folder; false where one is there. */
+  async #makeFolder(from: Path, to: Path, earlier: KnownMembers | undefined): Promise<boolean> {
     const { job } = this
     const { storage } = job.to
     const old = await existing(storage, to, job.signal)
     if (old?.kind === 'folder' && old.isLink !== true) {
       await this.#assertMayEnter(from, to)
-      if (job.merge || !job.overwrite) return []
-      const names: string[] = []
-      for await (const page of storage.pages(to, { signal: job.signal })) names.push(...page.map((entry) => entry.name))
-      return names
+      return false
     }
-    const make = () => published(job, to, () => storage.mkdir(to, { signal: job.signal }))
-    if (job.overwrite || job.merge) await inPlaceOf(job, to, old, make)
-    else if (old) throw new GatewayError('exists')
-    else await this.#makeOwn(from, make)
-    return undefined
+    if (old && !job.overwrite) throw new GatewayError('exists')
+    const mkdir = () => published(job, to, () => storage.mkdir(to, { signal: job.signal }))
+    const make = () => inPlaceOf(job, to, old, mkdir)
+    await (job.merge ? make() : this.#makeOwn(from, earlier?.surplus ?? [], make))
+    return true
   }
 
   /** A folder of the target that is there already. */
@@ -260,9 +266,13 @@ class TreeCopy implements Visits<Member, Folder> {
     if ((await this.#sameness(from, to)) === 'same') throw oneAndTheSame()
   }
 
-  /** The journal says so first: the next run knows by it that this folder is nobody else's. */
-  async #makeOwn(from: Path, make: () => Promise<void>): Promise<void> {
+  /**
+   * The journal says so first: the next run knows by it that this folder is nobody else's, and that nothing in it is of an old
+   * target. `surplus`: what was to go of one that is gone.
+   */
+  async #makeOwn(from: Path, surplus: readonly string[], make: () => Promise<void>): Promise<void> {
     const { journal } = this.job
+    for (const name of surplus) await journal.takeBack(this.#source(childOf(from, name)))
     await journal.begin(this.#source(from))
     try {
       await make()
@@ -275,18 +285,14 @@ class TreeCopy implements Visits<Member, Folder> {
   // Files and links
 
   /** Copies a file or a link. Undefined: what stands at the target is left alone, and so is the source. */
-  async #file(
-    { from, known }: Member,
-    to: Path,
-    entry: Entry,
-    fresh: boolean,
-  ): Promise<Pick<CopiedState, 'apart'> | undefined> {
+  async #file({ from, known }: Member, to: Path, entry: Entry, fresh: boolean): Promise<Copied | undefined> {
     const { job } = this
     // A file that somebody puts there meanwhile is refused, or replaced, by the writing itself.
     const old = fresh && !job.merge ? undefined : await existing(job.to.storage, to, job.signal)
-    if (old && (await this.#isCopied(from, entry, to, old, known))) {
+    const earlier = old && (await this.#earlierCopy(from, entry, old, known))
+    if (earlier) {
       job.advance(entry.size)
-      return { apart: known?.apart === true }
+      return earlier
     }
     if (job.merge && old) {
       job.advance(entry.size)
@@ -294,8 +300,8 @@ class TreeCopy implements Visits<Member, Folder> {
     }
     const apart = await this.#isApart(from, entry, to, old)
     const copy = () => (isLink(entry) ? copyLink(job, from, to, old) : writeFile(job, from, to, entry, old))
-    await job.turns.run(copy, job.signal)
-    return { apart }
+    const written = await job.turns.run(copy, job.signal)
+    return { apart, copy: written && stateOf(written) }
   }
 
   /** Whether what is to be replaced is another thing than the source for sure. Rejects where it is the source itself. */
@@ -307,13 +313,17 @@ class TreeCopy implements Visits<Member, Folder> {
     return found === 'apart' || old.size !== entry.size
   }
 
-  /** Whether an earlier run copied it: the journal knows, or it stopped between the two and the content tells. */
-  async #isCopied(from: Path, entry: Entry, to: Path, old: Entry, known: CopiedState | undefined): Promise<boolean> {
+  /** What an earlier run copied and is there still: the journal knows, or it stopped between the two and the content tells. */
+  async #earlierCopy(
+    from: Path,
+    entry: Entry,
+    old: Entry,
+    known: CopiedState | undefined,
+  ): Promise<Copied | undefined> {
     const { job } = this
-    if (!job.journal.resumes || old.kind === 'folder') return false
-    if (known) return known.source === stateOf(entry) && (isLink(entry) || isSame(entry, old))
-    if (job.overwrite || job.merge || isLink(entry) || old.kind !== 'file') return false
-    return isSameContent(job.from.storage.source(from, entry), job.to.storage.source(to, old), job.signal)
+    if (!job.journal.resumes || isFolder(old)) return undefined
+    const isLost = known ? known.source !== stateOf(entry) : job.overwrite || job.merge
+    return isLost ? undefined : provenCopy(job, from, entry, old, known)
   }
 }
 

@@ -4,7 +4,8 @@
  */
 import { stateOf, type Failure } from './change.js'
 import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
-import { assertSame, isFolder, isLink } from './copy-member.js'
+import { isFolder, isLink } from './copy-member.js'
+import { provenCopy } from './copy-proof.js'
 import type { Entry } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
 import { oneAndTheSame, sameness } from './identity.js'
@@ -100,14 +101,17 @@ export class SourceRemoval implements Visits<Member, Member> {
       }
       const copy = await existing(target.storage, target.inner, signal)
       if (!copy) throw new GatewayError('busy', { reason: 'its copy is gone again' })
+      const proven = await provenCopy(job, from, now, copy, known)
+      if (!proven || (proven !== known && !(await isStill(target, proven, signal)))) {
+        throw new GatewayError('busy', { reason: 'something else stands where its copy was' })
+      }
       if (isLink(now)) {
         await source.storage.remove(from, { signal })
         return
       }
-      assertSame(now, copy)
       const found = await sameness(source, target, signal)
       if (found === 'same') throw oneAndTheSame()
-      if (found === 'apart' || known.apart) await source.storage.remove(from, { signal })
+      if (found === 'apart' || proven.apart) await source.storage.remove(from, { signal })
       else await this.#removeDoubtful(source, target)
     } finally {
       done()
@@ -127,4 +131,10 @@ export class SourceRemoval implements Visits<Member, Member> {
     }
     if (!stands) throw oneAndTheSame()
   }
+}
+
+/** Whether it is still what was compared: that may have taken a while. */
+async function isStill({ storage, inner }: Place, { copy }: CopiedState, signal: AbortSignal): Promise<boolean> {
+  const now = await existing(storage, inner, signal)
+  return now !== undefined && stateOf(now) === copy
 }

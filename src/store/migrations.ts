@@ -6,6 +6,7 @@ import { createAppPasswords } from './migrations/003-app-passwords.js'
 import { createFolders } from './migrations/004-folders.js'
 import { createTaskJournal } from './migrations/005-task-journal.js'
 import { nameStoragesOfIntents } from './migrations/006-intents.js'
+import { addCopyStates } from './migrations/007-copy-states.js'
 
 /** One step of the schema. Once released, a step is never changed again: the next one changes what it made. */
 export type Migration = (query: Knex) => Promise<void>
@@ -18,6 +19,7 @@ export const migrations: readonly Migration[] = [
   createFolders,
   createTaskJournal,
   nameStoragesOfIntents,
+  addCopyStates,
 ]
 
 /**

@@ -113,13 +113,15 @@ export interface TaskItemRow {
   /** Of the source, in the whole tree. */
   readonly path: Path
   /**
-   * 'begun': a folder whose copy this task makes. 'copied': its copy stands and was verified, and is another thing than the source for
+   * 'begun': a folder whose copy this task makes, or of which it is known what the old target had beyond the copy. 'copied': its copy stands and was verified, and is another thing than the source for
    * sure. 'replaced': the same, but for that: the copy took the place of something of which nobody can tell. 'surplus': nothing of this name is copied, and what the old target had under it
    * goes when all the others are.
    */
   readonly state: 'begun' | 'copied' | 'replaced' | 'surplus' | 'failed'
   /** The state in which the source was copied, in the words of `stateOf`. */
   readonly source: string
+  /** The state of the copy when it was verified, in the same words; empty where nobody noted it. */
+  readonly copy: string
   readonly size: number
   readonly error: string
 }

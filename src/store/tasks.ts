@@ -35,6 +35,7 @@ const itemColumns: Columns<StoredItem> = {
   name: text('name'),
   state: text('state'),
   source: text('source'),
+  copy: text('copy'),
   size: integer('size'),
   error: text('error'),
 }

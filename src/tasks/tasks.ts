@@ -329,8 +329,11 @@ export class Tasks {
     const { store } = this.parts
     const put = (row: Partial<TaskItemRow> & Pick<TaskItemRow, 'path' | 'state'>) =>
       this.#journal.put({ ...noItem, taskId, ...row })
+    // What is still gathered is known as well.
+    const settled = () => this.#journal.settled()
     return {
       itemsIn: async (folder) => {
+        await settled()
         const rows = await store.itemsIn(taskId, folder)
         const known = rows.flatMap((row) => {
           const state = copiedState(row)
@@ -339,22 +342,29 @@ export class Tasks {
         const surplus = rows.filter(({ state }) => state === 'surplus')
         return { copied: new Map(known), surplus: surplus.map(({ path }) => nameOf(path)) }
       },
-      copied: async (path) => copiedState(await store.item(taskId, path)),
-      keep: (path, { apart, ...item }) => put({ path, state: apart ? 'copied' : 'replaced', ...item }),
+      copied: async (path) => {
+        await settled()
+        return copiedState(await store.item(taskId, path))
+      },
+      keep: (path, { apart, copy = '', ...item }) => put({ path, state: apart ? 'copied' : 'replaced', copy, ...item }),
       begin: async (path) => {
         await put({ path, state: 'begun' })
-        await this.#journal.settled()
+        await settled()
       },
       takeBack: (path) => store.forgetItem(taskId, path),
       hasBegun: async (path) => {
+        await settled()
         const row = await store.item(taskId, path)
         return row?.state === 'begun' || copiedState(row) !== undefined
       },
-      keepSurplus: (folder, names) =>
-        store.putItems(names.map((name) => ({ ...noItem, taskId, path: childOf(folder, name), state: 'surplus' }))),
-      settled: () => this.#journal.settled(),
+      keepSurplus: (folder, names) => {
+        const surplus = names.map((name) => ({ path: childOf(folder, name), state: 'surplus' }) as const)
+        const begun = { path: folder, state: 'begun' } as const
+        return store.putItems([begun, ...surplus].map((row) => ({ ...noItem, taskId, ...row })))
+      },
+      settled,
       fail: async (failures) => {
-        await this.#journal.settled()
+        await settled()
         await store.forgetFailures(taskId)
         await store.putItems(failures.map((failure) => ({ ...noItem, taskId, state: 'failed', ...failure })))
       },
@@ -434,12 +444,13 @@ export class Tasks {
   }
 }
 
-const noItem = { source: '', size: 0, error: '' } as const
+const noItem = { source: '', copy: '', size: 0, error: '' } as const
 
 /** Undefined of what was not copied. */
 function copiedState(row: TaskItemRow | undefined): CopiedState | undefined {
   if (row?.state !== 'copied' && row?.state !== 'replaced') return undefined
-  return { source: row.source, size: row.size, apart: row.state === 'copied' }
+  const { source, copy, size, state } = row
+  return { source, size, apart: state === 'copied', copy: copy === '' ? undefined : copy }
 }
 
 function newEntry(task: Task): Entry {

@@ -17,6 +17,7 @@ export class Journal implements CopyJournal {
   }
 
   async keepSurplus(folder: Path, names: readonly string[]): Promise<void> {
+    this.begun.add(folder)
     this.surplus.set(folder, names)
   }
 
@@ -34,8 +35,12 @@ export class Journal implements CopyJournal {
     this.begun.add(folder)
   }
 
-  async takeBack(folder: Path): Promise<void> {
-    this.begun.delete(folder)
+  async takeBack(path: Path): Promise<void> {
+    this.begun.delete(path)
+    this.surplus.set(
+      parentOf(path),
+      (this.surplus.get(parentOf(path)) ?? []).filter((name) => name !== nameOf(path)),
+    )
   }
 
   async hasBegun(folder: Path): Promise<boolean> {

@@ -299,7 +299,7 @@ void t.test('settings, secrets, driver state and tasks: what is put is what is f
   await tasks.put({ ...task, ended: new Date(2000), state: 'succeeded' })
   t.match(await tasks.all(), [{ state: 'succeeded', ended: new Date(2000) }])
 
-  const item = { taskId: 'k1', state: 'copied', source: 'r1', size: 2 ** 40, error: '' } as const
+  const item = { taskId: 'k1', state: 'copied', source: 'r1', copy: 'c1', size: 2 ** 40, error: '' } as const
   const at = (path: string) => ({ ...item, path: asPath(path) })
   const many = Array.from({ length: 450 }, (_, index) => at(`/a/many/${index}`))
   const lost = { ...at('/a/lost'), state: 'failed', error: 'not found' } as const
@@ -315,7 +315,7 @@ void t.test('settings, secrets, driver state and tasks: what is put is what is f
   t.equal(await tasks.item('k1', asPath('/a/many/0')), undefined)
   t.same(await tasks.failed('k1'), [lost])
   // What was copied is known still where its source could not be removed.
-  await tasks.putItems([{ ...at('/a/b'), source: '', size: 0, state: 'failed', error: 'it does not answer' }])
+  await tasks.putItems([{ ...at('/a/b'), source: '', copy: '', size: 0, state: 'failed', error: 'it does not answer' }])
   t.same(await tasks.item('k1', asPath('/a/b')), { ...at('/a/b'), source: 'r2', error: 'it does not answer' })
   t.equal((await tasks.failed('k1')).length, 2)
   await tasks.forgetFailures('k1')

@@ -244,7 +244,15 @@ void t.test('ten thousand items take a few commits', async (t) => {
       await delay(5)
     },
   })
-  const row: TaskItemRow = { taskId: 't', path: asPath('/a'), state: 'copied', source: '', size: 0, error: '' }
+  const row: TaskItemRow = {
+    taskId: 't',
+    path: asPath('/a'),
+    state: 'copied',
+    source: '',
+    copy: '',
+    size: 0,
+    error: '',
+  }
   for (let count = 0; count < 10_000; count++) await journal.put(row)
   await journal.settled()
   t.equal(
@@ -252,6 +260,24 @@ void t.test('ten thousand items take a few commits', async (t) => {
     10_000,
   )
   t.ok(commits.filter((rows) => rows > 0).length <= 20, `${commits.length} commits`)
+})
+
+void t.test('what a run has told of its items it finds at once', async (t) => {
+  const copied = { source: 'r', size: 1, apart: true, copy: 'c' }
+  const found: unknown[] = []
+  const { tasks } = await begin(t, {
+    run: async ({ items }) => {
+      await items.keepSurplus(asPath('/a'), [])
+      found.push(await items.hasBegun(asPath('/a')), await items.hasBegun(asPath('/b')))
+      await items.keep(asPath('/a/x'), copied)
+      const known = await items.itemsIn(asPath('/a'))
+      found.push([...known.copied], known.surplus)
+      await items.keep(asPath('/a/y'), { source: 'r', size: 1, apart: false })
+      found.push(await items.copied(asPath('/a/y')))
+    },
+  })
+  await ended(tasks, await tasks.add(ada, request))
+  t.same(found, [true, false, [['x', copied]], [], { ...copied, apart: false, copy: undefined }])
 })
 
 void t.test('rows that could not be committed are committed with the next ones', async (t) => {
@@ -264,7 +290,7 @@ void t.test('rows that could not be committed are committed with the next ones',
     },
   })
   const put = (path: string) =>
-    journal.put({ taskId: 't', path: asPath(path), state: 'copied', source: '', size: 0, error: '' })
+    journal.put({ taskId: 't', path: asPath(path), state: 'copied', source: '', copy: '', size: 0, error: '' })
   await put('/a')
   await t.rejects(journal.settled(), { code: 'unavailable' })
   broken = false

@@ -6,7 +6,7 @@ import { GatewayError } from '../../src/errors.js'
 import { asPath as p } from '../../src/path.js'
 import { Journal } from './journal.js'
 import { principal } from './principals.js'
-import { altered, bare, contents, newTree, sourceOf, text, type Tree } from './tree-fixture.js'
+import { altered, bare, contents, newTree, sourceOf, text, type Test, type Tree } from './tree-fixture.js'
 
 const lockAsk = { scope: 'exclusive', deep: false, owner: '', seconds: 60 } as const
 const keep = { overwrite: false } as const
@@ -129,6 +129,103 @@ await t.test('a copy that goes on waits for a storage that was disabled, whateve
   await tree.mounts.apply(far)
   await copy()
   t.equal(await text(tree.as().read(p('/far/tree/a'))), 'a')
+})
+
+/** A move of `/near/x` that was canceled while `big` was written, when everything else was copied and nothing removed. */
+async function cutOff(t: Test, ask: { readonly overwrite: boolean }, files: Readonly<Record<string, string>>) {
+  const [inner, journal, cancel] = [new MemoryDriver(0), new Journal(), new AbortController()]
+  const others = Object.keys(files).filter((path) => path.startsWith('/near/') && !path.endsWith('/big'))
+  const write: MemoryDriver['write'] = async (path, ...rest) => {
+    if (!path.endsWith('/big') || journal.resumes) return inner.write(path, ...rest)
+    while (!others.every((other) => journal.kept.has(p(other)))) await new Promise(setImmediate)
+    cancel.abort()
+    throw new GatewayError('aborted')
+  }
+  const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => altered(inner, { write }) } })
+  journal.resumes = true
+  await fill(tree, files)
+  journal.resumes = false
+  const move = (signal?: AbortSignal) => tree.as().move(p('/near/x'), p('/far/x'), { ...ask, journal, signal })
+  await move(cancel.signal).catch(() => undefined)
+  journal.resumes = true
+  return { tree, fs: tree.as(), journal, move }
+}
+
+void t.test('a move that goes on takes no file of somebody else for its own copy', async (t) => {
+  const { tree, fs, move } = await cutOff(t, keep, { '/near/x/a': 'mine', '/near/x/b': 'mine', '/near/x/big': 'big' })
+  await fs.remove(p('/far/x'))
+  await fill(tree, { '/far/x/a': 'else', '/far/x/b': 'mine' })
+  await t.rejects(move(), { code: 'exists', failures: [{ from: '/near/x/a' }] })
+  t.same(await contents(fs, p('/near')), { '/near/x': null, '/near/x/a': 'mine' }, 'what is equal is moved')
+  t.same(await contents(fs, p('/far')), { '/far/x': null, '/far/x/a': 'else', '/far/x/b': 'mine', '/far/x/big': 'big' })
+})
+
+void t.test('nor does one of which the state of the copies was not noted', async (t) => {
+  const files = { '/near/x/a': 'mine', '/near/x/b': 'mine', '/near/x/big': 'big' }
+  const { tree, fs, journal, move } = await cutOff(t, keep, files)
+  for (const [path, { copy: _copy, ...kept }] of journal.kept) journal.kept.set(path, kept)
+  await fill(tree, { '/far/x/a': 'else' })
+  await t.rejects(move(), { code: 'exists', failures: [{ from: '/near/x/a' }] })
+  t.same(await contents(fs, p('/near')), { '/near/x': null, '/near/x/a': 'mine' })
+  t.equal(await text(fs.read(p('/far/x/a'))), 'else')
+})
+
+void t.test('a replacing move that goes on copies again what was replaced since', async (t) => {
+  const { tree, fs, move } = await cutOff(t, overwrite, { '/near/x/a': 'mine', '/near/x/big': 'big' })
+  await fill(tree, { '/far/x/a': 'else' })
+  await move()
+  t.same(await contents(fs, p('/near')), {})
+  t.same(await contents(fs, p('/far')), { '/far/x': null, '/far/x/a': 'mine', '/far/x/big': 'big' })
+})
+
+void t.test('a source stays whose copy is replaced before it goes', async (t) => {
+  const far = new MemoryDriver(0)
+  const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
+  await fill(tree, { '/near/x/a': 'mine', '/near/x/b': 'mine' })
+  const journal = new Journal()
+  journal.settled = async () => {
+    await far.write(p('/x/a'), sourceOf('else'), {})
+    await far.write(p('/x/b'), sourceOf('mine'), {})
+  }
+  await t.rejects(tree.as().move(p('/near/x'), p('/far/x'), { ...keep, journal }), {
+    code: 'busy',
+    failures: [{ from: '/near/x/a' }],
+  })
+  t.same(await contents(tree.as(), p('/near')), { '/near/x': null, '/near/x/a': 'mine' })
+})
+
+void t.test(
+  'what comes into the target between two runs of a replacing move is nothing that the old one had',
+  async (t) => {
+    const { tree, fs, move } = await cutOff(t, overwrite, {
+      '/near/x/made/big': 'big',
+      '/near/x/empty/big': 'big',
+      '/near/x/done/a': 'a',
+      '/far/x/old': 'old',
+      '/far/x/empty/big': 'old',
+    })
+    const uploads = { '/far/x/made/mine': '1', '/far/x/empty/mine': '2', '/far/x/done/mine': '3', '/far/x/mine': '4' }
+    await fill(tree, uploads)
+    await move()
+    const files = { '/far/x/made/big': 'big', '/far/x/empty/big': 'big', '/far/x/done/a': 'a' }
+    const folders = { '/far/x': null, '/far/x/made': null, '/far/x/empty': null, '/far/x/done': null }
+    t.same(await contents(fs, p('/far')), { ...folders, ...files, ...uploads })
+    t.same(await contents(fs, p('/near')), {})
+  },
+)
+
+void t.test('nor is what comes when the old one is gone', async (t) => {
+  const { tree, fs, journal, move } = await cutOff(t, overwrite, { '/near/x/big': 'big', '/far/x/old': 'old' })
+  t.same(journal.surplus.get(p('/near/x')), ['old'])
+  await fs.remove(p('/far/x'))
+  journal.settled = async () => {
+    journal.settled = () => Promise.resolve()
+    throw new GatewayError('unavailable')
+  }
+  await t.rejects(move(), { code: 'unavailable' })
+  await fill(tree, { '/far/x/old': 'new' })
+  await move()
+  t.same(await contents(fs, p('/far')), { '/far/x': null, '/far/x/big': 'big', '/far/x/old': 'new' })
 })
 
 for (const [what, copies] of [
