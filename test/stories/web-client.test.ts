@@ -310,31 +310,31 @@ void t.test('the toolbar: new, upload, rename, copy, move, delete, and back to w
   })
   while (!(await browser.names('/new folder')).includes('later.bin')) await delay(20)
 
-  t.match(await browser.post('/api/fs/rename', { path: '/new folder', name: 'work', overwrite: false }), done)
+  t.match(await browser.post('/api/fs/rename', { path: '/new folder', name: 'team', overwrite: false }), done)
   const renames = [{ src_name: 'notes.md', new_name: 'notes 1.md' }]
-  t.match(await browser.post('/api/fs/batch_rename', { src_dir: '/work', rename_objects: renames }), done)
-  t.match(await browser.post('/api/fs/mkdir', { path: '/work/sub/deep' }), done)
+  t.match(await browser.post('/api/fs/batch_rename', { src_dir: '/team', rename_objects: renames }), done)
+  t.match(await browser.post('/api/fs/mkdir', { path: '/team/sub/deep' }), done)
   t.match(await browser.post('/api/fs/dirs', { path: '/', password: '', force_root: false }), {
-    data: [{ name: 'work', modified: /^20/ }],
+    data: [{ name: 'team', modified: /^20/ }],
   })
-  const transfer = { src_dir: '/work', dst_dir: '/work/sub', overwrite: false, skip_existing: false, merge: false }
+  const transfer = { src_dir: '/team', dst_dir: '/team/sub', overwrite: false, skip_existing: false, merge: false }
   t.match(await browser.post('/api/fs/copy', { ...transfer, names: ['notes 1.md'] }), { ...done, data: null })
   t.match(await browser.post('/api/fs/copy', { ...transfer, names: ['notes 1.md'] }), {
     code: 403,
     message: 'file [notes 1.md] exists',
   })
-  const photo = { ...transfer, dst_dir: '/work/sub/deep', names: ['photo ä+1.jpg'] }
+  const photo = { ...transfer, dst_dir: '/team/sub/deep', names: ['photo ä+1.jpg'] }
   t.match(await browser.post('/api/fs/move', photo), { ...done, data: null })
   t.match(
-    await browser.post('/api/fs/recursive_move', { src_dir: '/work/sub', dst_dir: '/', conflict_policy: 'cancel' }),
+    await browser.post('/api/fs/recursive_move', { src_dir: '/team/sub', dst_dir: '/', conflict_policy: 'cancel' }),
     { code: 200, message: 'Successfully moved 2 files' },
   )
-  t.same(await browser.names('/'), ['work', 'notes 1.md', 'photo ä+1.jpg'])
-  t.match(await browser.post('/api/fs/remove_empty_directory', { src_dir: '/work' }), done)
-  t.notOk((await browser.names('/work')).includes('sub'))
+  t.same(await browser.names('/'), ['team', 'notes 1.md', 'photo ä+1.jpg'])
+  t.match(await browser.post('/api/fs/remove_empty_directory', { src_dir: '/team' }), done)
+  t.notOk((await browser.names('/team')).includes('sub'))
   t.match(await browser.post('/api/fs/remove', { dir: '/', names: ['notes 1.md', 'photo ä+1.jpg'] }), done)
-  t.same(await browser.names('/'), ['work'])
-  t.match(await browser.list('/work', { refresh: true }), { ...done, data: { content: [{ name: 'later.bin' }, {}] } })
+  t.same(await browser.names('/'), ['team'])
+  t.match(await browser.list('/team', { refresh: true }), { ...done, data: { content: [{ name: 'later.bin' }, {}] } })
 })
 
 void t.test('the profile: keys, two-step verification, a new password, and out', async (t) => {
