@@ -63,8 +63,9 @@ export async function startCuttingProxy(
       },
     })
   }
-  const server = createServer((client) => {
-    const upstream = connect(target, '127.0.0.1')
+  // Without a delay of its own: through SFTP's many small packets it would be what takes the time.
+  const server = createServer({ noDelay: true }, (client) => {
+    const upstream = connect({ port: target, host: '127.0.0.1', noDelay: true })
     const end = () => {
       // A socket that is being shut down cannot be reset: Node would neither close it nor let the process end.
       if (client.writableEnded) client.destroy()

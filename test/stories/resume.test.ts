@@ -15,7 +15,7 @@ t.setTimeout(900_000)
 
 const mebibyte = 1024 * 1024
 /** Mebibytes of the file that is sent. */
-const size = Number(process.env.TIDEGATE_LARGE_MIB ?? 64) * mebibyte
+const size = Math.min(1024, Number(process.env.TIDEGATE_LARGE_MIB ?? 64)) * mebibyte
 
 async function hashOf(file: string): Promise<string> {
   const hash = createHash('sha256')
