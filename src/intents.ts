@@ -2,14 +2,12 @@
  * What a transfer does in several steps on one storage, written down before: moves by a backend, which rows follow, and what is
  * set aside while something takes its place. What was cut off is settled when its storage starts, and again until that works.
  */
-import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Aside } from './copy-job.js'
 import type { Entry } from './driver.js'
-import { isGatewayError } from './errors.js'
 import type { Log } from './log.js'
 import type { Place } from './mounts.js'
-import { childOf, nameOf, parentOf, type Path } from './path.js'
+import { besideOf, type Path } from './path.js'
 import { asideOf, copyWithin, existing, removeAll } from './removing.js'
 import type { Reservations } from './reservations.js'
 import type { Rules } from './rules.js'
@@ -31,9 +29,6 @@ const retryAfter = [5, 15, 60, 300]
 
 /** How long a storage that starts is kept back for what waits for it, in milliseconds. */
 const startPatience = 10_000
-
-/** Bytes of a name, as most file systems have them. */
-const longestName = 255
 
 export class Intents {
   /** Those that a transfer of this process, or a settlement, is at work with. */
@@ -216,7 +211,7 @@ export class Intents {
   async #settleMove(storage: Storage, intent: Intent): Promise<boolean> {
     const { intents } = this.parts.store
     if (await hasMoved(storage, intent)) await intents.carryOut(intent.id, storage.mount)
-    else if (await standing(storage, intent.from)) await intents.drop(intent.id)
+    else if (await stands(storage, intent.from)) await intents.drop(intent.id)
     else return false
     return true
   }
@@ -224,12 +219,12 @@ export class Intents {
   /** false: nothing stands at either name, of what was not to go. */
   async #settleAside(storage: Storage, { id, from, to, spare }: Intent): Promise<boolean> {
     const { signal } = manyCalls()
-    const stands = await standing(storage, from)
-    if (await standing(storage, to)) {
-      if (!stands) await rename(storage, to, from, signal)
+    const isTaken = await stands(storage, from)
+    if (await stands(storage, to)) {
+      if (!isTaken) await rename(storage, to, from, signal)
       else if (spare) await removeAll(storage, to, signal)
       else await this.#show(storage, to, from, signal)
-    } else if (!stands && !spare) {
+    } else if (!isTaken && !spare) {
       return false
     }
     await this.parts.store.intents.drop(id)
@@ -238,7 +233,7 @@ export class Intents {
 
   /** Nobody knows what has its name now: both stay. */
   async #show(storage: Storage, aside: Path, path: Path, signal: AbortSignal): Promise<void> {
-    const shown = besideOf(path)
+    const shown = besideOf(path, 'replaced')
     await rename(storage, aside, shown, signal)
     const found = { path: storage.treePath(path), kept: storage.treePath(shown) }
     this.parts.log.warn(found, 'what stepped aside found its name taken, and is kept beside it')
@@ -258,19 +253,12 @@ export class Intents {
   }
 }
 
-/** Whatever a kept listing says. */
-async function standing(storage: Storage, path: Path): Promise<boolean> {
-  try {
-    await storage.stat(path, { signal: manyCalls().signal, link: true, fresh: true })
-    return true
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) return false
-    throw error
-  }
+async function stands(storage: Storage, path: Path): Promise<boolean> {
+  return (await existing(storage, path, manyCalls().signal)) !== undefined
 }
 
 async function hasMoved(storage: Storage, { from, to }: Pick<Intent, 'from' | 'to'>): Promise<boolean> {
-  return (await standing(storage, to)) && !(await standing(storage, from))
+  return (await stands(storage, to)) && !(await stands(storage, from))
 }
 
 async function rename(storage: Storage, from: Path, to: Path, signal: AbortSignal): Promise<void> {
@@ -282,12 +270,4 @@ async function rename(storage: Storage, from: Path, to: Path, signal: AbortSigna
 function isUnchanged(entry: Entry, now: Entry): boolean {
   const isFile = now.kind === entry.kind && now.size === entry.size
   return isFile && now.modified.getTime() === entry.modified.getTime() && now.revision === entry.revision
-}
-
-/** A name that is shown, for what had this one. */
-function besideOf(path: Path): Path {
-  const end = `~replaced-${randomBytes(4).toString('hex')}`
-  let start = nameOf(path)
-  while (Buffer.byteLength(start) + end.length > longestName) start = start.replace(/.$/su, '')
-  return childOf(parentOf(path), start + end)
 }

@@ -4,6 +4,7 @@
  * A `Path` is absolute, `/`-separated, without `.`, `..`, empty segments or a trailing slash; `/` is
  * the root. The brand makes the compiler refuse a text that did not come through here.
  */
+import { randomBytes } from 'node:crypto'
 import { GatewayError } from './errors.js'
 
 declare const clean: unique symbol
@@ -13,6 +14,9 @@ export const root = '/' as Path
 
 /** Names that the core gives to what it sets aside; no door shows them. */
 export const reservedPrefix = '.tidegate-'
+
+/** Longest name that is accepted, in bytes: what most file systems have room for. */
+const nameLimit = 255
 
 /** Longest path that is accepted, in bytes: Linux's PATH_MAX. */
 export const pathLimit = 4096
@@ -93,8 +97,16 @@ export function checkName(name: string): string {
     throw new GatewayError('invalid', { reason: 'a name cannot hold control characters' })
   }
   if (!name.isWellFormed()) throw new GatewayError('invalid', { reason: 'a name must be valid Unicode' })
-  if (Buffer.byteLength(name) > 255) throw new GatewayError('invalid', { reason: 'the name is too long' })
+  if (Buffer.byteLength(name) > nameLimit) throw new GatewayError('invalid', { reason: 'the name is too long' })
   return name
+}
+
+/** A new name in the same folder that is shown, `<name>~<word>-<hex>`, for what cannot have its own; a long one is cut. */
+export function besideOf(path: Path, word: 'replaced' | 'kept'): Path {
+  const end = `~${word}-${randomBytes(4).toString('hex')}`
+  const characters = Array.from(nameOf(path))
+  while (Buffer.byteLength(characters.join('') + end) > nameLimit) characters.pop()
+  return childOf(parentOf(path), characters.join('') + end)
 }
 
 /** Whether a name that a backend reports can be shown and asked for again (product decision: others are left out). */

@@ -7,6 +7,7 @@ import type { Ask, Change, Changed } from './change.js'
 import type { ChangeGuard } from './change-guard.js'
 import { copyTree, moveTree } from './copy.js'
 import type { CopyJob, CopyJournal } from './copy-job.js'
+import { isFolder, isLink } from './copy-member.js'
 import type { Entry } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import type { Touch } from './locks.js'
@@ -358,15 +359,6 @@ export class Transfers {
 /** Whether something of this name stands there; undefined where the storage does not tell. */
 async function isThere(storage: Storage, path: Path): Promise<boolean | undefined> {
   return storage.has(path).catch(() => undefined)
-}
-
-function isLink(entry: Entry): boolean {
-  return entry.kind === 'link' || entry.isLink === true
-}
-
-/** A link to a folder is none. */
-function isFolder(entry: Entry): boolean {
-  return entry.kind === 'folder' && entry.isLink !== true
 }
 
 function nameTaken(target: Path): GatewayError {

@@ -15,6 +15,7 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { childOf, isWithin, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/path.js'
+import { assertGoing } from '../lib/aborting.js'
 import type { AliasOptions } from './index.js'
 import { namedPaths } from './paths.js'
 import { anyOf, byFreeSpace, chosen, refused } from './policies.js'
@@ -422,8 +423,4 @@ async function usageOf(driver: Driver, options: CallOptions): Promise<Usage | un
 
 function folderEntry(name: string): Entry {
   return { name, kind: 'folder', size: 0, modified: new Date(0) }
-}
-
-function assertGoing(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new GatewayError('aborted')
 }

@@ -18,6 +18,7 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { childOf, cleanPath, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/path.js'
+import { assertGoing } from '../lib/aborting.js'
 import {
   blockSize,
   Decryption,
@@ -417,10 +418,6 @@ function plainEntry(name: string, { kind, size, modified, revision, mode, create
     ...(created !== undefined && { created }),
     ...(isLink !== undefined && { isLink }),
   }
-}
-
-function assertGoing(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new GatewayError('aborted')
 }
 
 function readOnly(): GatewayError {

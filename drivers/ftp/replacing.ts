@@ -1,16 +1,12 @@
 /** How a new file takes the name of an old one on servers that rename over nothing. */
-import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { DriverLog } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
-import { childOf, nameOf, parentOf, type Path } from '../../src/path.js'
+import { besideOf, nameOf, type Path } from '../../src/path.js'
 import type { Connection } from './connection.js'
 import type { Connections } from './connections.js'
 import { isBareRefusal, translated } from './errors.js'
 import type { Files } from './files.js'
-
-/** Bytes of a name, as most file systems have them. */
-const longestName = 255
 
 /** The files of one replacement. The old one waits at `aside`. */
 interface Places {
@@ -50,7 +46,7 @@ export class Replacing {
   }
 
   async #inTurn(on: Connection, from: Path, to: Path): Promise<void> {
-    const places = { from, to, aside: asideOf(to) }
+    const places = { from, to, aside: besideOf(to, 'replaced') }
     await on.ask(`RNFR ${this.files.wire(to)}`).catch(refused)
     try {
       await on.ask(`RNTO ${this.files.wire(places.aside)}`)
@@ -99,11 +95,4 @@ function refused(error: unknown): never {
     throw new GatewayError('denied', { reason: 'the FTP server does not let the file be replaced', cause: error })
   }
   throw error
-}
-
-function asideOf(path: Path): Path {
-  const end = `~replaced-${randomBytes(4).toString('hex')}`
-  const characters = Array.from(nameOf(path))
-  while (Buffer.byteLength(characters.join('') + end) > longestName) characters.pop()
-  return childOf(parentOf(path), characters.join('') + end)
 }

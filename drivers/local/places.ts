@@ -75,10 +75,6 @@ export class Places {
   }
 }
 
-export function assertGoing(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new GatewayError('aborted')
-}
-
 export function existing({ stats, name }: Place): BigIntStats {
   if (!stats || isReserved(name)) throw new GatewayError('not_found')
   return stats

@@ -17,6 +17,7 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, toGatewayError } from '../../src/errors.js'
 import { folded, isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../src/path.js'
+import { assertGoing } from '../lib/aborting.js'
 import { Content } from './content.js'
 
 interface MemoryFile {
@@ -372,10 +373,6 @@ function bytesOf(node: MemoryNode): number {
   let sum = 0
   for (const child of node.children.values()) sum += bytesOf(child)
   return sum
-}
-
-function assertGoing(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new GatewayError('aborted')
 }
 
 /** A body that ends without its end is one that its sender gave up. */

@@ -7,6 +7,7 @@ import { Readable } from 'node:stream'
 import type { ByteRange, CallOptions, Driver, Entry } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { segmentsOf, type Path } from '../../src/path.js'
+import { assertGoing } from '../lib/aborting.js'
 import type { VirtualOptions } from './index.js'
 
 const pageSize = 1000
@@ -134,8 +135,4 @@ function fractionFrom(seed: Buffer, at: number): number {
 function checkNumber(name: string, value: number, most: number): void {
   if (Number.isInteger(value) && value >= 0 && value <= most) return
   throw new GatewayError('invalid', { reason: `${name} must be a whole number from 0 to ${most}` })
-}
-
-function assertGoing(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new GatewayError('aborted')
 }

@@ -2,10 +2,9 @@
  * How a file that was stored aside takes its place, and what becomes of it where that fails. Servers that move in several steps may have
  * removed the old file by then, or may be at it still: the staged file goes only where it cannot be all there is.
  */
-import { randomBytes } from 'node:crypto'
 import type { DriverEnv } from '../../src/driver.js'
 import { isGatewayError } from '../../src/errors.js'
-import { childOf, nameOf, parentOf, type Path } from '../../src/path.js'
+import { besideOf, childOf, type Path } from '../../src/path.js'
 import { isAbandoned, stagedBy } from '../lib/staged-names.js'
 import { Sweep } from '../lib/sweep.js'
 import { revisionOf } from './entry.js'
@@ -111,7 +110,7 @@ export class Publishing {
       await server.move(staged, target, 'file', false, signal)
     } else if (target && found && hasBegun === true && !(await this.#isWhole(staged, found, old, signal))) {
       // Half of it, or somebody else's: that is not for us to say, nor is the whole one to be hidden.
-      const kept = childOf(parentOf(target), `${nameOf(target)}~kept-${randomBytes(4).toString('hex')}`)
+      const kept = besideOf(target, 'kept')
       env.log.warn({ target, kept }, 'a file may have been replaced by a part of the new one, which is kept beside it')
       await server.move(staged, kept, 'file', false, signal)
     } else {
