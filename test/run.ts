@@ -2,8 +2,10 @@
  * Runs the compiled tests: `node dist/test/run.js [--jobs N] [--minutes N] [PATTERN…]`: so many files at once, so many
  * minutes for each at the most. A pattern is a part of a test file's path,
  * such as `test/src/path.test.ts` or `webdav`. Every file is a process of its own. The longest begin first, so that none
- * of them goes on alone at the end; what measures needs quiet, and has the machine for itself after all others. The last
- * line is `N passed, N failed, N skipped`; the status is 1 where anything failed.
+ * of them goes on alone at the end; what measures needs quiet, and has the machine for itself after all others. A few
+ * files that failed beside others run once more by themselves, and that run counts: real programs have patience of their
+ * own, which a machine with more work than processors uses up. The last line is `N passed, N failed, N skipped`; the
+ * status is 1 where anything failed.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
@@ -48,6 +50,9 @@ const quiet = [
   'test/stories/memory.test.ts',
   'test/stories/search-speed.test.ts',
 ]
+
+/** So many files at the most get a second run: where more of them fail, it is not the machine. */
+const secondRuns = 3
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const running = new Set<ChildProcess>()
@@ -122,27 +127,37 @@ async function main(): Promise<number> {
     say(`not ok  ${named} is named in test/run.ts, and is not there`)
     total.failed++
   }
-  const worker = async (waiting: string[]): Promise<void> => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const start = performance.now()
-      const results = await runFile(file)
-      total.passed += results.passed
-      total.failed += results.failed
-      total.skipped += results.skipped
-      const seconds = ((performance.now() - start) / 1000).toFixed(1)
-      const skipped = results.skipped > 0 ? `, ${results.skipped} skipped` : ''
-      say(`${results.failed === 0 ? 'ok    ' : 'not ok'}  ${file}  ${results.passed} passed${skipped}, ${seconds} s`)
-      for (const failure of results.failures) {
-        say(`  failed: ${failure.name}`)
-        for (const line of failure.details) say(`    ${line}`)
-      }
-      if (results.failed > 0 && results.output !== '') say(`  stderr:\n${results.output.replaceAll(/^/gm, '    ')}`)
+  const run = async (file: string) => {
+    const start = performance.now()
+    const results = await runFile(file)
+    const seconds = ((performance.now() - start) / 1000).toFixed(1)
+    const skipped = results.skipped > 0 ? `, ${results.skipped} skipped` : ''
+    say(`${results.failed === 0 ? 'ok    ' : 'not ok'}  ${file}  ${results.passed} passed${skipped}, ${seconds} s`)
+    for (const failure of results.failures) {
+      say(`  failed: ${failure.name}`)
+      for (const line of failure.details) say(`    ${line}`)
     }
+    if (results.failed > 0 && results.output !== '') say(`  stderr:\n${results.output.replaceAll(/^/gm, '    ')}`)
+    return results
+  }
+  const outcomes = new Map<string, FileResults>()
+  const worker = async (waiting: string[]): Promise<void> => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) outcomes.set(file, await run(file))
   }
   const rank = (file: string) => (longest.includes(file) ? longest.indexOf(file) : longest.length)
   const beside = files.filter((file) => !quiet.includes(file)).sort((one, other) => rank(one) - rank(other))
   await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs) || 1) }, () => worker(beside)))
   await worker(files.filter((file) => quiet.includes(file)))
+  const failed = [...outcomes].filter(([, results]) => results.failed > 0).map(([file]) => file)
+  if (files.length > 1 && failed.length > 0 && failed.length <= secondRuns) {
+    say(`once more, by themselves: ${failed.join(', ')}`)
+    await worker(failed)
+  }
+  for (const results of outcomes.values()) {
+    total.passed += results.passed
+    total.failed += results.failed
+    total.skipped += results.skipped
+  }
   say(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
   return total.failed === 0 ? 0 : 1
 }

@@ -95,7 +95,8 @@ void t.test('downloads', { skip: lacks('sftp', 'lftp', 'rclone') }, async (t) =>
     await rm(back)
     proxy.cut('down', half, 1)
     const before = proxy.cuts
-    const outcome = await rclone('copyto', 'sftp:file', back, '--multi-thread-streams', '0')
+    // Tries as many as rclone makes by default: where it goes on over the connection that is just lost, that try ends.
+    const outcome = await rclone('copyto', 'sftp:file', back, '--multi-thread-streams', '0', '--retries', '3')
     t.equal(outcome.status, 0, outcome.complaints)
     t.equal(proxy.cuts, before + 1)
     t.equal(await hashOf(back), hash)
