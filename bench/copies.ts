@@ -35,8 +35,16 @@ async function copyByTask(peer: Tidegate, from: string, to: string, names: reado
 
 const aims: readonly Aim[] = [{ factor: 1, peers: ['rclone'] }]
 
+interface Tree {
+  readonly name: string
+  readonly title: (bench: Bench) => string
+  readonly fill: (folder: string, bench: Bench) => Promise<void>
+  /** Its copies stay until the end of the run, see `newName`. */
+  readonly stays: boolean
+}
+
 /** A tree below `name`, copied from one local folder to another on the same disk. */
-function treeRow(name: string, title: (bench: Bench) => string, fill: (folder: string, bench: Bench) => Promise<void>) {
+function treeRow({ name, title, fill, stays }: Tree) {
   const places = ({ folder }: Bench) => ({ from: join(folder, `${name}-from`), to: join(folder, `${name}-to`) })
   const mounted = new Set<Peer>()
   const row: Row = {
@@ -65,33 +73,35 @@ function treeRow(name: string, title: (bench: Bench) => string, fill: (folder: s
         }
         return [await seconds(() => copyByTask(peer, `/${name}-from`, `/${name}-to/${target}`, ['tree']))]
       } finally {
-        await rm(join(to, target), { recursive: true, force: true })
+        if (!stays) await rm(join(to, target), { recursive: true, force: true })
       }
     },
   }
   return row
 }
 
-const small = treeRow(
-  'copy-small',
-  () => 'copy of 10,000 × 4 KiB in 100 folders, Local to Local',
-  async (tree) => {
+const small = treeRow({
+  name: 'copy-small',
+  title: () => 'copy of 10,000 × 4 KiB in 100 folders, Local to Local',
+  stays: true,
+  fill: async (tree) => {
     for (let folder = 0; folder < 100; folder++) {
       const place = join(tree, `folder-${folder}`)
       await mkdir(place, { recursive: true })
       for (let file = 0; file < 100; file++) await writeFile(join(place, `file-${file}`), Buffer.alloc(4096, file))
     }
   },
-)
+})
 
-const large = treeRow(
-  'copy-large',
-  ({ size }) => `copy of 10 × ${Math.round(size / 2 ** 20)} MiB, Local to Local`,
-  async (tree, { size }) => {
+const large = treeRow({
+  name: 'copy-large',
+  title: ({ size }) => `copy of 10 × ${Math.round(size / 2 ** 20)} MiB, Local to Local`,
+  stays: false,
+  fill: async (tree, { size }) => {
     await mkdir(tree, { recursive: true })
     for (let file = 0; file < 10; file++) await writeContent(join(tree, `file-${file}`), size)
   },
-)
+})
 
 /** Bytes that the process made the kernel write to a disk. */
 async function written({ processes }: Peer): Promise<number> {

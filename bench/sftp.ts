@@ -75,7 +75,6 @@ const small: Row = {
       return [put, get]
     } finally {
       for (const { client } of sessions) client.end()
-      await rm(join(bench.files, folder), { recursive: true, force: true })
     }
   },
 }

@@ -6,12 +6,14 @@ import type { Gateway } from '../../src/gateway.js'
 import { clientOf, type Client, type ClientOptions } from '../lib/client.js'
 import { FileTypes } from './file-types.js'
 import { PrivacyMasks } from './privacy-masks.js'
+import { WrittenLists } from './written-lists.js'
 
 export { signalOf } from '../lib/client.js'
 
 export class Door {
   readonly fileTypes: FileTypes
   readonly masks: PrivacyMasks
+  readonly writtenLists = new WrittenLists()
   readonly #clients: ClientOptions
 
   constructor(

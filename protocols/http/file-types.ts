@@ -27,9 +27,14 @@ export class FileTypes {
     this.#settings = settings
   }
 
+  /** The settings that the types depend on. */
+  get lists(): readonly string[] {
+    return kinds.map(({ setting }) => this.#settings.get(setting))
+  }
+
   /** Reads the settings once; the function may then be asked for many names. */
   reader(): (name: string) => FileType {
-    const lists = kinds.map(({ setting }) => this.#settings.get(setting))
+    const { lists } = this
     if (lists.some((list, index) => list !== this.#lists[index])) {
       this.#lists = lists
       this.#byExtension = new Map()

@@ -2,16 +2,18 @@
 import { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Envelope } from './envelope.js'
+import type { KeptParts } from './written-lists.js'
 
 /** Items that are written in one go. */
 const itemsAtOnce = 1000
 
 /** A list whose items are made as they are written. In JSON it is the list of them. */
 export class LongList<Item extends object> {
-  /** `part` makes the items from one index up to another. */
+  /** `part` makes the items from one index up to another. `kept`: what was written of them before. */
   constructor(
     readonly length: number,
     private readonly part: (from: number, to: number) => readonly Item[],
+    private readonly kept?: KeptParts,
   ) {}
 
   toJSON(): readonly Item[] {
@@ -19,12 +21,19 @@ export class LongList<Item extends object> {
   }
 
   /** The JSON texts of the list, without its brackets. Between two of them others get their turn. */
-  async *pieces(): AsyncGenerator<string> {
+  async *pieces(): AsyncGenerator<Buffer> {
     for (let from = 0; from < this.length; from += itemsAtOnce) {
-      const text = JSON.stringify(this.part(from, from + itemsAtOnce))
-      yield `${from === 0 ? '' : ','}${text.slice(1, -1)}`
+      const to = Math.min(from + itemsAtOnce, this.length)
+      yield this.kept?.get(from, to) ?? this.#written(from, to)
       await turn()
     }
+  }
+
+  #written(from: number, to: number): Buffer {
+    const text = JSON.stringify(this.part(from, to)).slice(1, -1)
+    const piece = Buffer.from(from === 0 ? text : `,${text}`)
+    this.kept?.keep(from, to, piece)
+    return piece
   }
 }
 

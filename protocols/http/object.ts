@@ -91,6 +91,17 @@ export function objectsIn(
   }
 }
 
+/**
+ * All that the objects of the files in a folder depend on beside the folder and its entries; undefined where they are others each
+ * time.
+ */
+export function circumstancesOf({ gateway, fileTypes }: Door, view: FolderView, baseUrl: string): string | undefined {
+  const { settings } = gateway
+  const signed = isSigned(gateway, view)
+  if ((signed || view.thumbnails.length > 0) && settings.number('link_expiration') > 0) return undefined
+  return JSON.stringify([baseUrl, signed, view.thumbnails, settings.get('token'), fileTypes.lists])
+}
+
 /** Whether links to files here carry a signature. */
 export function isSigned(gateway: Gateway, view: FolderView): boolean {
   return view.signed || gateway.settings.bool('sign_all')

@@ -12,7 +12,7 @@ import { flag, paging, text } from '../fields.js'
 import { treeHeaders } from '../folder-password.js'
 import { LongList } from '../long-list.js'
 import { mountDetails } from '../mount-details.js'
-import { absoluteUrl, fileData, isSigned, objectsIn, wireTime, type FileObject } from '../object.js'
+import { absoluteUrl, circumstancesOf, fileData, isSigned, objectsIn, wireTime, type FileObject } from '../object.js'
 import { sliceOf } from '../paging.js'
 import { pathRefusals } from '../refusals.js'
 import { moment } from '../schemas.js'
@@ -73,9 +73,16 @@ export const browseEndpoints = [
           ...sliceOf(fields),
         }),
       )
-      const objectOf = await withMountDetails(door, fs, at, entries, objectsIn(door, fs, at, folder, baseUrl))
+      const plain = objectsIn(door, fs, at, folder, baseUrl)
+      const objectOf = await withMountDetails(door, fs, at, entries, plain)
+      // How full a storage is changes all the time.
+      const circumstances = objectOf === plain ? circumstancesOf(door, folder, baseUrl) : undefined
+      const kept =
+        circumstances === undefined
+          ? undefined
+          : door.writtenLists.of(under(principal.base, at), circumstances, entries)
       return {
-        content: new LongList(entries.length, (from, to) => entries.slice(from, to).map(objectOf)),
+        content: new LongList(entries.length, (from, to) => entries.slice(from, to).map(objectOf), kept),
         total,
         readme: folder.readme,
         header: folder.header,

@@ -214,6 +214,40 @@ void t.test('who is kept out is told the text that asks for a folder password', 
   })
 })
 
+void t.test('a long list that was written before follows every change', async (t) => {
+  const served = await serve(t)
+  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))
+  const empty = { size: 0, rereadable: true, read: async () => Readable.from([]) }
+  await fs.mkdir(asPath('/many'))
+  for (let index = 0; index < 1500; index += 1) await fs.write(asPath(`/many/file ${index}.txt`), empty)
+  const files = async () => {
+    const listed = async () => ((await served.post('/api/fs/list', { path: '/many' })).data as Listed).content
+    const content = await listed()
+    t.strictSame(await listed(), content)
+    return new Map(content.map((file) => [String(file.name), file]))
+  }
+  const before = await files()
+  t.equal(before.size, 1500)
+  await served.put('/many/file 1200.txt', 'changed')
+  await served.post('/api/fs/rename', { path: '/many/file 3.txt', name: 'renamed' })
+  const after = await files()
+  t.match(after.get('file 1200.txt'), { size: 7 })
+  t.match(after.get('file 1.txt'), before.get('file 1.txt') ?? {})
+  t.ok(after.has('renamed') && !after.has('file 3.txt'))
+  const { settings } = served.gateway
+  await settings.set(new Map([['text_types', '']]))
+  t.match((await files()).get('file 1.txt'), { type: 0 })
+  await settings.set(new Map([['sign_all', 'true']]))
+  const signed = (await files()).get('file 1.txt')?.sign
+  t.match(signed, /:0$/)
+  await settings.resetToken()
+  const signedAnew = (await files()).get('file 1.txt')?.sign
+  t.match(signedAnew, /:0$/)
+  t.not(signedAnew, signed)
+  await settings.set(new Map([['link_expiration', '1']]))
+  t.match((await served.post('/api/fs/list', { path: '/many' })).data, { content: [{ sign: /:\d{10}$/ }] })
+})
+
 void t.test('a page of a large folder is quick', async (t) => {
   const served = await serve(t)
   const ann = await served.as('ann', [])
