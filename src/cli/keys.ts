@@ -1,10 +1,9 @@
 /** `tidegate key …` */
-import { readFile } from 'node:fs/promises'
-import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import { GatewayError } from '../errors.js'
 import type { KeyRow } from '../store/rows.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
+import { readInput } from './input.js'
 import { formatTable, print } from './output.js'
 import { findUser } from './users.js'
 
@@ -58,15 +57,7 @@ export function addKeyCommands(program: Command): void {
 
 /** The first line that is neither empty nor a comment. */
 async function readKeyLine(file: string): Promise<string> {
-  let content: string
-  try {
-    content = file === '-' ? await text(process.stdin) : await readFile(file, 'utf8')
-  } catch (error) {
-    throw new GatewayError('invalid', {
-      reason: `the key file ${file} cannot be read: ${(error as Error).message}`,
-      cause: error,
-    })
-  }
+  const content = await readInput(file, 'key file')
   const line = content.split(/\r?\n/).find((each) => each.trim() !== '' && !each.startsWith('#'))
   if (line === undefined) throw new GatewayError('invalid', { reason: `there is no key in ${file}` })
   return line.trim()

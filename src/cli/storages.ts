@@ -11,10 +11,12 @@ import { storeNew } from '../storages.js'
 import { newStorage } from '../store/new-storage.js'
 import type { StorageRow, Store } from '../store/rows.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
+import { readInput } from './input.js'
 import { formatTable, print } from './output.js'
 
 interface AddFlags extends CommonFlags {
   readonly option: readonly string[]
+  readonly optionsFile?: string
   readonly remark: string
 }
 
@@ -29,6 +31,10 @@ export function addStorageCommands(program: Command): void {
       (option: string, others: readonly string[]) => [...others, option],
       [],
     )
+    .option(
+      '--options-file <file>',
+      'more of them as a JSON object, from standard input with -: for passwords and keys',
+    )
     .option('--remark <text>', 'a note for people', '')
     .addHelpText('after', `\nDrivers and their options (* must be given):\n${driverTypes.map(helpFor).join('\n')}`)
     .action(async (mountPath: string, driver: string, flags: AddFlags) => {
@@ -37,7 +43,7 @@ export function addStorageCommands(program: Command): void {
         const known = driverTypes.map((each) => each.name).join(', ')
         throw new GatewayError('invalid', { reason: `there is no driver ${driver}; there are: ${known}` })
       }
-      const addition = checkOptions(type.fields, parseOptions(type, flags.option))
+      const addition = checkOptions(type.fields, await optionsOf(type, flags))
       const wanted = newStorage({ mountPath: cleanPath(mountPath), driver, addition: JSON.stringify(addition) })
       await inDataFolder(flags, async ({ config, store }) => {
         const { id } = await storeNew({ ...wanted, remark: flags.remark }, { store, driverTypes })
@@ -94,19 +100,33 @@ async function rowOf(store: Store, id: number): Promise<StorageRow> {
   return row
 }
 
-function parseOptions(type: AnyDriverType, options: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    options.map((option) => {
-      const equals = option.indexOf('=')
-      const name = option.slice(0, Math.max(equals, 0))
-      if (!Object.hasOwn(type.fields, name)) {
-        throw new GatewayError('invalid', {
-          reason: `${type.name} has no option "${name || option}"; write name=value, with one of: ${Object.keys(type.fields).join(', ')}`,
-        })
-      }
-      return [name, option.slice(equals + 1)]
-    }),
-  )
+/** Those of the file, and over them those of the command line. */
+async function optionsOf(type: AnyDriverType, { option, optionsFile }: AddFlags): Promise<Record<string, unknown>> {
+  const pairs = option.map((each) => {
+    const equals = each.indexOf('=')
+    return equals < 0 ? ([each, undefined] as const) : ([each.slice(0, equals), each.slice(equals + 1)] as const)
+  })
+  const options = { ...(optionsFile !== undefined && (await readOptions(optionsFile))), ...Object.fromEntries(pairs) }
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined || !Object.hasOwn(type.fields, name)) {
+      throw new GatewayError('invalid', {
+        reason: `${type.name} has no option "${name}"; write name=value, with one of: ${Object.keys(type.fields).join(', ')}`,
+      })
+    }
+  }
+  return options
+}
+
+async function readOptions(file: string): Promise<object> {
+  const content = await readInput(file, 'options file')
+  let options: unknown
+  try {
+    options = JSON.parse(content)
+  } catch {
+    // Told below, without what it says: there may be a password in it.
+  }
+  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return options
+  throw new GatewayError('invalid', { reason: `${file} does not hold a JSON object` })
 }
 
 function helpFor(type: AnyDriverType): string {

@@ -170,6 +170,34 @@ void t.test('storages come and go while the daemon runs', async (t) => {
   t.match(option, { status: 2, err: /^tidegate: Memory has no option "speed"/ })
 })
 
+void t.test(
+  'the options of a storage come from a file or from standard input too, so that no secret is on the command line',
+  async (t) => {
+    const { dataFolder, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
+    const words = ['storage', 'add', '/vault', 'Crypt', '--data', dataFolder, '--options-file']
+    const options = { remote_path: '/', password: 'a secret', show_hidden: true }
+    const file = join(await folder(t), 'options.json')
+    const whatever = { status: 2, out: '' }
+    t.match(await tidegate([...words, file]), {
+      ...whatever,
+      err: /^tidegate: the options file .* cannot be read: ENOENT/,
+    })
+    for (const content of ['{"password": "a secret"', '[]', 'null', '"a secret"']) {
+      const refused = await tidegate([...words, '-'], { input: content })
+      t.match(refused, { ...whatever, err: 'tidegate: - does not hold a JSON object\n' }, content)
+    }
+    const unknown = await tidegate([...words, '-'], { input: JSON.stringify({ ...options, speed: 1 }) })
+    t.match(unknown, { ...whatever, err: /^tidegate: Crypt has no option "speed"/ })
+    t.match(await tidegate([...words, '-', '-o', 'remote_path'], { input: JSON.stringify(options) }), whatever)
+    await writeFile(file, JSON.stringify(options))
+    const added = await tidegate([...words, file, '-o', 'filename_encryption=off'])
+    t.match(added, { status: 0, out: /^\/vault is added/ }, added.err)
+    const row = (await gateway.store.storages.all()).find(({ mountPath }) => mountPath === '/vault')
+    const stored: unknown = JSON.parse(row?.addition ?? '')
+    t.match(stored, { ...options, password: /^___Obfuscated___/, filename_encryption: 'off' })
+  },
+)
+
 void t.test('the help of storage add marks what must be given', async (t) => {
   const { out } = await tidegate(['storage', 'add', '--help'])
   t.match(out, /^ {2}Local: root_folder_path\*, directory_size, thumbnail,/m)
