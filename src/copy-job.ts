@@ -1,5 +1,6 @@
 /** What is to be copied or moved, and what is kept of it. */
 import type { FileTurns } from './file-turns.js'
+import type { KeptUpload } from './kept-uploads.js'
 import type { Place } from './mounts.js'
 import { under, within, type Path } from './path.js'
 
@@ -57,6 +58,8 @@ export interface CopyJournal {
   copied(path: Path): Promise<CopiedState | undefined>
   /** The copy of what stands at this path was verified. To be kept soon. */
   keep(path: Path, state: CopiedState): Promise<void>
+  /** What is kept of this file while it is on its way, `source` being its state; undefined where nobody would go on with it. */
+  keptUpload(path: Path, source: string): KeptUpload | undefined
   /** The copy of this folder is about to be made, where nothing is. Resolves when that is surely kept. */
   begin(folder: Path): Promise<void>
   /** Forgets what was told of this path, such as a folder that somebody else was the first to make. */

@@ -1,4 +1,5 @@
 /** One file or link of a copy: written, verified, and never over what somebody else has put there meanwhile. */
+import { stateOf } from './change.js'
 import type { CopyJob, Going } from './copy-job.js'
 import { countedSource } from './counted-source.js'
 import type { Entry } from './driver.js'
@@ -118,6 +119,7 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
     modified: entry.modified,
     mode: entry.mode,
     createOnly: !job.overwrite,
+    kept: job.journal.keptUpload(job.from.storage.treePath(from), stateOf(entry)),
     beforePublish: async () => {
       await assertUnchanged(job.from.storage, from, entry, job.signal)
       // Of a backend that found out late that it cannot copy, this is the second time.

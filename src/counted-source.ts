@@ -7,7 +7,10 @@ export interface CountedSource extends Source {
   takeBack(): void
 }
 
-/** Tells `advance` how many bytes more were read; whoever reads from the beginning again first gives back what was counted. */
+/**
+ * Tells `advance` how many bytes more were read. Whoever reads from some offset on has what lies before it: that is counted at once, and
+ * what was counted before is given back.
+ */
 export function countedSource(source: Source, advance: (bytes: number) => void): CountedSource {
   let counted = 0
   const count = (bytes: number) => {
@@ -20,7 +23,7 @@ export function countedSource(source: Source, advance: (bytes: number) => void):
     takeBack,
     async read(range, options) {
       const bytes = await source.read(range, options)
-      if (range === undefined || range.offset === 0) takeBack()
+      count((range?.offset ?? 0) - counted)
       const counter = new Transform({
         highWaterMark: bytes.readableHighWaterMark,
         transform(chunk: Buffer, _encoding, callback) {

@@ -128,7 +128,13 @@ export interface Driver {
    * 'replace' is a new or truncated file written aside, at any position, until `commit`.
    */
   open?(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile>
+  /**
+   * Begins an upload of which what has arrived outlives the process, or goes on with one. Rejects as `write` does before it
+   * reads; with `unsupported` where this one could not be kept. What has it has `dropUpload`.
+   */
   upload?(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload>
+  /** Lets go of what this token stands for; one that stands for nothing here is no error. Nobody is at work with it. */
+  dropUpload?(token: string, options?: CallOptions): Promise<void>
   setAttributes?(path: Path, to: Attributes, options?: CallOptions): Promise<void>
   readLink?(path: Path, options?: CallOptions): Promise<string>
   /**
@@ -184,20 +190,30 @@ export interface OpenFile {
   close(): Promise<void>
 }
 
-/** An upload that outlives the process. `resume` is the token of an earlier one. */
 export interface UploadPlan {
+  /** Bytes of the whole. */
   readonly size: number
+  /**
+   * Token of an earlier upload of the same bytes to the same path. Of one that stands for nothing here that can be relied on, nothing
+   * is left, and this upload begins at 0.
+   */
   readonly resume?: string | undefined
+  /** Told a token that stands for more than the one before, and takes its place. Resolves when it is kept. */
+  readonly replace?: ((token: string) => Promise<void>) | undefined
 }
 
+/** A file on its way to its place. Nobody sees any of it before `commit`, and the old file stands. */
 export interface Upload {
+  /** To be kept before any byte is sent: what `resume` of a later plan is. */
   readonly token: string
-  /** Bytes that the backend surely holds. */
+  /** Bytes from the start that the backend surely holds, whatever happened to those who sent them. */
   readonly confirmed: number
-  /** On from `confirmed`. */
+  /** The bytes from `confirmed` on, to the end; once. Rejects as `Driver.write` does: what has arrived stays. */
   write(from: Readable): Promise<void>
+  /** It takes its name, as `Driver.write` gives it one. */
   commit(): Promise<Entry>
-  abort(): Promise<void>
+  /** To be called in the end, however it went. Without a commit, what has arrived is kept. Never rejects. */
+  close(): Promise<void>
 }
 
 export interface Link {
@@ -323,7 +339,7 @@ export interface DriverEnv {
   save(options: Readonly<Record<string, unknown>>): Promise<void>
   /** A small store of its own. */
   readonly state: DriverState
-  /** Tokens of uploads that the journal still holds: whatever else is staged is swept. */
+  /** Tokens of uploads that somebody may go on with, of all storages: whatever else dead runs have staged is swept. */
   uploads(): Promise<readonly string[]>
   /**
    * A lazy view of another path of the tree, for drivers that stand on others: it is resolved at each
@@ -358,6 +374,8 @@ export interface Instance {
   readonly name: string
   /** Whether the run of this name is over; undefined where nobody here can tell, as of another machine's. */
   isOver(name: string): boolean | undefined
+  /** Names this run of the machine: what a killed process has written is lost when it ends. Undefined where nobody can tell. */
+  readonly boot?: string | undefined
 }
 
 export interface DriverState {

@@ -128,6 +128,11 @@ export function isGatewayError(error: unknown, ...codes: readonly ErrorCode[]): 
   return error instanceof GatewayError && (codes.length === 0 || codes.includes(error.code))
 }
 
+/** Whether the same may go well later, with nobody's help. 'aborted': the storage, or the program, was stopped meanwhile. */
+export function mayPass(error: unknown): boolean {
+  return isGatewayError(error, 'unavailable', 'timeout', 'busy', 'throttled', 'aborted')
+}
+
 /**
  * Any thrown value as a GatewayError: itself where it is one, `aborted` for the rejection of an
  * aborted signal, `timeout` where that was one of time, `internal` with the original as `cause` for everything else.

@@ -15,6 +15,7 @@ import { Events } from './events.js'
 import { FileTurns } from './file-turns.js'
 import { thisInstance } from './instance.js'
 import { Intents } from './intents.js'
+import { KeptUploads } from './kept-uploads.js'
 import { Links } from './links.js'
 import { Locks } from './locks.js'
 import type { Log } from './log.js'
@@ -122,7 +123,9 @@ export class Gateway {
       const locks = await Locks.load(store.locks)
       const events = new Events()
       const authority = (userId: number) => accounts.forTask(userId)
-      const tasks = await Tasks.load({ store: store.tasks, settings, log, authority })
+      const storageOf = (id: number) => mounts.storageOf(id)
+      const uploads = new KeptUploads({ store: store.uploads, storageOf, log })
+      const tasks = await Tasks.load({ store: store.tasks, settings, log, authority, uploads })
       const spool = await Spool.open(join(config.data, 'spool'), {
         keep: spooledFiles(tasks.unfinished),
         limit: () => spoolLimit(settings),
@@ -130,10 +133,10 @@ export class Gateway {
       const egress = new EgressGuard(() => settings.get('egress_networks'))
       settings.guard('egress_networks', async (networks) => void parseNetworks(networks))
       const reservations = new Reservations()
-      const storageOf = (id: number) => mounts.storageOf(id)
       const intents = new Intents({ store, rules, reservations, log, storageOf })
       const mounts: Mounts = new Mounts({
         intents,
+        uploads,
         egress,
         store,
         events,

@@ -8,10 +8,12 @@ import type { Instance } from './driver.js'
 export function thisInstance(): Instance {
   const host = digest(textOf('/etc/machine-id'), hostname())
   // Process numbers mean something within one namespace of them only.
-  const boot = digest(textOf('/proc/sys/kernel/random/boot_id'), processNamespace())
+  const bootId = textOf('/proc/sys/kernel/random/boot_id')
+  const boot = digest(bootId, processNamespace())
   const started = startOf(process.pid) ?? '0'
   return {
     name: [host, boot, process.pid, started, randomBytes(6).toString('hex')].join('-'),
+    boot: bootId === '' ? undefined : digest(bootId),
     isOver: (name) => {
       const match = /^([\da-f]{8})-([\da-f]{8})-(\d+)-(\d+)-[\w-]+$/.exec(name)
       if (match?.[1] !== host) return undefined

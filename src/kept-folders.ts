@@ -20,6 +20,10 @@ export function keepingFolders(driver: Driver, kept: Store['folders'], treePath:
       await keeper.assertFile(path, options)
       return inner.write(path, source, options)
     },
+    upload: async (path, plan, options) => {
+      await keeper.assertFile(path, options)
+      return inner.upload(path, plan, options)
+    },
     mkdir: async (path, options) => {
       if (await keeper.find(path, options)) throw new GatewayError('exists')
       await keeper.assertParent(path, options)

@@ -24,6 +24,10 @@ export class MemoryJournal implements CopyJournal {
 
   // Nobody goes on with it: there is nothing to keep of the rest.
 
+  keptUpload(): undefined {
+    return undefined
+  }
+
   hasBegun(): Promise<boolean> {
     return Promise.resolve(false)
   }

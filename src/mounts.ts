@@ -5,6 +5,7 @@ import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
 import type { Intents } from './intents.js'
 import { ListingBudget } from './listing-cache.js'
+import type { KeptUploads } from './kept-uploads.js'
 import type { Log } from './log.js'
 import {
   asPath,
@@ -39,6 +40,7 @@ export interface MountParts {
   readonly tree: (path: Path) => Driver
   readonly egress: Egress
   readonly intents: Pick<Intents, 'settle' | 'close'>
+  readonly uploads: Pick<KeptUploads, 'settle' | 'tokens'>
 }
 
 /** Where a path of the tree lives. */
@@ -209,6 +211,7 @@ export class Mounts {
       }
       mount.storage = storage
       mount.failures = 0
+      void this.parts.uploads.settle(storage)
       await this.#status(mount, 'work')
     } catch (error) {
       if (controller.signal.aborted) return
@@ -242,7 +245,7 @@ export class Mounts {
   }
 
   #env(mount: Mount): DriverEnv {
-    const { store, log, instance, own, tree, egress } = this.parts
+    const { store, log, instance, own, tree, egress, uploads } = this.parts
     const { id } = mount.row
     return {
       log: log.child({ storage: mount.row.mountPath }),
@@ -260,7 +263,7 @@ export class Mounts {
         get: (key) => store.driverState.get(id, key),
         set: (key, value) => store.driverState.set(id, key, value),
       },
-      uploads: async () => [],
+      uploads: () => uploads.tokens(),
       tree,
       egress,
     }

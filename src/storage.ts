@@ -27,6 +27,7 @@ import { atSpeed, type Bandwidth } from './bandwidth.js'
 import { DriverCalls, succeeds, unlessUnsupported } from './driver-calls.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import type { Events } from './events.js'
+import { writeKept, type KeptUpload } from './kept-uploads.js'
 import { hooked, SpooledFile, StreamReader, StreamWriter } from './handles.js'
 import { KeptAttributes } from './kept-attributes.js'
 import { keepingFolders } from './kept-folders.js'
@@ -53,6 +54,11 @@ export interface StorageParts {
   readonly folders: Store['folders']
   /** Room for listings, shared by all storages. */
   readonly listings: ListingBudget
+}
+
+export interface StorageWriteOptions extends WriteOptions {
+  /** A large file is written so that another run can go on with it, where the driver can keep it. */
+  readonly kept?: KeptUpload | undefined
 }
 
 /** Members of a folder in one page of `pages`. */
@@ -331,7 +337,7 @@ export class Storage {
     if (!this.writable) throw new GatewayError('unsupported', { reason: 'the storage is read-only' })
   }
 
-  async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
+  async write(path: Path, source: Source, options: StorageWriteOptions = {}): Promise<Entry> {
     this.assertWritable()
     const { writeNeeds } = this.traits
     const isTooLittle =
@@ -362,17 +368,25 @@ export class Storage {
     }
   }
 
-  async #send(path: Path, source: Source, options: WriteOptions): Promise<Entry> {
+  async #send(path: Path, source: Source, { kept, ...options }: StorageWriteOptions): Promise<Entry> {
+    const driver = this.#driver
     const sent = this.#bandwidth?.toBackends.source(source) ?? source
-    const entry = await this.#changing([path], () =>
-      this.#calls.run(async () => this.#driver.write?.(path, sent, options), options.signal),
-    )
+    const write = async () => {
+      const entry = kept && (await writeKept(driver, this.row.id, [path, sent], kept, options))
+      return entry ?? driver.write?.(path, sent, options)
+    }
+    const entry = await this.#changing([path], () => this.#calls.run(write, options.signal))
     if (!entry) throw new GatewayError('unsupported')
     try {
       return await this.#attributes.written(this.treePath(path), options, entry)
     } finally {
       this.#changed(path)
     }
+  }
+
+  /** Lets go of what the driver keeps by this token, if it does. */
+  async dropUpload(token: string): Promise<void> {
+    await this.#calls.run(async () => this.#driver.dropUpload?.(token))
   }
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {

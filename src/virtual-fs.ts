@@ -35,7 +35,7 @@ import { Transfers, type CopyAsk } from './transfers.js'
 import type { TreeParts } from './tree-parts.js'
 import { folderView, visibleEntries, type EntryFilter, type FolderView } from './visibility.js'
 import { WholeTree } from './whole-tree.js'
-import { Writing, type HandleChange } from './writing.js'
+import { Writing, type BodyChange, type HandleChange } from './writing.js'
 
 export type { CopyAsk, FolderView, TreeParts }
 
@@ -259,12 +259,8 @@ export class VirtualFs {
 
   // Changing
 
-  /** Replaces or creates a file. Resolves when it is stored. `parents`: missing folders are made. */
-  write(
-    path: Path,
-    source: Source,
-    change: Change & { readonly parents?: boolean | undefined } = {},
-  ): Promise<Changed> {
+  /** Replaces or creates a file. Resolves when it is stored. */
+  write(path: Path, source: Source, change: BodyChange = {}): Promise<Changed> {
     return this.#access.judged('write', 'write', path, change, (at) =>
       this.#writing.put(at, this.fromClient(source), change),
     )

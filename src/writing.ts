@@ -8,12 +8,21 @@ import type { Change, Changed } from './change.js'
 import type { ChangeGuard } from './change-guard.js'
 import type { Entry, OpenFile, Source } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
+import type { KeptUpload } from './kept-uploads.js'
 import type { Place } from './mounts.js'
 import { checkName, deepestFound, nameOf, parentOf, root, type Path } from './path.js'
 import { joinSignals } from './signals.js'
 import { spelledPath } from './spelling.js'
 import type { TreeParts } from './tree-parts.js'
 import type { WholeTree } from './whole-tree.js'
+
+/** What a caller may bring along with a body. */
+export interface BodyChange extends Change {
+  /** Missing folders are made. */
+  readonly parents?: boolean | undefined
+  /** Of a task that may go on with it. */
+  readonly kept?: KeptUpload | undefined
+}
 
 /** What a caller may bring along with a handle. */
 export interface HandleChange extends Change {
@@ -41,14 +50,14 @@ export class Writing {
     private readonly guard: ChangeGuard,
   ) {}
 
-  /** Stores a body. `parents`: missing folders are made. */
-  async put(at: Path, source: Source, change: Change & { readonly parents?: boolean | undefined }): Promise<Changed> {
+  /** Stores a body. */
+  async put(at: Path, source: Source, change: BodyChange): Promise<Changed> {
     const { storage, inner, old } = await this.assertWritable(at, change)
     if (change.parents === true && !old) await this.makeParents(at, change)
     const joined = joinSignals(change.signal, this.access.principal.signal)
     const published = this.#publication(at, { ...change, signal: joined.signal })
-    const { createOnly, modified, mode } = change
-    const options = { signal: joined.signal, createOnly, modified, mode, beforePublish: published.before }
+    const { createOnly, modified, mode, kept } = change
+    const options = { signal: joined.signal, createOnly, modified, mode, kept, beforePublish: published.before }
     // A body may take longer than its sender asked the lock to stand.
     const letGo = this.parts.locks.keep(at, change.lockTokens ?? [], this.access.principal)
     try {

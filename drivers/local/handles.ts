@@ -7,7 +7,7 @@ import { assertGoing } from '../lib/aborting.js'
 import { patientCalls, writeAll, type Calls } from './calls.js'
 import { translated } from './errors.js'
 import { immediateBytes } from './receive.js'
-import type { Staged } from './staging.js'
+import type { Staged } from './staged-file.js'
 
 const sync = promisify(fdatasync)
 

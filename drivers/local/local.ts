@@ -20,6 +20,8 @@ import type {
   Thumbnail,
   ThumbnailKind,
   Traits,
+  Upload,
+  UploadPlan,
   Usage,
   WriteOptions,
 } from '../../src/driver.js'
@@ -61,7 +63,7 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   const root = new RootFolder(real)
   const thumbnails = await openThumbnails(options, real, env)
   const staging = new Staging(root, env.instance, env.log)
-  await staging.sweep()
+  await staging.sweep(await env.uploads())
   let bin: RecycleBin | undefined
   if (!['', 'delete permanently'].includes(options.recycle_bin_path)) {
     const host = resolve(env.own.data, options.recycle_bin_path)
@@ -237,6 +239,14 @@ class Local implements Driver {
 
   write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     return this.#run(options.signal, () => this.#writing.put(path, source, options))
+  }
+
+  upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
+    return this.#run(options.signal, () => this.#writing.upload(path, plan, options))
+  }
+
+  dropUpload(token: string, { signal }: CallOptions = {}): Promise<void> {
+    return this.#run(signal, () => this.parts.staging.drop(token))
   }
 
   copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {

@@ -22,7 +22,7 @@ function batchSize(): number {
 export const immediateBytes = 64 * 1024
 
 /**
- * Writes all of `source` from byte 0 on; resolves to its size. Rejects with `invalid` where that is not what was
+ * Writes all of `source` from byte `start` of the file on; resolves to its size. Rejects with `invalid` where that is not what was
  * announced, and with `aborted`.
  */
 export async function receive(
@@ -31,9 +31,10 @@ export async function receive(
   calls: Calls,
   patient: Calls,
   signal?: AbortSignal,
+  start = 0,
 ): Promise<number> {
   const body = await source.read(undefined, { signal })
-  const intake = new Intake(fd, calls, patient, source.size)
+  const intake = new Intake(fd, calls, patient, source.size, start)
   receiving++
   try {
     await flow(signal ? addAbortSignal(signal, body) : body, intake)
@@ -93,6 +94,7 @@ class Intake {
     private readonly calls: Calls,
     private readonly patient: Calls,
     private readonly announced: number | undefined,
+    private readonly start: number,
   ) {}
 
   /** The chunk may be used again after this. No more is to come until the promise, where there is one, resolves. */
@@ -123,7 +125,7 @@ class Intake {
   #write(): void {
     const full = this.#slabs.splice(0, Math.floor(this.#gathered / slabSize))
     this.#isWriting = true
-    this.#writing = writeAll(this.patient, this.fd, full, this.#sent).then(() => {
+    this.#writing = writeAll(this.patient, this.fd, full, this.start + this.#sent).then(() => {
       this.#isWriting = false
       giveBack(full, receiving === 0)
     })
@@ -136,7 +138,7 @@ class Intake {
   async finish(): Promise<number> {
     await this.#writing
     const rest = this.#slabs.map((slab, index) => slab.subarray(0, this.#gathered - index * slabSize))
-    await writeAll(this.#gathered <= immediateBytes ? this.calls : this.patient, this.fd, rest, this.#sent)
+    await writeAll(this.#gathered <= immediateBytes ? this.calls : this.patient, this.fd, rest, this.start + this.#sent)
     const received = this.#sent + this.#gathered
     if (this.announced !== undefined && received < this.announced) {
       throw new GatewayError('invalid', { reason: `the body ended after ${received} of ${this.announced} bytes` })

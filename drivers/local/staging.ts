@@ -4,39 +4,24 @@
  * beside their target, under a reserved name that a record in the staging folder tells of.
  */
 import { randomBytes } from 'node:crypto'
-import { constants, type BigIntStats } from 'node:fs'
-import { lstat, readdir, readFile, rmdir } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DriverLog, Instance } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
-import { nameOf, parentOf, type Path } from '../../src/path.js'
-import { patientCalls, writeAll, type Calls } from './calls.js'
+import { writeAll } from './calls.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
-import { isReserved, reservedName, type Place, type RootFolder } from './root-folder.js'
+import { sweepLeavings } from './leavings.js'
+import { reservedName, type Place, type RootFolder } from './root-folder.js'
+import { keptNames, recordSuffix, RunFiles } from './run-files.js'
+import { copyBytes, StagedFile, unlinkIfThere, type Staged } from './staged-file.js'
 import { Stays, type Stay } from './stays.js'
 
-const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW, O_WRONLY } = constants
+const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW } = constants
 const creating = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
-const recordSuffix = '.sibling'
-/** Milliseconds. */
-const abandonedAfter = 24 * 3_600_000
 /** Milliseconds that closing waits for what is being staged to end. */
 const closingPatience = 3000
-
-/** A file without a name yet. Whoever made it either publishes or discards it. */
-export interface Staged {
-  readonly fd: number
-  readonly calls: Calls
-  /** What to call it by. */
-  readonly at: string
-  /** Aborted by whoever asked for the file, or when the storage closes: it is to be released soon then. */
-  readonly signal: AbortSignal
-  /** Takes the name of `place`, over a file there; with `createOnly` only if the name is free. Resolves to its status then. */
-  publish(place: Place, createOnly: boolean): Promise<BigIntStats>
-  /** Closes it, and removes it unless it was published. */
-  release(): Promise<void>
-}
 
 interface Opened {
   readonly folder: Folder
@@ -53,6 +38,7 @@ export class Staging {
   #count = 0
   #opening: Promise<Opened> | undefined
   readonly #stays = new Stays()
+  readonly #files: RunFiles
 
   constructor(
     private readonly root: RootFolder,
@@ -60,6 +46,13 @@ export class Staging {
     private readonly log: DriverLog,
   ) {
     this.#folderHost = join(root.real, reservedName, instance.name)
+    this.#files = new RunFiles(root, instance)
+  }
+
+  /** What dead runs have left goes, but for what these tokens stand for. Rejects with nothing. */
+  sweep(tokens: readonly string[]): Promise<void> {
+    const { root, instance, log } = this
+    return sweepLeavings({ root, instance, log, files: this.#files }, keptNames(tokens))
   }
 
   /** A new, empty file that can take a name in `target`. Rejects with `aborted` once this is closed. */
@@ -79,11 +72,29 @@ export class Staging {
     })
   }
 
+  /** What was left of an upload of so many bytes, to be written on; undefined where nothing of it can be relied on. */
+  reopen(token: string, size: number, signal?: AbortSignal): Promise<Staged | undefined> {
+    return this.#entered(signal, async (stay) => {
+      const parts = await this.#files.reopen(token, size)
+      return parts && new StagedFile(this, parts, stay)
+    })
+  }
+
+  /** Removes what was left, if anything was. */
+  drop(token: string): Promise<void> {
+    return this.#files.drop(token)
+  }
+
   /** The file that is made leaves when it is released. */
-  async #entered(signal: AbortSignal | undefined, make: (stay: Stay) => Promise<Staged>): Promise<Staged> {
+  async #entered<T extends Staged | undefined>(
+    signal: AbortSignal | undefined,
+    make: (stay: Stay) => Promise<T>,
+  ): Promise<T> {
     const stay = this.#stays.enter(signal)
     try {
-      return await make(stay)
+      const made = await make(stay)
+      if (!made) stay.leave()
+      return made
     } catch (error) {
       stay.leave()
       throw error
@@ -92,12 +103,14 @@ export class Staging {
 
   /** Takes over the caller's `folder`. */
   async #inFolder(folder: Folder, stay: Stay): Promise<Staged> {
-    const at = folder.at(this.#newName())
+    const name = this.#newName()
+    const at = folder.at(name)
     try {
       // Of now: the folder may have been opened when the disk made nobody wait.
       const calls = this.root.calls(this.#folderHost)
       const fd = await calls.open(at, creating, 0o666)
-      return new StagedFile(this, at, fd, calls, stay, () => folder.close())
+      const letGo = () => folder.close()
+      return new StagedFile(this, { fd, calls, at, token: this.#files.tokenOf(name), letGo }, stay)
     } catch (error) {
       folder.close()
       throw error
@@ -107,12 +120,13 @@ export class Staging {
   /** In the very folder where it is to stand. The record is there before the file is. Takes over the caller's `staging`. */
   async #besides({ folder, calls }: Place, staging: Folder, stay: Stay): Promise<Staged> {
     const name = `${reservedName}-${randomBytes(8).toString('hex')}`
-    const record = staging.at(this.#newName() + recordSuffix)
+    const recordName = this.#newName() + recordSuffix
+    const record = staging.at(recordName)
     let held: Folder | undefined
-    const letGo = async () => {
+    const letGo = async (isLeft: boolean) => {
       held?.close()
       try {
-        await unlinkIfThere(staging.calls, record)
+        if (!isLeft) await unlinkIfThere(staging.calls, record)
       } finally {
         staging.close()
       }
@@ -126,9 +140,10 @@ export class Staging {
       await writeAll(staging.calls, fd, [Buffer.from(path)], 0)
       await staging.calls.close(fd)
       const at = held.at(name)
-      return new StagedFile(this, at, await calls.open(at, creating, 0o666), calls, stay, letGo)
+      const token = this.#files.tokenOf(recordName)
+      return new StagedFile(this, { fd: await calls.open(at, creating, 0o666), calls, at, token, letGo }, stay)
     } catch (error) {
-      await letGo()
+      await letGo(false)
       throw error
     }
   }
@@ -186,49 +201,6 @@ export class Staging {
     return { folder, device: await standingOn(folder) }
   }
 
-  /** Removes what dead instances left. Rejects with nothing: what cannot be swept is told to the log. */
-  async sweep(): Promise<void> {
-    const staging = join(this.root.real, reservedName)
-    for (const name of await readdir(staging).catch(() => [])) {
-      try {
-        await this.#sweepIfDead(join(staging, name), name)
-      } catch (error) {
-        this.log.warn({ err: error }, 'what an earlier run staged could not be removed')
-      }
-    }
-    await rmdir(staging).catch(() => undefined)
-  }
-
-  async #sweepIfDead(host: string, name: string): Promise<void> {
-    const folder = await this.root.openExactly(host)
-    if (!folder) return
-    try {
-      const files = await readdir(folder.self)
-      const times = await Promise.all(['.', ...files].map(async (file) => (await lstat(folder.at(file))).mtimeMs))
-      // What another machine stages on a shared disk is left alone until nothing of it has changed for a day.
-      if (!(this.instance.isOver(name) ?? Date.now() - Math.max(...times) > abandonedAfter)) return
-      for (const file of files) {
-        if (file.endsWith(recordSuffix)) await this.#sweepSibling(await readFile(folder.at(file), 'utf8'))
-        await patientCalls.unlink(folder.at(file))
-      }
-    } finally {
-      folder.close()
-    }
-    await patientCalls.rmdir(host)
-  }
-
-  async #sweepSibling(path: string): Promise<void> {
-    const name = nameOf(path as Path)
-    if (!isReserved(name)) return
-    const folder = await this.root.openExactly(this.root.hostOf(parentOf(path as Path)))
-    if (!folder) return
-    try {
-      await unlinkIfThere(patientCalls, folder.at(name))
-    } finally {
-      folder.close()
-    }
-  }
-
   /**
    * What is being staged ends with `aborted`. Resolves when all of it is released and the folder removed, or after a while;
    * what takes longer removes the folder when it ends.
@@ -253,102 +225,8 @@ export class Staging {
   }
 }
 
-class StagedFile implements Staged {
-  readonly signal: AbortSignal
-  #published = false
-  #released = false
-
-  /** `letGo`: of the folder that the file is staged in. */
-  constructor(
-    private readonly staging: Staging,
-    readonly at: string,
-    readonly fd: number,
-    readonly calls: Calls,
-    private readonly stay: Stay,
-    private readonly letGo: () => void | Promise<void>,
-  ) {
-    this.signal = stay.signal
-  }
-
-  async publish(place: Place, createOnly: boolean): Promise<BigIntStats> {
-    try {
-      await this.#take(place, createOnly)
-      return await this.calls.fstat(this.fd)
-    } catch (error) {
-      if (systemCode(error) !== 'EXDEV') throw error
-    }
-    // One device may be mounted twice, and a folder may have been moved to another one since.
-    const copy = await this.staging.copyBeside(this, place)
-    try {
-      return await copy.publish(place, createOnly)
-    } finally {
-      await copy.release()
-    }
-  }
-
-  async #take(place: Place, createOnly: boolean): Promise<void> {
-    if (createOnly) {
-      await takeFreeName(this.at, place)
-      await unlinkIfThere(this.calls, this.at)
-    } else {
-      await place.calls.rename(this.at, place.at)
-    }
-    this.#published = true
-  }
-
-  async release(): Promise<void> {
-    if (this.#released) return
-    this.#released = true
-    try {
-      if (!this.#published) await unlinkIfThere(this.calls, this.at)
-    } finally {
-      try {
-        await this.calls.close(this.fd)
-        await this.letGo()
-      } finally {
-        this.stay.leave()
-      }
-    }
-  }
-}
-
-/** A rename would take the name from whoever got it first; a second name for the same file cannot. */
-async function takeFreeName(at: string, place: Place): Promise<void> {
-  try {
-    await place.calls.link(at, place.at)
-  } catch (error) {
-    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemCode(error) ?? '')) throw error
-    // File systems without hard links: an empty file takes the name, and at once the whole one takes its place.
-    const fd = await place.calls.open(place.at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
-    await place.calls.close(fd)
-    await place.calls.rename(at, place.at)
-  }
-}
-
-async function unlinkIfThere(calls: Calls, at: string): Promise<void> {
-  try {
-    await calls.unlink(at)
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error
-  }
-}
-
 async function standingOn(folder: Folder): Promise<bigint> {
   const device = await folder.device()
   if (device === undefined) throw new GatewayError('parent_missing')
   return device
-}
-
-const copyChunk = 1024 * 1024
-
-/** All bytes of one open file into another one, which is empty. */
-export async function copyBytes(from: number, to: number, signal?: AbortSignal): Promise<void> {
-  const buffer = Buffer.allocUnsafeSlow(copyChunk)
-  for (let position = 0; ;) {
-    if (signal?.aborted) throw new GatewayError('aborted')
-    const bytes = await patientCalls.read(from, buffer, 0, copyChunk, position)
-    if (bytes === 0) return
-    await writeAll(patientCalls, to, [buffer.subarray(0, bytes)], position)
-    position += bytes
-  }
 }

@@ -1,16 +1,26 @@
 /** How a file of the disk gets new content: written aside, and given its name when all of it is there. */
 import { constants, copyFile, type BigIntStats } from 'node:fs'
 import { promisify } from 'node:util'
-import type { Attributes, Entry, OpenFile, OpenOptions, Source, WriteOptions } from '../../src/driver.js'
+import type {
+  Attributes,
+  Entry,
+  OpenFile,
+  OpenOptions,
+  Source,
+  Upload,
+  UploadPlan,
+  WriteOptions,
+} from '../../src/driver.js'
 import { nameOf, type Path } from '../../src/path.js'
 import { assertGoing } from '../lib/aborting.js'
 import { patientCalls } from './calls.js'
 import { entryOf, secondsOf } from './entry.js'
-import { systemCode } from './errors.js'
+import { systemCode, translated } from './errors.js'
 import { StagedHandle } from './handles.js'
 import { assertReplaceable, syncFile, type Places } from './places.js'
 import { receive } from './receive.js'
-import { copyBytes, type Staged, type Staging } from './staging.js'
+import { copyBytes, type Staged } from './staged-file.js'
+import type { Staging } from './staging.js'
 
 const { O_RDONLY, COPYFILE_FICLONE_FORCE } = constants
 const clone = promisify(copyFile)
@@ -32,6 +42,37 @@ export class Writing {
       return await this.#publish(path, staged, old, options)
     } finally {
       await staged.release()
+    }
+  }
+
+  /** A file that stays staged, for a later run to go on with, until it is committed or dropped. */
+  async upload(path: Path, { size, resume }: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
+    const { staged, old } = await this.#stage(path, options, resume === undefined ? undefined : { resume, size })
+    try {
+      const confirmed = Number((await staged.calls.fstat(staged.fd)).size)
+      let isCommitted = false
+      return {
+        token: staged.token,
+        confirmed,
+        write: async (from) => {
+          const { fd, calls, signal } = staged
+          const rest: Source = { size: size - confirmed, rereadable: false, read: () => Promise.resolve(from) }
+          await receive(rest, fd, calls, patientCalls, signal, confirmed)
+        },
+        commit: async () => {
+          try {
+            const entry = await this.#publish(path, staged, old, options)
+            isCommitted = true
+            return entry
+          } catch (error) {
+            throw translated(error)
+          }
+        },
+        close: () => (isCommitted ? staged.release() : staged.leave()).catch(() => undefined),
+      }
+    } catch (error) {
+      await staged.leave()
+      throw error
     }
   }
 
@@ -89,11 +130,16 @@ export class Writing {
     return new StagedHandle(entry, staged, publish)
   }
 
-  /** A new file for what is to stand at `path`, and what stands there now. */
-  #stage(path: Path, options: WriteOptions): Promise<{ staged: Staged; old: BigIntStats | undefined }> {
+  /** A file for what is to stand at `path`, and what stands there now. The file is a new one, unless an earlier one is left. */
+  #stage(
+    path: Path,
+    { createOnly, signal }: WriteOptions,
+    earlier?: { readonly resume: string; readonly size: number },
+  ): Promise<{ staged: Staged; old: BigIntStats | undefined }> {
     return this.places.at(path, { follow: true, create: true }, async (place) => {
-      assertReplaceable(place, options.createOnly === true)
-      return { staged: await this.staging.create(place, options.signal), old: place.stats }
+      assertReplaceable(place, createOnly === true)
+      const left = earlier && (await this.staging.reopen(earlier.resume, earlier.size, signal))
+      return { staged: left ?? (await this.staging.create(place, signal)), old: place.stats }
     })
   }
 

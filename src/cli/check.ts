@@ -112,7 +112,7 @@ async function checkStorage(row: StorageRow, store: Store, own: OwnFolders): Pro
     own,
     save: async () => undefined,
     state: { get: (key) => store.driverState.get(row.id, key), set: async () => undefined },
-    uploads: async () => [],
+    uploads: () => store.uploads.tokens(),
     tree: () => {
       throw new NotCheckedError(`${row.driver} stands on other storages: only the daemon can open it`)
     },

@@ -7,6 +7,7 @@ import { createFolders } from './migrations/004-folders.js'
 import { createTaskJournal } from './migrations/005-task-journal.js'
 import { nameStoragesOfIntents } from './migrations/006-intents.js'
 import { addCopyStates } from './migrations/007-copy-states.js'
+import { createUploads } from './migrations/008-uploads.js'
 
 /** One step of the schema. Once released, a step is never changed again: the next one changes what it made. */
 export type Migration = (query: Knex) => Promise<void>
@@ -20,6 +21,7 @@ export const migrations: readonly Migration[] = [
   createTaskJournal,
   nameStoragesOfIntents,
   addCopyStates,
+  createUploads,
 ]
 
 /**

@@ -126,6 +126,19 @@ export interface TaskItemRow {
   readonly error: string
 }
 
+/** A large file on its way to a storage, of which the driver keeps what has arrived. */
+export interface UploadRow {
+  readonly id: number
+  /** Undefined: it is to be let go of. */
+  readonly taskId: string | undefined
+  /** Of the source, in the whole tree; of an upload, where it goes. */
+  readonly path: Path
+  /** The state of the source that its bytes are of. */
+  readonly source: string
+  readonly storageId: number
+  readonly token: string
+}
+
 /** Attributes that a backend could not keep. */
 export interface RememberedAttributes {
   readonly modified?: Date | undefined
@@ -265,6 +278,21 @@ export interface Store {
     forgetItem(taskId: string, path: Path): Promise<void>
     forgetItems(taskId: string): Promise<void>
     forgetFailures(taskId: string): Promise<void>
+  }
+  /** Large files on their way. Those of a task that is deleted are loose then; those of a storage go with it. */
+  readonly uploads: {
+    of(taskId: string, path: Path): Promise<UploadRow | undefined>
+    insert(row: Omit<UploadRow, 'id'>): Promise<number> // `exists` for a taken path of the same task, `not_found` for a task that is gone
+    /** One that is gone is no error, here and below. */
+    setToken(id: number, token: string): Promise<void>
+    /** It is of no task any more. */
+    release(id: number): Promise<void>
+    releaseAll(taskId: string): Promise<void>
+    /** Those of no task. */
+    loose(): Promise<UploadRow[]>
+    /** Of those that are of a task. */
+    tokens(): Promise<string[]>
+    delete(id: number): Promise<void>
   }
   /** A driver's own state, by storage. */
   readonly driverState: {

@@ -21,6 +21,7 @@ import { SecretsTable } from './secrets.js'
 import { SettingsTable } from './settings.js'
 import { StoragesTable } from './storages.js'
 import { TasksTable } from './tasks.js'
+import { UploadsTable } from './uploads.js'
 import { UsersTable } from './users.js'
 
 /**
@@ -94,6 +95,7 @@ function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
     attributes: new AttributesTable(database),
     folders: new FoldersTable(database),
     tasks: new TasksTable(database),
+    uploads: new UploadsTable(database),
     driverState: new DriverStateTable(database),
     intents: new IntentsTable(database),
     onForeignChange: (listener) => foreignChanges.listen(listener),

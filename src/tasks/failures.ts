@@ -1,6 +1,6 @@
 /** What is told of failures, which of them may pass by themselves, and how long that is waited for. */
 import { TreeError } from '../change.js'
-import { isGatewayError, type GatewayError } from '../errors.js'
+import { mayPass, type GatewayError } from '../errors.js'
 
 /** Seconds before the second run, the third, and so on. */
 const delays = [2, 10, 60, 300] as const
@@ -12,11 +12,6 @@ export function retryDelay(error: GatewayError, tries: number): number | undefin
   const passing = errors.filter(mayPass)
   if (delay === undefined || passing.length === 0) return undefined
   return Math.max(delay, ...passing.map(({ retryAfter = 0 }) => retryAfter))
-}
-
-/** 'aborted' by nobody here: the storage was stopped, or started anew, while it worked. */
-function mayPass(error: GatewayError): boolean {
-  return isGatewayError(error, 'unavailable', 'timeout', 'busy', 'throttled', 'aborted')
 }
 
 /** Items that a text names. */

@@ -61,6 +61,8 @@ export interface TaskRun {
 export interface TaskType {
   /** Works from the beginning, or from wherever an earlier run came to. Its rejection is the task's error. */
   run(run: TaskRun): Promise<void>
+  /** One that failed can be tried again: what is kept of the files that it had in hand stays. */
+  readonly retries?: boolean
   /** Lets go of what was kept for a task: called when it has ended, however, and again when it is forgotten. */
   dispose?(task: Task): Promise<void>
 }

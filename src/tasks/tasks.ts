@@ -5,22 +5,21 @@
 import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import PQueue from 'p-queue'
-import type { CopiedState } from '../copy-job.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
+import type { KeptUploads } from '../kept-uploads.js'
 import type { Log } from '../log.js'
-import { childOf, nameOf } from '../path.js'
 import type { Principal } from '../principal.js'
 import type { Settings } from '../settings.js'
 import { joinSignals } from '../signals.js'
-import type { Store, TaskItemRow } from '../store/rows.js'
-import { ItemJournal } from './item-journal.js'
+import type { Store } from '../store/rows.js'
 import { failureText, retryDelay } from './failures.js'
+import { ItemJournal } from './item-journal.js'
+import { itemsOf } from './task-items.js'
 import {
   isOver,
   taskKinds,
   type FailedItem,
   type Task,
-  type TaskItems,
   type TaskKind,
   type TaskRequest,
   type TaskRun,
@@ -32,6 +31,8 @@ export interface TaskParts {
   readonly store: Store['tasks']
   readonly settings: Pick<Settings, 'number' | 'onChange'>
   readonly log: Log
+  /** What is kept of large files that tasks had in hand. */
+  readonly uploads: Pick<KeptUploads, 'of' | 'drop'>
   /** The authority of an account as it is now; rejects where it has none any more. */
   readonly authority: (userId: number) => Principal
 }
@@ -318,56 +319,10 @@ export class Tasks {
       principal,
       signal,
       resumes,
-      items: this.#items(entry.task.id),
+      items: itemsOf(entry.task.id, { ...this.parts, journal: this.#journal }),
       status: (status) => set({ status }),
       total: (totalBytes) => set({ totalBytes }),
       advance: (bytes) => set({ doneBytes: entry.task.doneBytes + bytes }),
-    }
-  }
-
-  #items(taskId: string): TaskItems {
-    const { store } = this.parts
-    const put = (row: Partial<TaskItemRow> & Pick<TaskItemRow, 'path' | 'state'>) =>
-      this.#journal.put({ ...noItem, taskId, ...row })
-    // What is still gathered is known as well.
-    const settled = () => this.#journal.settled()
-    return {
-      itemsIn: async (folder) => {
-        await settled()
-        const rows = await store.itemsIn(taskId, folder)
-        const known = rows.flatMap((row) => {
-          const state = copiedState(row)
-          return state ? ([[nameOf(row.path), state]] as const) : []
-        })
-        const surplus = rows.filter(({ state }) => state === 'surplus')
-        return { copied: new Map(known), surplus: surplus.map(({ path }) => nameOf(path)) }
-      },
-      copied: async (path) => {
-        await settled()
-        return copiedState(await store.item(taskId, path))
-      },
-      keep: (path, { apart, copy = '', ...item }) => put({ path, state: apart ? 'copied' : 'replaced', copy, ...item }),
-      begin: async (path) => {
-        await put({ path, state: 'begun' })
-        await settled()
-      },
-      takeBack: (path) => store.forgetItem(taskId, path),
-      hasBegun: async (path) => {
-        await settled()
-        const row = await store.item(taskId, path)
-        return row?.state === 'begun' || copiedState(row) !== undefined
-      },
-      keepSurplus: (folder, names) => {
-        const surplus = names.map((name) => ({ path: childOf(folder, name), state: 'surplus' }) as const)
-        const begun = { path: folder, state: 'begun' } as const
-        return store.putItems([begun, ...surplus].map((row) => ({ ...noItem, taskId, ...row })))
-      },
-      settled,
-      fail: async (failures) => {
-        await settled()
-        await store.forgetFailures(taskId)
-        await store.putItems(failures.map((failure) => ({ ...noItem, taskId, state: 'failed', ...failure })))
-      },
     }
   }
 
@@ -404,9 +359,12 @@ export class Tasks {
     if (!entry.forgotten) await this.parts.store.put(entry.task)
   }
 
-  async #dispose({ task }: Entry): Promise<void> {
+  async #dispose({ task, forgotten }: Entry): Promise<void> {
+    const type = this.#types.get(task.kind)
+    const mayGoOn = task.state === 'failed' && !forgotten && type?.retries === true
     try {
-      await this.#types.get(task.kind)?.dispose?.(task)
+      await type?.dispose?.(task)
+      if (!mayGoOn) await this.parts.uploads.drop(task.id)
     } catch (error) {
       this.parts.log.warn({ err: error, task: task.id }, 'what was kept for a task could not be let go of')
     }
@@ -442,15 +400,6 @@ export class Tasks {
       this.parts.log.warn({ err: error }, 'what tasks did last could not be recorded')
     })
   }
-}
-
-const noItem = { source: '', copy: '', size: 0, error: '' } as const
-
-/** Undefined of what was not copied. */
-function copiedState(row: TaskItemRow | undefined): CopiedState | undefined {
-  if (row?.state !== 'copied' && row?.state !== 'replaced') return undefined
-  const { source, copy, size, state } = row
-  return { source, size, apart: state === 'copied', copy: copy === '' ? undefined : copy }
 }
 
 function newEntry(task: Task): Entry {

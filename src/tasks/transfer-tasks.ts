@@ -53,7 +53,7 @@ export function ownPath({ base }: Principal, path: Path): Path {
 }
 
 export function transferTasks(kind: Kind, as: (principal: Principal) => VirtualFs): TaskType {
-  return { run: (run) => transfer(kind, as(run.principal), run) }
+  return { run: (run) => transfer(kind, as(run.principal), run), retries: true }
 }
 
 async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> {

@@ -70,7 +70,7 @@ export function uploadTasks(spool: Spool, as: (principal: Principal) => VirtualF
 }
 
 async function upload(spool: Spool, fs: VirtualFs, run: TaskRun): Promise<void> {
-  const { principal, resumes, signal } = run
+  const { items, principal, resumes, signal } = run
   const { to, spooled, createOnly, hashes, modified: time, password } = planOf(run.task) as UploadPlan
   const path = ownPath(principal, to)
   const modified = time === undefined ? undefined : new Date(time)
@@ -79,7 +79,8 @@ async function upload(spool: Spool, fs: VirtualFs, run: TaskRun): Promise<void> 
   run.status('uploading')
   const source = countedSource(received, run.advance)
   try {
-    await fs.write(path, source, { createOnly, modified, password, signal, parents: true })
+    const kept = items.keptUpload(to, spooled)
+    await fs.write(path, source, { createOnly, modified, password, signal, parents: true, kept })
   } catch (error) {
     source.takeBack()
     // An earlier run may have stored it, and been cut off before it could say so.

@@ -10,6 +10,7 @@ import { moveTests } from './moving.js'
 import { nameTests } from './names.js'
 import { readingTests } from './reading.js'
 import { subjects, type Candidate } from './subject.js'
+import { uploadTests } from './uploads.js'
 import { writingTests } from './writing.js'
 
 export async function conformance(t: Test, candidate: Candidate): Promise<void> {
@@ -20,5 +21,6 @@ export async function conformance(t: Test, candidate: Candidate): Promise<void> 
   await nameTests(run)
   await moveTests(run)
   await handleTests(run)
+  await uploadTests(run)
   await linkTests(run)
 }

@@ -10,6 +10,8 @@ import type { Path } from '../../src/path.js'
 
 export interface Opened {
   readonly driver: Driver
+  /** The same place, mounted once more; `uploads`: tokens that somebody may go on with. */
+  readonly again?: (uploads: readonly string[]) => Promise<Driver>
   dispose(): Promise<void>
 }
 
@@ -31,6 +33,7 @@ export type WritableDriver = Driver & Required<Pick<Driver, 'write' | 'mkdir' | 
 
 export interface Subject {
   readonly driver: WritableDriver
+  readonly again: Opened['again']
   readonly traits: Traits
   readonly many: number
   readonly longestName: number
@@ -140,6 +143,7 @@ export function subjects(t: Test, candidate: Candidate) {
         }
         await work(t, {
           driver: driver as WritableDriver,
+          again: opened.again,
           traits: { ...defaultTraits, ...candidate.traits, ...driver.traits },
           many: candidate.many ?? 10_000,
           longestName: candidate.longestName ?? 255,

@@ -20,7 +20,11 @@ for (const [title, sync] of [
       traits: localType.traits,
       open: async () => {
         const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-local-'))
-        return { driver: await openLocal(folder, { sync }), dispose: () => rm(folder, { recursive: true }) }
+        return {
+          driver: await openLocal(folder, { sync }),
+          again: (uploads) => openLocal(folder, { sync }, { uploads: async () => uploads }),
+          dispose: () => rm(folder, { recursive: true }),
+        }
       },
     })
   })

@@ -9,6 +9,8 @@ void t.test('the names of instances tell the dead from the living', async (t) =>
   const onLinux = process.platform === 'linux'
   t.not(own.name, thisInstance().name)
   t.match(own.name, /^[\w-]{1,100}$/, 'a file can be named so')
+  t.equal(own.boot, thisInstance().boot, 'the machine is the same')
+  t.equal(own.boot !== undefined, onLinux)
   t.equal(own.isOver(own.name), false, 'this process lives')
   t.equal(own.isOver(thisInstance().name), false, 'whatever else runs in it')
   const [host = '', boot = '', pid = '', started = ''] = own.name.split('-')

@@ -47,6 +47,10 @@ export class Journal implements CopyJournal {
     return this.begun.has(folder) || this.kept.has(folder)
   }
 
+  keptUpload(): undefined {
+    return undefined
+  }
+
   async settled(): Promise<void> {
     // There is nothing that could be lost.
   }

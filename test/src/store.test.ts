@@ -539,3 +539,46 @@ void t.test('a closed store refuses, and does not hang', async (t) => {
   await store.close()
   await t.rejects(store.settings.all(), { name: 'GatewayError' })
 })
+
+void t.test('uploads are loose without their task, and go with their storage', async (t) => {
+  const { tasks, uploads, storages } = await fresh(t)
+  const storage = await storages.insert(storageRow({ mountPath: asPath('/a') }))
+  const other = await storages.insert(storageRow({ mountPath: asPath('/b') }))
+  const task = {
+    ...{
+      id: 'one',
+      kind: 'copy',
+      name: '',
+      userId: 1,
+      username: '',
+      role: '',
+      state: 'running',
+      status: '',
+      error: '',
+    },
+    ...{ totalBytes: 0, doneBytes: 0, plan: '', tries: 1, created: new Date(), started: undefined, ended: undefined },
+  }
+  for (const id of ['one', 'two']) await tasks.put({ ...task, id })
+  const row = { taskId: 'one', path: asPath('/a/x'), source: 'r1', storageId: storage.id, token: 'first' }
+  const id = await uploads.insert(row)
+  await t.rejects(uploads.insert(row), { code: 'exists' })
+  await t.rejects(uploads.insert({ ...row, taskId: 'none' }), { code: 'not_found' })
+  await uploads.setToken(id, 'second')
+  t.same(await uploads.of('one', row.path), { ...row, id, token: 'second' })
+  t.equal(await uploads.of('two', row.path), undefined)
+  const second = await uploads.insert({ ...row, taskId: 'two', storageId: other.id })
+  const third = await uploads.insert({ ...row, taskId: 'two', path: asPath('/y'), token: 'third' })
+  t.same(await uploads.tokens(), ['second', 'first', 'third'])
+  await uploads.release(id)
+  await uploads.insert({ ...row, token: 'fourth' })
+  await tasks.delete(['two'])
+  t.same(
+    (await uploads.loose()).map((each) => each.id),
+    [id, second, third],
+  )
+  t.same(await uploads.tokens(), ['fourth'])
+  await storages.delete(other.id)
+  await uploads.delete(third)
+  await uploads.releaseAll('one')
+  t.match(await uploads.loose(), [{ id }, { token: 'fourth' }])
+})

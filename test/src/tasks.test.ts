@@ -1,9 +1,11 @@
 /** Tasks by themselves: queues, retries, restarts, and what is kept of them. */
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { TreeError } from '../../src/change.js'
 import { GatewayError } from '../../src/errors.js'
+import { KeptUploads } from '../../src/kept-uploads.js'
 import { createLog } from '../../src/log.js'
 import { asPath } from '../../src/path.js'
 import type { Principal } from '../../src/principal.js'
@@ -25,6 +27,8 @@ interface Begun {
   readonly tasks: Tasks
   readonly store: Store
   readonly settings: Map<string, number>
+  /** Tasks of which what was kept of their files was dropped. */
+  readonly dropped: readonly string[]
   /** As if the settings had changed. */
   readonly change: () => void
   readonly close: () => Promise<void>
@@ -38,8 +42,17 @@ async function begin(
   const store = await openStore(join(folder, 'tasks.db'))
   const settings = new Map([['finished_tasks_days', 7]])
   let change: () => void = () => undefined
+  const dropped: string[] = []
+  const uploads = new KeptUploads({ store: store.uploads, storageOf: () => undefined, log: createLog('silent') })
   const tasks = await Tasks.load({
     store: store.tasks,
+    uploads: {
+      of: (...file) => uploads.of(...file),
+      drop: async (taskId) => {
+        dropped.push(taskId)
+        await uploads.drop(taskId)
+      },
+    },
     settings: {
       number: (key) => settings.get(key) ?? 5,
       onChange: (listener) => {
@@ -55,7 +68,7 @@ async function begin(
   let closed: Promise<void> | undefined
   const close = () => (closed ??= tasks.close().then(() => store.close()))
   t.teardown(close)
-  return { tasks, store, settings, change: () => change(), close }
+  return { tasks, store, settings, dropped, change: () => change(), close }
 }
 
 async function ended(tasks: Tasks, { id }: Task): Promise<Task> {
@@ -190,6 +203,27 @@ void t.test('what is kept for a task is let go of when it ends, and again when i
   t.same(disposed, ['failed', 'failed'])
   t.equal(await store.tasks.item(task.id, asPath('/a')), undefined)
   t.throws(() => tasks.get(ada, 'copy', task.id), { code: 'not_found' })
+})
+
+void t.test('what is kept of large files goes with their task, unless it may be tried again', async (t) => {
+  for (const retries of [true, false]) {
+    const begun = await begin(
+      t,
+      { run: () => Promise.reject(new GatewayError('denied')), retries },
+      { folder: mkdtempSync(join(t.testdir(), 'x')) },
+    )
+    const { tasks, dropped } = begun
+    const failed = await ended(tasks, await tasks.add(ada, request))
+    await delay(20)
+    t.same(dropped, retries ? [] : [failed.id])
+    await tasks.delete(ada, 'copy', failed.id)
+    t.equal(dropped.at(-1), failed.id)
+    await begun.close()
+  }
+  const { tasks, dropped } = await begin(t, { run: () => Promise.resolve(), retries: true })
+  const done = await ended(tasks, await tasks.add(ada, request))
+  while (dropped.length === 0) await delay(5)
+  t.same(dropped, [done.id])
 })
 
 void t.test('finished tasks do not stay for ever', async (t) => {

@@ -13,6 +13,7 @@ import { EgressGuard } from '../../src/egress.js'
 import { Events, type TreeEvent } from '../../src/events.js'
 import { FileTurns } from '../../src/file-turns.js'
 import { Intents } from '../../src/intents.js'
+import { KeptUploads } from '../../src/kept-uploads.js'
 import { thisInstance } from '../../src/instance.js'
 import { ListingBudget } from '../../src/listing-cache.js'
 import { Locks } from '../../src/locks.js'
@@ -142,6 +143,7 @@ export interface Tree {
   readonly settings: Settings
   readonly drivers: ReadonlyMap<string, Driver>
   readonly spool: Spool
+  readonly uploads: KeptUploads
   /** Starts another storage. */
   readonly mount: (path: string, ask?: MountAsk) => Promise<StorageRow>
   readonly as: (who?: Asker) => VirtualFs
@@ -160,9 +162,12 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   const drivers = new Map<string, Driver>()
   const driverTypes: AnyDriverType[] = []
   const reservations = new Reservations()
-  const intents = new Intents({ store, rules, reservations, log, storageOf: (id) => mounts.storageOf(id) })
+  const storageOf = (id: number) => mounts.storageOf(id)
+  const intents = new Intents({ store, rules, reservations, log, storageOf })
+  const uploads = new KeptUploads({ store: store.uploads, storageOf, log })
   const mounts: Mounts = new Mounts({
     intents,
+    uploads,
     egress: new EgressGuard(() => ''),
     store,
     events,
@@ -230,6 +235,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     settings,
     drivers,
     spool,
+    uploads,
     mount,
     as: (who) => new VirtualFs(parts, principal(who)),
     rule: (path, fields) => rules.create(ruleRow({ ...fields, path: asPath(path) })),

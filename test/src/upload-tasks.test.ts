@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import t from 'tap'
 import { GatewayError } from '../../src/errors.js'
-import { asPath } from '../../src/path.js'
+import { asPath, type Path } from '../../src/path.js'
 import { Spool, type Spooled } from '../../src/spool.js'
-import type { Task, TaskRun } from '../../src/tasks/task.js'
+import type { Task, TaskItems, TaskRun } from '../../src/tasks/task.js'
 import { spooledFiles, uploadRequest, uploadTasks, type UploadOptions } from '../../src/tasks/upload-tasks.js'
 import { principal, type Asker } from './principals.js'
 import { newTree, sourceOf, text, type Test } from './tree-fixture.js'
@@ -33,7 +33,8 @@ async function stage(t: Test) {
       advance: (bytes) => (done += bytes),
     }
     const signal = new AbortController().signal
-    await type.run({ ...fields, task, principal: principal(who), signal, resumes, items: undefined as never })
+    const items = { keptUpload: (path: Path, source: string) => tree.uploads.of(task.id, path, source) } as TaskItems
+    await type.run({ ...fields, task, principal: principal(who), signal, resumes, items })
     return done
   }
   return { ...tree, spool, folder, type, run, content: (path: string) => text(tree.as().read(asPath(path))) }

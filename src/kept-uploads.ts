@@ -1,0 +1,156 @@
+/**
+ * Large files on their way to a storage: what their drivers keep of them, for another run of their task to go on with, and what
+ * becomes of that (docs/decisions/0015).
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Driver, Entry, Source, WriteOptions } from './driver.js'
+import { unlessUnsupported } from './driver-calls.js'
+import { mayPass } from './errors.js'
+import type { Log } from './log.js'
+import type { Path } from './path.js'
+import type { Storage } from './storage.js'
+import type { Store, UploadRow } from './store/rows.js'
+
+/** Bytes of a file from which on it is worth a row. */
+const keptFrom = 16 * 1024 * 1024
+/** Milliseconds for which a task waits for what it has kept to go. */
+const dropPatience = 2000
+
+/** `resume`: the token of an earlier run. `keep` resolves when a token is surely kept. Undefined: nothing was done. */
+type UploadWork = (resume: string | undefined, keep: (token: string) => Promise<void>) => Promise<Entry | undefined>
+
+/** One file of one task, in one state of its source, on its way to wherever it is written. */
+export interface KeptUpload {
+  /** Does `work` on this storage. What is kept goes when that succeeds, or fails in a way that does not pass. */
+  during(storageId: number, work: UploadWork): Promise<Entry | undefined>
+}
+
+export interface KeptUploadsParts {
+  readonly store: Store['uploads']
+  /** Undefined for one that does not run. */
+  readonly storageOf: (id: number) => Pick<Storage, 'dropUpload'> | undefined
+  readonly log: Log
+}
+
+export class KeptUploads {
+  /** Rows of files that are being written. */
+  readonly #busy = new Set<number>()
+
+  constructor(private readonly parts: KeptUploadsParts) {}
+
+  /** What somebody may go on with. */
+  tokens(): Promise<readonly string[]> {
+    return this.parts.store.tokens()
+  }
+
+  /** `source`: its state, in the words of `stateOf`, or whatever else differs as soon as its bytes do. */
+  of(taskId: string, path: Path, source: string): KeptUpload {
+    return { during: (storageId, work) => this.#during({ taskId, path, source, storageId }, work) }
+  }
+
+  /** Nobody goes on with what is kept for this task. Resolves when it is gone, or after a while: what takes longer goes by itself. */
+  async drop(taskId: string): Promise<void> {
+    await this.parts.store.releaseAll(taskId)
+    const dropped = this.#dropLoose(() => true)
+    await Promise.race([dropped, pause(dropPatience, undefined, { ref: false })])
+  }
+
+  /** A storage runs again: what nobody goes on with there goes. Rejects with nothing. */
+  settle({ row }: Pick<Storage, 'row'>): Promise<void> {
+    return this.#dropLoose(({ storageId }) => storageId === row.id)
+  }
+
+  async #during(file: Omit<UploadRow, 'id' | 'token'> & { readonly taskId: string }, work: UploadWork) {
+    const { store } = this.parts
+    let row = await this.#earlier(file)
+    let isOver = false
+    const keep = async (token: string) => {
+      // A driver may still tell of what was begun before it failed.
+      if (isOver || row?.token === token) return
+      if (row) await store.setToken(row.id, token)
+      row = { ...file, token, id: row?.id ?? (await store.insert({ ...file, token })) }
+      this.#busy.add(row.id)
+    }
+    const end = () => {
+      isOver = true
+      if (row) this.#busy.delete(row.id)
+      return row
+    }
+    if (row) this.#busy.add(row.id)
+    try {
+      const entry = await work(row?.token, keep)
+      const last = end()
+      if (last) await (entry ? store.delete(last.id) : this.#letGo(last))
+      return entry
+    } catch (error) {
+      const last = end()
+      if (last && !mayPass(error)) await this.#letGo(last)
+      throw error
+    }
+  }
+
+  /** What was kept of these very bytes on this storage. */
+  async #earlier(file: Omit<UploadRow, 'id' | 'token'> & { readonly taskId: string }): Promise<UploadRow | undefined> {
+    const row = await this.parts.store.of(file.taskId, file.path)
+    if (!row || (row.source === file.source && row.storageId === file.storageId)) return row
+    await this.#letGo(row)
+    return undefined
+  }
+
+  async #letGo(row: UploadRow): Promise<void> {
+    await this.parts.store.release(row.id)
+    await this.#drop(row)
+  }
+
+  async #dropLoose(which: (row: UploadRow) => boolean): Promise<void> {
+    try {
+      for (const row of await this.parts.store.loose()) if (which(row)) await this.#drop(row)
+    } catch (error) {
+      this.parts.log.warn({ err: error }, 'half-sent files that nobody needs could not be let go of')
+    }
+  }
+
+  /** The row goes last. Of a storage that does not run, or cannot do it now, it waits for its next start. */
+  async #drop({ id, storageId, token }: UploadRow): Promise<void> {
+    const { store, storageOf, log } = this.parts
+    const storage = storageOf(storageId)
+    if (!storage || this.#busy.has(id)) return
+    try {
+      await storage.dropUpload(token)
+      await store.delete(id)
+    } catch (error) {
+      log.warn({ err: error, storage: storageId }, 'a half-sent file that nobody needs could not be let go of')
+    }
+  }
+}
+
+/**
+ * Writes a large file so that it can be gone on with, from wherever it was left. Undefined, and nothing was done, for files and
+ * drivers of which nothing is kept.
+ */
+export async function writeKept(
+  driver: Driver,
+  storageId: number,
+  [path, source]: readonly [path: Path, source: Source],
+  kept: KeptUpload,
+  options: WriteOptions,
+): Promise<Entry | undefined> {
+  const { size, rereadable } = source
+  if (!driver.upload || size === undefined || size < keptFrom || !rereadable) return undefined
+  return kept.during(storageId, async (resume, keep) => {
+    const begun = await unlessUnsupported(async () => driver.upload?.(path, { size, resume, replace: keep }, options))
+    if (!begun) return undefined
+    try {
+      await keep(begun.token).catch(async (error: unknown) => {
+        await begun.close()
+        await driver.dropUpload?.(begun.token)
+        throw error
+      })
+      const { signal } = options
+      await begun.write(await source.read(begun.confirmed === 0 ? undefined : { offset: begun.confirmed }, { signal }))
+      return await begun.commit()
+    } finally {
+      await begun.close()
+    }
+  })
+}

@@ -1,0 +1,61 @@
+import type { Path } from '../path.js'
+import { integer, optional, path, readRow, text, writeRow, type Columns, type Stored } from './columns.js'
+import type { Database } from './database.js'
+import type { UploadRow } from './rows.js'
+
+const columns: Columns<UploadRow> = {
+  id: integer('id'),
+  taskId: optional(text('task_id')),
+  path: path('path'),
+  source: text('source'),
+  storageId: integer('storage_id'),
+  token: text('token'),
+}
+
+export class UploadsTable {
+  constructor(private readonly database: Database) {}
+
+  async of(taskId: string, at: Path): Promise<UploadRow | undefined> {
+    const row = await this.database.run((query) =>
+      query<Stored>('uploads').where({ task_id: taskId, path: at }).first(),
+    )
+    return row && readRow(columns, row)
+  }
+
+  async insert(row: Omit<UploadRow, 'id'>): Promise<number> {
+    const stored = await this.database.run((query) =>
+      query<{ id: number }>('uploads').insert(writeRow(columns, row)).returning('id'),
+    )
+    return Number(stored[0]?.id)
+  }
+
+  async setToken(id: number, token: string): Promise<void> {
+    await this.database.run((query) => query('uploads').where({ id }).update({ token }))
+  }
+
+  async release(id: number): Promise<void> {
+    await this.database.run((query) => query('uploads').where({ id }).update({ task_id: null }))
+  }
+
+  async releaseAll(taskId: string): Promise<void> {
+    await this.database.run((query) => query('uploads').where({ task_id: taskId }).update({ task_id: null }))
+  }
+
+  async loose(): Promise<UploadRow[]> {
+    const rows = await this.database.run((query) =>
+      query<Stored>('uploads').whereNull('task_id').select().orderBy('id'),
+    )
+    return rows.map((row) => readRow(columns, row))
+  }
+
+  async tokens(): Promise<string[]> {
+    const rows = await this.database.run((query) =>
+      query<{ token: string }>('uploads').whereNotNull('task_id').select('token'),
+    )
+    return rows.map(({ token }) => token)
+  }
+
+  async delete(id: number): Promise<void> {
+    await this.database.run((query) => query('uploads').where({ id }).delete())
+  }
+}

@@ -1,0 +1,218 @@
+import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { Driver, Upload, WriteOptions } from '../../src/driver.js'
+import { GatewayError } from '../../src/errors.js'
+import { at, bytesAt, missesParent, namesIn, put, refuses, textAt, without, type Run } from './subject.js'
+
+const mebibyte = 1024 * 1024
+const chunk = 256 * 1024
+/** Some parts of a backend that keeps whole parts, and the beginning of another. */
+const data = randomBytes(20 * mebibyte + 5)
+const cutAt = 18 * mebibyte
+
+/** One upload after the other of one file, as somebody sees them who keeps its tokens. */
+class Sender {
+  token: string | undefined
+
+  constructor(
+    private readonly driver: Driver,
+    private readonly path: string,
+  ) {}
+
+  async begin(size: number, options?: WriteOptions): Promise<Upload> {
+    const replace = async (token: string) => {
+      this.token = token
+    }
+    const upload = await this.driver.upload?.(at(this.path), { size, resume: this.token, replace }, options)
+    if (!upload) throw new GatewayError('unsupported')
+    this.token = upload.token
+    return upload
+  }
+
+  /** Sends what the backend does not have yet, up to `end`, where the source fails if it is not that of the file. */
+  async send(content: Buffer, end = content.length): Promise<void> {
+    const upload = await this.begin(content.length)
+    try {
+      await upload.write(bodyOf(content, upload.confirmed, end))
+    } finally {
+      await upload.close()
+    }
+  }
+}
+
+function bodyOf(content: Buffer, start: number, end = content.length): Readable {
+  const pieces = function* () {
+    for (let from = start; from < end; from += chunk) yield content.subarray(from, Math.min(end, from + chunk))
+    if (end < content.length) throw new GatewayError('unavailable')
+  }
+  return Readable.from(pieces(), { objectMode: false })
+}
+
+export async function uploadTests(run: Run): Promise<void> {
+  const lacks = without('upload', 'dropUpload')
+
+  await run(
+    'upload() goes on with what has arrived, and is seen when it is committed',
+    async (t, { driver }) => {
+      await put(driver, '/file', 'old')
+      const sender = new Sender(driver, '/file')
+      await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
+      t.equal(await textAt(driver, '/file'), 'old')
+      const upload = await sender.begin(data.length)
+      t.ok(upload.confirmed >= 8 * mebibyte && upload.confirmed <= cutAt, `it holds ${upload.confirmed} bytes`)
+      await upload.write(bodyOf(data, upload.confirmed))
+      t.equal(await textAt(driver, '/file'), 'old', 'not before its commit')
+      t.same(await namesIn(driver, '/'), ['file'])
+      const entry = await upload.commit()
+      await upload.close()
+      t.same(entry, await driver.stat(at('/file')))
+      t.ok((await bytesAt(driver, '/file')).equals(data))
+      t.same(await namesIn(driver, '/'), ['file'])
+      t.equal((await sender.begin(data.length)).confirmed, 0, 'nothing is left to go on with')
+    },
+    lacks,
+  )
+
+  await run(
+    'what has arrived outlives the mount, as long as somebody may go on with it',
+    async (t, { driver, again }) => {
+      if (!again) {
+        t.pass('another mount', { skip: 'the test has no way to mount the same place once more' })
+        return
+      }
+      const sender = new Sender(driver, '/file')
+      await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
+      await driver.close?.()
+      const second = await again([sender.token ?? ''])
+      t.same(await namesIn(second, '/'), [], 'nobody is shown it')
+      const later = new Sender(second, '/file')
+      later.token = sender.token
+      const upload = await later.begin(data.length)
+      t.ok(upload.confirmed >= 8 * mebibyte, `it holds ${upload.confirmed} bytes`)
+      await upload.write(bodyOf(data, upload.confirmed))
+      await upload.commit()
+      await upload.close()
+      t.ok((await bytesAt(second, '/file')).equals(data))
+      await second.close?.()
+    },
+    lacks,
+  )
+
+  await run(
+    'all of it may have arrived before its commit failed',
+    async (t, { driver }) => {
+      let tries = 0
+      const beforePublish = async () => {
+        if (++tries === 1) throw new GatewayError('busy')
+      }
+      const sender = new Sender(driver, '/file')
+      for (const isLast of [false, true]) {
+        const upload = await sender.begin(data.length, { beforePublish })
+        await upload.write(bodyOf(data, upload.confirmed))
+        if (isLast) await upload.commit()
+        else await refuses(t, () => upload.commit(), 'busy', 'the first commit')
+        await upload.close()
+      }
+      t.equal(tries, 2)
+      t.ok((await bytesAt(driver, '/file')).equals(data))
+    },
+    lacks,
+  )
+
+  await run(
+    'what a token stands for is dropped, and one that stands for nothing is passed over',
+    async (t, { driver }) => {
+      await put(driver, '/file', 'old')
+      const sender = new Sender(driver, '/other')
+      await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
+      const token = sender.token ?? ''
+      await driver.dropUpload?.(token)
+      await driver.dropUpload?.(token)
+      const strange = ['', 'x', '/file', 'file', '{}', '[]', '../../file', `${token}x`, token.slice(1), token]
+      for (const resume of strange) {
+        await driver.dropUpload?.(resume)
+        const other = new Sender(driver, '/other')
+        other.token = resume
+        const upload = await other.begin(4)
+        t.equal(upload.confirmed, 0, resume)
+        await upload.write(bodyOf(Buffer.from('data'), 0))
+        await upload.commit()
+        await upload.close()
+      }
+      t.equal(await textAt(driver, '/other'), 'data')
+      t.equal(await textAt(driver, '/file'), 'old', 'no file is a half-sent one')
+      t.same(await namesIn(driver, '/'), ['file', 'other'])
+    },
+    lacks,
+  )
+
+  await run(
+    'what is longer than the whole is not gone on with',
+    async (t, { driver }) => {
+      const sender = new Sender(driver, '/file')
+      await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
+      const upload = await sender.begin(4)
+      t.equal(upload.confirmed, 0)
+      await upload.write(bodyOf(Buffer.from('data'), 0))
+      await upload.commit()
+      await upload.close()
+      t.equal(await textAt(driver, '/file'), 'data')
+    },
+    lacks,
+  )
+
+  await run(
+    'upload() refuses what write() refuses',
+    async (t, subject) => {
+      const { driver } = subject
+      await driver.mkdir(at('/folder'))
+      await put(driver, '/file', 'old')
+      await refuses(t, () => new Sender(driver, '/folder').begin(4), 'is_dir', 'over a folder')
+      await refuses(t, () => new Sender(driver, '/').begin(4), 'is_dir', 'over the root')
+      await missesParent(t, subject, () => new Sender(driver, '/no/file').begin(4))
+      const taken = () => new Sender(driver, '/file').begin(4, { createOnly: true })
+      await refuses(t, taken, 'exists', 'over a file, with createOnly')
+      for (const body of ['123', '12345']) {
+        const upload = await new Sender(driver, '/file').begin(4)
+        await refuses(t, () => upload.write(Readable.from([Buffer.from(body)])), 'invalid', `4 bytes: ${body}`)
+        await upload.close()
+        await driver.dropUpload?.(upload.token)
+      }
+      const late = await new Sender(driver, '/new').begin(4, { createOnly: true })
+      await late.write(bodyOf(Buffer.from('late'), 0))
+      await put(driver, '/new', 'first')
+      await refuses(t, () => late.commit(), 'exists', 'a name that was taken meanwhile')
+      await late.close()
+      await driver.dropUpload?.(late.token)
+      const controller = new AbortController()
+      const stopped = await new Sender(driver, '/file').begin(data.length, { signal: controller.signal })
+      const body = new Readable({ read: () => undefined })
+      body.push(data.subarray(0, mebibyte))
+      setTimeout(() => controller.abort(), 20)
+      await refuses(t, () => stopped.write(body), 'aborted', 'an abort')
+      await stopped.close()
+      await driver.dropUpload?.(stopped.token)
+      t.equal(await textAt(driver, '/file'), 'old')
+      t.equal(await textAt(driver, '/new'), 'first')
+      t.same(await namesIn(driver, '/'), ['file', 'folder', 'new'])
+    },
+    lacks,
+  )
+
+  await run(
+    'what is kept is not in the way of its folder',
+    async (t, { driver }) => {
+      await driver.mkdir(at('/folder'))
+      const sender = new Sender(driver, '/folder/file')
+      await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
+      await driver.remove(at('/folder'))
+      await driver.mkdir(at('/folder'))
+      const upload = await sender.begin(data.length)
+      await upload.write(bodyOf(data, upload.confirmed))
+      await upload.commit()
+      await upload.close()
+      t.ok((await bytesAt(driver, '/folder/file')).equals(data))
+    },
+    lacks,
+  )
+}

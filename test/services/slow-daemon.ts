@@ -1,0 +1,59 @@
+/**
+ * The daemon with one more kind of storage: a local folder that is slow to read and to write, and puts down in `bytes.log` of
+ * the data folder which bytes went which way: by lines of way, offset and length.
+ */
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pipeline, Transform, type Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import { driverTypes } from '../../drivers/index.js'
+import { localType } from '../../drivers/local/index.js'
+import { loadConfig } from '../../src/config.js'
+import { startDaemon } from '../../src/daemon.js'
+import type { AnyDriverType, Driver } from '../../src/driver.js'
+import { createLog } from '../../src/log.js'
+
+const { TIDEGATE_ADMIN_PASSWORD: adminPassword = 'a password for tests' } = process.env
+const [data = ''] = process.argv.slice(2)
+const log = join(data, 'bytes.log')
+
+const slow: AnyDriverType = {
+  ...localType,
+  name: 'Slow',
+  open: async (options: never, env) => wrapped(await localType.open(options, env)),
+}
+
+function wrapped(driver: Driver): Driver {
+  const over: Partial<Driver> = {
+    read: async (path, range, options) => slowly('read', await driver.read(path, range, options), range?.offset ?? 0),
+    upload: async (path, plan, options) => {
+      const upload = await (driver as Required<Driver>).upload(path, plan, options)
+      const { confirmed } = upload
+      return { ...upload, write: (from) => upload.write(slowly('written', from, confirmed)) }
+    },
+  }
+  return new Proxy(driver, {
+    get(target, name: keyof Driver) {
+      const value: unknown = over[name] ?? Reflect.get(target, name)
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+}
+
+/** Some 50 MB a second. */
+function slowly(what: string, stream: Readable, start: number): Readable {
+  let at = start
+  const slowed = new Transform({
+    transform: (chunk: Buffer, _encoding, done) => {
+      appendFileSync(log, `${what} ${at} ${chunk.length}\n`)
+      at += chunk.length
+      void pause(chunk.length / 50_000).then(() => done(null, chunk))
+    },
+  })
+  return pipeline(stream, slowed, () => undefined)
+}
+
+const config = await loadConfig({ flags: { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' }, environment: process.env })
+const daemon = await startDaemon(config, createLog('error'), adminPassword, [...driverTypes, slow])
+process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
+console.log(`ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)

@@ -1,0 +1,181 @@
+/** Large files that a task had in hand when it was cut off: what is kept of them, who goes on with it, and when it goes. */
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { ByteRange, Driver } from '../../src/driver.js'
+import { GatewayError, type ErrorCode } from '../../src/errors.js'
+import { asPath as p, type Path } from '../../src/path.js'
+import { openLocal } from '../drivers/env.js'
+import { flaky, type Planned } from '../drivers/flaky.js'
+import { Journal } from './journal.js'
+import { altered, newTree, sourceOf, type Test, type Tree } from './tree-fixture.js'
+
+const mebibyte = 1024 * 1024
+const data = randomBytes(20 * mebibyte + 5)
+const taskId = 'a task'
+
+interface Stage extends Tree {
+  /** Of the target storage. */
+  readonly folder: string
+  /** Ranges that were read of the source. */
+  readonly reads: (ByteRange | undefined)[]
+  /** What goes wrong at the source. */
+  readonly plan: Planned[]
+  /** Copies the file in another run of the task. Resolves to the bytes that were counted. */
+  readonly copy: (to?: Path) => Promise<number>
+  /** Sizes of what is staged at the target. */
+  readonly staged: () => number[]
+}
+
+async function stage(t: Test, content: Buffer = data): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-kept-'))
+  const reads: (ByteRange | undefined)[] = []
+  const plan: Planned[] = []
+  const near = new MemoryDriver(0)
+  const counting = altered(near, {
+    read: (path, range, options) => {
+      reads.push(range)
+      return near.read(path, range, options)
+    },
+  })
+  const begun: { tree?: Tree } = {}
+  const tokens = async () => begun.tree?.uploads.tokens() ?? []
+  const tree = await newTree(t, {
+    '/near': { driverOf: async () => flaky(counting, plan).driver },
+    '/far': { driverOf: (): Promise<Driver> => openLocal(folder, {}, { uploads: tokens }) },
+    '/farther': {},
+  })
+  begun.tree = tree
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  await tree.store.tasks.put({
+    id: taskId,
+    ...{ kind: 'copy', name: '', userId: 1, username: 'ada', role: 'general', state: 'running', status: '', error: '' },
+    ...{ totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date(), started: undefined, ended: undefined },
+  })
+  await tree.as().write(p('/near/file'), sourceOf(content))
+  let runs = 0
+  const copy = async (to = p('/far/file')) => {
+    const journal = new Journal(runs++ > 0)
+    Object.assign(journal, { keptUpload: (path: Path, source: string) => tree.uploads.of(taskId, path, source) })
+    let done = 0
+    const advance = (bytes: number) => (done += bytes)
+    await tree.as().copy(p('/near/file'), to, { overwrite: false, journal, advance })
+    return done
+  }
+  const staged = () => {
+    const found = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((each) => each.isFile())
+    return found
+      .filter(({ parentPath }) => parentPath !== folder)
+      .map((each) => statSync(join(each.parentPath, each.name)).size)
+  }
+  return { ...tree, folder, reads, plan, copy, staged }
+}
+
+/** The source fails once, after so many bytes. */
+function cut(after: number, code: ErrorCode = 'unavailable'): Planned {
+  return { method: 'read', call: 1, fault: { kind: 'cut', after, error: new GatewayError(code) } }
+}
+
+void t.test('a large file goes on where its target holds it', async (t) => {
+  const { plan, copy, reads, staged, folder, uploads } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  const [held = 0, ...others] = staged()
+  t.ok(held >= 16 * mebibyte && held <= 18 * mebibyte, `${held} bytes are held`)
+  t.same(others, [])
+  t.equal((await uploads.tokens()).length, 1)
+  t.equal(await copy(), data.length, 'what was there already counts as done')
+  t.same(reads, [undefined, { offset: held }], 'only the rest is read')
+  t.ok(readFileSync(join(folder, 'file')).equals(data))
+  t.same(staged(), [])
+  t.same(await uploads.tokens(), [])
+})
+
+void t.test('it begins anew where its source has changed', async (t) => {
+  const { plan, copy, reads, staged, folder, as } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  const other = randomBytes(data.length)
+  await as().write(p('/near/file'), sourceOf(other))
+  t.equal(await copy(), other.length)
+  t.same(reads, [undefined, undefined])
+  t.ok(readFileSync(join(folder, 'file')).equals(other), 'nothing of the old one is in it')
+  t.same(staged(), [])
+})
+
+void t.test('it begins anew where its target is on another storage now', async (t) => {
+  const { plan, copy, reads, staged, uploads } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  // Of a storage that keeps nothing the row stands until the task has ended.
+  t.equal(await copy(p('/farther/file')), data.length)
+  t.same(reads, [undefined, undefined])
+  await uploads.drop(taskId)
+  t.same(staged(), [])
+  t.same(await uploads.tokens(), [])
+})
+
+void t.test('of small files nothing is kept', async (t) => {
+  const { plan, copy, staged, uploads } = await stage(t, data.subarray(0, 15 * mebibyte))
+  plan.push(cut(14 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  t.same(staged(), [])
+  t.same(await uploads.tokens(), [])
+})
+
+void t.test('nothing is kept where it would fail again', async (t) => {
+  const { plan, copy, staged, uploads } = await stage(t)
+  plan.push(cut(18 * mebibyte, 'denied'))
+  await t.rejects(copy(), { code: 'denied' })
+  t.same(staged(), [])
+  t.same(await uploads.tokens(), [])
+})
+
+void t.test('what somebody else has put there meanwhile stays, and nothing is kept', async (t) => {
+  const { plan, copy, staged, uploads, as, folder } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  await as().write(p('/far/file'), sourceOf('of somebody else'))
+  await t.rejects(copy(), { code: 'exists' })
+  t.equal(readFileSync(join(folder, 'file'), 'utf8'), 'of somebody else')
+  await uploads.drop(taskId)
+  t.same(staged(), [])
+})
+
+void t.test('what is kept for a task goes with it, or when its storage starts again', async (t) => {
+  const { plan, copy, staged, uploads, store, mounts } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  const row = mounts.rowOf(p('/far'))
+  if (!row) throw new Error('the storage has a row')
+  await mounts.apply({ ...row, disabled: true })
+  await store.tasks.delete([taskId])
+  await uploads.drop(taskId)
+  t.equal(staged().length, 1, 'a storage that does not run lets go of nothing')
+  t.equal((await store.uploads.loose()).length, 1)
+  t.same(await uploads.tokens(), [], 'nobody goes on with it')
+  await mounts.apply(row)
+  while ((await store.uploads.loose()).length > 0) await new Promise(setImmediate)
+  t.same(staged(), [])
+})
+
+void t.test('an earlier run may have stored it, and not said so', async (t) => {
+  const { plan, copy, reads, folder, uploads, store } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  const [token = ''] = await uploads.tokens()
+  await copy()
+  const row = { taskId, path: p('/near/file'), source: 'an old state', storageId: 2, token }
+  await store.uploads.insert(row)
+  t.equal(await copy(), data.length, 'it is found to be the same')
+  t.equal(reads.length, 3, 'by a look at all of it')
+  t.ok(readFileSync(join(folder, 'file')).equals(data))
+})

@@ -1,0 +1,83 @@
+/**
+ * The daemon is killed in the middle of a large file, of a copy and of an upload as a task. Started again it goes on where the target
+ * holds it: the file is whole, hardly a byte of it is read or written twice, and nothing is left over.
+ */
+import { randomBytes } from 'node:crypto'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { startDaemon } from '../gateway.js'
+import { connect, ended } from './task-client.js'
+
+const program = fileURLToPath(new URL('../services/slow-daemon.js', import.meta.url))
+const mebibyte = 1024 * 1024
+const size = 40 * mebibyte
+/** What may be on its way from the source to the disk when the daemon is killed. */
+const underway = 4 * mebibyte
+
+/** Bytes of the one file that is staged in a folder, and what else is there. */
+async function stagedIn(folder: string): Promise<number> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const [file] = entries.filter((entry) => entry.isFile() && entry.parentPath.includes('.tidegate-staging'))
+  return file ? (await stat(join(file.parentPath, file.name))).size : 0
+}
+
+interface Passed {
+  readonly offset: number
+  readonly length: number
+}
+
+/** What went this way, by the log of the daemon. */
+async function passed(dataFolder: string, way: 'read' | 'written'): Promise<Passed[]> {
+  const lines = (await readFile(join(dataFolder, 'bytes.log'), 'utf8')).trim().split('\n')
+  const words = lines.map((line) => line.split(' ')).filter(([word]) => word === way)
+  return words.map(([, offset, length]) => ({ offset: Number(offset), length: Number(length) }))
+}
+
+for (const [kind, way, target] of [
+  ['copy', 'read', 'quick'],
+  ['upload', 'written', 'slow'],
+] as const) {
+  void t.test(`a large file goes on after a kill: ${kind}`, { timeout: 60_000 }, async (t) => {
+    const disks = t.testdir({ slow: {}, quick: {} })
+    const content = randomBytes(size)
+    let daemon = await startDaemon(t, { program })
+    let client = await connect(daemon)
+    for (const [name, driver] of [
+      ['slow', 'Slow'],
+      ['quick', 'Local'],
+    ] as const) {
+      const addition = JSON.stringify({ root_folder_path: join(disks, name) })
+      await client.post('/api/admin/storage/create', { mount_path: `/${name}`, driver, addition })
+    }
+    if (kind === 'upload') {
+      await client.upload('/slow/file', content)
+    } else {
+      await writeFile(join(disks, 'slow', 'file'), content)
+      await client.post('/api/fs/copy', { src_dir: '/slow', dst_dir: '/quick', names: ['file'] })
+    }
+    const folder = join(disks, target)
+    while ((await stagedIn(folder)) < 16 * mebibyte) await wait(5)
+    await daemon.kill()
+    const held = await stagedIn(folder)
+    const before = (await passed(daemon.dataFolder, way)).length
+
+    daemon = await startDaemon(t, { program, dataFolder: daemon.dataFolder })
+    client = await connect(daemon)
+    t.match(await ended(client, kind), [{ state: 2 }])
+    t.ok((await readFile(join(folder, 'file'))).equals(content), 'the file is whole')
+    const left = await readdir(folder, { recursive: true, withFileTypes: true })
+    t.same(
+      left.filter((entry) => entry.isFile()).map(({ name }) => name),
+      ['file'],
+      'nothing is left aside',
+    )
+    const all = await passed(daemon.dataFolder, way)
+    t.equal(all[before]?.offset, held, 'it went on right there')
+    const total = all.reduce((sum, { length }) => sum + length, 0)
+    t.ok(total <= size + underway, `${total} bytes of ${size} went this way`)
+    await daemon.stop()
+  })
+}
