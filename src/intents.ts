@@ -5,6 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Aside } from './copy-job.js'
 import type { Entry } from './driver.js'
+import { isGatewayError } from './errors.js'
 import type { Log } from './log.js'
 import type { Place } from './mounts.js'
 import { besideOf, type Path } from './path.js'
@@ -78,9 +79,23 @@ export class Intents {
     return moved
   }
 
-  /** Gives what stands there another name; a file is copied where the backend cannot. Undefined for a folder of such a backend. */
-  async setAside({ storage, inner }: Place, signal: AbortSignal): Promise<Aside | undefined> {
-    const aside = await this.#aside({ storage, inner }, false)
+  /**
+   * Gives what stands there another name; a file is copied where the backend cannot. Undefined for a folder of such a backend. A
+   * backend that is a gateway itself refuses the names that gateways keep for themselves: there it is one that is seen.
+   */
+  async setAside(place: Place, signal: AbortSignal): Promise<Aside | undefined> {
+    const { storage, inner } = place
+    try {
+      return await this.#setAsideAt(asideOf(inner), place, signal)
+    } catch (error) {
+      if (!isGatewayError(error, 'not_found', 'parent_missing', 'denied') || !(await stands(storage, inner)))
+        throw error
+      return this.#setAsideAt(besideOf(inner, 'replaced'), place, signal)
+    }
+  }
+
+  async #setAsideAt(at: Path, { storage, inner }: Place, signal: AbortSignal): Promise<Aside | undefined> {
+    const aside = await this.#aside({ storage, inner }, at, false)
     try {
       if (await storage.move(inner, aside.at, { signal })) return aside.isSet()
       const entry = await storage.stat(inner, { signal, link: true })
@@ -105,13 +120,13 @@ export class Intents {
 
   /** A name for what is to take the place, while what stands there is not to be missed. */
   async writeAside(place: Place): Promise<Aside> {
-    return this.#aside(place, true)
+    return this.#aside(place, asideOf(place.inner), true)
   }
 
-  async #aside({ storage, inner: from }: Place, spare: boolean) {
+  async #aside({ storage, inner: from }: Place, to: Path, spare: boolean) {
     const { intents } = this.parts.store
     const storageId = storage.row.id
-    const intent = { storageId, kind: 'aside', from, to: asideOf(from), spare } as const
+    const intent = { storageId, kind: 'aside', from, to, spare } as const
     const id = await this.#insert(intent)
     const setSpare = (spare: boolean) => intents.setSpare(id, spare)
     const settleNow = async (wasSet: boolean) => {

@@ -259,6 +259,41 @@ for (const [what, copies] of [
   })
 }
 
+void t.test(
+  'a folder steps aside on a storage that is a gateway itself, and refuses the names that gateways keep',
+  async (t) => {
+    const inner = new MemoryDriver(0)
+    const names: string[] = []
+    const driver = altered(inner, {
+      move: async (from, to, options) => {
+        names.push(to)
+        if (to.includes('/.tidegate-')) throw new GatewayError('not_found')
+        await inner.move(from, to, options)
+      },
+      stat: async (path, options) => {
+        if (path.includes('/.tidegate-')) throw new GatewayError('not_found')
+        return inner.stat(path, options)
+      },
+    })
+    const tree = await newTree(t, { '/': { driverOf: async () => driver } })
+    await fill(tree, {
+      '/new/file': 'new',
+      '/old/file': 'old',
+      '/old/more': 'more',
+      '/file': 'file',
+      '/folder/file': 'old',
+    })
+    const fs = tree.as()
+    await fs.move(p('/new'), p('/old'), overwrite)
+    await fs.move(p('/file'), p('/folder'), overwrite)
+    t.same(await contents(fs, p('/')), { '/old': null, '/old/file': 'new', '/folder': 'file' })
+    t.same(await tree.store.intents.all(), [])
+    names.length = 0
+    await t.rejects(fs.move(p('/none'), p('/old'), overwrite), { code: 'not_found' })
+    t.same(names, [], 'nothing steps aside for what is not there')
+  },
+)
+
 void t.test('properties follow what of a tree was done, many of them in one step', async (t) => {
   const bad = new Set(['/tree/7', '/tree/70'])
   const inner = new MemoryDriver(0)
