@@ -259,7 +259,11 @@ export class Storage {
     const writeBack = (source: Source, { modified = publish.modified, mode = publish.mode }: Attributes) =>
       this.write(path, source, { ...publish, modified, mode })
     if (mode === 'update' && old) {
-      return SpooledFile.open(this.#spool, old, this.source(path, old), writeBack, options.signal)
+      // What is changed in place stays as open to others as it was.
+      const content = this.source(path, old)
+      const change = (source: Source, { mode = publish.mode ?? old.mode, modified }: Attributes) =>
+        writeBack(source, { mode, modified })
+      return SpooledFile.open(this.#spool, old, content, change, options.signal)
     }
     if (readable === true) return SpooledFile.open(this.#spool, fresh, undefined, writeBack, options.signal)
     return new StreamWriter(

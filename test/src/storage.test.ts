@@ -90,6 +90,19 @@ void t.test('without open, a new file that is read too, or changed, goes over th
   t.same(await readdir(spool.folder), [])
 })
 
+void t.test('a file that is changed over the spool keeps its mode, and gets another time', async (t) => {
+  const { storage } = await newStorage(t, bare)
+  await storage.write(x, sourceOf('hello'))
+  await storage.setAttributes(x, { mode: 0o640, modified: time })
+  const change = await storage.open(x, 'update')
+  await change.write?.([Buffer.from('H')], 0)
+  await change.commit?.()
+  await change.close()
+  const { mode, modified } = await storage.stat(x)
+  t.equal(mode, 0o640)
+  t.not(modified.getTime(), time.getTime())
+})
+
 void t.test('what is missing of move, copy and removeTree is said, not done badly', async (t) => {
   const refusing = async () => {
     throw new GatewayError('unsupported')
