@@ -202,6 +202,7 @@ export class Mounts {
         attributes: store.attributes,
         folders: store.folders,
         listings: this.#listings,
+        leads: (path) => this.hasMountsBelow(path),
       })
       // Before anybody takes the name of what was set aside.
       await this.parts.intents.settle(storage)

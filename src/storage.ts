@@ -54,6 +54,8 @@ export interface StorageParts {
   readonly folders: Store['folders']
   /** Room for listings, shared by all storages. */
   readonly listings: ListingBudget
+  /** Whether the tree shows a folder at this path of it because something is mounted below. */
+  readonly leads: (treePath: Path) => boolean
 }
 
 export interface StorageWriteOptions extends WriteOptions {
@@ -70,6 +72,7 @@ export class Storage {
   readonly traits: Traits
   readonly #driver: Driver
   readonly #events: Events
+  readonly #leads: StorageParts['leads']
   readonly #spool: Spool
   /** Of a backend behind a network. */
   readonly #bandwidth: Bandwidth | undefined
@@ -88,6 +91,7 @@ export class Storage {
       ? parts.driver
       : keepingFolders(parts.driver, parts.folders, (path) => this.treePath(path))
     this.#events = parts.events
+    this.#leads = parts.leads
     this.#spool = parts.spool
     this.#bandwidth = this.traits.remote ? parts.bandwidth : undefined
     this.#calls = new DriverCalls(this.traits.parallel)
@@ -203,7 +207,10 @@ export class Storage {
   }
 
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
-    if (mode !== 'read') this.assertWritable()
+    if (mode !== 'read') {
+      this.assertWritable()
+      await this.#makeLeading(path, options)
+    }
     const own = await unlessUnsupported(
       this.#driver.open &&
         (() => this.#calls.run(async () => this.#driver.open?.(path, mode, options), options.signal)),
@@ -373,6 +380,7 @@ export class Storage {
   }
 
   async #send(path: Path, source: Source, { kept, ...options }: StorageWriteOptions): Promise<Entry> {
+    await this.#makeLeading(path, options)
     const driver = this.#driver
     const sent = this.#bandwidth?.toBackends.source(source) ?? source
     const write = async () => {
@@ -395,6 +403,7 @@ export class Storage {
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
+    await this.#makeLeading(path, options)
     await this.#changing([path], () => this.#calls.run(async () => this.#driver.mkdir?.(path, options), options.signal))
     // Of something else that once had this name, and went behind our back.
     await this.#attributes.forget(this.treePath(path))
@@ -429,6 +438,7 @@ export class Storage {
     this.assertWritable()
     const driver = this.#driver
     if (!driver.move) return false
+    await this.#makeLeading(to, options)
     const call = () => this.#calls.run(async () => driver.move?.(from, to, options), options.signal)
     const done = await this.#changing([from, to], () => succeeds(call))
     if (done) this.#events.emit({ kind: 'moved', from: this.treePath(from), path: this.treePath(to) })
@@ -440,6 +450,7 @@ export class Storage {
     this.assertWritable()
     const driver = this.#driver
     if (!driver.copy) return false
+    await this.#makeLeading(to, options)
     const call = () => this.#calls.run(async () => driver.copy?.(from, to, options), options.signal)
     if (!(await this.#changing([to], () => succeeds(call)))) return false
     try {
@@ -448,6 +459,19 @@ export class Storage {
       this.#changed(to)
     }
     return true
+  }
+
+  /**
+   * The folder that `path` is to stand in may be there only because the tree shows it, on the way to something mounted below: then it
+   * is made.
+   */
+  async #makeLeading(path: Path, { signal }: CallOptions): Promise<void> {
+    const folder = parentOf(path)
+    if (folder === root || !this.#leads(this.treePath(folder)) || (await this.has(folder, { signal }))) return
+    await this.mkdir(folder, { signal }).catch((error: unknown) => {
+      // Somebody else made it meanwhile.
+      if (!isGatewayError(error, 'exists')) throw error
+    })
   }
 
   /** A change that fails may have changed something all the same: no listing survives it. */
@@ -474,12 +498,14 @@ export class Storage {
 
   async symlink(path: Path, target: string, options: CallOptions = {}): Promise<void> {
     if (!this.#driver.symlink) throw new GatewayError('unsupported', { reason: 'this storage has no links' })
+    await this.#makeLeading(path, options)
     await this.#driver.symlink(path, target, options)
     this.#changed(path)
   }
 
   async hardLink(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     if (!this.#driver.hardLink) throw new GatewayError('unsupported', { reason: 'this storage has no hard links' })
+    await this.#makeLeading(to, options)
     await this.#driver.hardLink(from, to, options)
     this.#changed(to)
   }

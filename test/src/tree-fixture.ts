@@ -125,6 +125,7 @@ export async function newStorage(
     attributes: store.attributes,
     folders: store.folders,
     listings: new ListingBudget(),
+    leads: () => false,
   })
   return { storage, driver, events, heard, spool }
 }

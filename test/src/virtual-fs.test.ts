@@ -456,6 +456,37 @@ void t.test('mount points stay where they are', async (t) => {
   t.same(await names(ada, '/m'), ['one'])
 })
 
+void t.test('a folder that is there because something is mounted below it takes other things, too', async (t) => {
+  const changes: Record<string, (ada: VirtualFs) => Promise<unknown>> = {
+    mkdir: (ada) => ada.mkdir(p('/m/n/new')),
+    'mkdir with parents': (ada) => ada.mkdir(p('/m/n/new/below'), { parents: true }),
+    write: (ada) => ada.write(p('/m/n/new'), sourceOf('abc')),
+    'write with parents': (ada) => ada.write(p('/m/n/new/below'), sourceOf('abc'), { parents: true }),
+    open: async (ada) => {
+      const file = await ada.open(p('/m/n/new'), 'replace')
+      await file.write?.([Buffer.from('abc')], 0)
+      await file.commit?.()
+      await file.close()
+    },
+    move: (ada) => ada.move(p('/x'), p('/m/n/new'), keep),
+    copy: (ada) => ada.copy(p('/x'), p('/m/n/new'), keep),
+    'copy of a folder': (ada) => ada.copy(p('/d'), p('/m/n/new'), keep),
+    'move from another storage': (ada) => ada.move(p('/m/n/one/z'), p('/m/n/new'), keep),
+    'a new base folder': (ada) => ada.list(p('/')),
+  }
+  for (const kind of ['memory', 'store of objects'] as const) {
+    for (const [change, work] of Object.entries(changes)) {
+      const { as } = await newTree(t, {
+        '/': kind === 'memory' ? {} : { traits: { emptyFolders: false } },
+        '/m/n/one': {},
+      })
+      await fill(as(), { '/x': 'abc', '/d/y': 'abc', '/m/n/one/z': 'abc' })
+      await work(change === 'a new base folder' ? as({ base: '/m/n/new' }) : as())
+      t.same((await names(as(), '/m/n')).sort(), ['new', 'one'], `${change}, ${kind}`)
+    }
+  }
+})
+
 void t.test('a broken storage hides none of the others', async (t) => {
   const down = async () => {
     throw new GatewayError('unavailable')
