@@ -27,9 +27,9 @@ export interface Calls {
   chmod(path: string, mode: number): Answer<void>
   fchmod(fd: number, mode: number): Answer<void>
   fchown(fd: number, user: number, group: number): Answer<void>
-  /** Seconds. */
-  utimes(path: string, accessed: number, modified: number): Answer<void>
-  futimes(fd: number, accessed: number, modified: number): Answer<void>
+  /** Numbers are seconds. */
+  utimes(path: string, accessed: number, modified: number | Date): Answer<void>
+  futimes(fd: number, accessed: number, modified: number | Date): Answer<void>
   ftruncate(fd: number, size: number): Answer<void>
   /** Resolves to the bytes read. */
   read(fd: number, into: Buffer, offset: number, length: number, position: number): Answer<number>

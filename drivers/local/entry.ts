@@ -60,7 +60,10 @@ function dateOf(nanoseconds: number): Date {
   return new Date(Math.round(nanoseconds / 1e6))
 }
 
-/** A time as the system calls take it, in seconds: Node cuts it to whole microseconds, so half of one is added. */
-export function secondsOf(time: Date): number {
-  return time.getTime() / 1000 + 5e-7
+/**
+ * A time as the system calls take it, in seconds: Node cuts it to whole microseconds, so half of one is added. A negative number
+ * means now to Node, so a time before 1970 stays a date.
+ */
+export function systemTime(time: Date): number | Date {
+  return time.getTime() < 0 ? time : time.getTime() / 1000 + 5e-7
 }

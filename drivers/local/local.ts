@@ -30,7 +30,7 @@ import { folded, isWithin, nameOf, type Path } from '../../src/path.js'
 import { assertGoing } from '../lib/aborting.js'
 import { patientCalls } from './calls.js'
 import { sizeOfTree } from './directory-size.js'
-import { entryFrom, entryOf, revisionOf, secondsOf, statusOf, type Status } from './entry.js'
+import { entryFrom, entryOf, revisionOf, systemTime, statusOf, type Status } from './entry.js'
 import { translated } from './errors.js'
 import { FileStream, streamOf } from './file-stream.js'
 import { ReadHandle, UpdateHandle } from './handles.js'
@@ -350,7 +350,7 @@ class Local implements Driver {
           if (to.mode !== undefined) await calls.chmod(at, to.mode & 0o7777)
           if (to.modified !== undefined) {
             const { atimeNs } = await calls.fstat(fd)
-            await calls.utimes(at, Number(atimeNs) / 1e9, secondsOf(to.modified))
+            await calls.utimes(at, Number(atimeNs) / 1e9, systemTime(to.modified))
           }
         } finally {
           await calls.close(fd)

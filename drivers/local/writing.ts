@@ -14,7 +14,7 @@ import type {
 import { nameOf, type Path } from '../../src/path.js'
 import { assertGoing } from '../lib/aborting.js'
 import { patientCalls } from './calls.js'
-import { entryOf, secondsOf } from './entry.js'
+import { entryOf, systemTime } from './entry.js'
 import { systemCode, translated } from './errors.js'
 import { StagedHandle } from './handles.js'
 import { assertReplaceable, syncFile, type Places } from './places.js'
@@ -163,7 +163,7 @@ export class Writing {
 
 async function applyTo({ fd, calls }: Staged, modified: Date | undefined, mode: number | undefined): Promise<void> {
   if (mode !== undefined) await calls.fchmod(fd, mode & 0o7777)
-  if (modified !== undefined) await calls.futimes(fd, Date.now() / 1000, secondsOf(modified))
+  if (modified !== undefined) await calls.futimes(fd, Date.now() / 1000, systemTime(modified))
 }
 
 /** A daemon that runs as root must not take over the files that it replaces. */

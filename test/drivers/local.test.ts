@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { localType } from '../../drivers/local/index.js'
 import { conformance } from '../conformance/driver.js'
+import { asPath } from '../../src/path.js'
+import { sourceOf } from '../src/tree-fixture.js'
 import { openLocal } from './env.js'
 
 // A busy disk takes its time.
@@ -29,3 +31,14 @@ for (const [title, sync] of [
     })
   })
 }
+
+await t.test('times before 1970 are kept', async (t) => {
+  const driver = await openLocal(t.testdir())
+  for (const time of [-1000, -1, -12_345_678, 0]) {
+    const modified = new Date(time)
+    t.same((await driver.write?.(asPath('/file'), sourceOf('x'), { modified }))?.modified, modified, 'with the content')
+    await driver.setAttributes?.(asPath('/file'), { modified: new Date() })
+    await driver.setAttributes?.(asPath('/file'), { modified })
+    t.same((await driver.stat(asPath('/file'))).modified, modified, 'by itself')
+  }
+})
