@@ -34,7 +34,8 @@ export async function fieldsOf(
 
 async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, limit: number): Promise<string> {
   try {
-    return await inTime(getRawBody(req, { limit, length: request.length, encoding: 'utf8' }), tooSlow)
+    // As bytes: decoding there would swallow a byte order mark, which is none of JSON.
+    return (await inTime(getRawBody(req, { limit, length: request.length }), tooSlow)).toString()
   } catch (error) {
     if (error instanceof WireError) throw error
     throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : new WireError(400, 'the body is malformed')
@@ -53,16 +54,35 @@ function parseText(text: string, ctx: Pick<Koa.Context, 'is' | 'query'>, list: s
   const isJson = /^[ \t\r\n]*[[{]/.test(text)
   if (!isJson && ctx.is('json') !== 'json') return { ...ctx.query, ...formOf(new URLSearchParams(text)) }
   if (text.trim() === '') throw new WireError(400, 'EOF')
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw new WireError(400, 'the body is not valid JSON')
-  }
+  const value = parsed(text) ?? parsed(firstValue(text))
+  if (value === undefined) throw new WireError(400, 'the body is not valid JSON')
   if (value === null) return {}
   if (Array.isArray(value) && list !== undefined) return { [list]: value }
   if (typeof value !== 'object' || Array.isArray(value)) throw new WireError(400, 'the body must be a JSON object')
   return value as Fields
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}
+
+/** Of a text that begins with an object or a list, that alone: what stands behind it is passed over, as clients are used to. */
+function firstValue(text: string): string {
+  let depth = 0
+  let quoted = false
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charAt(at)
+    if (quoted && character === '\\') at++
+    else if (character === '"') quoted = !quoted
+    else if (quoted) continue
+    else if (character === '{' || character === '[') depth++
+    else if ((character === '}' || character === ']') && --depth === 0) return text.slice(0, at + 1)
+  }
+  return text
 }
 
 function formOf(pairs: Iterable<[string, string]>): Fields {

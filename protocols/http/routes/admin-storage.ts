@@ -1,6 +1,7 @@
 /** Administration of storages. What is refused is told with code 500, as clients expect it here. */
 import { z } from 'zod'
 import { isGatewayError } from '../../../src/errors.js'
+import { RelativePathError } from '../../../src/path.js'
 import { StorageNotStarted } from '../../../src/storages.js'
 import { rowThere } from '../admin-rows.js'
 import { endpoint, type Refusal } from '../endpoint.js'
@@ -160,7 +161,7 @@ async function refused<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof StorageNotStarted) throw error
+    if (error instanceof StorageNotStarted || error instanceof RelativePathError) throw error
     if (isGatewayError(error, 'invalid', 'exists', 'not_found')) throw new WireError(500, error.reason)
     throw error
   }

@@ -14,6 +14,7 @@ const query = z.object({ tid: queryText.describe('The `id` of the task.') })
 const ids = z.object({ ids: z.array(z.string()) })
 const faults = z.record(z.string(), z.string()).describe('Why not, by the ids of those of which it could not be done.')
 const unknownKind: Refusal = { code: 404, text: 'no such endpoint', when: 'there are no tasks of this kind' }
+const guestRefusal: Refusal = { code: 403, text: 'You are a guest' }
 const unknownTask: Refusal = { code: 404, text: 'task not found', when: 'there is none, or it is not for this user' }
 
 type Act = (tasks: Tasks, principal: Principal, kind: TaskKind, id: string) => Promise<void>
@@ -36,7 +37,7 @@ const acts = [
 
 function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' | 'admin'): readonly Endpoint[] {
   const path = <Verb extends string>(verb: Verb) => `${base}/{kind}/${verb}` as const
-  const shared = { tag: 'Tasks', access, params, refusals: [unknownKind] } as const
+  const shared = { tag: 'Tasks', access, guestRefusal, params, refusals: [unknownKind] } as const
   return [
     endpoint({
       ...shared,

@@ -66,7 +66,11 @@ void t.test('storages are made, listed and shown', async (t) => {
   })
   t.match(await create({ driver: 'Local' }), { code: 400, message: /^mount_path: /, data: { id: 0 } })
   t.match(await create({ mount_path: '/x', driver: 'Local', webdav_policy: 'none' }), { code: 400, data: { id: 0 } })
-  t.match(await create({ mount_path: '/../x', driver: 'Local' }), { code: 500, data: { id: 0 } })
+  t.strictSame(await create({ mount_path: '/../x', driver: 'Local' }), {
+    code: 403,
+    message: 'using relative path is not allowed',
+    data: { id: 0 },
+  })
   t.match(await create({ mount_path: '/.tidegate-x', driver: 'Local' }), { code: 500, data: { id: 0 } })
   t.match(await create({ mount_path: '/x\ny', driver: 'Local' }), { code: 500, data: { id: 0 } })
   t.match(await create({ mount_path: '/x', driver: 'Local', cache_expiration: -1 }), { code: 500, data: { id: 0 } })

@@ -92,7 +92,7 @@ void t.test('numbers may come as text, other types may not', async (t) => {
 void t.test('a body that is no JSON object is refused without being repeated', async (t) => {
   const url = await echo(t)
   t.same(await ask(url, { headers: json }), { code: 400, message: 'EOF' })
-  for (const body of ['{"path":"secret"', '["secret"]', '"secret"', '5', '{"path":"secret"} x']) {
+  for (const body of ['{"path":"secret"', '["secret"]', '"secret"', '5', '\ufeff{"path":"secret"}', '{"path":} x']) {
     const answer = (await ask(url, { body, headers: json })) as { code: number; message: string }
     t.equal(answer.code, 400, body)
     t.notMatch(answer.message, /secret/)
@@ -107,6 +107,18 @@ void t.test('a body that is no JSON object is refused without being repeated', a
   const cut = { body: '--x\r\nbad', headers: { 'content-type': 'multipart/form-data; boundary=x' } }
   t.match(await ask(url, cut), { code: 400, message: 'the form is malformed' })
   t.match(await ask(url, { ...cut, headers: { 'content-type': 'multipart/form-data' } }), { code: 400 })
+})
+
+void t.test('what stands behind the first value is passed over', async (t) => {
+  const url = await echo(t)
+  for (const rest of [' x', '}', '{"path":"/other"}', '\0', ' "', '\n[']) {
+    t.match(await ask(url, { body: `{"path":"/a}\\"{[","names":["]"]}${rest}`, headers: json }), {
+      path: '/a}"{[',
+      names: [']'],
+    })
+  }
+  const unclosed = `{"path":"${'\\"'.repeat(400)}`
+  t.match(await ask(url, { body: unclosed, headers: json }), { code: 400 })
 })
 
 void t.test('a required text must be there', async (t) => {

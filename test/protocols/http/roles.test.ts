@@ -126,7 +126,7 @@ const signature = ({ gateway }: Stage) => encodeURIComponent(gateway.links.sign(
 /** Nobody has a task: what names one is told so. */
 const taskRows: Record<string, Row> = {}
 for (const [base, all, one] of [
-  ['/api/task', ownAccount, [401, 401, 404, 404, 404]],
+  ['/api/task', ownProfile, [401, 403, 404, 404, 404]],
   ['/api/admin/task', adminOnly, [401, 403, 403, 403, 404]],
 ] as const) {
   const row = (verb: string, codes: Codes, target = `${base}/copy/${verb}`, body?: unknown): Row => ({
