@@ -80,6 +80,8 @@ export class Connection {
       let faulty: GatewayError | undefined
       const fail = (error?: Error & { level?: string }) => {
         signal.removeEventListener('abort', stop)
+        // The library tells of a connection that was reset twice.
+        client.on('error', () => undefined)
         client.destroy()
         reject(faulty ?? connectError(error))
       }

@@ -4,7 +4,9 @@
  */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -303,6 +305,18 @@ for (const { name, open } of rows) {
     })
   })
 }
+
+void t.test('a server that resets a connection before it says anything is unavailable, and no more', async (t) => {
+  const server = createServer((socket) => void setTimeout(() => socket.resetAndDestroy(), 20))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const options = { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, username: 'ann', password: 'x' }
+  const opened = async () => sftpType.open(checkOptions(sftpFields, options), testEnv())
+  await refuses(t, opened, 'unavailable', 'the storage does not start')
+  // What the library has still to say, it says now.
+  await pause(50)
+})
 
 void t.test('credentials that are taken back are told, without asking over and over', { skip }, async (t) => {
   const { server, proxy } = await started(t)
