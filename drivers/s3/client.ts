@@ -82,6 +82,11 @@ export class BucketClient {
     }
   }
 
+  /** Every call is `aborted` from now on. */
+  get closed(): boolean {
+    return this.#closed
+  }
+
   close(): void {
     this.#closed = true
     for (const call of this.#calls) call.abort()

@@ -22,6 +22,8 @@ import type {
   ListOptions,
   Source,
   Traits,
+  Upload,
+  UploadPlan,
   WriteOptions,
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
@@ -33,10 +35,11 @@ import { copyLimits, copyObject, type CopyLimits } from './copying.js'
 import { translated } from './errors.js'
 import type { S3Options } from './index.js'
 import { entryName, fileEntry, folderEntry, givenTime, Keys, metadataOf } from './keys.js'
+import { dropUpload, KeptUpload } from './kept-upload.js'
 import { linkTo } from './links.js'
 import { pages, type ListedObject } from './listing.js'
 import { Turns } from '../lib/turns.js'
-import { upload } from './upload.js'
+import { taking, upload, type Target } from './upload.js'
 
 /** Files of a listing that are asked for their times at once. */
 const parallelTimes = 32
@@ -157,35 +160,48 @@ class S3Driver implements Driver {
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    const { signal, createOnly = false } = options
-    if (signal?.aborted) throw new GatewayError('aborted')
-    const key = this.#keys.file(path)
-    const modified = options.modified ?? new Date()
+    const { signal } = options
+    assertGoing(signal)
+    const target = this.#target(path, options)
     const body = await source.read(undefined, { signal })
-    const abort = () => body.destroy(new GatewayError('aborted'))
-    signal?.addEventListener('abort', abort, { once: true })
-    if (signal?.aborted) abort()
-    try {
-      const target = { key, contentType: typeOf(path), metadata: metadataOf(modified), createOnly }
-      const { etag, bytes } = await upload(
-        this.#client,
-        target,
-        body,
-        source.size,
-        this.#assertReplaceable(path, options),
-        (last) => this.#publish(path, options, last),
-        signal,
-      )
+    return taking(body, signal, async () => {
+      const ready = this.#assertReplaceable(path, options)
+      const publish = (last: () => Promise<string | undefined>) => this.#publish(path, options, last)
+      const { etag, bytes } = await upload(this.#client, target, body, source.size, ready, publish, signal)
       if (this.options.keep_times && etag !== undefined) {
         return fileEntry(nameOf(path), bytes, { ETag: etag, Metadata: target.metadata }, true)
       }
       return this.#entry(path, await this.#file(path, signal))
-    } catch (error) {
-      throw signal?.aborted ? new GatewayError('aborted', { cause: error }) : error
-    } finally {
-      signal?.removeEventListener('abort', abort)
-      body.destroy()
+    })
+  }
+
+  async upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
+    const { signal } = options
+    assertGoing(signal)
+    await this.#assertReplaceable(path, options)
+    const target = this.#target(path, options)
+    const kept = await KeptUpload.open(this.#client, target, plan, signal)
+    const { token, confirmed, multipart } = kept
+    return {
+      token,
+      confirmed,
+      write: (from) => taking(from, signal, () => kept.send(from, signal)),
+      commit: async () => {
+        await this.#publish(path, options, () => multipart.complete(target.createOnly, signal))
+        // What it is called by came with its beginning, maybe in another run.
+        return this.#entry(path, await this.#file(path, signal))
+      },
+      // The server keeps the parts by itself.
+      close: () => Promise.resolve(),
     }
+  }
+
+  async dropUpload(token: string): Promise<void> {
+    await dropUpload(this.#client, token)
+  }
+
+  #target(path: Path, { modified = new Date(), createOnly = false }: WriteOptions): Target {
+    return { key: this.#keys.file(path), contentType: typeOf(path), metadata: metadataOf(modified), createOnly }
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {

@@ -33,7 +33,7 @@ export interface Target {
  * What tells how large a part is: equal ones, as some servers want them. Of a body of unknown size they grow after the first
  * 5,000 (80 GB), which the servers that want equal ones refuse.
  */
-function partSize(part: number, size: number | undefined): number {
+export function partSize(part: number, size: number | undefined): number {
   if (size !== undefined) return Math.max(singleLimit, Math.ceil(size / partLimit / mebibyte) * mebibyte)
   return part <= partLimit / 2 ? 2 * singleLimit : 8 * singleLimit
 }
@@ -52,75 +52,140 @@ export async function upload(
   signal: AbortSignal | undefined,
 ): Promise<{ readonly etag: string | undefined; readonly bytes: number }> {
   const pieces = new Pieces(body, size)
-  const object = { Bucket: client.bucket, Key: target.key }
-  const facts = { ...object, ContentType: target.contentType, Metadata: target.metadata }
   const [first] = await Promise.all([
     pieces.next(size === undefined ? singleLimit : Math.min(partSize(1, size), size + 1)),
     ready,
   ])
   if (pieces.isOver()) {
     const put = (condition: Condition) => {
-      const command = new PutObjectCommand({ ...facts, ...condition, Body: first })
+      const command = new PutObjectCommand({ ...factsOf(client, target), ...condition, Body: first })
       return client.call((s3, options) => s3.send(command, options), signal)
     }
     const etag = await publish(async () => (await conditional(target.createOnly, put)).ETag)
     return { etag, bytes: pieces.bytes }
   }
 
-  const { UploadId } = await client.call(
-    (s3, options) => s3.send(new CreateMultipartUploadCommand(facts), options),
-    signal,
-  )
-  const running = new Set<Promise<void>>()
-  const failed = new AbortController()
-  const partSignal = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal
-  const parts: CompletedPart[] = []
-  let failure: unknown
-  const send = async (PartNumber: number, bytes: Buffer) => {
-    const command = new UploadPartCommand({ ...object, UploadId, PartNumber, Body: bytes })
-    const { ETag } = await client.call((s3, options) => s3.send(command, options), partSignal)
-    parts.push({ PartNumber, ETag })
-  }
+  const multipart = await Multipart.begin(client, target, signal)
   try {
-    let bytes = first
-    for (let part = 1; ; part++) {
-      if (part > partLimit) throw new GatewayError('too_large', { reason: 'more parts than an S3 upload may have' })
-      const sending: Promise<void> = send(part, bytes)
-        .catch((error: unknown) => {
-          failure ??= error
-          failed.abort()
-          // Nobody waits for more of a body that cannot be stored.
-          body.destroy(toGatewayError(error))
-        })
-        .finally(() => running.delete(sending))
-      running.add(sending)
-      if (pieces.isOver()) break
-      const length = partSize(part + 1, size)
-      while (running.size >= Math.max(1, Math.min(parallelParts, Math.floor(memoryLimit / length)))) {
-        await Promise.race(running)
-      }
-      bytes = await pieces.next(length)
-      if (bytes.length === 0) break
-    }
-    await Promise.all(running)
-    if (failure !== undefined) throw toGatewayError(failure)
-    parts.sort((one, other) => (one.PartNumber ?? 0) - (other.PartNumber ?? 0))
-    const complete = (condition: Condition) => {
-      const command = new CompleteMultipartUploadCommand({
-        ...object,
-        ...condition,
-        UploadId,
-        MultipartUpload: { Parts: parts },
-      })
-      return client.call((s3, options) => s3.send(command, options), signal)
-    }
-    const etag = await publish(async () => (await conditional(target.createOnly, complete)).ETag)
+    await multipart.send(pieces, { length: (part) => partSize(part, size), part: 1, bytes: first }, signal)
+    const etag = await publish(() => multipart.complete(target.createOnly, signal))
     return { etag, bytes: pieces.bytes }
   } catch (error) {
-    failed.abort()
-    await Promise.all(running)
-    await dropParts(client, { ...object, UploadId })
-    throw failure === undefined ? error : toGatewayError(failure)
+    await multipart.drop()
+    throw error
+  }
+}
+
+/** What the parts of a body are to be. */
+interface Cut {
+  /** Bytes of a part; the last one has what is left. */
+  readonly length: (part: number) => number
+  /** The number of the first one, and what was read of it already. */
+  readonly part: number
+  readonly bytes?: Buffer
+  /** What has been stored stays of use: where the body fails, what is on its way is let come to its end. */
+  readonly isKept?: boolean
+}
+
+/** An upload of one object in parts, which the server keeps until it is completed or dropped. */
+export class Multipart {
+  /** ETags by number of the part. */
+  readonly #parts = new Map<number, string | undefined>()
+
+  constructor(
+    private readonly client: BucketClient,
+    readonly key: string,
+    readonly id: string,
+    stored: readonly CompletedPart[] = [],
+  ) {
+    for (const { PartNumber = 0, ETag } of stored) this.#parts.set(PartNumber, ETag)
+  }
+
+  static async begin(client: BucketClient, target: Target, signal: AbortSignal | undefined): Promise<Multipart> {
+    const command = new CreateMultipartUploadCommand(factsOf(client, target))
+    const { UploadId } = await client.call((s3, options) => s3.send(command, options), signal)
+    if (UploadId === undefined) throw new GatewayError('unavailable', { reason: 'the S3 server begins no upload' })
+    return new Multipart(client, target.key, UploadId)
+  }
+
+  get #upload() {
+    return { Bucket: this.client.bucket, Key: this.key, UploadId: this.id }
+  }
+
+  /** All of the body, a few parts at a time. Nothing is on its way any more when this settles. */
+  async send(pieces: Pieces, { length, part: begin, bytes: begun, isKept }: Cut, signal: AbortSignal | undefined) {
+    const running = new Set<Promise<void>>()
+    const failed = new AbortController()
+    const partSignal = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal
+    let failure: unknown
+    const fail = (error: unknown) => {
+      failure ??= error
+      failed.abort()
+      // Nobody waits for more of a body that cannot be stored.
+      pieces.end(toGatewayError(error))
+    }
+    try {
+      let bytes = begun ?? (await pieces.next(length(begin)))
+      for (let part = begin; bytes.length > 0; part++) {
+        if (part > partLimit) throw new GatewayError('too_large', { reason: 'more parts than an S3 upload may have' })
+        const sending: Promise<void> = this.#send(part, bytes, partSignal)
+          .catch(fail)
+          .finally(() => running.delete(sending))
+        running.add(sending)
+        if (pieces.isOver()) break
+        const next = length(part + 1)
+        while (running.size >= Math.max(1, Math.min(parallelParts, Math.floor(memoryLimit / next)))) {
+          await Promise.race(running)
+        }
+        bytes = await pieces.next(next)
+      }
+      await Promise.all(running)
+    } catch (error) {
+      if (isKept !== true) failed.abort()
+      await Promise.all(running)
+      failure ??= error
+    }
+    if (failure !== undefined) throw toGatewayError(failure)
+  }
+
+  async #send(PartNumber: number, bytes: Buffer, signal: AbortSignal): Promise<void> {
+    const command = new UploadPartCommand({ ...this.#upload, PartNumber, Body: bytes })
+    const { ETag } = await this.client.call((s3, options) => s3.send(command, options), signal)
+    this.#parts.set(PartNumber, ETag)
+  }
+
+  /** The object has its key. Resolves to its ETag. */
+  async complete(createOnly: boolean, signal: AbortSignal | undefined): Promise<string | undefined> {
+    const parts = [...this.#parts].map(([PartNumber, ETag]) => ({ PartNumber, ETag }))
+    const Parts = parts.sort((one, other) => one.PartNumber - other.PartNumber)
+    const complete = (condition: Condition) => {
+      const command = new CompleteMultipartUploadCommand({ ...this.#upload, ...condition, MultipartUpload: { Parts } })
+      return this.client.call((s3, options) => s3.send(command, options), signal)
+    }
+    return (await conditional(createOnly, complete)).ETag
+  }
+
+  drop(): Promise<void> {
+    return dropParts(this.client, this.#upload)
+  }
+}
+
+function factsOf({ bucket }: BucketClient, { key, contentType, metadata }: Target) {
+  return { Bucket: bucket, Key: key, ContentType: contentType, Metadata: metadata }
+}
+
+/** Works with a body that ends with the signal, and is let go of in the end. */
+export async function taking<T>(body: Readable, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  const abort = () => body.destroy(new GatewayError('aborted'))
+  signal?.addEventListener('abort', abort, { once: true })
+  if (signal?.aborted) abort()
+  try {
+    return await work()
+  } catch (error) {
+    throw signal?.aborted ? new GatewayError('aborted', { cause: error }) : error
+  } finally {
+    signal?.removeEventListener('abort', abort)
+    body.destroy()
   }
 }
 
@@ -151,7 +216,7 @@ export async function dropParts(
 }
 
 /** A body in pieces of given lengths. */
-class Pieces {
+export class Pieces {
   bytes = 0
   #ended = false
   #rest: Buffer[] = []
@@ -159,7 +224,7 @@ class Pieces {
   readonly #chunks: AsyncIterator<Buffer | string, undefined>
 
   constructor(
-    body: Readable,
+    private readonly body: Readable,
     private readonly size: number | undefined,
   ) {
     this.#chunks = body[Symbol.asyncIterator]() as AsyncIterator<Buffer | string, undefined>
@@ -167,6 +232,11 @@ class Pieces {
 
   isOver(): boolean {
     return this.#ended && this.#held === 0
+  }
+
+  /** No more of it is wanted. */
+  end(reason: GatewayError): void {
+    this.body.destroy(reason)
   }
 
   /** So many bytes, fewer at the end alone. The last one comes when the body has surely ended. */

@@ -1,5 +1,7 @@
-import { HeadObjectCommand, ListMultipartUploadsCommand } from '@aws-sdk/client-s3'
+import { HeadObjectCommand, ListMultipartUploadsCommand, ListPartsCommand } from '@aws-sdk/client-s3'
 import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import type { S3Options } from '../../drivers/s3/index.js'
 import { s3Type } from '../../drivers/s3/index.js'
@@ -80,6 +82,64 @@ await t.test(
       await refuses(t, () => open(bucket.options({ bucket: 'missing' })), 'unavailable', 'no bucket')
       await refuses(t, () => open(bucket.options({ endpoint: 'http://127.0.0.1:1' })), 'unavailable', 'nobody there')
       await refuses(t, () => open(bucket.options({ endpoint: 'ftp://x' })), 'invalid', 'no address')
+    })
+
+    await t.test('a large upload that was cut off goes on with the parts that the server has', async (t) => {
+      const proxy = await startCuttingProxy(bucket.swift.port)
+      t.teardown(() => proxy.stop())
+      const driver = await open(bucket.options({ endpoint: `http://127.0.0.1:${proxy.port}` }))
+      const data = randomBytes(40 * mebibyte)
+      const partsOf = async (token: string) => {
+        const { key, upload } = JSON.parse(token) as { key: string; upload: string }
+        const asked = new ListPartsCommand({ Bucket: bucket.name, Key: key, UploadId: upload })
+        return (await bucket.client.send(asked)).Parts ?? []
+      }
+      const body = (start: number, content = data) =>
+        Readable.from(
+          (function* () {
+            for (let from = start; from < content.length; from += mebibyte)
+              yield content.subarray(from, from + mebibyte)
+          })(),
+          { objectMode: false },
+        )
+      /** The server is gone when it has the first part. */
+      const cutBody = (token: string) =>
+        Readable.from(
+          (async function* () {
+            yield data.subarray(0, 30 * mebibyte)
+            while (!(await partsOf(token)).some(({ PartNumber }) => PartNumber === 1)) await pause(20)
+            proxy.cut('up', 1)
+            yield data.subarray(30 * mebibyte)
+          })(),
+          { objectMode: false },
+        )
+      const begin = async (resume?: string) => {
+        const upload = await driver.upload?.(at('/large'), { size: data.length, resume })
+        if (!upload) throw new Error('the driver goes on with uploads')
+        return upload
+      }
+      const first = await begin()
+      await refuses(t, () => first.write(cutBody(first.token)), 'unavailable', 'the server is gone')
+      await first.close()
+      await refuses(t, () => begin(first.token), 'unavailable', 'it is not taken for one that has lost the parts')
+      await refuses(t, async () => driver.dropUpload?.(first.token), 'unavailable', 'nor for one that has dropped them')
+      proxy.heal()
+      const { up } = proxy.passed
+      const second = await begin(first.token)
+      const { confirmed } = second
+      t.ok(confirmed >= 8 * mebibyte && confirmed % (8 * mebibyte) === 0, `${confirmed} bytes are there`)
+      await second.write(body(confirmed))
+      await second.commit()
+      await second.close()
+      t.ok((await bytesAt(driver, '/large')).equals(data))
+      t.ok(proxy.passed.up - up < data.length - confirmed + mebibyte, 'the others are not sent again')
+      await driver.dropUpload?.(first.token)
+      t.ok((await bytesAt(driver, '/large')).equals(data), 'a token that is late harms nothing')
+      const third = await begin()
+      await third.write(body(0, randomBytes(data.length)))
+      await driver.dropUpload?.(third.token)
+      t.same(await uploads(), [], 'no parts are left')
+      await driver.close?.()
     })
 
     await t.test('a connection that breaks leaves the old file, no parts and no connection', async (t) => {

@@ -23,10 +23,14 @@ await t.test('S3 against OpenStack Swift', { skip: lacks(...swiftPrograms), time
         traits: s3Type.traits,
         // Two pages: each of these files is a dozen requests to five processes.
         many: 1100,
-        open: async () => ({
-          driver: await s3Type.open(bucket.options({ list_object_version: version, keep_times: keepTimes }), testEnv()),
-          dispose: async () => undefined,
-        }),
+        open: async () => {
+          const options = bucket.options({ list_object_version: version, keep_times: keepTimes })
+          return {
+            driver: await s3Type.open(options, testEnv()),
+            again: () => s3Type.open(options, testEnv()),
+            dispose: async () => undefined,
+          }
+        },
       })
     })
   }
