@@ -67,10 +67,31 @@ export function readingStream(
   return stream
 }
 
-/** Writes the whole source from the file's start; `invalid` where it is not as long as announced. */
-export async function writeAll(source: Source, file: OpenPieces, signal: AbortSignal | undefined): Promise<void> {
+/** Somebody who wants to know how far a body is written. */
+export interface Progress {
+  /** From where on in the file it is written. */
+  readonly start: number
+  /** Milliseconds. */
+  readonly every: number
+  /** Told now and then, and waited for, up to where all is written and nothing behind it is on its way. */
+  written(position: number): Promise<void>
+}
+
+/** Writes the whole source from the file's start, or where `progress` says; `invalid` where it is not as long as announced. */
+export async function writeAll(
+  source: Source,
+  file: OpenPieces,
+  signal: AbortSignal | undefined,
+  progress?: Progress,
+): Promise<void> {
   const { size = Number.POSITIVE_INFINITY } = source
-  const sending = new Sending(file, 0)
+  const sending = new Sending(file, progress?.start ?? 0)
+  let told = performance.now()
+  const tell = async () => {
+    if (!progress || performance.now() - told < progress.every) return
+    await progress.written(await sending.written())
+    told = performance.now()
+  }
   let arrived = 0
   const body = await source.read(undefined, { signal })
   try {
@@ -84,6 +105,7 @@ export async function writeAll(source: Source, file: OpenPieces, signal: AbortSi
             throw new GatewayError('invalid', { reason: `the body is longer than the announced ${size} bytes` })
           }
           await sending.add(bytes)
+          await tell()
         }
         await sending.finish()
       },
@@ -91,6 +113,10 @@ export async function writeAll(source: Source, file: OpenPieces, signal: AbortSi
     )
   } finally {
     await sending.settled()
+    await sending.written().then(
+      (position) => progress?.written(position),
+      () => undefined,
+    )
   }
   if (source.size !== undefined && arrived < source.size) {
     throw new GatewayError('invalid', { reason: `the body ended after ${arrived} of ${source.size} bytes` })
@@ -129,6 +155,13 @@ class Sending {
       rest = rest.subarray(taken.length)
       if (this.#length === this.file.pieceSize) await this.#send()
     }
+  }
+
+  /** Up to where all was written, once nothing is on its way; what is gathered lies behind. */
+  async written(): Promise<number> {
+    await this.settled()
+    this.#assertWritten()
+    return this.position
   }
 
   /** Resolves when all was written. */

@@ -2,12 +2,13 @@
 import type { FileEntryWithStats, Stats } from 'ssh2'
 import type { DriverEnv, Entry } from '../../src/driver.js'
 import type { Path } from '../../src/path.js'
-import { isAbandoned, stagedBy } from '../lib/staged-names.js'
+import { isAbandoned, keptPaths, stagedBy } from '../lib/staged-names.js'
 import { Sweep } from '../lib/sweep.js'
 import type { Connection } from './connection.js'
 import type { Connections } from './connections.js'
 import { entryOf } from './entry.js'
 import type { Places } from './places.js'
+import type { Staging } from './staging.js'
 
 /** Links of a folder that are looked behind at once. */
 const lookupsAtOnce = 16
@@ -20,6 +21,7 @@ export interface FoldersOptions {
   readonly env: DriverEnv
   readonly places: Places
   readonly connections: Connections
+  readonly staging: Staging
   /** Links that lead nowhere are entries too. */
   readonly showsDeadLinks: boolean
 }
@@ -29,7 +31,17 @@ export class Folders {
   readonly #sweep: Sweep
 
   constructor(private readonly options: FoldersOptions) {
-    this.#sweep = new Sweep((host) => options.connections.use((on) => on.unlink(host)))
+    this.#sweep = new Sweep(async (host) => {
+      if (await this.#isKept(host)) return
+      await options.connections.use((on) => on.unlink(host))
+    })
+  }
+
+  /** Whether somebody may go on with this staged file. */
+  async #isKept(host: string): Promise<boolean> {
+    const { env, places } = this.options
+    const kept = keptPaths(await env.uploads())
+    return [...kept].some((path) => places.host(path) === host)
   }
 
   /** What is shown of these names of a folder. */
@@ -65,15 +77,16 @@ export class Folders {
     return false
   }
 
-  /** Removes what dead runs have left in a folder that is to go. Resolves to whether nothing else is in it. */
+  /** Removes what runs have left in a folder that is to go, also what somebody might go on with. Resolves to whether nothing else is in it. */
   async sweep(on: Connection, folder: Path): Promise<boolean> {
-    const { env, places } = this.options
+    const { env, places, staging } = this.options
     const handle = await on.openFolder(places.host(folder))
     const left: string[] = []
     try {
       for (let names = await on.readFolder(handle); names; names = await on.readFolder(handle)) {
         for (const { filename } of names) {
-          if (isAbandoned(filename, env.instance)) left.push(filename)
+          const isLeft = isAbandoned(filename, env.instance) || staging.isLeft(places.within(folder, filename))
+          if (isLeft) left.push(filename)
           else if (filename !== '.' && filename !== '..') return false
         }
         if (left.length >= sweptAtOnce) break

@@ -11,6 +11,8 @@ import type {
   OpenMode,
   OpenOptions,
   Source,
+  Upload,
+  UploadPlan,
   Usage,
   WriteOptions,
 } from '../../src/driver.js'
@@ -19,21 +21,24 @@ import { isWithin, nameOf, root, type Path } from '../../src/path.js'
 import { assertGoing, untilAborted } from '../lib/aborting.js'
 import { readingStream, writeAll, writeFrom } from '../lib/pieces.js'
 import { onFolder } from '../lib/root-folder.js'
+import { keptFile } from '../lib/staged-names.js'
+import { keepingPace, type KeepingPace } from '../lib/staged-upload.js'
 import type { SftpOptions } from './index.js'
 import { Connection, type Account } from './connection.js'
 import { Connections } from './connections.js'
 import { entryOf, timesOf } from './entry.js'
 import { Folders } from './folders.js'
 import { Leavings } from './leavings.js'
-import { ifUnsupported, translated } from './errors.js'
+import { ifMissing, ifUnsupported, translated } from './errors.js'
 import { piecesOf } from './pieces.js'
 import { Places } from './places.js'
 import { Staging } from './staging.js'
+import { beginUpload } from './upload.js'
 
 /** Milliseconds in which the server can undo what was begun for a call that is aborted. */
 const patience = 500
 
-export async function openSftp(options: SftpOptions, env: DriverEnv): Promise<Driver> {
+export async function openSftp(options: SftpOptions, env: DriverEnv, pace: KeepingPace = keepingPace): Promise<Driver> {
   const account = accountOf(options)
   const given = options.host_key.trim().replace(/=+$/, '')
   const isKnown = async (fingerprint: string): Promise<boolean> => {
@@ -42,7 +47,7 @@ export async function openSftp(options: SftpOptions, env: DriverEnv): Promise<Dr
     return trusted === undefined || trusted === fingerprint
   }
   const connections = new Connections((signal) => Connection.open(account, isKnown, signal))
-  return onFolder(new SftpDriver(connections, options, env), env.signal)
+  return onFolder(new SftpDriver(connections, options, env, pace), env.signal)
 }
 
 function accountOf({ address, username, password, private_key: privateKey, passphrase }: SftpOptions): Account {
@@ -66,6 +71,7 @@ class SftpDriver implements Driver {
     private readonly connections: Connections,
     options: SftpOptions,
     env: DriverEnv,
+    private readonly pace: KeepingPace,
   ) {
     this.#places = new Places(options.root_folder_path)
     this.#leavings = new Leavings((work) => connections.useAgain(work), env.log)
@@ -74,6 +80,7 @@ class SftpDriver implements Driver {
       env,
       places: this.#places,
       connections,
+      staging: this.#staging,
       showsDeadLinks: options.ignore_symlink_error,
     })
   }
@@ -156,6 +163,39 @@ class SftpDriver implements Driver {
         }
       }),
     )
+  }
+
+  async upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
+    const { signal } = options
+    const [places, staging, pace] = [this.#places, this.#staging, this.pace]
+    return this.#within(
+      signal,
+      async () => {
+        const on = await this.#live()
+        try {
+          const give = () => this.connections.give(on)
+          const within = <T>(work: () => Promise<T>) => this.#within(signal, work)
+          return await beginUpload({ on, places, staging, give, within, pace }, path, plan, options)
+        } catch (error) {
+          this.connections.give(on)
+          throw error
+        }
+      },
+      (late) => this.#forsaken(late),
+    )
+  }
+
+  /** Nobody got it: what was begun with it is of no use. */
+  async #forsaken(upload: Upload): Promise<void> {
+    await upload.close()
+    if (upload.confirmed === 0) await this.dropUpload(upload.token)
+  }
+
+  async dropUpload(token: string, { signal }: CallOptions = {}): Promise<void> {
+    const kept = keptFile(token)
+    if (!kept) return
+    const host = this.#places.host(kept.path)
+    await this.#within(signal, () => this.connections.useAgain((on) => on.unlink(host).catch(ifMissing)))
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import type { Entry, WriteOptions } from '../../src/driver.js'
 import { isGatewayError } from '../../src/errors.js'
-import { parentOf, type Path } from '../../src/path.js'
+import { childOf, parentOf, type Path } from '../../src/path.js'
 import { assertGoing } from '../lib/aborting.js'
-import { stagedName } from '../lib/staged-names.js'
+import { stagedBy, stagedName, type KeptFile } from '../lib/staged-names.js'
 import type { Connection } from './connection.js'
 import { timesOf } from './entry.js'
 import { ifMissing, ifUnsupported } from './errors.js'
@@ -15,12 +15,17 @@ import type { Places } from './places.js'
 const asidePrefix = '.~tidegate-aside-'
 
 export interface Staged {
+  /** As paths go here, though no path has such a name. */
+  readonly path: Path
   readonly host: string
   readonly handle: Buffer
   isOpen: boolean
 }
 
 export class Staging {
+  /** Staged files that are being written. */
+  readonly #open = new Set<string>()
+
   /** `instance`: the name of this run of the program. */
   constructor(
     private readonly instance: string,
@@ -28,15 +33,46 @@ export class Staging {
     private readonly leavings: Leavings,
   ) {}
 
+  /** Whether this run has staged it, and has left it. */
+  isLeft(host: string): boolean {
+    return stagedBy(host.slice(host.lastIndexOf('/') + 1)) === this.instance && !this.#open.has(host)
+  }
+
   /** A new file beside `path`. */
   async create(on: Connection, path: Path): Promise<Staged> {
-    const host = this.places.within(parentOf(path), stagedName(this.instance))
+    const name = stagedName(this.instance)
+    const host = this.places.within(parentOf(path), name)
+    this.#open.add(host)
     const handle = await on.open(host, 'new', 0o600).catch((error: unknown) => {
+      this.#open.delete(host)
       // It may have been made all the same.
       if (on.broken) this.leavings.add((other) => other.unlink(host))
       return this.places.explainNew(on, error, path)
     })
-    return { host, handle, isOpen: true }
+    return { path: childOf(parentOf(path), name), host, handle, isOpen: true }
+  }
+
+  /** One that was left beside what it is for, to be written on; undefined, and nothing is left of it, where it cannot be relied on. */
+  async reopen(on: Connection, { path, held }: KeptFile, whole: { readonly path: Path; readonly size: number }) {
+    const host = this.places.host(path)
+    const stats = await on.lstat(host).catch(ifMissing)
+    if (stats === false) return undefined
+    const isBeside = parentOf(path) === parentOf(whole.path)
+    if (isBeside && held > 0 && stats.isFile() && held <= stats.size && stats.size <= whole.size) {
+      const staged: Staged = { path, host, handle: await on.open(host, 'update'), isOpen: true }
+      this.#open.add(host)
+      return staged
+    }
+    // Whatever it is by now, it is in nobody's way.
+    await on.unlink(host).catch(() => undefined)
+    return undefined
+  }
+
+  /** It stays for a later run. */
+  async leave(on: Connection, staged: Staged): Promise<void> {
+    this.#open.delete(staged.host)
+    if (staged.isOpen) await on.closeHandle(staged.handle).catch(() => undefined)
+    staged.isOpen = false
   }
 
   /** The staged file takes its name. */
@@ -48,11 +84,12 @@ export class Staging {
     await options.beforePublish?.()
     assertGoing(options.signal)
     await (createOnly === true ? this.renameNew(on, staged.host, path) : this.renameOver(on, staged.host, path))
+    this.#open.delete(staged.host)
     return this.places.entryAt(on, path, false)
   }
 
   async discard(on: Connection, staged: Staged): Promise<void> {
-    if (staged.isOpen) await on.closeHandle(staged.handle).catch(() => undefined)
+    await this.leave(on, staged)
     await on.unlink(staged.host).catch(() => undefined)
     if (on.broken) this.leavings.add((other) => other.unlink(staged.host))
   }

@@ -11,15 +11,18 @@ import type {
   OpenMode,
   OpenOptions,
   Source,
+  Upload,
+  UploadPlan,
   Usage,
   WriteOptions,
 } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { cleanPath, folded, isWithin, nameOf, segmentsOf, type Path } from '../../src/path.js'
+import { GatewayError, isGatewayError } from '../../src/errors.js'
+import { childOf, cleanPath, folded, isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../src/path.js'
 import { assertGoing, untilAborted } from '../lib/aborting.js'
 import { readingStream, writeAll } from '../lib/pieces.js'
 import { onFolder } from '../lib/root-folder.js'
-import { isAbandoned, stagedBy, stagedName } from '../lib/staged-names.js'
+import { isAbandoned, keptFile, keptPaths, stagedBy, stagedName } from '../lib/staged-names.js'
+import { keepingPace, StagedUpload, type KeepingPace } from '../lib/staged-upload.js'
 import { Sweep } from '../lib/sweep.js'
 import type { FileFacts, FileId } from './client/messages.js'
 import { Share } from './client/share.js'
@@ -29,19 +32,20 @@ import { isStatus, translated } from './errors.js'
 import type { SmbOptions } from './index.js'
 import { folderOf, isAmbiguous, isSameName, joined, nameFromWire, wireName } from './names.js'
 import { accessTo, piecesOf } from './open-file.js'
-import { Places, type Place } from './places.js'
+import { Places } from './places.js'
 import { shareOptionsOf } from './share-options.js'
 import { Shares } from './shares.js'
-import { renameAt, StagedFile } from './staged-file.js'
+import { renameAt } from './staged-file.js'
+import { Staging } from './staging.js'
 
 const pageSize = 1000
 /** What dead runs have left in one folder: so much of it goes, if it is only that which keeps the folder from being removed. */
 const sweptAtOnce = 1000
 
-export async function openSmb(options: SmbOptions, env: DriverEnv): Promise<Driver> {
+export async function openSmb(options: SmbOptions, env: DriverEnv, pace: KeepingPace = keepingPace): Promise<Driver> {
   const shareOptions = shareOptionsOf(options)
   const root = segmentsOf(cleanPath(options.root_folder_path)).map(wireName).join('\\')
-  return onFolder(new SmbDriver((signal) => Share.open(shareOptions, signal), root, env), env.signal)
+  return onFolder(new SmbDriver((signal) => Share.open(shareOptions, signal), root, env, pace), env.signal)
 }
 
 class SmbDriver implements Driver {
@@ -53,21 +57,30 @@ class SmbDriver implements Driver {
   readonly #readers: Shares
   readonly #changers: Shares
   readonly #toldNames = new Set<string>()
-  /** Where files are being written. */
-  readonly #uploads = new Set<string>()
   readonly #sweep: Sweep
+  readonly #staging: Staging
 
   constructor(
     connect: (signal: AbortSignal) => Promise<Share>,
     root: string,
     private readonly env: DriverEnv,
+    private readonly pace: KeepingPace,
   ) {
     this.#places = new Places(root)
     this.#readers = new Shares(connect)
     this.#changers = new Shares(connect)
-    this.#sweep = new Sweep((wire) =>
-      this.#within(env.signal, () => this.#changers.use((share) => share.removeAt(wire))),
-    )
+    this.#sweep = new Sweep(async (wire) => {
+      // Somebody may go on with it.
+      const kept = [...keptPaths(await env.uploads())].map((path) => this.#places.wire(path))
+      if (kept.some((each) => isSameName(each, wire))) return
+      await this.#within(env.signal, () => this.#changers.use((share) => share.removeAt(wire)))
+    })
+    this.#staging = new Staging({
+      instance: env.instance.name,
+      places: this.#places,
+      shares: this.#changers,
+      sweep: (wire) => this.#sweep.soon(wire),
+    })
   }
 
   async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
@@ -142,13 +155,13 @@ class SmbDriver implements Driver {
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { signal } = options
     return this.#within(signal, async () => {
-      const { held, place, staged } = await this.#stage(path, options)
+      const { held, place, staged } = await this.#staging.stage(path, options)
       try {
         await writeAll(source, piecesOf(held.share, staged.id), signal)
         assertGoing(signal)
-        return await this.#publish(staged, place, path, options)
+        return await this.#staging.publish(staged, place, path, options)
       } catch (error) {
-        await this.#discard(staged)
+        await this.#staging.discard(staged)
         throw error
       } finally {
         held.give()
@@ -156,38 +169,43 @@ class SmbDriver implements Driver {
     })
   }
 
-  /** A new file beside `path`, which can be replaced. */
-  async #stage(path: Path, { createOnly }: WriteOptions) {
-    return this.#changers.useAgain(async (share) => {
-      const place = await this.#places.replaceable(share, path, createOnly)
-      const aside = joined(folderOf(place.wire), stagedName(this.env.instance.name))
-      const staged = await StagedFile.create(share, aside).catch((error: unknown) =>
-        this.#places.explainNew(share, error, path),
+  async upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
+    const { signal } = options
+    const { size, replace = async () => undefined } = plan
+    const begin = async () => {
+      const { held, place, staged, confirmed } = await this.#staging.stage(path, options, plan)
+      const name = staged.wirePath.slice(staged.wirePath.lastIndexOf('\\') + 1)
+      return new StagedUpload(
+        {
+          ...{ size, signal, replace, file: piecesOf(held.share, staged.id) },
+          kept: { path: childOf(parentOf(path), name), held: confirmed },
+          sync: () => held.share.flush(staged.id),
+          within: (work) => this.#within(signal, work),
+          publish: () => this.#staging.publish(staged, place, path, options),
+          leave: async () => {
+            await staged.leave()
+            held.give()
+          },
+        },
+        this.pace,
       )
-      this.#uploads.add(aside)
-      const held = this.#changers.keep(share)
-      const give = () => {
-        this.#uploads.delete(aside)
-        held.give()
-      }
-      return { held: { share, give }, place, staged }
+    }
+    return this.#within(signal, begin, (late) => this.#forsaken(late))
+  }
+
+  /** Nobody got it: what was begun with it is of no use. */
+  async #forsaken(upload: Upload): Promise<void> {
+    await upload.close()
+    if (upload.confirmed === 0) await this.dropUpload(upload.token)
+  }
+
+  async dropUpload(token: string, { signal }: CallOptions = {}): Promise<void> {
+    const kept = keptFile(token)
+    if (!kept) return
+    const remove = (share: Share) => this.#places.spelled(share, kept.path, (wire) => share.removeAt(wire))
+    await this.#within(signal, () => this.#changers.useAgain(remove)).catch((error: unknown) => {
+      if (!isGatewayError(error, 'not_found', 'not_dir')) throw error
     })
-  }
-
-  /** The staged file takes its name. */
-  async #publish(staged: StagedFile, place: Place, path: Path, options: WriteOptions): Promise<Entry> {
-    await options.beforePublish?.()
-    assertGoing(options.signal)
-    const replaces = options.createOnly !== true
-    await staged
-      .publish(place.wire, replaces, options.modified)
-      .catch((error: unknown) => this.#places.explainTaken(staged.share, error, path))
-    return this.#places.entryAt(staged.share, path)
-  }
-
-  /** Most servers remove it with its connection; by name, it goes from all. */
-  async #discard(staged: StagedFile): Promise<void> {
-    if (!(await staged.discard())) this.#sweep.soon(staged.wirePath)
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -238,8 +256,7 @@ class SmbDriver implements Driver {
         try {
           await renameAt(share, source.wire, wire, old !== undefined)
         } catch (error) {
-          const isHeld = [...this.#uploads].some((each) => each.startsWith(`${source.wire}\\`))
-          if (isHeld && isStatus(error, status.accessDenied)) {
+          if (this.#staging.isWritingIn(source.wire) && isStatus(error, status.accessDenied)) {
             throw new GatewayError('busy', { reason: 'an upload into this folder is under way', cause: error })
           }
           await this.#places.explainTaken(share, error, to)
@@ -251,7 +268,7 @@ class SmbDriver implements Driver {
   /** By the server itself; `unsupported` where it does not. */
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     await this.#within(options.signal, async () => {
-      const { held, place, staged } = await this.#stage(to, options)
+      const { held, place, staged } = await this.#staging.stage(to, options)
       const { share } = held
       try {
         const { id, facts } = await this.#places.spelled(share, from, (wire) => share.openWithFacts(wire, 'read'))
@@ -260,9 +277,9 @@ class SmbDriver implements Driver {
         } finally {
           await share.closeFile(id).catch(() => undefined)
         }
-        await this.#publish(staged, place, to, { ...options, modified: options.modified ?? facts.modified })
+        await this.#staging.publish(staged, place, to, { ...options, modified: options.modified ?? facts.modified })
       } catch (error) {
-        await this.#discard(staged)
+        await this.#staging.discard(staged)
         throw error
       } finally {
         held.give()
@@ -288,18 +305,18 @@ class SmbDriver implements Driver {
   }
 
   async #replacing(path: Path, options: OpenOptions): Promise<OpenFile> {
-    const { held, place, staged } = await this.#stage(path, options)
+    const { held, place, staged } = await this.#staging.stage(path, options)
     let published: Entry | undefined
     return {
       entry: { name: nameOf(path), kind: 'file', size: 0, modified: new Date() },
       ...accessTo(held.share, staged.id),
       commit: ({ modified = options.modified }: Attributes = {}) =>
         this.#within(options.signal, async () => {
-          published ??= await this.#publish(staged, place, path, { ...options, modified })
+          published ??= await this.#staging.publish(staged, place, path, { ...options, modified })
           return published
         }),
       close: async () => {
-        await this.#discard(staged)
+        await this.#staging.discard(staged)
         held.give()
       },
     }
@@ -351,7 +368,10 @@ class SmbDriver implements Driver {
     this.env.log.warn({ folder }, 'names that cannot be told are left out')
   }
 
-  /** What dead runs have left, where it keeps a folder from being removed. Resolves to whether there was that alone. */
+  /**
+   * What was left by runs, dead ones and this one, where it keeps a folder from being removed, also what somebody might go on with.
+   * Resolves to whether there was that alone.
+   */
   async #sweepNow(share: Share, folder: string): Promise<boolean> {
     const { id } = await share.open(folder, 'folder')
     const left: string[] = []
@@ -359,7 +379,7 @@ class SmbDriver implements Driver {
       let names = await share.names(id, true)
       for (; names.length > 0 && left.length < sweptAtOnce; names = await share.names(id, false)) {
         for (const { name } of names) {
-          if (isAbandoned(name, this.env.instance)) left.push(name)
+          if (isAbandoned(name, this.env.instance) || this.#staging.isLeft(joined(folder, name))) left.push(name)
           else if (name !== '.' && name !== '..') return false
         }
       }

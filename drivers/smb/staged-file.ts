@@ -1,6 +1,6 @@
 /**
  * A file that is written aside, under a name that nobody is shown, until it takes its own. Until then the server removes it as soon as
- * it is closed, also when the connection breaks: nothing is left of an upload that was cut.
+ * it is closed, also when the connection breaks: nothing is left of an upload that was cut, unless somebody may go on with it.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
@@ -19,21 +19,42 @@ export class StagedFile {
     readonly id: FileId,
   ) {}
 
-  static async create(share: Share, wirePath: string): Promise<StagedFile> {
-    return new StagedFile(share, wirePath, await share.openGoing(wirePath))
+  /** One that is left may not be removed with its connection: then it stays until it is swept. */
+  static async create(share: Share, wirePath: string, mayBeLeft = false): Promise<StagedFile> {
+    const id = mayBeLeft ? (await share.open(wirePath, 'new')).id : await share.openGoing(wirePath)
+    return new StagedFile(share, wirePath, id)
   }
 
-  /** Takes the name `to`; `replaces` the file that has it. Rejects with what the server says, and is discarded then. */
-  async publish(to: string, replaces: boolean, modified: Date | undefined): Promise<void> {
-    try {
-      await this.share.keepFile(this.id, modified)
-      await renameOver(this.share, this.id, to, replaces)
-    } catch (error) {
-      await this.discard()
+  /** One that was left, of a size that `fits`; undefined for every other one, which goes. */
+  static async reopen(
+    share: Share,
+    wirePath: string,
+    fits: (size: number) => boolean,
+  ): Promise<StagedFile | undefined> {
+    const opened = await share.open(wirePath, 'staged').catch((error: unknown) => {
+      if (error instanceof StatusError) return undefined
       throw error
-    }
+    })
+    if (!opened) return undefined
+    const staged = new StagedFile(share, wirePath, opened.id)
+    if (fits(opened.size)) return staged
+    await staged.discard()
+    return undefined
+  }
+
+  /** Takes the name `to`; `replaces` the file that has it. Rejects with what the server says. */
+  async publish(to: string, replaces: boolean, modified: Date | undefined): Promise<void> {
+    await this.share.keepFile(this.id, modified)
+    await renameOver(this.share, this.id, to, replaces)
     this.#isOpen = false
     await this.share.closeFile(this.id)
+  }
+
+  /** Closes it: it stays, if it may. Never rejects. */
+  async leave(): Promise<void> {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    await this.share.closeFile(this.id).catch(() => undefined)
   }
 
   /** Resolves to whether surely nothing is left. Never rejects. */

@@ -33,7 +33,11 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen'), timeout: 300_000 }, asy
       many: 2000,
       open: async () => {
         const root = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))
-        return { driver: await open(root), dispose: () => rm(root, { recursive: true, force: true }) }
+        return {
+          driver: await open(root),
+          again: (uploads) => open(root, {}, { uploads: async () => uploads }),
+          dispose: () => rm(root, { recursive: true, force: true }),
+        }
       },
     })
   })

@@ -21,6 +21,8 @@ export async function openShare(
 /** A mount of a new, empty folder of the share. */
 export async function openNewFolder(server: SambaServer) {
   const root = await mkdtemp(join(server.folder, 'root-'))
-  const driver = await openShare(server, { root_folder_path: basename(root) })
-  return { driver, dispose: () => rm(root, { recursive: true, force: true }) }
+  const options = { root_folder_path: basename(root) }
+  const driver = await openShare(server, options)
+  const again = (uploads: readonly string[]) => openShare(server, options, { uploads: async () => uploads })
+  return { driver, again, dispose: () => rm(root, { recursive: true, force: true }) }
 }

@@ -179,3 +179,32 @@ void t.test('an earlier run may have stored it, and not said so', async (t) => {
   t.equal(reads.length, 3, 'by a look at all of it')
   t.ok(readFileSync(join(folder, 'file')).equals(data))
 })
+
+void t.test('a token that stands for more takes the place of the one before', async (t) => {
+  const tree = await stage(t)
+  const resumes: (string | undefined)[] = []
+  const memory = new MemoryDriver(0)
+  const driver = altered(memory, {
+    upload: async (path, { resume, replace }) => {
+      resumes.push(resume)
+      return {
+        token: resume ?? 'nothing',
+        confirmed: 0,
+        write: async (from) => {
+          from.destroy()
+          await replace?.('half of it')
+          if (resume === undefined) throw new GatewayError('unavailable')
+        },
+        commit: () => memory.write(path, sourceOf(data)),
+        close: async () => undefined,
+      }
+    },
+    dropUpload: async () => undefined,
+  })
+  await tree.mount('/replacing', { driverOf: async () => driver })
+  await t.rejects(tree.copy(p('/replacing/file')), { code: 'unavailable' })
+  t.same(await tree.uploads.tokens(), ['half of it'])
+  await tree.copy(p('/replacing/file'))
+  t.same(resumes, [undefined, 'half of it'])
+  t.same(await tree.uploads.tokens(), [])
+})

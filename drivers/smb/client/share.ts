@@ -48,10 +48,10 @@ export interface ShareOptions extends SignInOptions {
 }
 
 /**
- * What something is opened for. `new` is a file that must not be there yet, `changing` is to rename or remove whatever is there: itself,
+ * What something is opened for. `new` is a file that must not be there yet, `staged` one that is there and is to be written and renamed, `changing` is to rename or remove whatever is there: itself,
  * where it is a link.
  */
-export type OpenHow = 'read' | 'update' | 'new' | 'folder' | 'changing'
+export type OpenHow = 'read' | 'update' | 'new' | 'staged' | 'folder' | 'changing'
 
 const reading = access.readData | access.readAttributes | access.synchronize
 const writing = access.writeData | access.writeAttributes
@@ -61,6 +61,7 @@ const opening: Readonly<Record<OpenHow, Omit<CreateRequest, 'path'>>> = {
   read: { access: reading, disposition: disposition.open, options: notDirectory },
   update: { access: reading | writing, disposition: disposition.open, options: notDirectory },
   new: { access: reading | writing | access.delete, disposition: disposition.create, options: notDirectory },
+  staged: { access: reading | writing | access.delete, disposition: disposition.open, options: notDirectory },
   folder: { access: reading, disposition: disposition.open, options: directory },
   changing: {
     access: access.delete | access.readAttributes | access.synchronize,

@@ -1,0 +1,222 @@
+/** Large uploads to SFTP and SMB servers that were cut off: what is kept of them beside their place, and what is not relied on. */
+import { randomBytes } from 'node:crypto'
+import { appendFile, mkdir, mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import type { KeepingPace } from '../../drivers/lib/staged-upload.js'
+import { sftpFields } from '../../drivers/sftp/index.js'
+import { openSftp } from '../../drivers/sftp/sftp.js'
+import { smbFields } from '../../drivers/smb/index.js'
+import { openSmb } from '../../drivers/smb/smb.js'
+import type { Driver, DriverEnv, Upload } from '../../src/driver.js'
+import { GatewayError } from '../../src/errors.js'
+import { checkOptions } from '../../src/fields.js'
+import { at, bytesAt, namesIn, refuses } from '../conformance/subject.js'
+import { lacks } from '../programs.js'
+import { startCuttingProxy, type CuttingProxy } from '../services/cutting-proxy.js'
+import { startOpenSsh } from '../services/openssh.js'
+import { sambaPrograms, startSamba } from '../services/samba.js'
+import { testEnv } from './env.js'
+
+t.setTimeout(120_000)
+
+const mebibyte = 1024 * 1024
+const data = randomBytes(24 * mebibyte)
+
+interface Server {
+  readonly port: number
+  /** A new folder of this machine that the server shows. */
+  folder(): Promise<string>
+  open(root: string, port: number, pace: KeepingPace, env: Partial<DriverEnv>): Promise<Driver>
+  stop(): Promise<void>
+}
+
+/** `words`: options of its SFTP server. */
+async function sftpServer(words?: string): Promise<Server> {
+  const server = await startOpenSsh(words)
+  const home = await mkdtemp(join(tmpdir(), 'tidegate-staged-'))
+  return {
+    port: Number(server.address.split(':')[1]),
+    folder: () => mkdtemp(join(home, 'root-')),
+    open: (root, port, pace, env) => {
+      const { username, privateKey } = server
+      const options = { address: `127.0.0.1:${port}`, username, private_key: privateKey, root_folder_path: root }
+      return openSftp(checkOptions(sftpFields, options), testEnv(env), pace)
+    },
+    stop: async () => {
+      await server.stop()
+      await rm(home, { recursive: true, force: true })
+    },
+  }
+}
+
+async function smbServer(): Promise<Server> {
+  const server = await startSamba()
+  return {
+    port: server.port,
+    folder: () => mkdtemp(join(server.folder, 'root-')),
+    open: (root, port, pace, env) => {
+      const { username, password } = server
+      const given = { address: `127.0.0.1:${port}`, username, password, share_name: 'files' }
+      return openSmb(checkOptions(smbFields, { ...given, root_folder_path: basename(root) }), testEnv(env), pace)
+    },
+    stop: () => server.stop(),
+  }
+}
+
+interface Stage {
+  readonly root: string
+  readonly proxy: CuttingProxy
+  readonly driver: Driver
+  /** The last token that was told. */
+  readonly kept: { token?: string }
+  readonly begin: () => Promise<Upload>
+  /** Sends until the server surely holds some of it, and then it is gone. */
+  readonly cutOff: () => Promise<void>
+  /** Sends the rest. Resolves to what was there already. */
+  readonly goOn: () => Promise<number>
+}
+
+async function stage(t: Test, server: Server, env: Partial<DriverEnv> = {}): Promise<Stage> {
+  const root = await server.folder()
+  const proxy = await startCuttingProxy(server.port)
+  const driver = await server.open(root, proxy.port, { every: 20, atMost: 500 }, env)
+  t.teardown(async () => {
+    await driver.close?.()
+    await proxy.stop()
+  })
+  const kept: { token?: string } = {}
+  const begin = async () => {
+    const replace = async (token: string) => void (kept.token = token)
+    const upload = await driver.upload?.(at('/large'), { size: data.length, resume: kept.token, replace })
+    if (!upload) throw new GatewayError('unsupported')
+    kept.token = upload.token
+    return upload
+  }
+  const held = () => Number(kept.token?.split(':')[0])
+  const cutOff = async () => {
+    const upload = await begin()
+    const body = async function* () {
+      let from = 0
+      for (; from < data.length && held() <= 4 * mebibyte; from += mebibyte) {
+        yield data.subarray(from, from + mebibyte)
+        await pause(20)
+      }
+      proxy.cut('up', 1)
+      for (; from < data.length; from += mebibyte) yield data.subarray(from, from + mebibyte)
+    }
+    await refuses(
+      t,
+      () => upload.write(Readable.from(body(), { objectMode: false })),
+      'unavailable',
+      'the server is gone',
+    )
+    await upload.close()
+    proxy.heal()
+  }
+  const goOn = async () => {
+    const upload = await begin()
+    const { confirmed } = upload
+    await upload.write(Readable.from([data.subarray(confirmed)], { objectMode: false }))
+    await upload.commit()
+    await upload.close()
+    return confirmed
+  }
+  return { root, proxy, driver, kept, begin, cutOff, goOn }
+}
+
+/** Names of what is staged, as the server has them. */
+async function stagedIn(root: string): Promise<string[]> {
+  return (await readdir(root)).filter((name) => name.startsWith('.~tidegate-part-'))
+}
+
+for (const [name, skip, start] of [
+  ['SFTP', lacks('sshd', 'ssh-keygen'), sftpServer],
+  ['SMB', lacks(...sambaPrograms), smbServer],
+] as const) {
+  void t.test(`uploads that were cut off: ${name}`, { skip, timeout: 120_000 }, async (t) => {
+    const server = await start()
+    t.teardown(() => server.stop())
+
+    await t.test('one goes on where the server has brought it to its medium', async (t) => {
+      const { root, proxy, driver, cutOff, goOn } = await stage(t, server)
+      await cutOff()
+      t.same(await namesIn(driver, '/'), [], 'nobody is shown it')
+      const { up } = proxy.passed
+      const confirmed = await goOn()
+      t.ok(confirmed > 4 * mebibyte, `${confirmed} bytes were there`)
+      t.ok(proxy.passed.up - up < data.length - confirmed + mebibyte, 'they are not sent again')
+      t.ok((await bytesAt(driver, '/large')).equals(data))
+      t.same(await readdir(root), ['large'])
+    })
+
+    await t.test('one that was tampered with begins anew', async (t) => {
+      const changes: readonly ((file: string) => Promise<unknown>)[] = [
+        (file) => truncate(file, mebibyte),
+        (file) => appendFile(file, Buffer.alloc(data.length)),
+        (file) => rm(file),
+        async (file) => {
+          await rm(file)
+          await mkdir(file)
+        },
+      ]
+      for (const change of changes) {
+        const { root, driver, cutOff, goOn } = await stage(t, server)
+        await cutOff()
+        const [staged = ''] = await stagedIn(root)
+        await change(join(root, staged))
+        t.equal(await goOn(), 0)
+        t.ok((await bytesAt(driver, '/large')).equals(data), 'it is whole all the same')
+        t.same(await namesIn(driver, '/'), ['large'])
+      }
+    })
+
+    await t.test('what somebody may go on with is not swept, the rest of a dead run is', async (t) => {
+      const first = await stage(t, server, { instance: { name: 'dead-run', isOver: () => false } })
+      await first.cutOff()
+      await first.driver.close?.()
+      const { root, kept } = first
+      const [staged = ''] = await stagedIn(root)
+      await writeFile(join(root, '.~tidegate-part-dead-run-0123456789ab'), 'x')
+      const instance = { name: 'this-run', isOver: (each: string) => each === 'dead-run' }
+      const tokens = new Set([kept.token ?? ''])
+      const pace = { every: 20, atMost: 500 }
+      const driver = await server.open(root, server.port, pace, { instance, uploads: async () => [...tokens] })
+      t.same(await namesIn(driver, '/'), [])
+      for (let tries = 0; tries < 200 && (await stagedIn(root)).length > 1; tries++) await pause(10)
+      t.same(await stagedIn(root), [staged])
+      tokens.clear()
+      t.same(await namesIn(driver, '/'), [])
+      for (let tries = 0; tries < 200 && (await stagedIn(root)).length > 0; tries++) await pause(10)
+      t.same(await stagedIn(root), [])
+      await driver.close?.()
+    })
+  })
+}
+
+void t.test(
+  'a server that does not say what is on its medium keeps nothing',
+  { skip: lacks('sshd', 'ssh-keygen') },
+  async (t) => {
+    const server = await sftpServer('-P fsync')
+    t.teardown(() => server.stop())
+    const { driver, begin, goOn } = await stage(t, server)
+    const upload = await begin()
+    const body = async function* () {
+      yield data.subarray(0, 8 * mebibyte)
+      throw new GatewayError('unavailable')
+    }
+    await refuses(
+      t,
+      () => upload.write(Readable.from(body(), { objectMode: false })),
+      'unavailable',
+      'the source fails',
+    )
+    await upload.close()
+    t.equal(await goOn(), 0)
+    t.ok((await bytesAt(driver, '/large')).equals(data))
+  },
+)
