@@ -54,6 +54,7 @@ export class Access {
   /** The path in the whole tree, as the backends spell it. What the core sets aside is nobody's. */
   async resolve(path: Path, ask: Ask): Promise<Path> {
     const asked = this.#underBase(path)
+    await this.#parts.mounts.startOf(asked, ask)
     const at = await spelledPath(this.#parts.mounts, asked, { signal: ask.signal })
     this.#respell(asked, at)
     return at
@@ -61,7 +62,9 @@ export class Access {
 
   /** The same for the place that `source`, of the whole tree, is to be moved to. */
   async resolveTarget(path: Path, source: Path, ask: Ask): Promise<Path> {
-    return spelledTarget(this.#parts.mounts, source, this.#underBase(path), { signal: ask.signal })
+    const asked = this.#underBase(path)
+    await this.#parts.mounts.startOf(asked, ask)
+    return spelledTarget(this.#parts.mounts, source, asked, { signal: ask.signal })
   }
 
   #underBase(path: Path): Path {

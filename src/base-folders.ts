@@ -45,6 +45,7 @@ export class BaseFolders {
   async #ensure(principal: Principal): Promise<void> {
     const { base } = principal
     try {
+      await this.parts.mounts.startOf(base)
       const missing = await this.#missing(base)
       if (missing.length > 0) {
         if (!this.#mayFill(principal)) return

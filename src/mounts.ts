@@ -23,7 +23,7 @@ import {
 } from './path.js'
 import type { Bandwidth } from './bandwidth.js'
 import type { Spool } from './spool.js'
-import { manyCalls } from './signals.js'
+import { manyCalls, withSignal } from './signals.js'
 import { Storage } from './storage.js'
 import type { StorageRow, Store } from './store/rows.js'
 
@@ -54,12 +54,22 @@ interface Mount {
   row: StorageRow
   readonly visible: Path
   storage: Storage | undefined
+  /** The first try to start it; it ends with that, or when the mount is taken away. */
+  starting: Starting | undefined
   controller: AbortController
   retry: NodeJS.Timeout | undefined
   failures: number
   /** Why nothing can be asked of it now, in words for everybody; the row's status is for the admin. */
   reason: string
 }
+
+interface Starting {
+  readonly ended: Promise<void>
+  readonly end: () => void
+}
+
+/** Milliseconds for which a request waits for a storage that is starting. */
+const requestPatience = 5000
 
 /** Seconds until a storage that could not start is tried again, by the number of failures. */
 const retryAfter = [5, 15, 60, 300]
@@ -117,10 +127,11 @@ export class Mounts {
       row,
       visible: visiblePath(row.mountPath),
       storage: undefined,
+      starting: row.disabled ? undefined : newStarting(),
       controller: manyCalls(),
       retry: undefined,
       failures: 0,
-      reason: 'it is starting',
+      reason: 'it is disabled',
     }
     this.#mounts.set(row.id, mount)
     this.#arrange()
@@ -134,6 +145,7 @@ export class Mounts {
     this.#arrange()
     clearTimeout(mount.retry)
     mount.controller.abort()
+    endStarting(mount)
     return mount
   }
 
@@ -176,7 +188,7 @@ export class Mounts {
   async #begin(mount: Mount): Promise<void> {
     if (mount.controller.signal.aborted) return
     if (mount.row.disabled) await this.#status(mount, 'disabled')
-    else await this.#open(mount)
+    else await this.#open(mount).finally(() => endStarting(mount))
   }
 
   async #open(mount: Mount): Promise<void> {
@@ -283,15 +295,19 @@ export class Mounts {
 
   /**
    * The storage that owns `path`. Rejects with NoStorageError where no mount covers it, with `unavailable` where the
-   * storage did not start. Of several that take turns, `preferred` where it is one of them.
+   * storage did not start, or not yet. Of several that take turns, `preferred` where it is one of them.
    */
   find(path: Path, preferred?: Storage): Place {
     const at = this.#mountOver(path)
     const mounts = at === undefined ? undefined : this.#visible.get(at)
     if (at === undefined || !mounts) throw new NoStorageError(path, this.#visible.size === 0)
     const mount = mounts.find(({ storage }) => storage && storage === preferred) ?? this.#inTurn(at, mounts)
-    if (!mount.storage)
-      throw new GatewayError('unavailable', { reason: `storage status: ${mount.reason}: storage not init` })
+    if (!mount.storage) {
+      const reason = mount.starting
+        ? 'Loading storage, please wait'
+        : `storage status: ${mount.reason}: storage not init`
+      throw new GatewayError('unavailable', { reason })
+    }
     return { storage: mount.storage, inner: within(at, path) ?? root }
   }
 
@@ -313,6 +329,28 @@ export class Mounts {
     const [real = path, other] = found
     if (other !== undefined) throw new GatewayError('denied', { reason: 'storages do not agree where a link leads' })
     return real
+  }
+
+  /**
+   * While the storage that owns `path` is starting: what to wait for before anything is asked of it, some seconds at most. Rejects with
+   * `aborted` when the signal says so.
+   */
+  startOf(path: Path, { signal }: CallOptions = {}): Promise<void> | undefined {
+    return this.#startingAt(path) && this.#started(path, signal)
+  }
+
+  async #started(path: Path, signal: AbortSignal | undefined): Promise<void> {
+    const until = Date.now() + requestPatience
+    // What was changed meanwhile starts anew.
+    for (let starting = this.#startingAt(path); starting; starting = this.#startingAt(path)) {
+      if (!(await endsInTime(starting, until - Date.now(), signal))) return
+    }
+  }
+
+  #startingAt(path: Path): Starting | undefined {
+    const at = this.#mountOver(path)
+    const mounts = at === undefined ? undefined : this.#visible.get(at)
+    return mounts?.some(({ storage }) => storage) ? undefined : mounts?.find(({ starting }) => starting)?.starting
   }
 
   #mountOver(path: Path): Path | undefined {
@@ -389,6 +427,35 @@ export class Mounts {
     if (path === '/') return virtualFolder('', this.#visible.get(root)?.[0]?.row.modified ?? new Date(0))
     return this.#leading.get(parentOf(path))?.get(nameOf(path))
   }
+}
+
+function newStarting(): Starting {
+  let end: () => void = () => undefined
+  const ended = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  return { ended, end }
+}
+
+async function endsInTime(
+  { ended }: Starting,
+  milliseconds: number,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, milliseconds, false)
+  })
+  try {
+    return await withSignal(Promise.race([ended.then(() => true), late]), signal)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function endStarting(mount: Mount): void {
+  mount.starting?.end()
+  mount.starting = undefined
 }
 
 /** For each folder above a mount, the names that lead on to it. */

@@ -39,6 +39,7 @@ export async function withSignal<T>(promise: Promise<T>, signal: AbortSignal | u
   const left = new Promise<never>((_resolve, reject) => {
     leave = () => reject(new GatewayError('aborted'))
     signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) leave()
   })
   try {
     return await Promise.race([promise, left])

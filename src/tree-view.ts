@@ -166,6 +166,7 @@ export class TreeView implements Driver {
     if (level > deepest) throw new GatewayError('unavailable', { reason: 'storages stand on one another in a circle' })
     return depth.run(level, async () => {
       const { mounts } = this.parts()
+      await mounts.startOf(under(this.base, path))
       const at = await spelledPath(mounts, under(this.base, path))
       return work(mounts.find(at), at)
     })

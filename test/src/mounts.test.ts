@@ -2,8 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { AnyDriverType, Driver } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { NoStorageError } from '../../src/errors.js'
+import { GatewayError, isGatewayError, NoStorageError } from '../../src/errors.js'
 import { asPath } from '../../src/path.js'
 import { storageRow } from './store-rows.js'
 import { altered, newTree, sourceOf } from './tree-fixture.js'
@@ -145,6 +144,70 @@ void t.test(
     await removing
     t.equal(closed, 1)
     t.same(tree.mounts.rows(), [])
+  },
+)
+
+void t.test('whoever asks while a storage starts waits for it', async (t) => {
+  const tree = await newTree(t, {})
+  let arrive: () => void = () => undefined
+  const driverOf = () =>
+    new Promise<Driver>((resolve) => {
+      arrive = () => resolve(new MemoryDriver(0))
+    })
+  const mounting = tree.mount('/late', { driverOf })
+  await tree.mount('/')
+  while (!tree.mounts.isMountPoint(asPath('/late'))) await turn()
+  t.throws(() => tree.mounts.find(asPath('/late/x')), {
+    code: 'unavailable',
+    message: /Loading storage, please wait$/,
+  })
+  t.equal(tree.mounts.startOf(asPath('/x')), undefined, 'what others own waits for nothing')
+  const gone = new AbortController()
+  const asked = [
+    tree.as().list(asPath('/late')),
+    tree.as().mkdir(asPath('/late/d/e'), { parents: true }),
+    tree.as({ base: '/late/home' }).write(asPath('/y'), sourceOf('abc')),
+    tree
+      .as()
+      .copy(asPath('/late/none'), asPath('/late/copy'), { overwrite: false })
+      .catch((error: unknown) => (isGatewayError(error) ? error.code : error)),
+  ]
+  const left = tree.as().list(asPath('/late'), { signal: gone.signal })
+  gone.abort()
+  await t.rejects(left, { code: 'aborted' })
+  arrive()
+  await mounting
+  t.equal((await Promise.all(asked)).at(-1), 'not_found')
+  t.same((await tree.as().list(asPath('/late'))).entries.map(({ name }) => name).sort(), ['d', 'home'])
+})
+
+void t.test(
+  'whoever waits for a storage is told when it does not start, and waits for the one that replaces it',
+  async (t) => {
+    const tree = await newTree(t, {})
+    const settle: ((driver?: Driver) => void)[] = []
+    const driverOf = () =>
+      new Promise<Driver>((resolve, reject) => {
+        settle.push((driver) => (driver ? resolve(driver) : reject(new GatewayError('unavailable', { reason: 'no' }))))
+      })
+    const mounting = tree.mount('/late', { driverOf })
+    while (settle.length === 0) await turn()
+    const refused = t.rejects(tree.as().list(asPath('/late')), { code: 'unavailable', reason: /storage status: no/ })
+    settle[0]?.()
+    await t.rejects(mounting)
+    await refused
+    const [row] = tree.mounts.rows()
+    if (!row) throw new Error('there is no row')
+    const second = tree.mounts.apply(row)
+    while (settle.length < 2) await turn()
+    const waiting = tree.as().list(asPath('/late'))
+    const third = tree.mounts.apply(row)
+    settle[1]?.(new MemoryDriver(0))
+    await second
+    while (settle.length < 3) await turn()
+    settle[2]?.(new MemoryDriver(0))
+    await third
+    t.same((await waiting).entries, [])
   },
 )
 
