@@ -73,6 +73,7 @@ export class WholeTree {
       const names = new Set(own.entries.map((entry) => entry.name))
       return { ...own, entries: [...own.entries, ...mounted.filter((entry) => !names.has(entry.name))] }
     } catch (error) {
+      await this.#assertThere(at, error, ask)
       this.#assertMountsCount(at, mounted.length, error)
       return { entries: mounted, settled: true }
     }
@@ -106,6 +107,7 @@ export class WholeTree {
     } catch (error) {
       // Half a folder must not look like all of it.
       if (begun) throw error
+      await this.#assertThere(at, error, ask)
       this.#assertMountsCount(at, mounted.size, error)
     }
     if (mounted.size > 0) yield [...mounted.values()]
@@ -120,6 +122,11 @@ export class WholeTree {
       if (isMissing && this.mounts.hasMountsBelow(at)) return undefined
       throw error
     }
+  }
+
+  /** Below a file is nothing, which not every backend tells from the file itself: both are no folder to it. */
+  async #assertThere(at: Path, error: unknown, { signal }: Ask): Promise<void> {
+    if (isGatewayError(error, 'not_dir')) await this.entry(at, { signal })
   }
 
   /** Where mounts are to be shown, a storage that fails does not stop that. */

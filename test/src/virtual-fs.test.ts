@@ -487,6 +487,20 @@ void t.test('a folder that is there because something is mounted below it takes 
   }
 })
 
+void t.test('below a file is nothing, and a file is no folder', async (t) => {
+  const { as } = await newTree(t, { '/': {}, '/disk': { driverOf: () => openLocal(t.testdir()) } })
+  for (const file of ['/x', '/disk/x']) {
+    await fill(as(), { [file]: 'abc' })
+    await t.rejects(as().list(p(file)), { code: 'not_dir' }, file)
+    await t.rejects(pagesOf(as(), file), { code: 'not_dir' }, file)
+    for (const below of [`${file}/y`, `${file}/y/z`]) {
+      await t.rejects(as().stat(p(below)), { code: 'not_found' }, below)
+      await t.rejects(as().list(p(below)), { code: 'not_found' }, below)
+      await t.rejects(pagesOf(as(), below), { code: 'not_found' }, below)
+    }
+  }
+})
+
 void t.test('a broken storage hides none of the others', async (t) => {
   const down = async () => {
     throw new GatewayError('unavailable')
