@@ -36,11 +36,11 @@ export async function renameMembers(
   /** Names that come and go by the renamings looked at so far. */
   const changed = new Map<string, boolean>()
   for (const { from, to } of renamings) {
+    const taken = from !== to && (changed.get(to) ?? (await isTaken(fs, childOf(folder, to), from, ask)))
+    if (taken) throw nameTaken(to)
     const there = changed.get(from) ?? (await existing(fs, childOf(folder, from), ask)) !== undefined
     if (!there) throw new GatewayError('not_found')
     if (from === to) continue
-    const taken = changed.get(to) ?? (await isTaken(fs, childOf(folder, to), from, ask))
-    if (taken) throw nameTaken(to)
     changed.set(from, false)
     changed.set(to, true)
   }

@@ -95,7 +95,15 @@ export const changeEndpoints = [
       const from = cleanPath(path)
       if (from === root) throw new WireError(500, 'rename root folder is not allowed')
       const to = childOf(parentOf(from), checkName(name))
-      await namingConflict(name, () => fs.move(from, to, { ...askOf(context, headers.password), overwrite }))
+      const ask = askOf(context, headers.password)
+      try {
+        await namingConflict(name, () => fs.move(from, to, { ...ask, overwrite }))
+      } catch (error) {
+        // That the new name is taken comes before that there is nothing to rename.
+        const isMissing = !overwrite && from !== to && isGatewayError(error, 'not_found')
+        if (isMissing && (await existing(fs, to, ask))) throw nameTaken(name)
+        throw error
+      }
     },
   }),
 
@@ -181,7 +189,7 @@ async function transfer(
     const there = overwrite ? undefined : await existing(fs, childOf(to, name), ask)
     if (there === undefined) chosen.push(name)
     else if (merge && there.kind === 'folder') chosen.push(name)
-    else if (!skipExisting && !merge) throw new WireError(403, `file [${name}] exists`)
+    else if (!skipExisting && !merge) throw nameTaken(name)
   }
   const tasks: Task[] = []
   for (const name of chosen) {
@@ -240,7 +248,10 @@ async function namingConflict<T>(name: string, work: () => Promise<T>): Promise<
   try {
     return await work()
   } catch (error) {
-    if (isGatewayError(error, 'exists')) throw new WireError(403, `file [${name}] exists`)
-    throw error
+    throw isGatewayError(error, 'exists') ? nameTaken(name) : error
   }
+}
+
+function nameTaken(name: string): WireError {
+  return new WireError(403, `file [${name}] exists`)
 }

@@ -42,6 +42,12 @@ void t.test('rename gives another name in the same folder', async (t) => {
     code: 500,
     message: /object not found$/,
   })
+  t.match(
+    await served.post('/api/fs/rename', { path: '/a/none', name: 'two' }),
+    { code: 403, message: 'file [two] exists' },
+    'that the name is taken comes first',
+  )
+  t.match(await served.post('/api/fs/rename', { path: '/a/none', name: 'two', overwrite: true }), { code: 500 })
   t.match(await served.post('/api/fs/rename', { path: '/', name: 'x' }), {
     code: 500,
     message: 'rename root folder is not allowed',
