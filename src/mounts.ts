@@ -336,7 +336,12 @@ export class Mounts {
    * `aborted` when the signal says so.
    */
   startOf(path: Path, { signal }: CallOptions = {}): Promise<void> | undefined {
-    return this.#startingAt(path) && this.#started(path, signal)
+    return this.isStarting(path) ? this.#started(path, signal) : undefined
+  }
+
+  /** Whether the storage that owns `path` has neither come up yet nor failed to. */
+  isStarting(path: Path): boolean {
+    return this.#startingAt(path) !== undefined
   }
 
   async #started(path: Path, signal: AbortSignal | undefined): Promise<void> {

@@ -221,7 +221,10 @@ export class VirtualFs {
   async mountUsages(paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
     const { mounts } = this.#parts
     // Asked of every entry of a folder that is listed: it must cost next to nothing where nothing is mounted.
-    const mounted = paths.filter((path) => mounts.isMountPoint(under(this.#access.principal.base, path)))
+    const mounted = paths.filter((path) => {
+      const at = under(this.#access.principal.base, path)
+      return mounts.isMountPoint(at) && !mounts.isStarting(at)
+    })
     const usages = await Promise.all(
       mounted.map(async (path) => {
         try {

@@ -54,6 +54,25 @@ void t.test('mount points tell how full they are, where an admin wants that', as
   t.strictSame(await details(), none, 'guests are not told')
 })
 
+void t.test('a storage that still starts keeps no listing of what it stands in waiting', async (t) => {
+  const begun = { count: 0 }
+  const late: AnyDriverType = {
+    name: 'Late',
+    fields: {},
+    open: () => {
+      begun.count++
+      return new Promise(() => undefined)
+    },
+  }
+  const served = await serve(t, '', [late])
+  await served.gateway.settings.set(new Map([['hide_storage_details', 'false']]))
+  served.mount('/a/late', 'Late').catch(() => undefined)
+  while (begun.count === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  const begin = performance.now()
+  t.same(await served.names('/a'), ['late'])
+  t.ok(performance.now() - begin < 2000)
+})
+
 void t.test('the list of storages waits for none that is dead', async (t) => {
   const served = await serve(t, '', types)
   for (const type of types) await served.mount(`/${type.name}`, type.name)
