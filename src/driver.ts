@@ -198,7 +198,10 @@ export interface UploadPlan {
    * is left, and this upload begins at 0.
    */
   readonly resume?: string | undefined
-  /** Told a token that stands for more than the one before, and takes its place. Resolves when it is kept. */
+  /**
+   * Told a token that takes the place of the one before: it stands for more, or, being empty, for nothing, where what has arrived cannot
+   * be relied on any more. Resolves when it is kept.
+   */
   readonly replace?: ((token: string) => Promise<void>) | undefined
 }
 

@@ -39,7 +39,7 @@ export class RunFiles {
 
   /**
    * What an earlier upload of so many bytes has kept, to be written on. Undefined where nothing can be relied on; then nothing is
-   * left of it.
+   * left of it, where that can be removed.
    */
   async reopen(token: string, size: number): Promise<StagedParts | undefined> {
     const kept = parsed(token)
@@ -47,11 +47,8 @@ export class RunFiles {
     if (!found) return undefined
     const fd = this.#outlives(kept) ? await reopened(found, size) : undefined
     if (fd !== undefined) return { ...found, token, fd }
-    try {
-      await unlinkIfThere(found.calls, found.at)
-    } finally {
-      await found.letGo(false)
-    }
+    // What cannot be removed now is swept one day.
+    await discard(found).catch(() => undefined)
     return undefined
   }
 
@@ -63,12 +60,7 @@ export class RunFiles {
 
   async remove(file: Pick<Kept, 'run' | 'name'>): Promise<void> {
     const found = await this.#find(file)
-    if (!found) return
-    try {
-      await unlinkIfThere(found.calls, found.at)
-    } finally {
-      await found.letGo(false)
-    }
+    if (found) await discard(found)
   }
 
   /** What a process has written outlives it, but not the machine. */
@@ -105,6 +97,17 @@ export class RunFiles {
     }
     await letGo(false)
     return undefined
+  }
+}
+
+/** A record stays for as long as what it tells of does. */
+async function discard({ at, calls, letGo }: Found): Promise<void> {
+  let isLeft = true
+  try {
+    await unlinkIfThere(calls, at)
+    isLeft = false
+  } finally {
+    await letGo(isLeft)
   }
 }
 

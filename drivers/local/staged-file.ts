@@ -2,7 +2,8 @@
 import { constants, type BigIntStats } from 'node:fs'
 import { GatewayError } from '../../src/errors.js'
 import { patientCalls, writeAll, type Calls } from './calls.js'
-import { systemCode } from './errors.js'
+import { systemCode, translated } from './errors.js'
+import { syncFile } from './places.js'
 import type { Place } from './root-folder.js'
 import type { Stay } from './stays.js'
 
@@ -22,8 +23,10 @@ export interface Staged {
   publish(place: Place, createOnly: boolean): Promise<BigIntStats>
   /** Closes it, and removes it unless it was published. */
   release(): Promise<void>
-  /** Closes it, and leaves it to whoever has its token. */
-  leave(): Promise<void>
+  /** Resolves when all of it is on the medium. Rejects ever after where it could not be brought there: the system says so once. */
+  sync(): Promise<void>
+  /** Closes it, and leaves it to whoever has its token. False: the disk failed to take what was written, and nothing is left. */
+  leave(): Promise<boolean>
 }
 
 /** Where else a file is put that turns out to be on the wrong file system. */
@@ -50,6 +53,8 @@ export class StagedFile implements Staged {
   readonly signal: AbortSignal
   #published = false
   #ended = false
+  /** Of the disk, which tells of it once. */
+  #failure: GatewayError | undefined
 
   constructor(
     private readonly staging: CopiesBeside,
@@ -65,6 +70,9 @@ export class StagedFile implements Staged {
       await this.#take(place, createOnly)
       return await this.calls.fstat(this.fd)
     } catch (error) {
+      if (systemCode(error) === 'ENOENT' && (await this.calls.fstat(this.fd)).nlink === 0n) {
+        throw new GatewayError('busy', { reason: 'somebody removed what was staged', cause: error })
+      }
       if (systemCode(error) !== 'EXDEV') throw error
     }
     // One device may be mounted twice, and a folder may have been moved to another one since.
@@ -90,8 +98,25 @@ export class StagedFile implements Staged {
     return this.#end(false)
   }
 
-  leave(): Promise<void> {
-    return this.#end(true)
+  async leave(): Promise<boolean> {
+    if (this.#ended) return true
+    // Of what was stopped the disk is not asked, which may take a while: who goes on with it asks.
+    if (!this.signal.aborted) await this.sync().catch(() => undefined)
+    const isSound = this.#failure === undefined
+    return this.#end(isSound).then(
+      () => isSound,
+      () => false,
+    )
+  }
+
+  async sync(): Promise<void> {
+    if (this.#failure) throw this.#failure
+    try {
+      await syncFile(this.fd)
+    } catch (error) {
+      this.#failure = translated(error)
+      throw this.#failure
+    }
   }
 
   async #end(isLeft: boolean): Promise<void> {

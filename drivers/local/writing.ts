@@ -17,7 +17,7 @@ import { patientCalls } from './calls.js'
 import { entryOf, systemTime } from './entry.js'
 import { systemCode, translated } from './errors.js'
 import { StagedHandle } from './handles.js'
-import { assertReplaceable, syncFile, type Places } from './places.js'
+import { assertReplaceable, type Places } from './places.js'
 import { receive } from './receive.js'
 import { copyBytes, type Staged } from './staged-file.js'
 import type { Staging } from './staging.js'
@@ -46,8 +46,9 @@ export class Writing {
   }
 
   /** A file that stays staged, for a later run to go on with, until it is committed or dropped. */
-  async upload(path: Path, { size, resume }: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
-    const { staged, old } = await this.#stage(path, options, resume === undefined ? undefined : { resume, size })
+  async upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
+    const { size, replace } = plan
+    const { staged, old } = await this.#stage(path, options, plan)
     try {
       const confirmed = Number((await staged.calls.fstat(staged.fd)).size)
       let isCommitted = false
@@ -68,7 +69,14 @@ export class Writing {
             throw translated(error)
           }
         },
-        close: () => (isCommitted ? staged.release() : staged.leave()).catch(() => undefined),
+        close: async () => {
+          try {
+            if (isCommitted) await staged.release()
+            else if (!(await staged.leave())) await replace?.('')
+          } catch {
+            // What could not be removed is swept with the rest of this run.
+          }
+        },
       }
     } catch (error) {
       await staged.leave()
@@ -134,21 +142,31 @@ export class Writing {
   #stage(
     path: Path,
     { createOnly, signal }: WriteOptions,
-    earlier?: { readonly resume: string; readonly size: number },
+    plan?: UploadPlan,
   ): Promise<{ staged: Staged; old: BigIntStats | undefined }> {
     return this.places.at(path, { follow: true, create: true }, async (place) => {
       assertReplaceable(place, createOnly === true)
-      const left = earlier && (await this.staging.reopen(earlier.resume, earlier.size, signal))
+      const left = plan && (await this.#left(plan, signal))
       return { staged: left ?? (await this.staging.create(place, signal)), old: place.stats }
     })
   }
 
+  /** Of a token that cannot be relied on, nobody hears again: another look at what it stands for may find nothing wrong. */
+  async #left(
+    { size, resume = '', replace }: UploadPlan,
+    signal: AbortSignal | undefined,
+  ): Promise<Staged | undefined> {
+    if (resume === '') return undefined
+    const left = await this.staging.reopen(resume, size, signal)
+    if (!left) await replace?.('')
+    return left
+  }
+
   /** All bytes are there: attributes, the medium if asked for, the caller's last word, then the name. */
   async #publish(path: Path, staged: Staged, old: BigIntStats | undefined, options: WriteOptions): Promise<Entry> {
-    const { fd } = staged
     if (old) await keepOwner(staged, old)
     await applyTo(staged, options.modified, options.mode ?? (old && Number(old.mode) & 0o7777))
-    if (this.places.sync) await syncFile(fd)
+    if (this.places.sync) await staged.sync()
     await options.beforePublish?.()
     assertGoing(staged.signal)
     return this.places.at(path, { follow: true, create: true }, async (place) => {

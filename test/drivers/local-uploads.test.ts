@@ -1,0 +1,136 @@
+/** Large files on their way to a disk that fails, or that somebody tidies up meanwhile. */
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import t, { type Test } from 'tap'
+import type { Upload } from '../../src/driver.js'
+import { GatewayError } from '../../src/errors.js'
+import { at, refuses, source, type WritableDriver } from '../conformance/subject.js'
+import { openLocal } from './env.js'
+
+const data = Buffer.alloc(3_000_000, 'data')
+
+/** All that arrives before its source fails. */
+function cutBody(bytes: Buffer): Readable {
+  const pieces = function* () {
+    yield bytes
+    throw new GatewayError('unavailable')
+  }
+  return Readable.from(pieces(), { objectMode: false })
+}
+
+interface Mount {
+  readonly folder: string
+  readonly driver: WritableDriver
+  readonly begin: (resume?: string) => Promise<Upload>
+  /** Tokens that took the place of the first. */
+  readonly replaced: string[]
+}
+
+async function mount(t: Test, options: { sync?: boolean } = {}): Promise<Mount> {
+  const folder = t.testdir()
+  const driver = (await openLocal(folder, options)) as WritableDriver
+  t.teardown(() => driver.close?.())
+  const replaced: string[] = []
+  const begin = async (resume?: string) => {
+    const replace = async (token: string) => void replaced.push(token)
+    const upload = await driver.upload?.(at('/file'), { size: data.length, resume, replace })
+    if (!upload) throw new Error('it keeps nothing')
+    return upload
+  }
+  return { folder, driver, begin, replaced }
+}
+
+/** What is staged below a folder. */
+function staged(folder: string): string[] {
+  const staging = join(folder, '.tidegate-staging')
+  if (!existsSync(staging)) return []
+  return readdirSync(staging).flatMap((run) => readdirSync(join(staging, run)).map((name) => join(staging, run, name)))
+}
+
+/** The descriptor of this file leads to a device that cannot be synced from now on. */
+function breakSync(file: string): void {
+  const fd = readdirSync('/proc/self/fd').find((each) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${each}`) === file
+    } catch {
+      return false
+    }
+  })
+  closeSync(Number(fd))
+  const taken = openSync('/dev/null', 'r+')
+  if (taken !== Number(fd)) throw new Error('the number of the descriptor was not free')
+}
+
+const onLinux = process.platform === 'linux' ? false : 'descriptors cannot be told here'
+
+await t.test('a file that the disk failed to take is not gone on with', { skip: onLinux }, async (t) => {
+  const { folder, begin, replaced } = await mount(t)
+  const upload = await begin()
+  await refuses(t, () => upload.write(cutBody(data.subarray(0, 1_000_000))), 'unavailable', 'the source fails')
+  const [file = ''] = staged(folder)
+  breakSync(file)
+  await upload.close()
+  t.same(replaced, [''], 'its token stands for nothing any more')
+  t.same(staged(folder), [])
+  t.equal((await begin(upload.token)).confirmed, 0)
+})
+
+await t.test('a failure that the disk has told of once counts for good', { skip: onLinux }, async (t) => {
+  const { folder, begin, replaced } = await mount(t, { sync: true })
+  const upload = await begin()
+  await upload.write(Readable.from([data]))
+  const [file = ''] = staged(folder)
+  breakSync(file)
+  await t.rejects(upload.commit())
+  await upload.close()
+  t.same(replaced, [''])
+  t.same(staged(folder), [])
+})
+
+await t.test('a token that stands for nothing to rely on is never heard of again', async (t) => {
+  const { folder, begin, replaced } = await mount(t)
+  const upload = await begin()
+  await upload.close()
+  const [file = ''] = staged(folder)
+  rmSync(file)
+  mkdirSync(file)
+  const second = await begin(upload.token)
+  t.same(replaced, [''], 'before anything else is tried')
+  t.equal(second.confirmed, 0, 'whatever cannot be removed')
+  await second.close()
+})
+
+await t.test('a file that was only cut off is gone on with', async (t) => {
+  const { folder, begin, replaced } = await mount(t)
+  const upload = await begin()
+  await refuses(t, () => upload.write(cutBody(data.subarray(0, 1_000_000))), 'unavailable', 'the source fails')
+  await upload.close()
+  await upload.close()
+  t.same(replaced, [])
+  const second = await begin(upload.token)
+  await second.write(Readable.from([data.subarray(second.confirmed)]))
+  await second.commit()
+  await second.close()
+  t.ok(readFileSync(join(folder, 'file')).equals(data))
+})
+
+await t.test('what somebody removed before it had its name is worth another try', async (t) => {
+  const { folder, driver, begin } = await mount(t)
+  const tidyUp = async () => rmSync(join(folder, '.tidegate-staging'), { recursive: true })
+  const upload = await begin()
+  await upload.write(Readable.from([data]))
+  await tidyUp()
+  await refuses(t, () => upload.commit(), 'busy', 'an upload')
+  await upload.close()
+  for (const createOnly of [false, true]) {
+    const writing = () => driver.write(at('/file'), source('text'), { createOnly, beforePublish: tidyUp })
+    await refuses(t, writing, 'busy', 'a write')
+  }
+  const again = await begin(upload.token)
+  t.equal(again.confirmed, 0)
+  await again.write(Readable.from([data]))
+  await again.commit()
+  await again.close()
+  t.ok(readFileSync(join(folder, 'file')).equals(data))
+})
