@@ -94,3 +94,12 @@ export function etagOf(entry: Entry): string {
 export function stateOf({ revision, modified, size }: Entry): string {
   return revision ?? `${modified.getTime().toString(16)}-${size.toString(16)}`
 }
+
+/** Milliseconds: servers tell times to the minute, by clocks that are not ours. */
+const settledAfter = 120_000
+
+/** Whether another content would be another state for sure: not where only the time tells, and is missing or so new that it may be told again. */
+export function tellsChanges({ revision, modified }: Entry): boolean {
+  const time = modified.getTime()
+  return revision !== undefined || (time !== 0 && Date.now() - time > settledAfter)
+}

@@ -1,9 +1,10 @@
 /** One file or link of a copy: written, verified, and never over what somebody else has put there meanwhile. */
-import { stateOf } from './change.js'
+import { stateOf, tellsChanges } from './change.js'
 import type { CopyJob, Going } from './copy-job.js'
 import { countedSource } from './counted-source.js'
 import type { Entry } from './driver.js'
-import { GatewayError } from './errors.js'
+import { GatewayError, SourceChangedError } from './errors.js'
+import type { KeptUpload } from './kept-uploads.js'
 import type { Place } from './mounts.js'
 import type { Path } from './path.js'
 import { removeAll } from './removing.js'
@@ -119,7 +120,7 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
     modified: entry.modified,
     mode: entry.mode,
     createOnly: !job.overwrite,
-    kept: job.journal.keptUpload(job.from.storage.treePath(from), stateOf(entry)),
+    kept: keptOf(job, from, entry),
     beforePublish: async () => {
       await assertUnchanged(job.from.storage, from, entry, job.signal)
       // Of a backend that found out late that it cannot copy, this is the second time.
@@ -152,7 +153,15 @@ async function assertUnchanged(storage: Storage, path: Path, entry: Entry, signa
     entry.revision !== undefined && now.revision !== undefined
       ? entry.revision === now.revision
       : entry.size === now.size && entry.modified.getTime() === now.modified.getTime()
-  if (!same) throw new GatewayError('busy', { reason: 'the source changed while it was copied' })
+  if (!same) throw new SourceChangedError()
+}
+
+/** Undefined of a source that may become another one in the same state: nothing must be put to the first half of an old one. */
+function keptOf({ from, journal }: CopyJob, path: Path, entry: Entry): KeptUpload | undefined {
+  if (!tellsChanges(entry)) return undefined
+  // A storage that is configured anew may lead elsewhere, to a file that is told in the same words.
+  const { id, modified } = from.storage.row
+  return journal.keptUpload(from.storage.treePath(path), [id, modified.getTime(), stateOf(entry)].join(' '))
 }
 
 function assertSame(entry: Entry, copy: Entry): void {

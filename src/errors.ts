@@ -123,6 +123,13 @@ export class NoStorageError extends GatewayError {
   }
 }
 
+/** What was being copied is not what it was: what has arrived of it is nothing to go on with. */
+export class SourceChangedError extends GatewayError {
+  constructor() {
+    super('busy', { reason: 'the source changed while it was copied' })
+  }
+}
+
 /** Whether `error` is a GatewayError, and where codes are given, one of those. */
 export function isGatewayError(error: unknown, ...codes: readonly ErrorCode[]): error is GatewayError {
   return error instanceof GatewayError && (codes.length === 0 || codes.includes(error.code))

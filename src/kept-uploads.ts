@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Driver, Entry, Source, WriteOptions } from './driver.js'
 import { unlessUnsupported } from './driver-calls.js'
-import { mayPass } from './errors.js'
+import { mayPass, SourceChangedError } from './errors.js'
 import type { Log } from './log.js'
 import type { Path } from './path.js'
 import type { Storage } from './storage.js'
@@ -84,7 +84,7 @@ export class KeptUploads {
       return entry
     } catch (error) {
       const last = end()
-      if (last && !mayPass(error)) await this.#letGo(last)
+      if (last && (!mayPass(error) || error instanceof SourceChangedError)) await this.#letGo(last)
       throw error
     }
   }

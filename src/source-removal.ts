@@ -7,7 +7,7 @@ import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
 import { isFolder, isLink } from './copy-member.js'
 import { provenCopy } from './copy-proof.js'
 import type { Entry } from './driver.js'
-import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
+import { GatewayError, isGatewayError, SourceChangedError, toGatewayError } from './errors.js'
 import { oneAndTheSame, sameness } from './identity.js'
 import type { Place } from './mounts.js'
 import { childOf, type Path } from './path.js'
@@ -97,7 +97,7 @@ export class SourceRemoval implements Visits<Member, Member> {
     try {
       const now = await source.storage.stat(from, { signal, link: true, fresh: true })
       if (stateOf(now) !== known.source) {
-        throw new GatewayError('busy', { reason: 'the source changed while it was copied' })
+        throw new SourceChangedError()
       }
       const copy = await existing(target.storage, target.inner, signal)
       if (!copy) throw new GatewayError('busy', { reason: 'its copy is gone again' })

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import type { ByteRange, Driver } from '../../src/driver.js'
+import type { ByteRange, Driver, Entry } from '../../src/driver.js'
 import { GatewayError, type ErrorCode } from '../../src/errors.js'
 import { asPath as p, type Path } from '../../src/path.js'
 import { openLocal } from '../drivers/env.js'
 import { flaky, type Planned } from '../drivers/flaky.js'
 import { Journal } from './journal.js'
-import { altered, newTree, sourceOf, type Test, type Tree } from './tree-fixture.js'
+import { altered, newTree, sourceOf, type Over, type Test, type Tree } from './tree-fixture.js'
 
 const mebibyte = 1024 * 1024
 const data = randomBytes(20 * mebibyte + 5)
@@ -30,7 +30,15 @@ interface Stage extends Tree {
   readonly staged: () => number[]
 }
 
-async function stage(t: Test, content: Buffer = data): Promise<Stage> {
+interface Ask {
+  readonly content?: Buffer
+  /** What the source tells of itself. */
+  readonly told?: (entry: Entry) => Entry
+  /** Over the driver of the target. */
+  readonly over?: Over
+}
+
+async function stage(t: Test, { content = data, told = (entry) => entry, over = {} }: Ask = {}): Promise<Stage> {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-kept-'))
   const reads: (ByteRange | undefined)[] = []
   const plan: Planned[] = []
@@ -40,12 +48,13 @@ async function stage(t: Test, content: Buffer = data): Promise<Stage> {
       reads.push(range)
       return near.read(path, range, options)
     },
+    stat: async (path, options) => told(await near.stat(path, options)),
   })
   const begun: { tree?: Tree } = {}
   const tokens = async () => begun.tree?.uploads.tokens() ?? []
   const tree = await newTree(t, {
     '/near': { driverOf: async () => flaky(counting, plan).driver },
-    '/far': { driverOf: (): Promise<Driver> => openLocal(folder, {}, { uploads: tokens }) },
+    '/far': { driverOf: async (): Promise<Driver> => altered(await openLocal(folder, {}, { uploads: tokens }), over) },
     '/farther': {},
   })
   begun.tree = tree
@@ -122,7 +131,7 @@ void t.test('it begins anew where its target is on another storage now', async (
 })
 
 void t.test('of small files nothing is kept', async (t) => {
-  const { plan, copy, staged, uploads } = await stage(t, data.subarray(0, 15 * mebibyte))
+  const { plan, copy, staged, uploads } = await stage(t, { content: data.subarray(0, 15 * mebibyte) })
   plan.push(cut(14 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
   t.same(staged(), [])
@@ -207,4 +216,64 @@ void t.test('a token that stands for more takes the place of the one before', as
   await tree.copy(p('/replacing/file'))
   t.same(resumes, [undefined, 'half of it'])
   t.same(await tree.uploads.tokens(), [])
+})
+
+for (const [title, modified] of [
+  ['of which no time is told', new Date(0)],
+  ['that changed a moment ago', new Date()],
+] as const) {
+  void t.test(`of a source without revisions ${title} nothing is kept`, async (t) => {
+    const told = ({ revision: _none, ...entry }: Entry) => ({ ...entry, modified })
+    const { plan, copy, staged, uploads, reads, folder, as } = await stage(t, { told })
+    plan.push(cut(18 * mebibyte))
+    await t.rejects(copy(), { code: 'unavailable' })
+    plan.length = 0
+    t.same(staged(), [])
+    t.same(await uploads.tokens(), [])
+    const other = randomBytes(data.length)
+    await as().write(p('/near/file'), sourceOf(other))
+    await copy()
+    t.same(reads, [undefined, undefined])
+    t.ok(readFileSync(join(folder, 'file')).equals(other), 'nothing of the old one is in it')
+  })
+}
+
+void t.test('of a source without revisions that has settled it is kept', async (t) => {
+  const modified = new Date(Date.now() - 3_600_000)
+  const told = ({ revision: _none, ...entry }: Entry) => ({ ...entry, modified })
+  const { plan, copy, reads, staged } = await stage(t, { told })
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  const [held] = staged()
+  await copy()
+  t.same(reads, [undefined, { offset: held }])
+})
+
+void t.test('it begins anew where the storage of its source was configured anew', async (t) => {
+  const { plan, copy, reads, mounts } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  const row = mounts.rowOf(p('/near'))
+  if (!row) throw new Error('the storage has a row')
+  await mounts.apply({ ...row, modified: new Date(row.modified.getTime() + 1) })
+  await copy()
+  t.same(reads, [undefined, undefined])
+})
+
+void t.test('what is known to be of a source that changed meanwhile is not kept', async (t) => {
+  const changed: { state?: string } = {}
+  const told = (entry: Entry) => ({ ...entry, ...(changed.state !== undefined && { revision: changed.state }) })
+  const { copy, staged, uploads, reads } = await stage(t, { told })
+  changed.state = 'first'
+  const change = async () => {
+    while (reads.length === 0) await new Promise(setImmediate)
+    changed.state = 'second'
+  }
+  await Promise.all([t.rejects(copy(), { code: 'busy' }), change()])
+  // As it was at first, but for the content of which half was read.
+  changed.state = 'first'
+  t.same(staged(), [])
+  t.same(await uploads.tokens(), [])
 })
