@@ -33,14 +33,21 @@ export interface KeptUploadsParts {
 }
 
 export class KeptUploads {
-  /** Rows of files that are being written. */
+  /** Rows of files that are being written, or let go of. */
   readonly #busy = new Set<number>()
+  /** Rows that wait for the next start of their storage. */
+  readonly #waiting = new Set<number>()
 
   constructor(private readonly parts: KeptUploadsParts) {}
 
   /** What somebody may go on with. */
   tokens(): Promise<readonly string[]> {
     return this.parts.store.tokens()
+  }
+
+  /** Tasks for which something is kept. */
+  owners(): Promise<readonly string[]> {
+    return this.parts.store.owners()
   }
 
   /** `source`: its state, in the words of `stateOf`, or whatever else differs as soon as its bytes do. */
@@ -51,7 +58,7 @@ export class KeptUploads {
   /** Nobody goes on with what is kept for this task. Resolves when it is gone, or after a while: what takes longer goes by itself. */
   async drop(taskId: string): Promise<void> {
     await this.parts.store.releaseAll(taskId)
-    const dropped = this.#dropLoose(() => true)
+    const dropped = this.#dropLoose(({ id }) => !this.#waiting.has(id))
     await Promise.race([dropped, pause(dropPatience, undefined, { ref: false })])
   }
 
@@ -115,11 +122,16 @@ export class KeptUploads {
     const { store, storageOf, log } = this.parts
     const storage = storageOf(storageId)
     if (!storage || this.#busy.has(id)) return
+    this.#busy.add(id)
     try {
       await storage.dropUpload(token)
       await store.delete(id)
+      this.#waiting.delete(id)
     } catch (error) {
+      this.#waiting.add(id)
       log.warn({ err: error, storage: storageId }, 'a half-sent file that nobody needs could not be let go of')
+    } finally {
+      this.#busy.delete(id)
     }
   }
 }

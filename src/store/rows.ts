@@ -292,6 +292,8 @@ export interface Store {
     loose(): Promise<UploadRow[]>
     /** Of those that are of a task. */
     tokens(): Promise<string[]>
+    /** The tasks that any are of. */
+    owners(): Promise<string[]>
     delete(id: number): Promise<void>
   }
   /** A driver's own state, by storage. */

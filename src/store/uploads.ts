@@ -55,6 +55,13 @@ export class UploadsTable {
     return rows.map(({ token }) => token)
   }
 
+  async owners(): Promise<string[]> {
+    const rows = await this.database.run((query) =>
+      query<{ task_id: string }>('uploads').whereNotNull('task_id').distinct('task_id'),
+    )
+    return rows.map(({ task_id: taskId }) => taskId)
+  }
+
   async delete(id: number): Promise<void> {
     await this.database.run((query) => query('uploads').where({ id }).delete())
   }

@@ -32,7 +32,7 @@ export interface TaskParts {
   readonly settings: Pick<Settings, 'number' | 'onChange'>
   readonly log: Log
   /** What is kept of large files that tasks had in hand. */
-  readonly uploads: Pick<KeptUploads, 'of' | 'drop'>
+  readonly uploads: Pick<KeptUploads, 'of' | 'drop' | 'owners'>
   /** The authority of an account as it is now; rejects where it has none any more. */
   readonly authority: (userId: number) => Principal
 }
@@ -105,6 +105,11 @@ export class Tasks {
     for (const entry of this.#entries.values()) {
       if (entry.task.state === 'canceling') await this.#end(entry, { state: 'canceled' })
       else if (!isOver(entry.task)) await this.#queue(entry)
+    }
+    // Killed between the end of a task and this.
+    for (const id of await this.parts.uploads.owners()) {
+      const entry = this.#entries.get(id)
+      if (entry && isOver(entry.task)) await this.#dispose(entry)
     }
     await this.#sweep()
   }

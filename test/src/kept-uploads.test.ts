@@ -277,3 +277,33 @@ void t.test('what is known to be of a source that changed meanwhile is not kept'
   t.same(staged(), [])
   t.same(await uploads.tokens(), [])
 })
+
+void t.test(
+  'a storage that does not let go keeps nobody else waiting, and is asked once until it starts again',
+  async (t) => {
+    const asked: (() => void)[] = []
+    let hangs = true
+    const dropUpload = () =>
+      new Promise<void>((resolve, reject) => {
+        asked.push(() => (hangs ? reject(new GatewayError('unavailable')) : resolve()))
+      })
+    const { plan, copy, uploads, store, mounts } = await stage(t, { over: { dropUpload } })
+    plan.push(cut(18 * mebibyte))
+    await t.rejects(copy(), { code: 'unavailable' })
+    const first = uploads.drop(taskId)
+    while (asked.length === 0) await new Promise(setImmediate)
+    const order = await Promise.race([first.then(() => 'first'), uploads.drop('another task').then(() => 'second')])
+    t.equal(order, 'second')
+    asked[0]?.()
+    await first
+    await uploads.drop('another task')
+    t.equal(asked.length, 1)
+    hangs = false
+    const row = mounts.rowOf(p('/far'))
+    if (!row) throw new Error('the storage has a row')
+    await mounts.apply(row)
+    while (asked.length < 2) await new Promise(setImmediate)
+    asked[1]?.()
+    while ((await store.uploads.loose()).length > 0) await new Promise(setImmediate)
+  },
+)

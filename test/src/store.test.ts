@@ -569,6 +569,7 @@ void t.test('uploads are loose without their task, and go with their storage', a
   const second = await uploads.insert({ ...row, taskId: 'two', storageId: other.id })
   const third = await uploads.insert({ ...row, taskId: 'two', path: asPath('/y'), token: 'third' })
   t.same(await uploads.tokens(), ['second', 'first', 'third'])
+  t.same((await uploads.owners()).sort(), ['one', 'two'])
   await uploads.release(id)
   await uploads.insert({ ...row, token: 'fourth' })
   await tasks.delete(['two'])

@@ -16,6 +16,7 @@ import { ItemJournal } from '../../src/tasks/item-journal.js'
 import { isOver, type Task, type TaskRequest, type TaskRun, type TaskType } from '../../src/tasks/task.js'
 import { Tasks } from '../../src/tasks/tasks.js'
 import { principal } from './principals.js'
+import { storageRow } from './store-rows.js'
 import type { Test } from './tree-fixture.js'
 
 const ada = principal()
@@ -48,6 +49,7 @@ async function begin(
     store: store.tasks,
     uploads: {
       of: (...file) => uploads.of(...file),
+      owners: () => uploads.owners(),
       drop: async (taskId) => {
         dropped.push(taskId)
         await uploads.drop(taskId)
@@ -331,4 +333,22 @@ void t.test('rows that could not be committed are committed with the next ones',
   await put('/b')
   await journal.settled()
   t.same(kept, ['/a', '/b'])
+})
+
+void t.test('what was kept for a task that ended goes at the next start, unless it may be tried again', async (t) => {
+  const folder = t.testdir()
+  const store = await openStore(join(folder, 'tasks.db'))
+  const storage = await store.storages.insert(storageRow({ mountPath: asPath('/far') }))
+  const row = {
+    ...{ kind: 'copy', name: '', userId: 1, username: 'ada', role: 'general', status: '', error: '' },
+    ...{ totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date(), started: new Date() },
+  }
+  for (const state of ['succeeded', 'canceled', 'failed']) {
+    await store.tasks.put({ ...row, id: state, state, ended: new Date() })
+    const file = { path: asPath('/near/file'), source: 'r1', storageId: storage.id, token: state }
+    await store.uploads.insert({ ...file, taskId: state })
+  }
+  await store.close()
+  const { store: second } = await begin(t, { run: async () => undefined, retries: true }, { folder })
+  t.same(await second.uploads.tokens(), ['failed'])
 })
