@@ -31,9 +31,9 @@ async function digestsBelow(folder: string): Promise<Digests> {
   return found
 }
 
-/** Some files of all sizes, in folders. */
+/** Some files of all sizes, in folders; the last is one of those that go on where they were cut off. */
 async function makeTree(folder: string): Promise<Digests> {
-  const sizes = [0, 1, 4096, 70_000, ...Array.from({ length: 8 }, () => randomInt(600_000)), 6_000_000]
+  const sizes = [0, 1, 4096, 70_000, ...Array.from({ length: 8 }, () => randomInt(600_000)), 6_000_000, 17_000_000]
   for (const [index, size] of sizes.entries()) {
     const within = join(folder, index % 3 === 0 ? '' : index % 3 === 1 ? 'sub' : 'sub/deeper')
     await mkdir(within, { recursive: true })
@@ -70,7 +70,7 @@ void t.test(
         await writeFile(join(disks, 'right', name, 'old-folder', 'old-file'), 'old')
       }
       const old = digest(Buffer.from('old'))
-      const bodies = [randomBytes(3_000_000), randomBytes(100)]
+      const bodies = [randomBytes(17_000_000), randomBytes(100)]
       const killAt = randomInt(400)
       const begun = Date.now()
       const asked = Promise.all([
