@@ -31,10 +31,11 @@ export function isReserved(name: string): boolean {
   return name.startsWith('.') && name.toLowerCase().startsWith(reservedName)
 }
 
-/** A link that is not followed: it leads out of the root, or nowhere. */
+/** A link that is not followed: `denied` where it leads out of the root, `not_found` where it leads nowhere. */
 export class RefusedLink extends GatewayError {
   constructor(readonly outside: boolean) {
-    super('denied', { reason: outside ? 'a link that leads outside of the storage' : 'a link that leads nowhere' })
+    const reason = outside ? 'a link that leads outside of the storage' : 'a link that leads nowhere'
+    super(outside ? 'denied' : 'not_found', { reason })
   }
 }
 
@@ -115,7 +116,8 @@ export class RootFolder {
 
   /**
    * The folder that holds a name. Rejects with `not_found` (or with `create`, `parent_missing` and `not_dir`) where that is
-   * missing, with `denied` where the path or, with `follow`, the name itself is a link that is refused.
+   * missing, with `denied` where the path or, with `follow`, the name itself is a link that leads out of the root; with `create` also
+   * where that one leads nowhere: nothing is made behind it.
    */
   async locate(path: Path, options: LocateOptions): Promise<Place> {
     assertClean(path)
@@ -128,7 +130,7 @@ export class RootFolder {
     if (!options.follow || place.stats?.isSymbolicLink() !== true) return place
     place.folder.close()
     for (let count = 0; count < tries; count++) {
-      const { host } = await this.#walk(this.real, segmentsOf(path))
+      const host = await this.#leadsTo(path, options)
       const atRoot = host === this.real
       const folder = await this.openExactly(atRoot ? host : dirname(host))
       if (!folder) continue
@@ -137,6 +139,15 @@ export class RootFolder {
       folder.close()
     }
     throw new GatewayError('busy', { reason: 'the link keeps changing' })
+  }
+
+  async #leadsTo(path: Path, { create }: LocateOptions): Promise<string> {
+    try {
+      return (await this.#walk(this.real, segmentsOf(path))).host
+    } catch (error) {
+      if (create !== true || !(error instanceof RefusedLink)) throw error
+      throw new GatewayError('denied', { reason: error.reason })
+    }
   }
 
   /** The path that this one is another way to; see `Driver.realPath`. */

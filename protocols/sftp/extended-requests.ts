@@ -84,7 +84,7 @@ export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Re
         .uint64(desk.handleLimit)
         .finish(),
   ],
-  ['expand-path@openssh.com', async (_desk, id, fields) => namePacket(id, expand(fields.text()))],
+  ['expand-path@openssh.com', async (desk, id, fields) => namePacket(id, expand(desk, fields.text()))],
   ['copy-data', copyData],
   [
     'home-directory',
@@ -136,13 +136,14 @@ async function usagePacket(desk: Desk, id: number, path: Path): Promise<Buffer> 
   return packet.uint64(0).uint64(0).uint64(0).uint64(0).uint64(0).uint64(255).finish()
 }
 
-/** `~` is where every user starts. */
-function expand(text: string): Path {
-  if (text === '~' || text.startsWith('~/')) return resolvePath(root, text.slice(1))
-  if (text.startsWith('~')) {
-    throw new GatewayError('not_found', { reason: `no home folder of ${text.slice(1).split('/')[0] ?? ''} here` })
+/** `~` is where every user starts; that of others is nobody's business. */
+function expand({ owner }: Desk, text: string): Path {
+  const [first = '', ...rest] = text.split('/')
+  if (!first.startsWith('~')) return resolvePath(root, text)
+  if (first !== '~' && first !== `~${owner.name}`) {
+    throw new GatewayError('not_found', { reason: `no home folder of ${first.slice(1)} here` })
   }
-  return resolvePath(root, text)
+  return resolvePath(root, rest.join('/'))
 }
 
 /** The names of ids as a list of strings; empty for those that nobody here has. */

@@ -1,6 +1,6 @@
 /** A folder that is being read: batches of names, flat in memory however many there are. */
 import type { Entry } from '../../src/driver.js'
-import { parentOf, type Path } from '../../src/path.js'
+import { childOf, parentOf, type Path } from '../../src/path.js'
 import { asLink, writeAttributes } from './attributes.js'
 import { longName } from './long-name.js'
 import { PacketBuilder } from './packets.js'
@@ -21,11 +21,13 @@ export class FolderHandle {
   #turn: Promise<unknown> = Promise.resolve()
 
   private constructor(
+    private readonly tree: Tree,
     readonly path: Path,
     private readonly owner: Owner,
     private readonly pages: AsyncIterator<readonly Entry[]>,
     /** Names that only this session sees so far, and how it sees the others that it writes. */
     private readonly own: Map<string, Entry>,
+    private readonly signal: AbortSignal,
   ) {}
 
   /** Rejects where the folder is not there, is none, or may not be listed. */
@@ -37,7 +39,7 @@ export class FolderHandle {
     signal: AbortSignal,
   ): Promise<FolderHandle> {
     const pages = tree.pages(path, { signal })[Symbol.asyncIterator]()
-    const handle = new FolderHandle(path, owner, pages, own)
+    const handle = new FolderHandle(tree, path, owner, pages, own, signal)
     const first = await pages.next()
     const self = await tree.stat(path, { signal })
     // Whoever may not see the parent is told of the folder itself.
@@ -46,7 +48,7 @@ export class FolderHandle {
       { ...self, name: '.' },
       { ...parent, name: '..' },
     ]
-    handle.#entries = [...dots, ...(first.done === true ? [] : handle.#seen(first.value))][Symbol.iterator]()
+    handle.#entries = [...dots, ...(first.done === true ? [] : await handle.#seen(first.value))][Symbol.iterator]()
     return handle
   }
 
@@ -70,7 +72,7 @@ export class FolderHandle {
     while (packet.length < answerSize) {
       const next = this.#entries.next()
       if (next.done !== true) {
-        const entry = asLink(next.value)
+        const entry = next.value
         packet.string(entry.name).string(longName(entry, entry.name, this.owner.name, now))
         writeAttributes(packet, entry, this.owner.id)
         count++
@@ -83,18 +85,34 @@ export class FolderHandle {
 
   async #turnPage(): Promise<boolean> {
     const page = await this.pages.next()
-    const entries = page.done === true ? [...this.own.values()] : this.#seen(page.value)
+    const entries = page.done === true ? [...this.own.values()] : await this.#seen(page.value)
     if (page.done === true) this.own.clear()
     this.#entries = entries[Symbol.iterator]()
     return page.done !== true || entries.length > 0
   }
 
-  #seen(entries: readonly Entry[]): readonly Entry[] {
-    if (this.own.size === 0) return entries
-    return entries.map((entry) => {
-      const own = this.own.get(entry.name)
-      this.own.delete(entry.name)
-      return own ?? entry
-    })
+  async #seen(entries: readonly Entry[]): Promise<readonly Entry[]> {
+    if (this.own.size === 0 && !entries.some(leadsSomewhere)) return entries
+    return Promise.all(
+      entries.map(async (entry) => {
+        const own = this.own.get(entry.name)
+        this.own.delete(entry.name)
+        return own ?? (leadsSomewhere(entry) ? this.#ofLink(entry) : entry)
+      }),
+    )
   }
+
+  /** A link with its own size and time, as LSTAT tells them: a listing has those of what it leads to. */
+  async #ofLink(entry: Entry): Promise<Entry> {
+    try {
+      return asLink(await this.tree.stat(childOf(this.path, entry.name), { link: true, signal: this.signal }))
+    } catch {
+      // It has gone meanwhile, or cannot be asked for: it was there when the folder was listed.
+      return asLink(entry)
+    }
+  }
+}
+
+function leadsSomewhere({ isLink, kind }: Entry): boolean {
+  return isLink === true && kind !== 'link'
 }

@@ -1,7 +1,7 @@
 /** The handles of one session, and what its open files mean for the names they stand under. */
 import { Readable } from 'node:stream'
 import { etagOf } from '../../src/change.js'
-import type { Entry, OpenFile, Source } from '../../src/driver.js'
+import type { Entry, Source } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/path.js'
 import type { AskedAttributes } from './attributes.js'
@@ -128,9 +128,8 @@ export class OpenFiles {
     if (plan.action === 'refuse existing') throw new GatewayError('exists', { op: 'open', path })
     if (standing?.kind === 'link') throw leadsNowhere(path, flags)
     if (own && !own.isUnlinked) {
-      const handle = this.#share({ kind: 'file', file: own, plan })
       if (plan.action === 'replace') await own.restart()
-      return handle
+      return this.#share({ kind: 'file', file: own, plan })
     }
     const mode = standing ? standing.mode : asked.mode === undefined ? undefined : asked.mode & 0o777 & ~modeMask
     const file = await this.#start(path, plan, mode, standing === undefined)
@@ -145,7 +144,7 @@ export class OpenFiles {
       (await tree.write(path, nothing, { createOnly: plan.action === 'create', mode, signal })).entry
     // Opened to read alone, there will be no write that could publish it.
     if (!plan.write && plan.action !== 'read') await empty()
-    if (!plan.write) return new WorkingFile(tree, path, await this.#openToRead(path), false, false)
+    if (!plan.write) return new WorkingFile(tree, path, await tree.open(path, 'read', { signal }), false, false)
     if (plan.action === 'update') {
       return new WorkingFile(tree, path, await tree.open(path, 'update', { signal }), false, true)
     }
@@ -184,16 +183,6 @@ export class OpenFiles {
     const file = new WorkingFile(tree, path, opened, true, true, options.mode, dropEmpty)
     this.#fresh.add(file)
     return file
-  }
-
-  async #openToRead(path: Path): Promise<OpenFile> {
-    try {
-      return await this.tree.open(path, 'read', { signal: this.signal })
-    } catch (error) {
-      // A link that leads nowhere is closed to the tree; to clients it is a name without a file.
-      if (isGatewayError(error, 'denied') && (await this.#look(path))?.kind === 'link') throw leadsNowhere(path, 0)
-      throw error
-    }
   }
 
   #share(handle: FileHandle): FileHandle {
@@ -275,7 +264,9 @@ export class OpenFiles {
 
   /** A folder that only the session knows not to be empty stays. */
   async removeFolder(path: Path): Promise<void> {
-    if (this.asideWithin(path).length > 0) throw new GatewayError('not_empty', { op: 'remove', path })
+    const own = this.asideWithin(path)
+    if (own.some((file) => file.path === path)) throw new GatewayError('not_dir', { op: 'remove', path })
+    if (own.length > 0) throw new GatewayError('not_empty', { op: 'remove', path })
     await this.tree.remove(path, { what: 'folder', signal: this.signal })
   }
 }

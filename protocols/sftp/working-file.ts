@@ -6,7 +6,7 @@
  * writes, or before it is renamed. Handles that are still open then go on with the published file.
  */
 import type { Attributes, Entry, OpenFile } from '../../src/driver.js'
-import { GatewayError, toGatewayError } from '../../src/errors.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
 import type { Path } from '../../src/path.js'
 import type { Tree } from './tree.js'
 
@@ -41,6 +41,8 @@ export class WorkingFile {
   /** End of what was written without a gap from the start on. */
   #whole = 0
   #isPartial = false
+  /** It was opened to take a name that is free, which is looked at again where only a part of it is published. */
+  #isResumable = true
   /** It lost its name: what is written goes nowhere. */
   #unlinked = false
   readonly #queue: (Write | Step)[] = []
@@ -131,16 +133,29 @@ export class WorkingFile {
 
   /** Emptied to be written anew: others see the bytes that stand there until it is published. */
   restart(): Promise<void> {
-    if (this.isAside) return this.truncate(0)
     return this.#after(async () => {
-      const file = await this.tree.open(this.path, 'replace', { readable: true, mode: this.entry.mode })
-      await this.#file?.close()
-      this.#file = file
-      this.#failure = undefined
+      if (!this.isAside || !(await this.#isEmptied())) {
+        const file = await this.tree.open(this.path, 'replace', { readable: true, mode: this.entry.mode })
+        await this.#file?.close()
+        this.#file = file
+        this.#isResumable = false
+        this.#failure = undefined
+      }
       this.#size = 0
       this.#whole = 0
       this.#touched()
     })
+  }
+
+  /** Empties what is aside; false where bytes went out that cannot be taken back. */
+  async #isEmptied(): Promise<boolean> {
+    try {
+      await this.#file?.truncate?.(0)
+      return true
+    } catch (error) {
+      if (!isGatewayError(error, 'unsupported')) throw error
+      return false
+    }
   }
 
   /** Kept for the moment it is published, or set at once where the file is changed in place. */
@@ -175,7 +190,8 @@ export class WorkingFile {
   /** A file that nobody has seen yet is published as far as it came without a gap. Rejects where that cannot be. */
   keep(): Promise<void> {
     return this.#after(async () => {
-      if (!this.staged || this.#unlinked || this.#failure !== undefined || this.#whole === 0) return
+      if (!this.staged || !this.#isResumable || this.#unlinked || this.#failure !== undefined || this.#whole === 0)
+        return
       this.#isPartial = true
       if (this.#whole < this.#size) await this.#file?.truncate?.(this.#whole)
       await this.#publish()

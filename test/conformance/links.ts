@@ -99,7 +99,13 @@ export async function linkTests(run: Run): Promise<void> {
       await link(driver, '/loop', 'loop')
       for (const path of ['/nowhere', '/loop'].map(at)) {
         t.equal((await driver.stat(path)).kind, 'link')
-        await refuses(t, () => driver.read(path), 'denied', `read ${path}`)
+        await refuses(t, () => driver.read(path), 'not_found', `read ${path}`)
+        await refuses(
+          t,
+          async () => driver.setAttributes?.(path, { mode: 0o600 }),
+          'not_found',
+          `set attributes of ${path}`,
+        )
         await refuses(t, () => put(driver, path, 'x'), 'denied', `write ${path}`)
         await refuses(t, () => driver.mkdir(path), 'exists', `mkdir ${path}`)
         await driver.remove(path)

@@ -336,8 +336,10 @@ void t.test('REALPATH resolves by name and stays below the root', async (t) => {
   t.equal(await real(''), '/')
   t.equal(await real('../../etc/./x/..'), '/etc')
   t.equal(await real('/a\\b'), '/a\\b')
-  const expanded = await client.extended('expand-path@openssh.com', string('~/x'))
-  t.equal(expanded.body.subarray(8, 10).toString(), '/x')
+  for (const path of ['~/x', '~ada/x']) {
+    const expanded = await client.extended('expand-path@openssh.com', string(path))
+    t.equal(expanded.body.subarray(8, 10).toString(), '/x', path)
+  }
 })
 
 void t.test('copy-data copies between handles, and limits tells the limits', async (t) => {

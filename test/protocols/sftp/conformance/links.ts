@@ -59,6 +59,20 @@ export const linksSection: Section = {
       const found = await ground.attributes('link', types.lstat)
       return typeof found === 'string' ? found : String(found.size)
     }),
+    withLinks('READDIR tells of a link what LSTAT tells', 'link 4 777', async (ground) => {
+      await linked(ground)
+      const found = (await ground.list()).find(({ name }) => name === 'link')?.attributes
+      return found ? `${found.kind} ${found.size} ${(found.mode & 0o7777).toString(8)}` : 'nothing'
+    }),
+    withLinks('SETSTAT through a link to nothing', 'NO_SUCH_FILE, NO_SUCH_FILE, link', async (ground) => {
+      await ground.symlink('none', 'link')
+      const told = await ground.setstat('link', attributes({ mode: 0o600 }))
+      return all(told, await ground.setstat('link', attributes({ size: 4 })), ground.kind('link'))
+    }),
+    withLinks('A link to nothing is a way to nothing', 'NO_SUCH_FILE, NO_SUCH_FILE, NO_SUCH_FILE', async (ground) => {
+      await ground.symlink('none', 'link')
+      return all(ground.kind('link/file'), ground.mkdir('link/new'), ground.opens('link/file', 'WRITE CREAT'))
+    }),
     withLinks('A link to a folder is a way into it', '"abc", OK, OK', async (ground) => {
       await ground.folders('folder')
       await ground.file('folder/file', 'abc')

@@ -98,6 +98,11 @@ export const namesSection: Section = {
       await ground.file('file')
       return all(await ground.rmdir('file'), ground.kind('file'))
     }),
+    check('RMDIR of a file that the session has only begun', 'NO_SUCH_FILE, OK, "abc"', async (ground) => {
+      const handle = await ground.open('file', 'WRITE CREAT TRUNC')
+      void ground.write(handle, 0, 'abc')
+      return all(await ground.rmdir('file'), await ground.close(handle), ground.content('file'))
+    }),
     check('RMDIR of a folder that is open', 'OK', async (ground) => {
       await ground.folders('folder')
       await ground.openFolder('folder')

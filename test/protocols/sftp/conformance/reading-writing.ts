@@ -241,6 +241,15 @@ export const writing: Section = {
       await ground.close(handle)
       return ground.content('file')
     }),
+    check('TRUNC of a file that another handle is writing', '"new"', async (ground) => {
+      const one = await opened(ground, 'old bytes', 'WRITE TRUNC')
+      await ground.write(one, 0, 'given up')
+      const two = await ground.open('file', 'WRITE TRUNC')
+      await ground.write(two, 0, 'new')
+      await ground.close(two)
+      await ground.close(one)
+      return ground.content('file')
+    }),
     check('APPEND reads at any offset', '"old+", "+"', async (ground) => {
       const handle = await opened(ground, 'old', 'READ WRITE APPEND')
       await ground.write(handle, 0, '+')
