@@ -406,7 +406,7 @@ export class VirtualFs {
 
   hardLink(from: Path, to: Path, change: Change = {}): Promise<void> {
     return this.#access.told('make hard link', to, async () => {
-      // By its new name it can be written in place: whoever may not write it must not get there by another name.
+      // By its new name it can be written in place: whoever may not write it, or whom a lock keeps out, must not get there that way.
       const source = await this.#access.admit('write', from, change)
       this.#access.judge('read', source, change)
       this.#access.judge('copy', source, change)
@@ -416,10 +416,11 @@ export class VirtualFs {
       const { storage, inner } = this.#parts.mounts.find(at, origin.storage)
       if (origin.storage !== storage)
         throw new GatewayError('unsupported', { reason: 'a hard link stays within its storage' })
-      await this.#guard.reserved([{ path: at, tree: false }], change, async () => {
+      const claims = [source, at].map((path) => ({ path, tree: false }))
+      await this.#guard.reserved(claims, change, async () => {
         const old = await this.#tree.existing(at, change)
         if (old) throw new GatewayError('exists')
-        await this.#guard.assertFree([{ path: at, membership: true }], at, old, change)
+        await this.#guard.assertFree([{ path: source }, { path: at, membership: true }], at, old, change)
         await storage.hardLink(origin.inner, inner, change)
       })
     })

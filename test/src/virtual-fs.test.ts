@@ -315,6 +315,21 @@ void t.test('every change is stopped by a lock whose token is missing', async (t
   t.same(await ada.locks(p('/')), [], 'the locks went with the folder')
 })
 
+void t.test('a file that is locked gets no second name, by which the lock would keep nobody out', async (t) => {
+  const inner = new MemoryDriver(0)
+  const hardLink: Driver['hardLink'] = async (from, to) => {
+    await inner.copy(from, to)
+  }
+  const { as } = await newTree(t, { '/': { driverOf: async () => altered(inner, { hardLink }) } })
+  await fill(as(), { '/x': 'x' })
+  const { lock } = await as().lock(p('/x'), lockAsk)
+  await t.rejects(as({ username: 'ada' }).hardLink(p('/x'), p('/y')), { code: 'locked' })
+  t.same(await names(as(), '/'), ['x'])
+  await as().hardLink(p('/x'), p('/y'), { lockTokens: [lock.token] })
+  await t.rejects(as().hardLink(p('/y'), p('/y')), { code: 'exists' })
+  t.same(await names(as(), '/'), ['x', 'y'])
+})
+
 void t.test('a lock on a name that is free makes an empty file, and never empties one', async (t) => {
   const { as, drivers } = await newTree(t)
   const ada = as()
