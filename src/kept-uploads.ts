@@ -15,6 +15,8 @@ import type { Store, UploadRow } from './store/rows.js'
 const keptFrom = 16 * 1024 * 1024
 /** Milliseconds for which a task waits for what it has kept to go. */
 const dropPatience = 2000
+/** Milliseconds after which the end of a task is worth another try to let go of what could not go before. */
+const dropPause = 300_000
 
 /** `resume`: the token of an earlier run. `keep` resolves when a token is surely kept. Undefined: nothing was done. */
 type UploadWork = (resume: string | undefined, keep: (token: string) => Promise<void>) => Promise<Entry | undefined>
@@ -35,8 +37,8 @@ export interface KeptUploadsParts {
 export class KeptUploads {
   /** Rows of files that are being written, or let go of. */
   readonly #busy = new Set<number>()
-  /** Rows that wait for the next start of their storage. */
-  readonly #waiting = new Set<number>()
+  /** When a storage last could not let go of a row. */
+  readonly #failedAt = new Map<number, number>()
 
   constructor(private readonly parts: KeptUploadsParts) {}
 
@@ -58,7 +60,7 @@ export class KeptUploads {
   /** Nobody goes on with what is kept for this task. Resolves when it is gone, or after a while: what takes longer goes by itself. */
   async drop(taskId: string): Promise<void> {
     await this.parts.store.releaseAll(taskId)
-    const dropped = this.#dropLoose(({ id }) => !this.#waiting.has(id))
+    const dropped = this.#dropLoose(({ id }) => Date.now() - (this.#failedAt.get(id) ?? 0) > dropPause)
     await Promise.race([dropped, pause(dropPatience, undefined, { ref: false })])
   }
 
@@ -117,7 +119,7 @@ export class KeptUploads {
     }
   }
 
-  /** The row goes last. Of a storage that does not run, or cannot do it now, it waits for its next start. */
+  /** The row goes last. Of a storage that does not run, it waits for its next start; where that cannot do it now, also for the end of a later task. */
   async #drop({ id, storageId, token }: UploadRow): Promise<void> {
     const { store, storageOf, log } = this.parts
     const storage = storageOf(storageId)
@@ -126,9 +128,9 @@ export class KeptUploads {
     try {
       await storage.dropUpload(token)
       await store.delete(id)
-      this.#waiting.delete(id)
+      this.#failedAt.delete(id)
     } catch (error) {
-      this.#waiting.add(id)
+      this.#failedAt.set(id, Date.now())
       log.warn({ err: error, storage: storageId }, 'a half-sent file that nobody needs could not be let go of')
     } finally {
       this.#busy.delete(id)

@@ -279,7 +279,7 @@ void t.test('what is known to be of a source that changed meanwhile is not kept'
 })
 
 void t.test(
-  'a storage that does not let go keeps nobody else waiting, and is asked once until it starts again',
+  'a storage that does not let go keeps nobody else waiting, and is asked again when it starts',
   async (t) => {
     const asked: (() => void)[] = []
     let hangs = true
@@ -307,3 +307,20 @@ void t.test(
     while ((await store.uploads.loose()).length > 0) await new Promise(setImmediate)
   },
 )
+
+void t.test('a storage that could not let go is asked again by a task that ends some minutes later', async (t) => {
+  let asked = 0
+  const dropUpload = async () => {
+    if (++asked === 1) throw new GatewayError('unavailable')
+  }
+  const { plan, copy, uploads, store } = await stage(t, { over: { dropUpload } })
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  await uploads.drop(taskId)
+  const { now } = Date
+  t.teardown(() => (Date.now = now))
+  Date.now = () => now() + 600_000
+  await uploads.drop('another task')
+  t.equal(asked, 2)
+  t.same(await store.uploads.loose(), [])
+})
