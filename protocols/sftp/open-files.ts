@@ -207,9 +207,10 @@ export class OpenFiles {
     return undefined
   }
 
-  /** Resolves when all that was asked of the files at `path` and below before has been done. */
+  /** Resolves when all that was asked before has been done of the file at `path`, or of those in the folder. */
   async settled(path: Path): Promise<void> {
-    const written = [...this.#files.keys()].filter((file) => file.writes && isWithin(path, file.path))
+    const isSeen = (file: WorkingFile) => file.path === path || parentOf(file.path) === path
+    const written = [...this.#files.keys()].filter((file) => file.writes && isSeen(file))
     await Promise.all(written.map((file) => file.settled()))
   }
 
