@@ -39,6 +39,8 @@ export class Staging {
   #opening: Promise<Opened> | undefined
   readonly #stays = new Stays()
   readonly #files: RunFiles
+  /** What an earlier run left was written on, or removed. */
+  #hasReopened = false
 
   constructor(
     private readonly root: RootFolder,
@@ -74,6 +76,7 @@ export class Staging {
 
   /** What was left of an upload of so many bytes, to be written on; undefined where nothing of it can be relied on. */
   reopen(token: string, size: number, signal?: AbortSignal): Promise<Staged | undefined> {
+    this.#hasReopened = true
     return this.#entered(signal, async (stay) => {
       const parts = await this.#files.reopen(token, size)
       return parts && new StagedFile(this, parts, stay)
@@ -82,6 +85,7 @@ export class Staging {
 
   /** Removes what was left, if anything was. */
   drop(token: string): Promise<void> {
+    this.#hasReopened = true
     return this.#files.drop(token)
   }
 
@@ -216,8 +220,8 @@ export class Staging {
   async #remove(): Promise<void> {
     const opened = await this.#opening?.catch(() => undefined)
     this.#opening = undefined
-    if (!opened) return
-    opened.folder.close()
+    if (!opened && !this.#hasReopened) return
+    opened?.folder.close()
     for (const host of [this.#folderHost, join(this.root.real, reservedName)]) {
       // Another mount of this root may still stage there.
       await rmdir(host).catch(() => undefined)
