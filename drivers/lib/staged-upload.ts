@@ -43,6 +43,8 @@ export class StagedUpload implements Upload {
   #written: number
   #held: number
   #heldAt = 0
+  /** What was written since may not be on the medium, whatever the server says from now on. */
+  #isLost = false
   #writing: Promise<void> = Promise.resolve()
   #isPublished = false
 
@@ -72,9 +74,14 @@ export class StagedUpload implements Upload {
   async #hold(): Promise<void> {
     const { kept, sync, replace } = this.staged
     const written = this.#written
-    const isHeld = written > this.#held && (await sync().then(yes, no))
+    if (this.#isLost || written <= this.#held) return
+    // A server may tell once that it could not, and not again, although it never did.
+    this.#isLost = await sync().then(
+      () => false,
+      () => true,
+    )
     this.#heldAt = performance.now()
-    if (!isHeld) return
+    if (this.#isLost) return
     await replace(tokenOf({ path: kept.path, held: written }))
     this.#held = written
   }
@@ -97,6 +104,3 @@ export class StagedUpload implements Upload {
     await this.staged.leave()
   }
 }
-
-const yes = () => true
-const no = () => false

@@ -1,0 +1,72 @@
+/** What an upload into a staged file counts as held, with a server of the test's own. */
+import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { StagedUpload } from '../../../drivers/lib/staged-upload.js'
+import { GatewayError } from '../../../src/errors.js'
+import { at } from '../../conformance/subject.js'
+
+const path = at('/.~tidegate-part-run-0123456789ab')
+const size = 100
+
+/** Sends it byte by byte. Resolves to the tokens that were told. */
+async function tokensOf(sync: () => Promise<void>, atMost = 1000): Promise<string[]> {
+  const tokens: string[] = []
+  const upload = new StagedUpload(
+    {
+      ...{ kept: { path, held: 10 }, size, signal: undefined, sync },
+      file: { pieceSize: 1, piecesAtOnce: 4, read: async () => Buffer.alloc(0), write: () => pause(1) },
+      replace: async (token) => void tokens.push(token),
+      within: (work) => work(),
+      publish: async () => Promise.reject(new GatewayError('busy')),
+      leave: async () => undefined,
+    },
+    { every: 5, atMost },
+  )
+  await upload.write(Readable.from(Array.from({ length: size - upload.confirmed }, () => Buffer.from('x'))))
+  await upload.close()
+  return tokens
+}
+
+void t.test('a token tells what the server has brought to its medium, now and then and in the end', async (t) => {
+  const tokens = await tokensOf(() => Promise.resolve())
+  t.ok(tokens.length > 1, `${tokens.length} times`)
+  t.equal(tokens.at(-1), `${size}:${path}`)
+  t.match(tokens[0], /^\d+:/)
+})
+
+void t.test('nothing more is counted once the server could not, whatever it says later', async (t) => {
+  let calls = 0
+  const tokens = await tokensOf(async () => {
+    if (++calls === 2) throw new GatewayError('unavailable')
+  })
+  t.equal(tokens.length, 1)
+  t.equal(calls, 2, 'nor is it asked')
+})
+
+void t.test('a server that does not answer keeps nobody waiting for long', async (t) => {
+  // Nothing else keeps this process from ending.
+  const patience = setTimeout(() => undefined, 10_000)
+  t.teardown(() => clearTimeout(patience))
+  const begin = performance.now()
+  let calls = 0
+  const stuck = () => {
+    calls++
+    return new Promise<void>(() => undefined)
+  }
+  const upload = new StagedUpload(
+    {
+      ...{ kept: { path, held: 0 }, size: 1, signal: undefined, sync: stuck },
+      file: { pieceSize: 1, piecesAtOnce: 1, read: async () => Buffer.alloc(0), write: async () => undefined },
+      replace: async () => undefined,
+      within: (work) => work(),
+      publish: async () => Promise.reject(new GatewayError('busy')),
+      leave: async () => undefined,
+    },
+    { every: 10_000, atMost: 50 },
+  )
+  await upload.write(Readable.from([Buffer.from('x')]))
+  await upload.close()
+  t.equal(calls, 1)
+  t.ok(performance.now() - begin < 5000)
+})
