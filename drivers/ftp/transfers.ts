@@ -1,8 +1,9 @@
 /** Files and listings on their way: what comes as a stream, what goes as the body of an upload. */
-import { Readable, Transform } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
+import { addAbortSignal, Readable } from 'node:stream'
 import type { Source } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
+import { flow } from '../lib/flow.js'
+import { Outlet } from '../lib/outlet.js'
 import type { Connection, Transfer } from './connection.js'
 import { breakWhenStalled } from './data-connection.js'
 import { translated } from './errors.js'
@@ -92,35 +93,20 @@ export async function sendAll(
   { connection, transfer }: { readonly connection: Connection; readonly transfer: Transfer },
   signal: AbortSignal | undefined,
 ): Promise<number> {
-  const { size } = source
-  let sent = 0
-  const counted = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      sent += chunk.length
-      if (size === undefined || sent <= size) done(null, chunk)
-      else done(new GatewayError('invalid', { reason: `the body is longer than the announced ${size} bytes` }))
-    },
-    flush(done) {
-      if (size === undefined || sent === size) done()
-      else done(new GatewayError('invalid', { reason: `the body ended after ${sent} of ${size} bytes` }))
-    },
-  })
   const { socket } = transfer
-  const seen = { broken: false }
-  // Heard before the pipeline is: what ends the socket first is not the body.
-  const lookWhoEnded = () => (seen.broken ||= !counted.destroyed)
-  socket.once('error', lookWhoEnded).once('close', lookWhoEnded)
+  const outlet = new Outlet(socket)
+  // It may come when only the last bytes wait for the server.
+  if (signal) addAbortSignal(signal, socket)
   breakWhenStalled(socket, () => socket.writableLength === 0)
   try {
-    const body = await source.read(undefined, { signal })
-    if (body.errored) throw body.errored // while the server made up its mind
-    await pipeline(body, counted, socket, { signal })
+    const sent = await flow(source, outlet, signal)
+    await outlet.finish()
     await connection.end(transfer)
     // The server has all, but may never close its side.
     socket.destroy()
     return sent
   } catch (error) {
-    const isOfBody = !seen.broken
+    const isOfBody = !outlet.isBroken
     const refusal = await connection.breakOff(transfer)
     if (signal?.aborted) throw new GatewayError('aborted', { cause: error })
     if (isOfBody) throw translated(error)

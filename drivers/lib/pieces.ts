@@ -1,8 +1,8 @@
 /** Files of a server as streams over requests that go side by side: a round trip for each of them would be all that is waited for. */
 import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import type { ByteRange, Source } from '../../src/driver.js'
 import { GatewayError, toGatewayError } from '../../src/errors.js'
+import { flow, type Intake } from './flow.js'
 
 /** Requests about one open file. */
 export interface OpenPieces {
@@ -84,42 +84,17 @@ export async function writeAll(
   signal: AbortSignal | undefined,
   progress?: Progress,
 ): Promise<void> {
-  const { size = Number.POSITIVE_INFINITY } = source
   const sending = new Sending(file, progress?.start ?? 0)
-  let told = performance.now()
-  const tell = async () => {
-    if (!progress || performance.now() - told < progress.every) return
-    await progress.written(await sending.written())
-    told = performance.now()
-  }
-  let arrived = 0
-  const body = await source.read(undefined, { signal })
+  const gathering = new Gathering(sending, Math.min(file.pieceSize, source.size ?? Infinity))
   try {
-    await pipeline(
-      body,
-      async (chunks: AsyncIterable<Buffer | string>) => {
-        for await (const chunk of chunks) {
-          const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-          arrived += bytes.length
-          if (arrived > size) {
-            throw new GatewayError('invalid', { reason: `the body is longer than the announced ${size} bytes` })
-          }
-          await sending.add(bytes)
-          await tell()
-        }
-        await sending.finish()
-      },
-      { signal },
-    )
+    await flow(source, progress ? new Telling(gathering, sending, progress) : gathering, signal)
+    await gathering.finish()
   } finally {
-    await sending.settled()
+    await gathering.release()
     await sending.written().then(
       (position) => progress?.written(position),
       () => undefined,
     )
-  }
-  if (source.size !== undefined && arrived < source.size) {
-    throw new GatewayError('invalid', { reason: `the body ended after ${arrived} of ${source.size} bytes` })
   }
 }
 
@@ -127,70 +102,175 @@ export async function writeAll(
 export async function writeFrom(file: OpenPieces, from: readonly Buffer[], position: number): Promise<void> {
   const sending = new Sending(file, position)
   try {
-    for (const bytes of from) await sending.add(bytes)
-    await sending.finish()
+    for (const piece of piecesIn(from, file.pieceSize)) {
+      await sending.room()
+      void sending.send(piece)
+    }
+    await sending.written()
   } finally {
     await sending.settled()
   }
 }
 
-/** Gathers chunks of any size to pieces of one, and sends these without waiting for each. */
+/** The same bytes in pieces of one size, the last of which may be smaller. */
+function* piecesIn(from: readonly Buffer[], pieceSize: number): Generator<readonly Buffer[]> {
+  let piece: Buffer[] = []
+  let length = 0
+  for (const bytes of from) {
+    for (let rest = bytes; rest.length > 0;) {
+      const part = rest.subarray(0, pieceSize - length)
+      piece.push(part)
+      length += part.length
+      rest = rest.subarray(part.length)
+      if (length < pieceSize) continue
+      yield piece
+      piece = []
+      length = 0
+    }
+  }
+  if (length > 0) yield piece
+}
+
+/** Sends pieces one behind the other, without waiting for each. */
 class Sending {
   readonly #onTheirWay = new Set<Promise<void>>()
-  readonly #failures: GatewayError[] = []
-  #gathered: Buffer[] = []
-  #length = 0
+  #failure: GatewayError | undefined
+  #break: (failure: GatewayError) => void = () => undefined
+  /** Rejects as soon as one of them could not be written. */
+  readonly broken = new Promise<never>((_resolve, reject) => (this.#break = reject))
 
   constructor(
     private readonly file: OpenPieces,
     private position: number,
-  ) {}
-
-  /** Rejects where one of the pieces before could not be written. */
-  async add(bytes: Buffer): Promise<void> {
-    for (let rest = bytes; rest.length > 0;) {
-      const taken = rest.subarray(0, this.file.pieceSize - this.#length)
-      this.#gathered.push(taken)
-      this.#length += taken.length
-      rest = rest.subarray(taken.length)
-      if (this.#length === this.file.pieceSize) await this.#send()
-    }
+  ) {
+    this.broken.catch(() => undefined) // told to who sends more
   }
 
-  /** Up to where all was written, once nothing is on its way; what is gathered lies behind. */
+  get hasRoom(): boolean {
+    return this.#onTheirWay.size < this.file.piecesAtOnce
+  }
+
+  /** Resolves, and never rejects, when nothing uses the piece any more. */
+  send(piece: readonly Buffer[]): Promise<void> {
+    const sent = this.file
+      .write(this.position, piece)
+      .catch((error: unknown) => {
+        this.#failure ??= toGatewayError(error)
+        this.#break(this.#failure)
+      })
+      .finally(() => this.#onTheirWay.delete(sent))
+    this.#onTheirWay.add(sent)
+    this.position += piece.reduce((sum, { length }) => sum + length, 0)
+    return sent
+  }
+
+  /** Resolves when there is room for one more. Rejects where one of those before could not be written. */
+  async room(): Promise<void> {
+    while (!this.hasRoom) await Promise.race(this.#onTheirWay)
+    if (this.#failure) throw this.#failure
+  }
+
+  /** Up to where all was written, once nothing is on its way. Rejects where one of them could not be written. */
   async written(): Promise<number> {
     await this.settled()
-    this.#assertWritten()
+    if (this.#failure) throw this.#failure
     return this.position
-  }
-
-  /** Resolves when all was written. */
-  async finish(): Promise<void> {
-    if (this.#length > 0) await this.#send()
-    await this.settled()
-    this.#assertWritten()
   }
 
   /** Nothing is on its way any more. Never rejects. */
   async settled(): Promise<void> {
     await Promise.all(this.#onTheirWay)
   }
+}
 
-  async #send(): Promise<void> {
-    const sent = this.file
-      .write(this.position, this.#gathered)
-      .catch((error: unknown) => void this.#failures.push(toGatewayError(error)))
-      .finally(() => this.#onTheirWay.delete(sent))
-    this.#onTheirWay.add(sent)
-    this.position += this.#length
-    this.#gathered = []
-    this.#length = 0
-    while (this.#onTheirWay.size >= this.file.piecesAtOnce) await Promise.race(this.#onTheirWay)
-    this.#assertWritten()
+/**
+ * Makes pieces of the chunks of a body, in buffers that are used again: to make new ones, and to find out that nobody needs the old
+ * ones, costs more than to copy what they hold.
+ */
+class Gathering implements Intake {
+  readonly broken: Promise<never>
+  readonly #free: Buffer[] = []
+  /** Those that wait for room on the way. */
+  readonly #full: Buffer[] = []
+  /** The one that is filled now, and how far. */
+  #current: Buffer | undefined
+  #filled = 0
+
+  constructor(
+    private readonly sending: Sending,
+    private readonly pieceSize: number,
+  ) {
+    this.broken = sending.broken
   }
 
-  #assertWritten(): void {
-    const [failure] = this.#failures
-    if (failure) throw failure
+  take(chunk: Buffer): Promise<void> | undefined {
+    for (let from = 0; from < chunk.length;) {
+      this.#current ??= this.#free.pop() ?? Buffer.allocUnsafeSlow(this.pieceSize)
+      const copied = chunk.copy(this.#current, this.#filled, from)
+      from += copied
+      this.#filled += copied
+      if (this.#filled < this.pieceSize) break
+      this.#full.push(this.#current)
+      this.#current = undefined
+      this.#filled = 0
+    }
+    this.#sendFull()
+    return this.#full.length === 0 ? undefined : this.#rest()
+  }
+
+  #sendFull(): void {
+    while (this.sending.hasRoom) {
+      const piece = this.#full.shift()
+      if (piece === undefined) return
+      void this.sending.send([piece]).then(() => this.#free.push(piece))
+    }
+  }
+
+  async #rest(): Promise<void> {
+    while (this.#full.length > 0) {
+      await this.sending.room()
+      this.#sendFull()
+    }
+  }
+
+  /** All chunks are there; resolves when they are written. */
+  async finish(): Promise<void> {
+    await this.#rest()
+    if (this.#current !== undefined) {
+      await this.sending.room()
+      void this.sending.send([this.#current.subarray(0, this.#filled)])
+    }
+    await this.sending.written()
+  }
+
+  /** What was not sent yet never is. Resolves when nothing is on its way any more. */
+  async release(): Promise<void> {
+    this.#full.length = 0
+    await this.sending.settled()
+  }
+}
+
+/** Tells now and then how far it is. */
+class Telling implements Intake {
+  readonly broken: Promise<never>
+  #told = performance.now()
+
+  constructor(
+    private readonly gathering: Gathering,
+    private readonly sending: Sending,
+    private readonly progress: Progress,
+  ) {
+    this.broken = sending.broken
+  }
+
+  take(chunk: Buffer): Promise<void> | undefined {
+    const room = this.gathering.take(chunk)
+    return performance.now() - this.#told < this.progress.every ? room : this.#tell(room)
+  }
+
+  async #tell(room: Promise<void> | undefined): Promise<void> {
+    await room
+    await this.progress.written(await this.sending.written())
+    this.#told = performance.now()
   }
 }

@@ -1,7 +1,7 @@
 /** Taking in a body: chunks are gathered to about 1 MiB and written at once, the next ones gathered meanwhile. */
-import { addAbortSignal, type Readable } from 'node:stream'
 import type { Source } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
+import { flow, type Intake } from '../lib/flow.js'
 import { writeAll, type Calls } from './calls.js'
 import { translated } from './errors.js'
 import { giveBack, slabSize, takeSlab } from './slabs.js'
@@ -22,8 +22,8 @@ function batchSize(): number {
 export const immediateBytes = 64 * 1024
 
 /**
- * Writes all of `source` from byte `start` of the file on; resolves to its size. Rejects with `invalid` where that is not what was
- * announced, and with `aborted`.
+ * Writes all of `source` from byte `start` of the file on. Rejects with `invalid` where it is not as long as announced, and with
+ * `aborted`.
  */
 export async function receive(
   source: Source,
@@ -32,13 +32,12 @@ export async function receive(
   patient: Calls,
   signal?: AbortSignal,
   start = 0,
-): Promise<number> {
-  const body = await source.read(undefined, { signal })
-  const intake = new Intake(fd, calls, patient, source.size, start)
+): Promise<void> {
+  const intake = new DiskIntake(fd, calls, patient, start)
   receiving++
   try {
-    await flow(signal ? addAbortSignal(signal, body) : body, intake)
-    return await intake.finish()
+    await flow(source, intake, signal)
+    await intake.finish()
   } catch (error) {
     throw signal?.aborted ? new GatewayError('aborted', { cause: error }) : translated(error)
   } finally {
@@ -48,37 +47,8 @@ export async function receive(
   }
 }
 
-/**
- * Every chunk of `body` goes into `intake`, at its pace. By events, because an iterator would join whatever has come
- * meanwhile into a new buffer.
- */
-function flow(body: Readable, intake: Intake): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const fail = (error: Error) => {
-      reject(error)
-      body.destroy()
-    }
-    const take = (data: Buffer | string) => {
-      try {
-        const room = intake.take(typeof data === 'string' ? Buffer.from(data) : data)
-        if (room === undefined) return
-        body.pause()
-        room.then(() => body.resume(), fail)
-      } catch (error) {
-        fail(translated(error))
-      }
-    }
-    const closed = () =>
-      reject(body.errored ?? new GatewayError('aborted', { reason: 'the body ended before its end' }))
-    // Of one that is gone already the error may still be on its way, too.
-    body.on('error', reject)
-    if (body.destroyed) closed()
-    else body.on('data', take).on('end', resolve).on('close', closed)
-  })
-}
-
 /** Bytes on their way into a file. */
-class Intake {
+class DiskIntake implements Intake {
   /** The last one is filled in part. */
   readonly #slabs: Buffer[] = []
   #gathered = 0
@@ -93,15 +63,10 @@ class Intake {
     private readonly fd: number,
     private readonly calls: Calls,
     private readonly patient: Calls,
-    private readonly announced: number | undefined,
     private readonly start: number,
   ) {}
 
-  /** The chunk may be used again after this. No more is to come until the promise, where there is one, resolves. */
   take(chunk: Buffer): Promise<void> | undefined {
-    if (this.announced !== undefined && this.#sent + this.#gathered + chunk.length > this.announced) {
-      throw new GatewayError('invalid', { reason: `the body is longer than the announced ${this.announced} bytes` })
-    }
     this.#gather(chunk)
     if (this.#gathered < batchSize()) return undefined
     if (this.#isWriting) return this.#writing.then(() => (this.#isOver ? undefined : this.#write()))
@@ -134,16 +99,11 @@ class Intake {
     this.#gathered -= full.length * slabSize
   }
 
-  /** All chunks are there; resolves to the bytes written. */
-  async finish(): Promise<number> {
+  /** All chunks are there; resolves when they are written. */
+  async finish(): Promise<void> {
     await this.#writing
     const rest = this.#slabs.map((slab, index) => slab.subarray(0, this.#gathered - index * slabSize))
     await writeAll(this.#gathered <= immediateBytes ? this.calls : this.patient, this.fd, rest, this.start + this.#sent)
-    const received = this.#sent + this.#gathered
-    if (this.announced !== undefined && received < this.announced) {
-      throw new GatewayError('invalid', { reason: `the body ended after ${received} of ${this.announced} bytes` })
-    }
-    return received
   }
 
   /** Resolves when nothing is on its way to the disk any more. */

@@ -22,8 +22,8 @@ class Subject implements OpenPieces {
   }
 
   async write(position: number, piece: readonly Buffer[]): Promise<void> {
-    const bytes = Buffer.concat(piece)
     await this.#turn()
+    const bytes = Buffer.concat(piece)
     if (position === this.refused) throw new GatewayError('no_space')
     const size = Math.max(this.content.length, position + bytes.length)
     this.content = Buffer.concat([this.content, Buffer.alloc(size - this.content.length)])
@@ -76,11 +76,13 @@ await t.test('a stream that nobody reads gives its file back when it ends', asyn
 
 await t.test('chunks of any size are written as they are', async (t) => {
   for (const size of [1, 7, 10, 33, 500]) {
-    const file = new Subject(Buffer.alloc(0))
-    const chunk = Buffer.alloc(size, 'abcdefg')
-    await writeAll(chunks(9, chunk), file, undefined)
-    t.ok(file.content.equals(Buffer.concat(Array<Buffer>(9).fill(chunk))), `${size} bytes`)
-    t.ok(file.most <= 3)
+    const body = chunks(9, Buffer.alloc(size, 'abcdefg'))
+    for (const announced of [body.size, undefined]) {
+      const file = new Subject(Buffer.alloc(0))
+      await writeAll({ ...body, size: announced }, file, undefined)
+      t.ok(file.content.equals(Buffer.alloc(9 * size, Buffer.alloc(size, 'abcdefg'))), `${size} bytes`)
+      t.ok(file.most <= 3)
+    }
   }
   const file = new Subject(Buffer.from(text))
   await writeFrom(file, [Buffer.from('one'), Buffer.from('and two, and three')], 5)
@@ -114,3 +116,10 @@ await t.test(
     t.equal(file.now, 0)
   },
 )
+
+await t.test('a piece that cannot be written ends a body that stands still', { timeout: 10_000 }, async (t) => {
+  const { source: body } = endless()
+  const file = new Subject(Buffer.alloc(0))
+  file.refused = 99_990
+  await refuses(t, () => writeAll(body, file, undefined), 'no_space', 'the last piece of what has come')
+})

@@ -1,0 +1,84 @@
+/** Bodies as they pass: every chunk as it came, at the pace of whoever takes them, and each end told for what it is. */
+import { Readable } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
+import t from 'tap'
+import { flow, type Intake } from '../../../drivers/lib/flow.js'
+import type { Source } from '../../../src/driver.js'
+import { GatewayError } from '../../../src/errors.js'
+import { chunks, endless, refuses, source } from '../../conformance/subject.js'
+
+/** Keeps what it takes; takes one chunk at a time. */
+class Taken implements Intake {
+  readonly chunks: Buffer[] = []
+  #isBusy = false
+
+  take(chunk: Buffer): Promise<void> {
+    if (this.#isBusy) throw new Error('more came before there was room')
+    this.chunks.push(chunk)
+    this.#isBusy = true
+    return turn().then(() => void (this.#isBusy = false))
+  }
+}
+
+const of = (body: Readable, size?: number): Source => ({ size, rereadable: false, read: async () => body })
+
+await t.test('chunks come one by one as they are, however many wait', async (t) => {
+  const taken = new Taken()
+  const body = new Readable({ read: () => undefined })
+  for (const text of ['one', 'and two', 'three']) body.push(text)
+  body.push(null)
+  t.equal(await flow(of(body), taken, undefined), 15)
+  t.same(taken.chunks.map(String), ['one', 'and two', 'three'])
+  t.equal(await flow(of(Readable.from(['a text', 'ä'])), new Taken(), undefined), 8, 'texts are bytes')
+  t.equal(await flow(source(''), new Taken(), undefined), 0)
+})
+
+await t.test('a body that is not as long as announced is invalid, and no byte too many is taken', async (t) => {
+  const taken = new Taken()
+  await refuses(t, () => flow({ ...chunks(3, Buffer.alloc(10)), size: 25 }, taken, undefined), 'invalid', 'longer')
+  t.equal(taken.chunks.length, 2)
+  await refuses(t, () => flow(source('four', 5), new Taken(), undefined), 'invalid', 'shorter')
+})
+
+await t.test('a body that fails, or ends before its end, says so', async (t) => {
+  const failed = new Readable({ read: () => undefined })
+  const flowing = flow(of(failed), new Taken(), undefined)
+  failed.destroy(new GatewayError('timeout'))
+  await refuses(t, () => flowing, 'timeout', 'its own error')
+  const { source: cut, body } = endless()
+  const ended = flow(cut, new Taken(), undefined)
+  body.destroy()
+  await refuses(t, () => ended, 'aborted', 'without one')
+  const gone = new Readable({ read: () => undefined })
+  gone.destroy()
+  await refuses(t, () => flow(of(gone), new Taken(), undefined), 'aborted', 'before anybody read it')
+})
+
+await t.test('whoever takes no more ends the body, also one that stands still', { timeout: 10_000 }, async (t) => {
+  const full = new GatewayError('no_space')
+  const refusals: readonly (() => Intake)[] = [
+    () => ({ take: () => Promise.reject(full) }),
+    () => ({
+      take: () => {
+        throw full
+      },
+    }),
+    () => ({ take: () => undefined, broken: turn().then(() => Promise.reject(full)) }),
+  ]
+  for (const refusal of refusals) {
+    const { source: standing, body } = endless()
+    await refuses(t, () => flow(standing, refusal(), undefined), 'no_space', 'the body')
+    t.ok(body.destroyed)
+  }
+})
+
+await t.test('a signal ends it', async (t) => {
+  const { source: standing, body, begun } = endless()
+  const controller = new AbortController()
+  const flowing = flow(standing, new Taken(), controller.signal)
+  flowing.catch(() => undefined)
+  await begun
+  controller.abort()
+  await t.rejects(flowing, { name: 'AbortError' })
+  t.ok(body.destroyed)
+})

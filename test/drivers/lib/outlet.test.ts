@@ -1,0 +1,69 @@
+/** Bodies on their way into streams: what waits is bounded, and a stream that breaks is told from a body that does. */
+import { Writable } from 'node:stream'
+import t from 'tap'
+import { flow } from '../../../drivers/lib/flow.js'
+import { Outlet } from '../../../drivers/lib/outlet.js'
+import { GatewayError } from '../../../src/errors.js'
+import { chunks, endless, refuses } from '../../conformance/subject.js'
+
+await t.test('a slow stream gets all bytes in their order, and no more than a few wait for it', async (t) => {
+  const kilobytes = 64
+  const found: Buffer[] = []
+  let most = 0
+  const into: Writable = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      most = Math.max(most, into.writableLength)
+      found.push(chunk)
+      setImmediate(done)
+    },
+  })
+  const outlet = new Outlet(into)
+  const chunk = Buffer.from(Array.from({ length: kilobytes * 1024 }, (_, index) => index % 251))
+  t.equal(await flow(chunks(40, chunk), outlet, undefined), 40 * chunk.length)
+  await outlet.finish()
+  t.ok(Buffer.concat(found).equals(Buffer.concat(Array<Buffer>(40).fill(chunk))))
+  t.ok(most <= (512 + kilobytes) * 1024, `${most} bytes`)
+  t.ok(most > kilobytes * 1024, 'the body is not stopped by every chunk')
+  t.equal(outlet.isBroken, false)
+})
+
+await t.test('a stream that breaks ends a body that stands still', { timeout: 10_000 }, async (t) => {
+  for (const [failure, code] of [
+    [new GatewayError('no_space'), 'no_space'],
+    [undefined, 'ERR_STREAM_PREMATURE_CLOSE'],
+  ] as const) {
+    const { source, body, begun } = endless()
+    const into = new Writable({ write: (_chunk, _encoding, done) => done() })
+    const outlet = new Outlet(into)
+    const flowing = flow(source, outlet, undefined)
+    flowing.catch(() => undefined)
+    await begun
+    into.destroy(failure)
+    await t.rejects(flowing, { code })
+    t.ok(outlet.isBroken)
+    t.ok(body.destroyed)
+  }
+  const gone = new Writable({ write: () => undefined }).destroy()
+  await t.rejects(flow(endless().source, new Outlet(gone), undefined), { code: 'ERR_STREAM_PREMATURE_CLOSE' })
+})
+
+await t.test('a stream that never takes the last bytes has not ended', async (t) => {
+  const into = new Writable({ write: () => undefined })
+  const outlet = new Outlet(into)
+  await flow(chunks(1, Buffer.from('the last')), outlet, undefined)
+  const finished = outlet.finish()
+  finished.catch(() => undefined)
+  into.destroy()
+  await t.rejects(finished, { code: 'ERR_STREAM_PREMATURE_CLOSE' })
+})
+
+await t.test('a body that breaks leaves the stream to its owner', async (t) => {
+  const { source, body, begun } = endless()
+  const outlet = new Outlet(new Writable({ write: (_chunk, _encoding, done) => done() }))
+  const flowing = flow(source, outlet, undefined)
+  flowing.catch(() => undefined)
+  await begun
+  body.destroy(new GatewayError('timeout'))
+  await refuses(t, () => flowing, 'timeout', 'the body')
+  t.equal(outlet.isBroken, false)
+})
