@@ -1,5 +1,6 @@
 /** Calls of the programs that an admin runs beside the gateway: their addresses are the admin's, and no redirect leads elsewhere. */
 import { GatewayError, toGatewayError } from '../errors.js'
+import { joinSignals } from '../signals.js'
 
 /** Milliseconds for one call. */
 const patience = 10_000
@@ -16,13 +17,16 @@ export async function callProgram(
   url: string | URL,
   init: RequestInit & { readonly signal: AbortSignal },
 ): Promise<ProgramAnswer> {
+  // AbortSignal.any would not hold on to the limit of time: once that was collected as garbage, a call could wait for ever.
+  const { signal, release } = joinSignals(init.signal, AbortSignal.timeout(patience))
   try {
-    const signal = AbortSignal.any([init.signal, AbortSignal.timeout(patience)])
     const response = await fetch(url, { ...init, signal, redirect: 'error' })
     return { status: response.status, headers: response.headers, text: await response.text() }
   } catch (error) {
     const known = toGatewayError(error)
     if (known.code === 'aborted' && init.signal.aborted) throw known
     throw new GatewayError('unavailable', { reason: `${name} does not answer`, cause: error })
+  } finally {
+    release()
   }
 }
