@@ -18,15 +18,15 @@ export async function callProgram(
   init: RequestInit & { readonly signal: AbortSignal },
 ): Promise<ProgramAnswer> {
   // AbortSignal.any would not hold on to the limit of time: once that was collected as garbage, a call could wait for ever.
-  const { signal, release } = joinSignals(init.signal, AbortSignal.timeout(patience))
+  const joined = joinSignals(init.signal, AbortSignal.timeout(patience))
   try {
-    const response = await fetch(url, { ...init, signal, redirect: 'error' })
+    const response = await fetch(url, { ...init, signal: joined.signal, redirect: 'error' })
     return { status: response.status, headers: response.headers, text: await response.text() }
   } catch (error) {
     const known = toGatewayError(error)
     if (known.code === 'aborted' && init.signal.aborted) throw known
     throw new GatewayError('unavailable', { reason: `${name} does not answer`, cause: error })
   } finally {
-    release()
+    joined.release()
   }
 }
