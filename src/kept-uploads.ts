@@ -27,6 +27,9 @@ export interface KeptUpload {
   during(storageId: number, work: UploadWork): Promise<Entry | undefined>
 }
 
+/** What a row says of its file, whatever its driver keeps of it. */
+type FileOfTask = Omit<UploadRow, 'id' | 'token'> & { readonly taskId: string }
+
 export interface KeptUploadsParts {
   readonly store: Store['uploads']
   /** Undefined for one that does not run. */
@@ -69,7 +72,7 @@ export class KeptUploads {
     return this.#dropLoose(({ storageId }) => storageId === row.id)
   }
 
-  async #during(file: Omit<UploadRow, 'id' | 'token'> & { readonly taskId: string }, work: UploadWork) {
+  async #during(file: FileOfTask, work: UploadWork) {
     const { store } = this.parts
     let row = await this.#earlier(file)
     let isOver = false
@@ -99,7 +102,7 @@ export class KeptUploads {
   }
 
   /** What was kept of these very bytes on this storage. */
-  async #earlier(file: Omit<UploadRow, 'id' | 'token'> & { readonly taskId: string }): Promise<UploadRow | undefined> {
+  async #earlier(file: FileOfTask): Promise<UploadRow | undefined> {
     const row = await this.parts.store.of(file.taskId, file.path)
     if (!row || (row.source === file.source && row.storageId === file.storageId)) return row
     await this.#letGo(row)

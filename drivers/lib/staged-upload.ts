@@ -4,7 +4,7 @@
  * told to bring there, now and then, once all before it was written; the token says how far that is.
  */
 import type { Readable } from 'node:stream'
-import type { Entry, Source, Upload } from '../../src/driver.js'
+import type { Driver, Entry, Source, Upload } from '../../src/driver.js'
 import { untilAborted } from './aborting.js'
 import { writeAll, type OpenPieces } from './pieces.js'
 import { tokenOf, type KeptFile } from './staged-names.js'
@@ -103,4 +103,10 @@ export class StagedUpload implements Upload {
     if (!this.#isPublished) await this.#hold().catch(() => undefined)
     await this.staged.leave()
   }
+}
+
+/** Nobody got this upload of `driver`: what was begun with it is of no use. */
+export async function forsaken(driver: Pick<Driver, 'dropUpload'>, upload: Upload): Promise<void> {
+  await upload.close()
+  if (upload.confirmed === 0) await driver.dropUpload?.(upload.token)
 }

@@ -22,7 +22,7 @@ import { assertGoing, untilAborted } from '../lib/aborting.js'
 import { readingStream, writeAll, writeFrom } from '../lib/pieces.js'
 import { onFolder } from '../lib/root-folder.js'
 import { keptFile } from '../lib/staged-names.js'
-import { keepingPace, type KeepingPace } from '../lib/staged-upload.js'
+import { forsaken, keepingPace, type KeepingPace } from '../lib/staged-upload.js'
 import type { SftpOptions } from './index.js'
 import { Connection, type Account } from './connection.js'
 import { Connections } from './connections.js'
@@ -181,14 +181,8 @@ class SftpDriver implements Driver {
           throw error
         }
       },
-      (late) => this.#forsaken(late),
+      (late) => forsaken(this, late),
     )
-  }
-
-  /** Nobody got it: what was begun with it is of no use. */
-  async #forsaken(upload: Upload): Promise<void> {
-    await upload.close()
-    if (upload.confirmed === 0) await this.dropUpload(upload.token)
   }
 
   async dropUpload(token: string, { signal }: CallOptions = {}): Promise<void> {

@@ -22,7 +22,7 @@ import { assertGoing, untilAborted } from '../lib/aborting.js'
 import { readingStream, writeAll } from '../lib/pieces.js'
 import { onFolder } from '../lib/root-folder.js'
 import { isAbandoned, keptFile, keptPaths, stagedBy, stagedName } from '../lib/staged-names.js'
-import { keepingPace, StagedUpload, type KeepingPace } from '../lib/staged-upload.js'
+import { forsaken, keepingPace, StagedUpload, type KeepingPace } from '../lib/staged-upload.js'
 import { Sweep } from '../lib/sweep.js'
 import type { FileFacts, FileId } from './client/messages.js'
 import { Share } from './client/share.js'
@@ -190,13 +190,7 @@ class SmbDriver implements Driver {
         this.pace,
       )
     }
-    return this.#within(signal, begin, (late) => this.#forsaken(late))
-  }
-
-  /** Nobody got it: what was begun with it is of no use. */
-  async #forsaken(upload: Upload): Promise<void> {
-    await upload.close()
-    if (upload.confirmed === 0) await this.dropUpload(upload.token)
+    return this.#within(signal, begin, (late) => forsaken(this, late))
   }
 
   async dropUpload(token: string, { signal }: CallOptions = {}): Promise<void> {
