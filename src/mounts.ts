@@ -23,8 +23,9 @@ import {
 } from './path.js'
 import type { Bandwidth } from './bandwidth.js'
 import type { Spool } from './spool.js'
-import { manyCalls, withSignal } from './signals.js'
+import { manyCalls } from './signals.js'
 import { Storage } from './storage.js'
+import { StorageStart } from './storage-start.js'
 import type { StorageRow, Store } from './store/rows.js'
 
 export interface MountParts {
@@ -55,17 +56,12 @@ interface Mount {
   readonly visible: Path
   storage: Storage | undefined
   /** The first try to start it; it ends with that, or when the mount is taken away. */
-  starting: Starting | undefined
+  starting: StorageStart | undefined
   controller: AbortController
   retry: NodeJS.Timeout | undefined
   failures: number
   /** Why nothing can be asked of it now, in words for everybody; the row's status is for the admin. */
   reason: string
-}
-
-interface Starting {
-  readonly ended: Promise<void>
-  readonly end: () => void
 }
 
 /** Milliseconds for which a request waits for a storage that is starting. */
@@ -127,7 +123,7 @@ export class Mounts {
       row,
       visible: visiblePath(row.mountPath),
       storage: undefined,
-      starting: row.disabled ? undefined : newStarting(),
+      starting: row.disabled ? undefined : new StorageStart(),
       controller: manyCalls(),
       retry: undefined,
       failures: 0,
@@ -348,11 +344,11 @@ export class Mounts {
     const until = Date.now() + requestPatience
     // What was changed meanwhile starts anew.
     for (let starting = this.#startingAt(path); starting; starting = this.#startingAt(path)) {
-      if (!(await endsInTime(starting, until - Date.now(), signal))) return
+      if (!(await starting.endsWithin(until - Date.now(), signal))) return
     }
   }
 
-  #startingAt(path: Path): Starting | undefined {
+  #startingAt(path: Path): StorageStart | undefined {
     const at = this.#mountOver(path)
     const mounts = at === undefined ? undefined : this.#visible.get(at)
     return mounts?.some(({ storage }) => storage) ? undefined : mounts?.find(({ starting }) => starting)?.starting
@@ -431,30 +427,6 @@ export class Mounts {
   virtualEntry(path: Path): Entry | undefined {
     if (path === '/') return virtualFolder('', this.#visible.get(root)?.[0]?.row.modified ?? new Date(0))
     return this.#leading.get(parentOf(path))?.get(nameOf(path))
-  }
-}
-
-function newStarting(): Starting {
-  let end: () => void = () => undefined
-  const ended = new Promise<void>((resolve) => {
-    end = resolve
-  })
-  return { ended, end }
-}
-
-async function endsInTime(
-  { ended }: Starting,
-  milliseconds: number,
-  signal: AbortSignal | undefined,
-): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, milliseconds, false)
-  })
-  try {
-    return await withSignal(Promise.race([ended.then(() => true), late]), signal)
-  } finally {
-    clearTimeout(timer)
   }
 }
 
