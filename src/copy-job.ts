@@ -24,8 +24,8 @@ export interface CopyJob {
   readonly assertReadable: (source: Path) => Promise<void>
   /** Rejects where a link with this text must not stand at this path of the tree. */
   readonly assertLink: (target: Path, text: string) => Promise<void>
-  /** The last check before a file takes its name in the target. Resolves to what ends the reservation it took. */
-  readonly beforePublish: (target: Path) => Promise<() => void>
+  /** The last check before files take these names in the target, all of them reserved. */
+  readonly beforePublish: (targets: readonly Path[]) => Promise<Cleared>
   /** The last check before something goes; `tree`: with all that is in it. Resolves to what ends the reservation it took. */
   readonly beforeRemove: (what: Going, inner: Path, tree: boolean) => Promise<() => void>
   /** Turns of files, shared by all jobs. */
@@ -33,6 +33,14 @@ export interface CopyJob {
   /** So many bytes more are done, or fewer, of what failed. */
   readonly advance: (bytes: number) => void
   readonly journal: CopyJournal
+}
+
+/** Names that may be taken now, but for some. */
+export interface Cleared {
+  /** Why not. */
+  readonly refused: ReadonlyMap<Path, unknown>
+  /** Ends the reservation of all of them. */
+  readonly release: () => void
 }
 
 /** What was moved; or, of the target, what only the old one had, and that in the place of which something else comes. */

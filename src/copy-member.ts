@@ -43,12 +43,21 @@ export async function copyLink(job: CopyJob, from: Path, to: Path, old: Entry | 
 
 /** Runs the last check, then `work` under the reservation that it took. */
 export async function published<T>(job: CopyJob, to: Path, work: () => Promise<T>): Promise<T> {
-  const done = await job.beforePublish(job.to.storage.treePath(to))
+  const release = await cleared(job, to)
   try {
     return await work()
   } finally {
-    done()
+    release()
   }
+}
+
+/** The last check before a file takes this name. Resolves to what ends the reservation that it took. */
+async function cleared(job: CopyJob, to: Path): Promise<() => void> {
+  const path = job.to.storage.treePath(to)
+  const { refused, release } = await job.beforePublish([path])
+  if (!refused.has(path)) return release
+  release()
+  throw refused.get(path)
 }
 
 /**
@@ -125,7 +134,7 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
       await assertUnchanged(job.from.storage, from, entry, job.signal)
       // Of a backend that found out late that it cannot copy, this is the second time.
       done?.()
-      done = await job.beforePublish(storage.treePath(to))
+      done = await cleared(job, to)
     },
   }
   const plain = job.from.storage.source(from, entry)

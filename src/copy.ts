@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { stateOf, TreeError, type Failure } from './change.js'
+import { bundlesOf, copyBundle, type Bundle } from './copy-bundle.js'
 import { targetOf, type CopiedState, type CopyJob, type KnownMembers } from './copy-job.js'
 import { copyLink, inPlaceOf, isFolder, isLink, published, removing, writeFile } from './copy-member.js'
 import { provenCopy } from './copy-proof.js'
@@ -75,7 +76,7 @@ interface Folder {
   readonly surplus: readonly string[]
 }
 
-class TreeCopy implements Visits<Member, Folder> {
+class TreeCopy implements Visits<Member | Bundle, Folder> {
   /** Folders that the target lies in. */
   #above: Promise<readonly Identity[]> | undefined
 
@@ -84,7 +85,11 @@ class TreeCopy implements Visits<Member, Folder> {
     private readonly failures: Failure[],
   ) {}
 
-  async visit(member: Member, above: Folder | undefined): Promise<boolean | Opened<Member, Folder>> {
+  async visit(member: Member | Bundle, above: Folder | undefined): Promise<boolean | Opened<Member | Bundle, Folder>> {
+    return 'files' in member ? this.#bundle(member, above) : this.#visit(member, above)
+  }
+
+  async #visit(member: Member, above: Folder | undefined): Promise<boolean | Opened<Member | Bundle, Folder>> {
     const { from } = member
     const to = targetOf(this.job, from)
     const entry = await this.#entry(member)
@@ -100,8 +105,9 @@ class TreeCopy implements Visits<Member, Folder> {
     return this.job.from.storage.stat(from, { signal: this.job.signal, link: true })
   }
 
-  failed({ from }: Member, error: unknown): void {
-    if (this.job.signal.aborted) throw error
+  failed(member: Member | Bundle, error: unknown): void {
+    if (this.job.signal.aborted || 'files' in member) throw error
+    const { from } = member
     const path = this.job.to.storage.treePath(targetOf(this.job, from))
     this.failures.push({ path, from: this.#source(from), error: toGatewayError(error) })
   }
@@ -121,7 +127,7 @@ class TreeCopy implements Visits<Member, Folder> {
 
   // Folders
 
-  async #open(from: Path, to: Path, entry: Entry, above: Folder | undefined): Promise<Opened<Member, Folder>> {
+  async #open(from: Path, to: Path, entry: Entry, above: Folder | undefined): Promise<Opened<Member | Bundle, Folder>> {
     const { deep, journal } = this.job
     await this.#assertHoldsNoTarget(from)
     const { names, clash } = deep
@@ -134,7 +140,10 @@ class TreeCopy implements Visits<Member, Folder> {
       isTop: above === undefined,
       surplus: fresh ? [] : await this.#surplus(from, to, names, earlier),
     }
-    return { folder, members: membersOf(from, names, earlier), count: names.size }
+    // What others put into it meanwhile is left alone; where folders are merged, each name is looked at.
+    const bundles = fresh && !this.job.merge ? bundlesOf(this.job, from, names.values()) : []
+    const members = [...bundles, ...membersOf(from, names, earlier, bundles)]
+    return { folder, members, count: members.length }
   }
 
   /** By other paths than those that were asked for, the target may lie in what is copied: there would be no end to it. */
@@ -284,6 +293,34 @@ class TreeCopy implements Visits<Member, Folder> {
 
   // Files and links
 
+  /** Those with which nothing was done are copied one by one: that tells why, or succeeds. */
+  async #bundle({ folder, files }: Bundle, above: Folder | undefined): Promise<boolean> {
+    const { job } = this
+    const copy = () => copyBundle(job, { folder, files }, targetOf(job, folder))
+    const copies = await job.turns.run(copy, job.signal).catch((error: unknown) => {
+      if (job.signal.aborted) throw error
+      return undefined
+    })
+    const done = files.map(async (listed, index) => {
+      const from = childOf(folder, listed.name)
+      const copied = copies?.[index]
+      if (!copied) return this.#byItself({ from, listed, known: undefined }, above)
+      job.advance(listed.size)
+      await this.#keep(from, listed, { apart: true, copy: stateOf(copied) })
+      return true
+    })
+    return (await Promise.all(done)).every((isDone) => isDone)
+  }
+
+  async #byItself(member: Member, above: Folder | undefined): Promise<boolean> {
+    try {
+      return (await this.#visit(member, above)) === true
+    } catch (error) {
+      this.failed(member, error)
+      return false
+    }
+  }
+
   /** Copies a file or a link. Undefined: what stands at the target is left alone, and so is the source. */
   async #file({ from, known }: Member, to: Path, entry: Entry, fresh: boolean): Promise<Copied | undefined> {
     const { job } = this
@@ -327,12 +364,16 @@ class TreeCopy implements Visits<Member, Folder> {
   }
 }
 
+/** Those that are in no bundle. */
 function* membersOf(
   folder: Path,
   names: ReadonlyMap<string, Entry>,
   earlier: KnownMembers | undefined,
+  bundles: readonly Bundle[],
 ): Generator<Member> {
+  const bundled = new Set(bundles.flatMap(({ files }) => files))
   for (const listed of names.values()) {
+    if (bundled.has(listed)) continue
     yield { from: childOf(folder, listed.name), listed, known: earlier?.copied.get(listed.name) }
   }
 }

@@ -120,6 +120,11 @@ export interface Driver {
   move?(from: Path, to: Path, options?: CallOptions): Promise<void>
   /** One file. Replaces a file; over a folder `is_dir`. */
   copy?(from: Path, to: Path, options?: WriteOptions): Promise<void>
+  /**
+   * Small files of one folder at once, each as `write` would; `unsupported` where that is not possible from that driver. In the order
+   * of the files: what stands there now, or undefined for one with which nothing was done: its name was taken, or it is not as it was told.
+   */
+  copyFiles?(bundle: FileBundle, options?: CallOptions): Promise<readonly (Entry | undefined)[]>
   removeTree?(path: Path, options?: CallOptions): Promise<void>
 
   // Only where the backend has them.
@@ -188,6 +193,17 @@ export interface OpenFile {
   commit?(attributes?: Attributes): Promise<Entry>
   /** Without that commit: nothing happened. */
   close(): Promise<void>
+}
+
+/** Files of one folder that are to be copied into another one under the names that they have. */
+export interface FileBundle {
+  /** The driver that they are read from, of the same type. */
+  readonly source: Driver
+  readonly from: Path
+  readonly to: Path
+  readonly files: readonly Entry[]
+  /** Called once, when all bytes of these files have arrived: which of them may take their names now. A rejection is that of the call. */
+  readonly mayTake: (names: readonly string[]) => Promise<ReadonlySet<string>>
 }
 
 export interface UploadPlan {

@@ -25,7 +25,9 @@ function overlaps(one: Claim, other: Claim): boolean {
 }
 
 export class Reservations {
-  readonly #held = new Set<Claim>()
+  /** Trees that are held, and how often each single name is. */
+  readonly #trees = new Set<Claim>()
+  readonly #names = new Map<Path, number>()
   readonly #waiting: Waiter[] = []
 
   /**
@@ -43,20 +45,34 @@ export class Reservations {
     return () => {
       if (released) return
       released = true
-      for (const claim of claims) this.#held.delete(claim)
+      this.#letGo(claims)
       this.#next()
     }
   }
 
   #hold(claims: readonly Claim[]): void {
-    for (const claim of claims) this.#held.add(claim)
+    for (const claim of claims) {
+      if (claim.tree) this.#trees.add(claim)
+      else this.#names.set(claim.path, (this.#names.get(claim.path) ?? 0) + 1)
+    }
+  }
+
+  #letGo(claims: readonly Claim[]): void {
+    for (const claim of claims) {
+      const others = (this.#names.get(claim.path) ?? 0) - 1
+      if (claim.tree) this.#trees.delete(claim)
+      else if (others > 0) this.#names.set(claim.path, others)
+      else this.#names.delete(claim.path)
+    }
   }
 
   #blocked(claims: readonly Claim[]): boolean {
-    for (const held of this.#held) {
-      if (claims.some((claim) => overlaps(held, claim))) return true
-    }
-    return false
+    return claims.some(({ path, tree }) => {
+      for (const held of this.#trees) if (overlaps(held, { path, tree })) return true
+      if (!tree) return this.#names.has(path)
+      for (const name of this.#names.keys()) if (isWithin(path, name)) return true
+      return false
+    })
   }
 
   #wait(claims: readonly Claim[], signal: AbortSignal | undefined, patience: number): Promise<void> {

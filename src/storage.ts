@@ -10,6 +10,7 @@ import {
   type CallOptions,
   type Driver,
   type Entry,
+  type FileBundle,
   type Identity,
   type Link,
   type ListOptions,
@@ -459,6 +460,35 @@ export class Storage {
       this.#changed(to)
     }
     return true
+  }
+
+  /** Whether `copyFiles` is worth a try. */
+  takesFilesOf({ row }: Storage): boolean {
+    return this.#driver.copyFiles !== undefined && row.driver === this.row.driver
+  }
+
+  /** Small files of another storage, or of this one, into a folder that is there; see `Driver.copyFiles`. */
+  async copyFiles(
+    source: Storage,
+    bundle: Omit<FileBundle, 'source'>,
+    options: CallOptions = {},
+  ): Promise<readonly (Entry | undefined)[]> {
+    this.assertWritable()
+    const call = async () => this.#driver.copyFiles?.({ ...bundle, source: source.#driver }, options)
+    const copies = await this.#changing([bundle.to], () => this.#calls.run(call, options.signal))
+    if (!copies) throw new GatewayError('unsupported')
+    return Promise.all(
+      copies.map(async (copy, index) => {
+        const asked = bundle.files[index]
+        if (!copy || !asked) return undefined
+        const path = childOf(bundle.to, copy.name)
+        try {
+          return await this.#attributes.written(this.treePath(path), asked, copy)
+        } finally {
+          this.#changed(path)
+        }
+      }),
+    )
   }
 
   /**

@@ -15,7 +15,6 @@ import { MemoryJournal } from './memory-journal.js'
 import type { Place } from './mounts.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from './path.js'
 import { holds } from './principal.js'
-import type { Claim } from './reservations.js'
 import { covers } from './rules.js'
 import { joinSignals } from './signals.js'
 import { spelledPath } from './spelling.js'
@@ -248,17 +247,6 @@ export class Transfers {
   #job({ source, target, from, to, ask }: Transfer, signal: AbortSignal): CopyJob {
     const { mounts, rules, reservations, turns, intents } = this.parts
     const moving = parentOf(source) === parentOf(target) ? 'rename' : 'move'
-    /** Takes the reservation and asks; what is rejected releases it. */
-    const under = async (claim: Claim, check: () => Promise<void>) => {
-      const release = await reservations.take([claim], signal)
-      try {
-        await check()
-        return release
-      } catch (error) {
-        release()
-        throw error
-      }
-    }
     return {
       from,
       to,
@@ -279,24 +267,37 @@ export class Transfers {
       assertLink: async (path, text) => {
         if (!text.startsWith('/')) await this.access.assertLeadsInside(to.storage.mount, path, text, ask)
       },
-      beforePublish: async (to) => {
-        const path = await spelledPath(mounts, to, { signal })
-        return under({ path, tree: false }, async () => {
-          this.access.judge('receive', path, ask)
-          this.guard.assertUnlocked({ path }, ask)
-        })
+      beforePublish: async (targets) => {
+        const paths = await Promise.all(targets.map((to) => spelledPath(mounts, to, { signal })))
+        const claims = paths.map((path) => ({ path, tree: false }))
+        const release = await reservations.take(claims, signal)
+        const refused = new Map<Path, unknown>()
+        for (const [index, path] of paths.entries()) {
+          try {
+            this.access.judge('receive', path, ask)
+            this.guard.assertUnlocked({ path }, ask)
+          } catch (error) {
+            refused.set(targets[index] ?? path, error)
+          }
+        }
+        return { refused, release }
       },
       beforeRemove: async (what, inner, tree) => {
         const { storage } = what === 'source' ? from : to
         // Taking the place of a file is overwriting it.
         const action = what === 'source' ? moving : what === 'surplus' || tree ? 'remove' : 'write'
         const path = storage.treePath(inner)
-        return under({ path, tree }, async () => {
+        const release = await reservations.take([{ path, tree }], signal)
+        try {
           this.access.judge(action, path, ask)
           if (tree) this.access.judgeBelow(action, path, ask)
           this.guard.assertUnlocked({ path, tree, membership: true }, ask)
           if (tree) await this.guard.assertAllSeen(storage, inner, signal)
-        })
+          return release
+        } catch (error) {
+          release()
+          throw error
+        }
       },
     }
   }

@@ -8,8 +8,9 @@ import { childOf, isListableName, type Path } from '../../src/path.js'
 import { immediateCalls, patientCalls } from './calls.js'
 import { kindOf, sameOrNew, statusOf, type Status } from './entry.js'
 import type { Folder } from './folder.js'
+import { numbersPerName, type LookAnswer } from './orders.js'
 import { isReserved, type RootFolder } from './root-folder.js'
-import { statusThread, type StatusThread } from './status-thread.js'
+import { secondThread, type SecondThread } from './second-thread.js'
 
 const pageSize = 1000
 /** Milliseconds. */
@@ -89,7 +90,7 @@ async function* slices(folder: Folder, options: ListingOptions): AsyncGenerator<
   try {
     for (let ended = false; !ended;) {
       // A large folder is worth another thread. What it is at work on when the last name has come, all wait for: so that is not much.
-      const thread = seen > pageSize ? statusThread() : undefined
+      const thread = seen > pageSize ? secondThread() : undefined
       while (thread && asked.size < 2) {
         const part = taken(names, sharedAtOnce)
         if (part.length === 0) break
@@ -144,11 +145,26 @@ function lookedUp(prefix: string, name: string): readonly Found[] {
   return stats ? [[name, statusOf(stats)]] : []
 }
 
-async function lookedUpBy(thread: StatusThread, prefix: string, names: readonly string[]): Promise<readonly Found[]> {
-  const told = await thread.ask(prefix, names)
+async function lookedUpBy(thread: SecondThread, prefix: string, names: readonly string[]): Promise<readonly Found[]> {
+  const answer = await thread.ask('look', { prefix, names: names.join('\0') })
+  const told = answer && statuses(answer)
   return names.flatMap((name, index): readonly Found[] => {
     const status = told?.[index]
     return status ? [[name, status]] : lookedUp(prefix, name)
+  })
+}
+
+function statuses({ revisions, numbers }: LookAnswer): readonly (Status | undefined)[] {
+  return revisions.split('\0').map((revision, index) => {
+    if (revision === '') return undefined
+    const at = index * numbersPerName
+    return {
+      revision,
+      mode: numbers[at] ?? 0,
+      size: numbers[at + 1] ?? 0,
+      modified: numbers[at + 2] ?? 0,
+      created: numbers[at + 3] ?? 0,
+    }
   })
 }
 

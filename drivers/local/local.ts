@@ -10,6 +10,7 @@ import type {
   Driver,
   DriverEnv,
   Entry,
+  FileBundle,
   Identity,
   ListOptions,
   OpenFile,
@@ -28,6 +29,7 @@ import type {
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { folded, isWithin, nameOf, type Path } from '../../src/path.js'
 import { assertGoing } from '../lib/aborting.js'
+import { copyBundle } from './bundle.js'
 import { patientCalls } from './calls.js'
 import { sizeOfTree } from './directory-size.js'
 import { entryFrom, entryOf, revisionOf, systemTime, statusOf, type Status } from './entry.js'
@@ -98,11 +100,14 @@ class Local implements Driver {
   readonly #writing: Writing
 
   readonly traits: Partial<Traits>
+  readonly copyFiles?: NonNullable<Driver['copyFiles']>
 
   constructor(private readonly parts: LocalParts) {
     this.#places = new Places(parts.root, parts.options.sync)
     this.#writing = new Writing(this.#places, parts.staging)
     this.traits = { thumbnails: parts.thumbnails?.kinds ?? [] }
+    // What is to be on the medium first takes its time one by one: several at once share it better.
+    if (!parts.options.sync) this.copyFiles = (bundle, options) => this.#copyFiles(bundle, options)
   }
 
   // Reading
@@ -251,6 +256,15 @@ class Local implements Driver {
 
   copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     return this.#run(options.signal, () => this.#writing.copy(from, to, options))
+  }
+
+  #copyFiles(bundle: FileBundle, options: CallOptions = {}): Promise<readonly (Entry | undefined)[]> {
+    return this.#run(options.signal, async () => {
+      const { source } = bundle
+      if (!(source instanceof Local)) throw new GatewayError('unsupported')
+      const { root, staging } = this.parts
+      return copyBundle({ source: source.parts.root, target: root, staging }, bundle, options)
+    })
   }
 
   mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {

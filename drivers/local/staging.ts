@@ -28,6 +28,13 @@ interface Opened {
   readonly device: bigint
 }
 
+/** Where files may be staged, until the signal says that they are to go. */
+export interface Room {
+  readonly folder: Folder
+  readonly newName: () => string
+  readonly signal: AbortSignal
+}
+
 interface Shared extends Opened {
   readonly opening: Promise<Opened>
 }
@@ -72,6 +79,29 @@ export class Staging {
         return this.#inFolder((await this.#shared()).folder, stay)
       }
     })
+  }
+
+  /**
+   * Runs `work` with room for several files that somebody else makes, and removes. Undefined, and nothing was done, where they could not
+   * take names in `target` by a link. Rejects with `aborted` once this is closed.
+   */
+  async together<T>(
+    target: Folder,
+    caller: AbortSignal | undefined,
+    work: (room: Room) => Promise<T>,
+  ): Promise<T | undefined> {
+    const stay = this.#stays.enter(caller)
+    try {
+      const { folder, device } = await this.#shared()
+      try {
+        if (device !== (await standingOn(target))) return undefined
+        return await work({ folder, newName: () => this.#newName(), signal: stay.signal })
+      } finally {
+        folder.close()
+      }
+    } finally {
+      stay.leave()
+    }
   }
 
   /** What was left of an upload of so many bytes, to be written on; undefined where nothing of it can be relied on. */

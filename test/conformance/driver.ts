@@ -3,6 +3,7 @@
  * driver says it lacks, by an absent method or a trait, and says so.
  */
 import type { Test } from 'tap'
+import { bundleTests } from './bundles.js'
 import { handleTests } from './handles.js'
 import { linkTests } from './links.js'
 import { listingTests } from './listing.js'
@@ -20,6 +21,7 @@ export async function conformance(t: Test, candidate: Candidate): Promise<void> 
   await writingTests(run)
   await nameTests(run)
   await moveTests(run)
+  await bundleTests(run)
   await handleTests(run)
   await uploadTests(run)
   await linkTests(run)

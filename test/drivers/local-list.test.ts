@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Entry } from '../../src/driver.js'
 import { at, listed, namesIn, put, type WritableDriver } from '../conformance/subject.js'
-import { statusThread } from '../../drivers/local/status-thread.js'
+import { secondThread } from '../../drivers/local/second-thread.js'
 import { openLocal } from './env.js'
 
 const base = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-list-'))
@@ -54,7 +54,7 @@ await t.test(
     }
     const driver = await openLocal(base)
     // The first large listing only starts it.
-    while (!statusThread()) await new Promise((resolve) => setTimeout(resolve, 10))
+    while (!secondThread()) await new Promise((resolve) => setTimeout(resolve, 10))
     const entries = (await listed(driver, '/mixed')).toSorted((a, b) => a.name.localeCompare(b.name))
     t.equal(entries.length, 6000)
     const alone: Entry[] = []

@@ -31,8 +31,15 @@ async function digestsBelow(folder: string): Promise<Digests> {
   return found
 }
 
+/** Small files in a folder, which are copied many at once. */
+const smallFiles = 70
+
 /** Some files of all sizes, in folders; the last is one of those that go on where they were cut off. */
 async function makeTree(folder: string): Promise<Digests> {
+  await mkdir(join(folder, 'small'), { recursive: true })
+  for (let index = 0; index < smallFiles; index++) {
+    await writeFile(join(folder, 'small', `file-${index}`), randomBytes(randomInt(5000)))
+  }
   const sizes = [0, 1, 4096, 70_000, ...Array.from({ length: 8 }, () => randomInt(600_000)), 6_000_000, 17_000_000]
   for (const [index, size] of sizes.entries()) {
     const within = join(folder, index % 3 === 0 ? '' : index % 3 === 1 ? 'sub' : 'sub/deeper')
@@ -58,9 +65,15 @@ void t.test(
       await client.post('/api/admin/storage/create', { mount_path: `/${name}`, driver, addition })
     }
     for (let round = 0; round < rounds; round++) {
-      const names = { copied: `copied-${round}`, moved: `moved-${round}`, shaken: `shaken-${round}` }
+      const names = {
+        copied: `copied-${round}`,
+        moved: `moved-${round}`,
+        shaken: `shaken-${round}`,
+        shifted: `shifted-${round}`,
+      }
       const copied = await makeTree(join(disks, 'left', names.copied))
       const moved = await makeTree(join(disks, 'left', names.moved))
+      const shifted = await makeTree(join(disks, 'left', names.shifted))
       const shaken = await makeTree(join(disks, 'shaky', names.shaken))
       // What these two replace.
       const older = { [names.copied]: 'file-0', [names.shaken]: 'old-file' }
@@ -76,6 +89,9 @@ void t.test(
       const asked = Promise.all([
         client.post('/api/fs/copy', { src_dir: '/left', dst_dir: '/right', names: [names.copied], overwrite: true }),
         client
+          .post('/api/fs/move', { src_dir: '/left', dst_dir: '/right', names: [names.shifted] })
+          .catch(() => undefined),
+        client
           .post('/api/fs/move', { src_dir: '/left', dst_dir: '/shaky', names: [names.moved] })
           .catch(() => undefined),
         client
@@ -85,7 +101,7 @@ void t.test(
       ])
       await wait(Math.max(0, killAt - (Date.now() - begun)))
       await daemon.kill()
-      const [copying, , , ...uploads] = await asked
+      const [copying, , , , ...uploads] = await asked
 
       daemon = await startDaemon(t, { program, dataFolder: daemon.dataFolder, adminPassword: daemon.adminPassword })
       client = await connect(daemon)
@@ -103,6 +119,7 @@ void t.test(
       }
       for (const [tree, from, to, name] of [
         [moved, 'left', 'shaky', names.moved],
+        [shifted, 'left', 'right', names.shifted],
         [shaken, 'shaky', 'right', names.shaken],
       ] as const) {
         const [near, far] = [await digestsBelow(join(disks, from, name)), await digestsBelow(join(disks, to, name))]

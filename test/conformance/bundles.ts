@@ -1,0 +1,97 @@
+import type { Entry, FileBundle } from '../../src/driver.js'
+import { GatewayError } from '../../src/errors.js'
+import { at, listed, namesIn, put, refuses, textAt, without, type Run, type WritableDriver } from './subject.js'
+
+const count = 40
+const names = Array.from({ length: count }, (_, index) => `file-${index}`)
+const time = new Date(1_000_000_000_000)
+
+/** Two folders, one of them with small files, as they are listed. */
+async function filled(driver: WritableDriver): Promise<readonly Entry[]> {
+  for (const folder of ['/from', '/to']) await driver.mkdir(at(folder))
+  for (const name of names) await put(driver, `/from/${name}`, `text of ${name}`)
+  await driver.setAttributes?.(at('/from/file-7'), { modified: time, mode: 0o640 })
+  return listed(driver, '/from')
+}
+
+function all(asked: readonly string[]): Promise<ReadonlySet<string>> {
+  return Promise.resolve(new Set(asked))
+}
+
+export async function bundleTests(run: Run): Promise<void> {
+  const copying = (driver: WritableDriver) => {
+    return async (files: readonly Entry[], over: Partial<FileBundle> = {}, signal?: AbortSignal) => {
+      const bundle: FileBundle = { source: driver, from: at('/from'), to: at('/to'), files, mayTake: all, ...over }
+      return (await driver.copyFiles?.(bundle, { signal })) ?? []
+    }
+  }
+
+  await run(
+    'copyFiles() copies what is as it was told, under names that are free',
+    async (t, { driver }) => {
+      const copy = copying(driver)
+      const files = await filled(driver)
+      await put(driver, '/to/file-3', 'somebody else’s')
+      await put(driver, '/from/file-5', 'it was changed meanwhile')
+      const gone = files.slice(0, 1).map((entry) => ({ ...entry, name: 'never-there' }))
+      const copies = await copy([...files, ...gone])
+      t.equal(copies.length, count + 1)
+      for (const [index, copied] of copies.entries()) {
+        const name = files[index]?.name ?? ''
+        if (['file-3', 'file-5', ''].includes(name)) t.equal(copied, undefined, `nothing was done with ${name}`)
+        else t.same(copied, await driver.stat(at(`/to/${name}`)), `${name} is told as it stands`)
+      }
+      t.equal(await textAt(driver, '/to/file-3'), 'somebody else’s')
+      t.equal(await textAt(driver, '/to/file-12'), 'text of file-12')
+      t.match(await driver.stat(at('/to/file-7')), { modified: time, mode: 0o640 })
+      t.same(await namesIn(driver, '/to'), names.filter((name) => name !== 'file-5').sort())
+      t.equal((await listed(driver, '/from')).length, count, 'the sources stay')
+    },
+    without('copyFiles'),
+  )
+
+  await run(
+    'copyFiles() asks once which may take their names, and leaves nothing of the others',
+    async (t, { driver }) => {
+      const copy = copying(driver)
+      const files = await filled(driver)
+      const asked: (readonly string[])[] = []
+      const mayTake = async (wanted: readonly string[]) => {
+        t.same(await namesIn(driver, '/to'), [], 'nobody sees any of them before')
+        asked.push(wanted)
+        return new Set(wanted.slice(0, 2))
+      }
+      const copies = await copy(files, { mayTake })
+      t.equal(asked.length, 1)
+      t.equal(copies.filter((each) => each !== undefined).length, 2)
+      t.equal((await namesIn(driver, '/to')).length, 2)
+      const refusal = new GatewayError('busy')
+      await refuses(t, () => copy(files, { mayTake: () => Promise.reject(refusal) }), 'busy', 'where nobody may')
+      t.equal((await namesIn(driver, '/to')).length, 2, 'a rejection leaves the folder as it was')
+    },
+    without('copyFiles'),
+  )
+
+  await run(
+    'copyFiles() ends when it is told to, and with folders that are missing',
+    async (t, { driver }) => {
+      const copy = copying(driver)
+      const files = await filled(driver)
+      const controller = new AbortController()
+      const mayTake = (wanted: readonly string[]) => {
+        controller.abort()
+        return all(wanted)
+      }
+      await refuses(t, () => copy(files, { mayTake }, controller.signal), 'aborted', 'on the signal')
+      t.same(await namesIn(driver, '/to'), [])
+      for (const [end, message] of [
+        ['from', 'the source'],
+        ['to', 'the target'],
+      ] as const) {
+        await refuses(t, () => copy(files, { [end]: at('/no') }), ['not_found', 'parent_missing'], message)
+      }
+      t.equal((await copy(files)).filter((each) => each !== undefined).length, count, 'it still can')
+    },
+    without('copyFiles'),
+  )
+}

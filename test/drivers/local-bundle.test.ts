@@ -1,0 +1,112 @@
+/** Small files copied by the second thread: nothing but the files that were listed is read, and nothing is left aside. */
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { Driver, Entry, FileBundle } from '../../src/driver.js'
+import { GatewayError } from '../../src/errors.js'
+import { at, listed, refuses } from '../conformance/subject.js'
+import { openLocal } from './env.js'
+
+const count = 40
+
+interface Ends {
+  readonly host: string
+  readonly source: Driver
+  readonly target: Driver
+  readonly files: readonly Entry[]
+  readonly copy: (over?: Partial<FileBundle>) => Promise<readonly (Entry | undefined)[]>
+}
+
+/** Two mounts, one with small files. */
+async function newEnds(t: Test): Promise<Ends> {
+  const from = Object.fromEntries(Array.from({ length: count }, (_, index) => [`file-${index}`, `text ${index}`]))
+  const host = t.testdir({ source: { from }, target: { to: {} }, outside: { secret: 'secret' } })
+  const [source, target] = [await openLocal(join(host, 'source')), await openLocal(join(host, 'target'))]
+  t.teardown(() => Promise.all([source.close?.(), target.close?.()]))
+  const files = await listed(source, '/from')
+  const mayTake = (names: readonly string[]) => Promise.resolve(new Set(names))
+  const copy = async (over: Partial<FileBundle> = {}) => {
+    const bundle: FileBundle = { source, from: at('/from'), to: at('/to'), files, mayTake, ...over }
+    return (await target.copyFiles?.(bundle)) ?? []
+  }
+  return { host, source, target, files, copy }
+}
+
+function namesBelow(folder: string): readonly string[] {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
+  return entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name)
+}
+
+await t.test('files go from one mount into another, and none is left aside', async (t) => {
+  const { host, copy } = await newEnds(t)
+  const copies = await copy()
+  t.ok(copies.every((each) => each !== undefined))
+  t.equal(readFileSync(join(host, 'target/to/file-11'), 'utf8'), 'text 11')
+  await copy({ mayTake: async () => new Set() })
+  await refuses(t, () => copy({ mayTake: () => Promise.reject(new GatewayError('busy')) }), 'busy', 'a refusal')
+  t.equal(namesBelow(join(host, 'target')).length, count)
+})
+
+await t.test(
+  'a link that took the place of a file is not followed, nor is one that took the place of a folder',
+  async (t) => {
+    const { host, copy } = await newEnds(t)
+    unlinkSync(join(host, 'source/from/file-3'))
+    symlinkSync(join(host, 'outside/secret'), join(host, 'source/from/file-3'))
+    const swapped = (await copy()).map((each, index) => [each, index] as const).filter(([each]) => each === undefined)
+    t.equal(swapped.length, 1)
+    t.notOk(readdirSync(join(host, 'target/to')).includes('file-3'))
+    for (const [end, name] of [
+      ['source', 'from'],
+      ['target', 'to'],
+    ] as const) {
+      renameSync(join(host, end, name), join(host, end, 'elsewhere'))
+      symlinkSync(join(host, 'outside'), join(host, end, name))
+      await refuses(t, copy, 'denied', name)
+      unlinkSync(join(host, end, name))
+      renameSync(join(host, end, 'elsewhere'), join(host, end, name))
+    }
+    t.same(readdirSync(join(host, 'outside')), ['secret'])
+  },
+)
+
+await t.test('a folder that is swapped while it is written aside gets none of them', async (t) => {
+  const { host, copy } = await newEnds(t)
+  const swap = async (names: readonly string[]) => {
+    renameSync(join(host, 'target/to'), join(host, 'target/moved'))
+    symlinkSync(join(host, 'outside'), join(host, 'target/to'))
+    return new Set(names)
+  }
+  await refuses(t, () => copy({ mayTake: swap }), 'denied', 'a swapped folder')
+  t.same(namesBelow(join(host, 'target')), ['to'])
+  t.same(readdirSync(join(host, 'outside')), ['secret'])
+})
+
+await t.test('a file that was written to since it was listed is left to be looked at again', async (t) => {
+  const { host, files, copy } = await newEnds(t)
+  writeFileSync(join(host, 'source/from/file-9'), 'text 0')
+  const left = (await copy()).flatMap((each, index) => (each ? [] : [files[index]?.name]))
+  t.same(left, ['file-9'])
+})
+
+await t.test('a pipe is not opened, whatever it is listed as', async (t) => {
+  const { host, source, copy } = await newEnds(t)
+  await promisify(execFile)('mkfifo', [join(host, 'source/from/pipe')])
+  const files = await listed(source, '/from')
+  const copies = await copy({ files })
+  t.same(
+    copies.flatMap((each, index) => (each ? [] : [files[index]?.name])),
+    ['pipe'],
+  )
+})
+
+await t.test('what another driver holds is not copied so, nor is anything to a storage that syncs', async (t) => {
+  const { host, copy } = await newEnds(t)
+  await refuses(t, () => copy({ source: new MemoryDriver(0) }), 'unsupported', 'of another driver')
+  const syncing = await openLocal(join(host, 'target'), { sync: true })
+  t.teardown(() => syncing.close?.())
+  t.equal(typeof syncing.copyFiles, 'undefined')
+})
