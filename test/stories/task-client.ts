@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Daemon } from '../gateway.js'
 
-export const kinds = ['copy', 'move', 'upload'] as const
+export const kinds = ['copy', 'move', 'upload', 'offline_download'] as const
 export type Kind = (typeof kinds)[number]
 
 export interface TaskShown {
@@ -33,6 +33,13 @@ export async function connect(daemon: Daemon) {
     post: (path: string, body: unknown) =>
       send(path, { method: 'POST', headers: { ...json, Authorization }, body: JSON.stringify(body) }),
     get: (path: string) => send(path, { headers: { Authorization } }),
+    /** All of a file, by WebDAV. */
+    read: async (path: string) => {
+      const basic = Buffer.from(`admin:${daemon.adminPassword}`).toString('base64')
+      const response = await fetch(`${daemon.url}/dav${path}`, { headers: { Authorization: `Basic ${basic}` } })
+      if (!response.ok) throw new Error(`${path}: ${response.status}`)
+      return Buffer.from(await response.arrayBuffer())
+    },
     upload: (path: string, body: Buffer) =>
       send('/api/fs/put', {
         method: 'PUT',

@@ -1,15 +1,18 @@
 /**
- * The daemon is killed in the middle of copies, moves and uploads as tasks, again and again, between local folders of which one
- * does not always answer. Started again it goes on by itself: nothing is lost or torn, nothing is left over, every task ends.
+ * The daemon is killed in the middle of copies, moves, uploads and downloads as tasks, again and again, between local folders of which one
+ * does not always answer, and into memory, which forgets everything then. Started again it goes on by itself: nothing is lost or torn,
+ * nothing is left over, every task ends.
  */
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { rangeStart, startScripted } from '../downloads/scripted-server.js'
 import { startDaemon } from '../gateway.js'
-import { connect, ended, kinds, type Kind, type TaskShown } from './task-client.js'
+import { connect, ended, kinds, type Client, type Kind, type TaskShown } from './task-client.js'
 
 const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 10)
 const program = fileURLToPath(new URL('../services/unreliable-daemon.js', import.meta.url))
@@ -31,6 +34,13 @@ async function digestsBelow(folder: string): Promise<Digests> {
   return found
 }
 
+/** The same of these files, read from the daemon. */
+async function digestsThrough(client: Client, folder: string, files: Iterable<string>): Promise<Digests> {
+  const found = new Map<string, string>()
+  for (const file of files) found.set(file, digest(await client.read(`${folder}/${file}`)))
+  return found
+}
+
 /** Small files in a folder, which are copied many at once. */
 const smallFiles = 70
 
@@ -49,6 +59,14 @@ async function makeTree(folder: string): Promise<Digests> {
   return digestsBelow(folder)
 }
 
+/** As web servers do: all of it, or from where a download goes on. */
+function sendPart(request: IncomingMessage, answer: ServerResponse, content: Buffer = Buffer.alloc(0)): void {
+  const start = rangeStart(request)
+  const part = content.subarray(start)
+  const range = start > 0 && { 'content-range': `bytes ${start}-${content.length - 1}/${content.length}` }
+  answer.writeHead(range ? 206 : 200, { 'content-length': part.length, etag: '"one"', ...range }).end(part)
+}
+
 void t.test(
   'a kill in the middle of transfers loses nothing and leaves nothing',
   { timeout: 4 * 3_600_000 },
@@ -56,12 +74,18 @@ void t.test(
     const disks = t.testdir({ left: {}, right: {}, shaky: {} })
     let daemon = await startDaemon(t, { program })
     let client = await connect(daemon)
+    const fetched = new Map<string, Buffer>()
+    const server = await startScripted(t, (request, answer) =>
+      sendPart(request, answer, fetched.get(request.url ?? '')),
+    )
+    await client.post('/api/admin/setting/save', [{ key: 'egress_networks', value: '127.0.0.1/32' }])
     for (const [name, driver] of [
       ['left', 'Local'],
       ['right', 'Local'],
       ['shaky', 'Unreliable'],
+      ['memory', 'Memory'],
     ] as const) {
-      const addition = JSON.stringify({ root_folder_path: join(disks, name) })
+      const addition = JSON.stringify(driver === 'Memory' ? {} : { root_folder_path: join(disks, name) })
       await client.post('/api/admin/storage/create', { mount_path: `/${name}`, driver, addition })
     }
     for (let round = 0; round < rounds; round++) {
@@ -84,6 +108,8 @@ void t.test(
       }
       const old = digest(Buffer.from('old'))
       const bodies = [randomBytes(17_000_000), randomBytes(100)]
+      const download = `download-${round}`
+      fetched.set(`/${download}`, randomBytes(randomInt(20_000_000)))
       const killAt = randomInt(400)
       const begun = Date.now()
       const asked = Promise.all([
@@ -97,11 +123,18 @@ void t.test(
         client
           .post('/api/fs/move', { src_dir: '/shaky', dst_dir: '/right', names: [names.shaken], overwrite: true })
           .catch(() => undefined),
+        client.post('/api/fs/copy', { src_dir: '/left', dst_dir: '/memory', names: [names.copied] }),
+        client.post('/api/fs/add_offline_download', {
+          urls: [`${server.url}/${download}`],
+          path: '/right/downloads',
+          tool: 'SimpleHttp',
+          delete_policy: '',
+        }),
         ...bodies.map((body, index) => client.upload(`/right/upload-${round}-${index}`, body)),
       ])
       await wait(Math.max(0, killAt - (Date.now() - begun)))
       await daemon.kill()
-      const [copying, , , , ...uploads] = await asked
+      const [copying, , , , remembering, downloading, ...uploads] = await asked
 
       daemon = await startDaemon(t, { program, dataFolder: daemon.dataFolder, adminPassword: daemon.adminPassword })
       client = await connect(daemon)
@@ -110,12 +143,18 @@ void t.test(
       const tasks = new Map<Kind, readonly TaskShown[]>()
       for (const kind of kinds) tasks.set(kind, await ended(client, kind))
       const at = `round ${round}, killed after ${killAt} ms with ${cutOff.length} tasks in hand`
-      const stateOf = (kind: Kind, name: string) => tasks.get(kind)?.find((task) => task.name.includes(name))
+      const stateOf = (kind: Kind, ...words: readonly string[]) =>
+        tasks.get(kind)?.find((task) => words.every((word) => task.name.includes(word)))
 
       t.same(await digestsBelow(join(disks, 'left', names.copied)), copied, `${at}: the source of a copy is untouched`)
       if (copying !== undefined) {
-        t.match(stateOf('copy', names.copied), { state: 2 }, `${at}: the copy was finished`)
+        t.match(stateOf('copy', names.copied, '/right'), { state: 2 }, `${at}: the copy was finished`)
         t.same(await digestsBelow(join(disks, 'right', names.copied)), copied, `${at}: the copy is whole`)
+      }
+      if (remembering !== undefined) {
+        t.match(stateOf('copy', names.copied, '/memory'), { state: 2 }, `${at}: the copy in memory was finished`)
+        t.same(await digestsThrough(client, `/memory/${names.copied}`, copied.keys()), copied, `${at}: it is whole`)
+        await client.post('/api/fs/remove', { dir: '/memory', names: [names.copied] })
       }
       for (const [tree, from, to, name] of [
         [moved, 'left', 'shaky', names.moved],
@@ -142,6 +181,13 @@ void t.test(
           `${at}: ${name} is whole${told ? '' : ' or not there'}`,
         )
       }
+      const [kept, content] = [join(disks, 'right/downloads', download), fetched.get(`/${download}`)]
+      const stored = await readFile(kept).catch(() => undefined)
+      if (downloading !== undefined) {
+        t.match(stateOf('offline_download', download), { state: 2 }, `${at}: the download was finished`)
+      }
+      if (downloading !== undefined || stored) t.ok(content && stored?.equals(content), `${at}: ${download} is whole`)
+      fetched.clear()
       for (const disk of ['left', 'right', 'shaky']) {
         const files = [...(await digestsBelow(join(disks, disk))).keys()]
         t.same(
