@@ -4,8 +4,13 @@
  */
 import { spawn } from 'node:child_process'
 
-const sizes = { TIDEGATE_LARGE_MIB: '10240', TIDEGATE_KILL_ROUNDS: '200', TIDEGATE_FUZZ_ROUNDS: '5000' }
-const stories = ['memory', 'transfers-memory', 'kill', 'transfers-kill', 'hostile'].map(
+const sizes = {
+  TIDEGATE_LARGE_MIB: '10240',
+  TIDEGATE_STREAM_MIB: '10240',
+  TIDEGATE_KILL_ROUNDS: '200',
+  TIDEGATE_FUZZ_ROUNDS: '5000',
+}
+const stories = ['memory', 'transfers-memory', 'driver-streams', 'kill', 'transfers-kill', 'hostile'].map(
   (name) => `test/stories/${name}`,
 )
 
