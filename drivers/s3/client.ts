@@ -10,9 +10,14 @@ import { translated } from './errors.js'
 // The package is pinned, and this asks for newer Nodes for later versions of it.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true'
 
-const connectionTimeout = 10_000
+/** Milliseconds for a connection to be made, and of one that is kept to wait for its next request. */
+const connectTime = 10_000
 /** Milliseconds in which nothing moves on a connection. */
-const idleTimeout = 60_000
+const idleTime = 60_000
+/** Milliseconds in which an answer has to begin, with all tries. */
+const usualPatience = 30_000
+/** Of what failed for the moment. */
+const attempts = 3
 const silent = () => undefined
 
 /** An address that was typed with or without a scheme. Rejects with `invalid`, naming the field. */
@@ -31,9 +36,12 @@ export class BucketClient {
   readonly #calls = new Set<AbortController>()
   #closed = false
 
-  constructor(options: S3Options) {
+  constructor(
+    options: S3Options,
+    private readonly patience = usualPatience,
+  ) {
     this.bucket = options.bucket
-    const agent = { keepAlive: true, maxFreeSockets: 32 }
+    const agent = { keepAlive: true, maxFreeSockets: 32, timeout: connectTime }
     const config: S3ClientConfig = {
       endpoint: addressOf(options.endpoint, 'endpoint').href,
       region: options.region === '' ? 'openlist' : options.region,
@@ -46,24 +54,31 @@ export class BucketClient {
       // Other servers than those of Amazon often know no checksums but MD5.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      maxAttempts: 3,
+      maxAttempts: attempts,
       logger: { trace: silent, debug: silent, info: silent, warn: silent, error: silent },
       requestHandler: {
-        connectionTimeout,
-        socketTimeout: idleTimeout,
+        connectionTimeout: connectTime,
+        socketTimeout: idleTime,
+        throwOnRequestTimeout: true,
         httpAgent: new HttpAgent(agent),
         httpsAgent: new HttpsAgent(agent),
       },
     }
     this.client = new S3Client(config)
     this.#sendDigestOfDeletions()
+    this.#endWithPatience()
     if (options.user_agent !== '') this.#sendUserAgent(options.user_agent)
   }
 
-  /** One request with `signal`, or with none where there is none. `send` gets what to hand to the SDK. */
+  /**
+   * One request with `signal`, or with none where there is none. `send` gets what to hand to the SDK. The answer to a prompt one has to
+   * begin within the patience, else it is a `timeout`; one with a body, or for which the server has to work, goes on as long as something
+   * moves.
+   */
   async call<Answer>(
-    send: (client: S3Client, options: { abortSignal: AbortSignal }) => Promise<Answer>,
+    send: (client: S3Client, options: HandlerOptions) => Promise<Answer>,
     signal: AbortSignal | undefined,
+    pace: 'prompt' | 'lengthy' = 'prompt',
   ): Promise<Answer> {
     if (this.#closed || signal?.aborted) throw new GatewayError('aborted')
     const controller = new AbortController()
@@ -73,7 +88,7 @@ export class BucketClient {
     signal?.addEventListener('abort', forward, { once: true })
     this.#calls.add(controller)
     try {
-      return await send(this.client, { abortSignal: controller.signal })
+      return await send(this.client, new PatientOptions(controller.signal, pace === 'prompt' ? this.patience : 0))
     } catch (error) {
       throw controller.signal.aborted ? new GatewayError('aborted', { cause: error }) : translated(error)
     } finally {
@@ -91,6 +106,21 @@ export class BucketClient {
     this.#closed = true
     for (const call of this.#calls) call.abort()
     this.client.destroy()
+  }
+
+  /** A try that has taken what was left of the patience is the last one. */
+  #endWithPatience(): void {
+    this.client.middlewareStack.add(
+      (next) => async (args) => {
+        try {
+          return await next(args)
+        } catch (error) {
+          // The SDK tries again whatever has a cause that passes.
+          throw isPatienceOver(error) ? new GatewayError('timeout', { reason: 'the S3 server does not answer' }) : error
+        }
+      },
+      { step: 'finalizeRequest', priority: 'low', name: 'patience' },
+    )
   }
 
   /** Servers that predate the newer checksums, Swift among them, want the MD5 of a list of what to delete. */
@@ -117,4 +147,31 @@ export class BucketClient {
       { step: 'finalizeRequest', priority: 'low', name: 'ownUserAgent' },
     )
   }
+}
+
+interface HandlerOptions {
+  readonly abortSignal: AbortSignal
+  readonly requestTimeout: number
+}
+
+/** What the SDK is told of one call; it asks before each try. */
+class PatientOptions implements HandlerOptions {
+  readonly #begun = performance.now()
+
+  constructor(
+    readonly abortSignal: AbortSignal,
+    private readonly patience: number,
+  ) {}
+
+  /** Milliseconds in which the answer to a try has to begin; 0 for as many as it takes. */
+  get requestTimeout(): number {
+    return this.patience && Math.max(1, this.#begun + this.patience - performance.now())
+  }
+}
+
+/** Whether this is what the SDK says when `requestTimeout` has passed; the system names its call with a code of the same name. */
+function isPatienceOver(error: unknown): boolean {
+  if (!(error instanceof Error) || error.name !== 'TimeoutError') return false
+  const { code, syscall } = error as NodeJS.ErrnoException
+  return code === 'ETIMEDOUT' && syscall === undefined
 }

@@ -65,7 +65,7 @@ export async function copyObject(
   if (size <= limits.single) {
     const command = new CopyObjectCommand({ ...facts, ...source, MetadataDirective: 'REPLACE' })
     await publish(async () => {
-      await client.call((s3, options) => s3.send(command, options), signal).catch(changed)
+      await client.call((s3, options) => s3.send(command, options), signal, 'lengthy').catch(changed)
     })
     return
   }
@@ -86,7 +86,7 @@ export async function copyObject(
       const first = (PartNumber - 1) * length
       const CopySourceRange = `bytes=${first}-${Math.min(size, first + length) - 1}`
       const command = new UploadPartCopyCommand({ ...object, ...source, UploadId, PartNumber, CopySourceRange })
-      const answer = await client.call((s3, options) => s3.send(command, options), partSignal)
+      const answer = await client.call((s3, options) => s3.send(command, options), partSignal, 'lengthy')
       parts.push({ PartNumber, ETag: answer.CopyPartResult?.ETag })
     }
   }
@@ -105,7 +105,7 @@ export async function copyObject(
     parts.sort((one, other) => (one.PartNumber ?? 0) - (other.PartNumber ?? 0))
     const complete = new CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts: parts } })
     await publish(async () => {
-      await client.call((s3, options) => s3.send(complete, options), signal)
+      await client.call((s3, options) => s3.send(complete, options), signal, 'lengthy')
     })
   } catch (error) {
     await dropParts(client, { ...object, UploadId })

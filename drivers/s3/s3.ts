@@ -419,7 +419,7 @@ class S3Driver implements Driver {
       Delete: { Objects: objects.map(({ Key }) => ({ Key })), Quiet: true },
     })
     const answer = await this.#client
-      .call((s3, options) => s3.send(command, options), signal)
+      .call((s3, options) => s3.send(command, options), signal, 'lengthy')
       .catch((error: unknown) => {
         if (isGatewayError(error, 'unsupported')) return undefined
         throw error

@@ -59,7 +59,7 @@ export async function upload(
   if (pieces.isOver()) {
     const put = (condition: Condition) => {
       const command = new PutObjectCommand({ ...factsOf(client, target), ...condition, Body: first })
-      return client.call((s3, options) => s3.send(command, options), signal)
+      return client.call((s3, options) => s3.send(command, options), signal, 'lengthy')
     }
     const etag = await publish(async () => (await conditional(target.createOnly, put)).ETag)
     return { etag, bytes: pieces.bytes }
@@ -150,7 +150,7 @@ export class Multipart {
 
   async #send(PartNumber: number, bytes: Buffer, signal: AbortSignal): Promise<void> {
     const command = new UploadPartCommand({ ...this.#upload, PartNumber, Body: bytes })
-    const { ETag } = await this.client.call((s3, options) => s3.send(command, options), signal)
+    const { ETag } = await this.client.call((s3, options) => s3.send(command, options), signal, 'lengthy')
     this.#parts.set(PartNumber, ETag)
   }
 
@@ -160,7 +160,7 @@ export class Multipart {
     const Parts = parts.sort((one, other) => one.PartNumber - other.PartNumber)
     const complete = (condition: Condition) => {
       const command = new CompleteMultipartUploadCommand({ ...this.#upload, ...condition, MultipartUpload: { Parts } })
-      return this.client.call((s3, options) => s3.send(command, options), signal)
+      return this.client.call((s3, options) => s3.send(command, options), signal, 'lengthy')
     }
     return (await conditional(createOnly, complete)).ETag
   }
