@@ -28,8 +28,8 @@ export interface Calls {
   fchmod(fd: number, mode: number): Answer<void>
   fchown(fd: number, user: number, group: number): Answer<void>
   /** Numbers are seconds. */
-  utimes(path: string, accessed: number, modified: number | Date): Answer<void>
-  futimes(fd: number, accessed: number, modified: number | Date): Answer<void>
+  utimes(path: string, accessed: number | Date, modified: number | Date): Answer<void>
+  futimes(fd: number, accessed: number | Date, modified: number | Date): Answer<void>
   ftruncate(fd: number, size: number): Answer<void>
   /** Resolves to the bytes read. */
   read(fd: number, into: Buffer, offset: number, length: number, position: number): Answer<number>

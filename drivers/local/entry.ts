@@ -61,9 +61,10 @@ function dateOf(nanoseconds: number): Date {
 }
 
 /**
- * A time as the system calls take it, in seconds: Node cuts it to whole microseconds, so half of one is added. A negative number
- * means now to Node, so a time before 1970 stays a date.
+ * A time, or its nanoseconds, as the system calls take it, in seconds: Node cuts it to whole microseconds, so half of one is added. A
+ * negative number means now to Node, so a time before 1970 is a date.
  */
-export function systemTime(time: Date): number | Date {
-  return time.getTime() < 0 ? time : time.getTime() / 1000 + 5e-7
+export function systemTime(time: Date | bigint): number | Date {
+  const nanoseconds = typeof time === 'bigint' ? Number(time) : time.getTime() * 1e6
+  return nanoseconds < 0 ? dateOf(nanoseconds) : nanoseconds / 1e9 + 5e-7
 }

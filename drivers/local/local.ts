@@ -364,7 +364,7 @@ class Local implements Driver {
           if (to.mode !== undefined) await calls.chmod(at, to.mode & 0o7777)
           if (to.modified !== undefined) {
             const { atimeNs } = await calls.fstat(fd)
-            await calls.utimes(at, Number(atimeNs) / 1e9, systemTime(to.modified))
+            await calls.utimes(at, systemTime(atimeNs), systemTime(to.modified))
           }
         } finally {
           await calls.close(fd)

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import type { DriverLog, Instance } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { writeAll } from './calls.js'
+import { systemTime } from './entry.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
 import { sweepLeavings } from './leavings.js'
@@ -189,7 +190,7 @@ export class Staging {
       await copyBytes(fd, copy.fd, copy.signal)
       const { mode, mtimeNs, atimeNs } = await calls.fstat(fd)
       await copy.calls.fchmod(copy.fd, Number(mode) & 0o7777)
-      await copy.calls.futimes(copy.fd, Number(atimeNs) / 1e9, Number(mtimeNs) / 1e9)
+      await copy.calls.futimes(copy.fd, systemTime(atimeNs), systemTime(mtimeNs))
       return copy
     } catch (error) {
       await copy.release()

@@ -140,10 +140,11 @@ await t.test('one device that is mounted twice is written to all the same', { sk
   await run('mount', ['--bind', join(folder, 'real'), join(folder, 'bound')])
   t.teardown(() => run('umount', ['-l', join(folder, 'bound')]))
   const driver = (await openLocal(folder)) as WritableDriver
-  const modified = new Date(1_000_000_000_000)
-  const entry = await driver.write(at('/bound/file'), source('hello'), { modified })
-  t.same(entry.modified, modified)
-  t.same(entry, await driver.stat(at('/bound/file')))
+  for (const modified of [new Date(-1_000_000_123), new Date(1_000_000_000_123)]) {
+    const entry = await driver.write(at('/bound/file'), source('hello'), { modified })
+    t.same(entry.modified, modified)
+    t.same(entry, await driver.stat(at('/bound/file')))
+  }
   t.equal(await textAt(driver, '/real/file'), 'hello')
   await refuses(t, async () => driver.move?.(at('/bound/file'), at('/moved')), 'unsupported', 'move')
   await driver.close?.()

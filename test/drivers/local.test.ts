@@ -1,4 +1,4 @@
-import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { mkdtemp, realpath, rm, stat, utimes } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -33,12 +33,16 @@ for (const [title, sync] of [
 }
 
 await t.test('times before 1970 are kept', async (t) => {
-  const driver = await openLocal(t.testdir())
+  const folder = t.testdir()
+  const driver = await openLocal(folder)
   for (const time of [-1000, -1, -12_345_678, 0]) {
     const modified = new Date(time)
     t.same((await driver.write?.(asPath('/file'), sourceOf('x'), { modified }))?.modified, modified, 'with the content')
     await driver.setAttributes?.(asPath('/file'), { modified: new Date() })
     await driver.setAttributes?.(asPath('/file'), { modified })
     t.same((await driver.stat(asPath('/file'))).modified, modified, 'by itself')
+    await utimes(join(folder, 'file'), modified, modified)
+    await driver.setAttributes?.(asPath('/file'), { modified: new Date() })
+    t.same((await stat(join(folder, 'file'))).atime, modified, 'a time of access stays')
   }
 })
