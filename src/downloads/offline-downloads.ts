@@ -61,7 +61,7 @@ export interface DownloadParts {
 
 /** What somebody asks for. */
 export interface DownloadAsk {
-  readonly address: string
+  readonly addresses: readonly string[]
   /** The principal's own path of the folder that receives the file; it need not be there yet. */
   readonly folder: Path
   readonly tool: string
@@ -123,14 +123,22 @@ export class OfflineDownloads {
   }
 
   /**
-   * Adds a task. Rejects with `denied` where the principal may not, with `unavailable` for a tool that there is not, does not answer, or
+   * Adds a task for each address, in their order, up to the first that cannot be. Rejects, also where there is none, with `denied` where the principal may not, with `unavailable` for a tool that there is not, does not answer, or
    * does not fetch such addresses, with `no_space` where programs may fetch nothing more, and as a write would for the folder.
    */
-  async add(principal: Principal, asked: DownloadAsk, ask: Ask): Promise<Task> {
-    const { tasks, settings } = this.#parts
+  async add(principal: Principal, asked: DownloadAsk, ask: Ask): Promise<readonly Task[]> {
     const fs = this.#parts.as(asDownloader(principal))
     await assertReceives(fs, asked.folder, ask)
-    await this.#assertUsable(asked, ask.signal)
+    const added: Task[] = []
+    for (const address of asked.addresses) {
+      await this.#assertUsable(asked.tool, address, ask.signal)
+      added.push(await this.#addOne(principal, address, asked, ask.password))
+    }
+    return added
+  }
+
+  #addOne(principal: Principal, address: string, asked: DownloadAsk, password: string | undefined): Promise<Task> {
+    const { tasks, settings } = this.#parts
     const seedMinutes = asked.tool === 'qBittorrent' ? settings.number('qbittorrent_seedtime') : 0
     const id = randomBytes(16).toString('base64url')
     // Files that are given to others for ever stay where they are.
@@ -139,14 +147,14 @@ export class OfflineDownloads {
     const plan: DownloadPlan = {
       id,
       tool: asked.tool,
-      address: asked.address,
+      address,
       to,
-      password: ask.password,
+      password,
       policy,
       folder: folderFor(this.#root, asked.tool, id, policy === 'delete_never'),
       seedMinutes,
     }
-    const name = `download ${asked.address} to (${to})`
+    const name = `download ${address} to (${to})`
     return tasks.add(principal, { kind: 'offline_download', name, plan, totalBytes: 0 })
   }
 
@@ -188,7 +196,7 @@ export class OfflineDownloads {
     return megabytes < 0 ? Infinity : megabytes * 1024 * 1024
   }
 
-  async #assertUsable({ tool: name, address }: DownloadAsk, signal: AbortSignal | undefined): Promise<void> {
+  async #assertUsable(name: string, address: string, signal: AbortSignal | undefined): Promise<void> {
     if (cloudTools.includes(name)) return
     const tool = this.#tools.get(name)
     await usable(async () => {

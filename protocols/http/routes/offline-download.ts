@@ -57,11 +57,8 @@ export const offlineDownloadEndpoints = [
     async answer({ context, door, fields, headers, principal }) {
       const folder = newPath(fields.path)
       const { tool, delete_policy: policy } = fields
-      const ask = askOf(context, headers.password)
-      const tasks: Task[] = []
-      for (const address of fields.urls.map((url) => url.trim()).filter((url) => url !== '')) {
-        tasks.push(await add(door, principal, { address, folder, tool, policy }, ask))
-      }
+      const addresses = fields.urls.map((url) => url.trim()).filter((url) => url !== '')
+      const tasks = await add(door, principal, { addresses, folder, tool, policy }, askOf(context, headers.password))
       return { tasks: tasks.map(taskObject) }
     },
   }),
@@ -106,7 +103,7 @@ export const offlineDownloadEndpoints = [
   }),
 ]
 
-async function add(door: Door, principal: Principal, asked: DownloadAsk, ask: Ask): Promise<Task> {
+async function add(door: Door, principal: Principal, asked: DownloadAsk, ask: Ask): Promise<readonly Task[]> {
   try {
     return await door.gateway.downloads.add(principal, asked, ask)
   } catch (error) {

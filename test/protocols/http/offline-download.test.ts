@@ -109,13 +109,18 @@ void t.test('it takes the permission, and a folder where rules let one write', a
   const server = await startScripted(t, (_request, answer) => answer.end('x'))
   const ann = await served.as('ann', ['offlineDownload'])
   const bob = await served.as('bob', ['write', 'copy', 'move', 'remove'])
-  t.match(await add(bob, [`${server.url}/a`]), { code: 403, message: 'permission denied' })
+  for (const urls of [[`${server.url}/a`], [], [' ']]) {
+    t.match(await add(bob, urls), { code: 403, message: 'permission denied', data: null }, `${urls.length} addresses`)
+  }
   t.match(await add(ann, [`${server.url}/a`]), { code: 200 })
   t.match(await ann.ended('offline_download'), [{ state: 2, creator: 'ann' }])
   t.equal(await ann.content('/in/a'), 'x')
+  t.match(await add(ann, [' ']), { code: 200, data: { tasks: [] } }, 'no address, no task')
   const { users } = served.gateway.accounts
   await served.rule('/in', { writeUsers: [users.byName('bob')!.id] })
-  t.match(await add(ann, [`${server.url}/b`]), { code: 403, message: 'permission denied' })
+  for (const urls of [[`${server.url}/b`], []]) {
+    t.match(await add(ann, urls), { code: 403, message: 'permission denied' }, `${urls.length} addresses`)
+  }
   await served.rule('/closed', { password: 'word' })
   t.match(await add(ann, [`${server.url}/b`], { path: '/closed' }), { code: 403 })
   const opened = { urls: [`${server.url}/b`], path: '/closed', tool, delete_policy: '' }
