@@ -259,6 +259,8 @@ export interface Usage {
   readonly total: number
   readonly used: number
   readonly free: number
+  /** How many files there can be, and how many more, where the backend has a limit. */
+  readonly files?: { readonly total: number; readonly free: number }
 }
 
 /** Facts that no method can tell. Each has a default, see `defaultTraits`. */

@@ -235,8 +235,9 @@ class Local implements Driver {
 
   usage({ signal }: CallOptions = {}): Promise<Usage> {
     return this.#run(signal, async () => {
-      const { bsize, blocks, bfree, bavail } = await statfs(this.parts.root.real)
-      return { total: blocks * bsize, used: (blocks - bfree) * bsize, free: bavail * bsize }
+      const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(this.parts.root.real)
+      const usage = { total: blocks * bsize, used: (blocks - bfree) * bsize, free: bavail * bsize }
+      return files > 0 ? { ...usage, files: { total: files, free: ffree } } : usage
     })
   }
 

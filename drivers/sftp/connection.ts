@@ -47,6 +47,8 @@ export interface FileSystemUsage {
   readonly f_blocks: number
   readonly f_bfree: number
   readonly f_bavail: number
+  readonly f_files: number
+  readonly f_favail: number
 }
 
 /** Flags of OPEN (draft §6.3). */

@@ -349,11 +349,14 @@ class SftpDriver implements Driver {
       f_blocks: total,
       f_bfree: free,
       f_bavail: available,
+      f_files: files,
+      f_favail: freeFiles,
     } = await this.#within(signal, () => this.connections.useAgain((on) => on.usage(this.#places.host(root))))
     return {
       total: total * block,
       used: (total - free) * block,
       free: available * block,
+      ...(files > 0 && { files: { total: files, free: freeFiles } }),
     }
   }
 

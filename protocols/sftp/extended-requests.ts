@@ -127,13 +127,15 @@ async function assertReplaceable(desk: Desk, from: Path, to: Path): Promise<void
 
 async function usagePacket(desk: Desk, id: number, path: Path): Promise<Buffer> {
   const usage = await desk.tree.usage(path, { signal: desk.signal })
+  const { files = { total: 0, free: 0 } } = usage
   const blocks = (bytes: number) => Math.max(0, Math.floor(bytes / blockSize))
   const packet = new PacketBuilder(packetType.extendedReply, id).uint64(blockSize).uint64(blockSize)
   // A file system may keep for root some of what is not used.
   const unused = usage.total - usage.used
   packet.uint64(blocks(usage.total)).uint64(blocks(unused)).uint64(blocks(usage.free))
-  // Files, free ones twice, the file system's id, its flags, the longest name.
-  return packet.uint64(0).uint64(0).uint64(0).uint64(0).uint64(0).uint64(255).finish()
+  packet.uint64(files.total).uint64(files.free).uint64(files.free)
+  // The file system's id, its flags, the longest name.
+  return packet.uint64(0).uint64(0).uint64(255).finish()
 }
 
 /** `~` is where every user starts; that of others is nobody's business. */

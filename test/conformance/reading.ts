@@ -119,6 +119,8 @@ export async function readingTests(run: Run): Promise<void> {
       if (!usage) return
       t.ok(usage.total > 0)
       t.ok(usage.used >= 0 && usage.free >= 0 && usage.used + usage.free <= usage.total, 'parts of a whole', usage)
+      const { files } = usage
+      if (files) t.ok(files.free >= 0 && files.free <= files.total, 'of the files too', files)
     },
     without('usage'),
   )

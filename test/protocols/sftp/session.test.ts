@@ -1,7 +1,9 @@
 /** The door as packets see it, by the sections of the draft. */
+import { statfs } from 'node:fs/promises'
 import t from 'tap'
 import type { Client } from 'ssh2'
-import { openChannel, startDoor, type Running } from './door-fixture.js'
+import { startGateway } from '../../gateway.js'
+import { openChannel, serveDoor, startDoor, type Running } from './door-fixture.js'
 import {
   flags,
   links,
@@ -433,4 +435,19 @@ void t.test('requests of random fields are answered or end their channel; others
   }
   t.equal(await bystander.close(watched), status.ok)
   t.match(await bystander.stat('/watched'), { size: 30 })
+})
+
+void t.test('statvfs tells how many files there can be, where the storage does', async (t) => {
+  const { gateway } = await startGateway(t, { config: { sftp: 'off' } })
+  const onDisk = await serveDoor(t, gateway)
+  const told = async (client: PacketClient) => {
+    const { body } = await client.extended('statvfs@openssh.com', string('/'))
+    return Array.from({ length: 3 }, (_, index) => Number(body.readBigUInt64BE(40 + 8 * index)))
+  }
+  const { files } = await statfs(gateway.config.data)
+  const [total, free = 0, available] = await told(await session(await onDisk.connect()))
+  t.equal(total, files)
+  t.ok(free > 0 && free <= files)
+  t.equal(available, free)
+  t.same(await told(await session()), [0, 0, 0], 'memory has no such limit')
 })
