@@ -271,7 +271,10 @@ export class StreamWriter implements OpenFile {
 }
 
 function outOfOrder(): GatewayError {
-  return new GatewayError('unsupported', { reason: 'this storage writes files from front to back only' })
+  const reason =
+    'this storage takes new files from front to back, and what it has been sent cannot be changed: ' +
+    'make the file elsewhere and upload it whole, or open it to read as well'
+  return new GatewayError('unsupported', { reason })
 }
 
 /** Something to wait for that happens once. */

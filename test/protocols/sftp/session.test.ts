@@ -3,6 +3,7 @@ import { statfs } from 'node:fs/promises'
 import t from 'tap'
 import type { Client } from 'ssh2'
 import { startGateway } from '../../gateway.js'
+import { tidegate } from './conformance/servers.js'
 import { openChannel, serveDoor, startDoor, type Running } from './door-fixture.js'
 import {
   flags,
@@ -451,3 +452,23 @@ void t.test('statvfs tells how many files there can be, where the storage does',
   t.equal(available, free)
   t.same(await told(await session()), [0, 0, 0], 'memory has no such limit')
 })
+
+void t.test(
+  'where a storage takes streams alone, a WRITE behind what went out says what to do, and the old file stays',
+  async (t) => {
+    const client = await (await tidegate(t, 'streams alone')).connect()
+    await client.start()
+    await client.put('/file', 'old')
+    const handle = await client.mustOpen('/file', write | create | truncate)
+    t.equal(await client.write(handle, 0, 'new bytes'), status.ok)
+    const { body } = await client.ask(types.write, string(handle), uint64(0), string('other'))
+    t.equal(body.readUInt32BE(0), status.unsupported)
+    t.match(body.toString(), /make the file elsewhere and upload it whole, or open it to read as well/)
+    t.equal(await client.close(handle), status.unsupported)
+    t.equal(await client.get('/file'), 'old')
+    const both = await client.mustOpen('/file', read | write | create | truncate)
+    for (const text of ['new bytes', 'other']) t.equal(await client.write(both, 0, text), status.ok)
+    t.equal(await client.close(both), status.ok)
+    t.equal(await client.get('/file'), 'otherytes')
+  },
+)
