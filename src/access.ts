@@ -3,7 +3,7 @@
  * own paths to those of the whole tree and back, errors and locks included.
  */
 import { TreeError, type Ask } from './change.js'
-import type { OpenFile } from './driver.js'
+import type { Look, OpenFile } from './driver.js'
 import { GatewayError, toGatewayError } from './errors.js'
 import { hooked } from './handles.js'
 import { LockedError, type Lock } from './locks.js'
@@ -29,6 +29,13 @@ import { isClosedOrHidden, isUnseen } from './visibility.js'
 
 /** Errors that tell of a lock as their reader may see it already. */
 const seenLocks = new WeakSet<LockedError>()
+
+/** A path of the whole tree that was judged and followed. */
+export interface Reached {
+  readonly at: Path
+  /** What stood there when it was followed; undefined where that was not told. */
+  readonly seen: Look | undefined
+}
 
 type Parts = Pick<TreeParts, 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
 
@@ -111,11 +118,24 @@ export class Access {
     return way
   }
 
+  /** As `admit`, for an action that means what a link leads to; `seen`: what stands there, where the same look told. */
+  async reach(action: Action, path: Path, ask: Ask): Promise<Reached> {
+    const at = await this.resolve(path, ask)
+    this.judge(action, at, ask)
+    return this.#reached(action, at, ask)
+  }
+
+  async #reached(action: Action, at: Path, ask: Ask): Promise<Reached> {
+    if (this.#readsAll(action)) return { at, seen: undefined }
+    const look = await this.#parts.mounts.look(at, { signal: ask.signal })
+    return look?.path === at ? { at, seen: look } : { at: await this.follow(action, at, ask), seen: undefined }
+  }
+
   /** Rejects with `busy` where a link has meanwhile come to stand on the way to what `follow` found. */
-  async assertSettled(action: Action, at: Path, ask: Ask): Promise<void> {
-    if (this.#readsAll(action)) return
-    const now = await this.follow(action, at, ask)
-    if (now !== at) throw new GatewayError('busy', { reason: 'a link has changed meanwhile' })
+  async assertSettled(action: Action, at: Path, ask: Ask): Promise<Reached> {
+    const reached = await this.#reached(action, at, ask)
+    if (reached.at !== at) throw new GatewayError('busy', { reason: 'a link has changed meanwhile' })
+    return reached
   }
 
   /** Whether nothing in the tree is closed to them: no link could lead there, and no lock stands against reading. */

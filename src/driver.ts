@@ -147,6 +147,8 @@ export interface Driver {
    * leads nowhere, stands for itself. `denied` where a link leads out. A backend that follows links has it.
    */
   realPath?(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path>
+  /** What `realPath` with `last` tells, and what `stat` tells of that path, where both take no more than one of them does. */
+  look?(path: Path, options?: CallOptions): Promise<Look>
   /**
    * The things that a change of what stands at `path` would change, links followed; `not_found` where nothing stands there. A
    * backend has it whose things may be reached by other ways than one path of one mount.
@@ -165,6 +167,12 @@ export interface Driver {
   thumbnail?(path: Path, kind: ThumbnailKind, options?: CallOptions): Promise<Thumbnail>
   usage?(options?: CallOptions): Promise<Usage>
   close?(): Promise<void>
+}
+
+/** A path without links, and what stands there; undefined for nothing. */
+export interface Look {
+  readonly path: Path
+  readonly entry: Entry | undefined
 }
 
 export type OpenMode = 'read' | 'update' | 'replace'

@@ -1,5 +1,15 @@
 /** The table of storages: which one owns a path, the virtual folders between mounts, and their life. */
-import type { AnyDriverType, CallOptions, Driver, DriverEnv, Egress, Entry, Instance, OwnFolders } from './driver.js'
+import type {
+  AnyDriverType,
+  CallOptions,
+  Driver,
+  DriverEnv,
+  Egress,
+  Entry,
+  Instance,
+  Look,
+  OwnFolders,
+} from './driver.js'
 import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions } from './fields.js'
@@ -325,6 +335,21 @@ export class Mounts {
     const [real = path, other] = found
     if (other !== undefined) throw new GatewayError('denied', { reason: 'storages do not agree where a link leads' })
     return real
+  }
+
+  /**
+   * Where a path leads, as `realPath` with `last` tells, and what stands there. Undefined where one look does not tell both, or where
+   * mounts make more of it than their storages know.
+   */
+  async look(path: Path, options: CallOptions = {}): Promise<Look | undefined> {
+    const at = this.#mountOver(path)
+    if (at === undefined || this.isVirtual(path)) return undefined
+    const [mount, other] = this.#visible.get(at) ?? []
+    if (!mount?.storage || other) return undefined
+    const look = await mount.storage.look(within(at, path) ?? root, options)
+    if (!look) return undefined
+    const real = mount.storage.treePath(look.path)
+    return this.#mountOver(real) === at && !this.isVirtual(real) ? { path: real, entry: look.entry } : undefined
   }
 
   /**

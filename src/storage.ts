@@ -14,6 +14,7 @@ import {
   type Identity,
   type Link,
   type ListOptions,
+  type Look,
   type OpenFile,
   type OpenMode,
   type OpenOptions,
@@ -304,6 +305,15 @@ export class Storage {
   /** The path that `path` is another way to, through links; see `Driver.realPath`. */
   async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
     return (await this.#driver.realPath?.(path, options)) ?? path
+  }
+
+  /** Where a path leads and what stands there, as `realPath` and `stat` tell; undefined where one look does not tell both. */
+  async look(path: Path, options: CallOptions = {}): Promise<Look | undefined> {
+    const driver = this.#driver
+    if (!driver.look || !driver.revision) return undefined
+    const look = await this.#calls.run(async () => driver.look?.(path, options), options.signal)
+    if (!look?.entry || !this.#attributes.needed) return look
+    return { path: look.path, entry: await this.#attributes.over(this.treePath(look.path), look.entry) }
   }
 
   /** What a change of what stands at `path` would change; see `Driver.identities`. */

@@ -35,7 +35,7 @@ import { Transfers, type CopyAsk } from './transfers.js'
 import type { TreeParts } from './tree-parts.js'
 import { folderView, visibleEntries, type EntryFilter, type FolderView } from './visibility.js'
 import { WholeTree } from './whole-tree.js'
-import { Writing, type BodyChange, type HandleChange } from './writing.js'
+import { Writing, type BodyChange, type HandleChange, type WritingHandle } from './writing.js'
 
 export type { CopyAsk, FolderView, TreeParts }
 
@@ -168,9 +168,14 @@ export class VirtualFs {
    * A handle. 'read' of an existing file; 'update' of an existing file, its bytes kept; 'replace': new or
    * truncated, published by `commit`; `readable` where it is read too. It ends with the principal's authority.
    */
+  open(path: Path, mode: 'update' | 'replace', change?: HandleChange): Promise<WritingHandle>
+  open(path: Path, mode: OpenMode, change?: HandleChange): Promise<OpenFile>
   open(path: Path, mode: OpenMode, change: HandleChange = {}): Promise<OpenFile> {
-    return this.#access.judged('open', mode === 'read' ? 'read' : 'write', path, change, async (at) => {
-      if (mode !== 'read') return this.#writing.open(at, path, mode, change)
+    return this.#access.told('open', path, async () => {
+      if (mode !== 'read') {
+        return this.#writing.open(await this.#access.reach('write', path, change), path, mode, change)
+      }
+      const at = await this.#access.admit('read', path, change)
       const { storage, inner } = this.#tree.place(at)
       const file = await storage.open(inner, 'read', { signal: change.signal })
       try {
@@ -264,9 +269,10 @@ export class VirtualFs {
 
   /** Replaces or creates a file. Resolves when it is stored. */
   write(path: Path, source: Source, change: BodyChange = {}): Promise<Changed> {
-    return this.#access.judged('write', 'write', path, change, (at) =>
-      this.#writing.put(at, this.fromClient(source), change),
-    )
+    return this.#access.told('write', path, async () => {
+      const reached = await this.#access.reach('write', path, change)
+      return this.#writing.put(reached, this.fromClient(source), change)
+    })
   }
 
   /** What a client sends, no faster than it may: for doors that receive a body first and have it written later. */
@@ -276,8 +282,8 @@ export class VirtualFs {
 
   /** Rejects as `write` would before it reads the body: for doors that receive it first and write it later. */
   assertWritable(path: Path, change: Change = {}): Promise<void> {
-    return this.#access.judged('write', 'write', path, change, async (at) => {
-      await this.#writing.assertWritable(at, change)
+    return this.#access.told('write', path, async () => {
+      await this.#writing.assertWritable(await this.#access.reach('write', path, change), change)
     })
   }
 
@@ -445,7 +451,8 @@ export class VirtualFs {
           const lockTokens = [...(change.lockTokens ?? []), lock.token]
           const { signal, password } = change
           this.#access.judge('write', at, change)
-          await this.#writing.put(at, emptySource, { signal, password, lockTokens, createOnly: true })
+          const reached = { at, seen: undefined }
+          await this.#writing.put(reached, emptySource, { signal, password, lockTokens, createOnly: true })
           created = true
         }
       } catch (error) {

@@ -1,4 +1,5 @@
 /** The whole tree, whoever asks: what the storages hold, with the mount points among it. Nothing is judged here. */
+import type { Reached } from './access.js'
 import type { Ask } from './change.js'
 import type { Entry } from './driver.js'
 import { isGatewayError, NoStorageError, toGatewayError } from './errors.js'
@@ -45,6 +46,11 @@ export class WholeTree {
       if (isGatewayError(error, 'aborted')) throw error
       return undefined
     }
+  }
+
+  /** The same of a path that was reached: what was seen there, or a look at it. */
+  async standing({ at, seen }: Reached, ask: Ask): Promise<Entry | undefined> {
+    return seen ? seen.entry : this.existing(at, ask)
   }
 
   /** What stands there; undefined for nothing. Rejects where no storage could hold it. */

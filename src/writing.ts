@@ -2,7 +2,7 @@
  * How a file gets its content, by one body or through a handle. What may stand in the way is asked before the body is read,
  * and again once it has arrived, under a reservation that lasts until the file has its name. Callers have judged the path.
  */
-import type { Access } from './access.js'
+import type { Access, Reached } from './access.js'
 import { atSpeed } from './bandwidth.js'
 import type { Change, Changed } from './change.js'
 import type { ChangeGuard } from './change-guard.js'
@@ -28,8 +28,16 @@ export interface BodyChange extends Change {
 export interface HandleChange extends Change {
   /** What is written can also be read before it has its name. */
   readonly readable?: boolean | undefined
+  /** Permission bits, where they depend on what stands there. */
+  readonly modeOver?: ((old: Entry | undefined) => number | undefined) | undefined
   /** Called once nobody else can take the name any more; a rejection leaves what stands there. */
   readonly beforePublish?: (() => Promise<void>) | undefined
+}
+
+/** A handle that writes. */
+export interface WritingHandle extends OpenFile {
+  /** What stood under the name when it was opened. */
+  readonly old: Entry | undefined
 }
 
 /** The second asking, and what follows from it. */
@@ -51,8 +59,9 @@ export class Writing {
   ) {}
 
   /** Stores a body. */
-  async put(at: Path, source: Source, change: BodyChange): Promise<Changed> {
-    const { storage, inner, old } = await this.assertWritable(at, change)
+  async put(reached: Reached, source: Source, change: BodyChange): Promise<Changed> {
+    const { at } = reached
+    const { storage, inner, old } = await this.assertWritable(reached, change)
     if (change.parents === true && !old) await this.makeParents(at, change)
     const joined = joinSignals(change.signal, this.access.principal.signal)
     const published = this.#publication(at, { ...change, signal: joined.signal })
@@ -71,11 +80,12 @@ export class Writing {
   }
 
   /** Rejects where a body would be refused; resolves to where it goes and what stands there. */
-  async assertWritable(at: Path, change: Change): Promise<Place & { readonly old: Entry | undefined }> {
+  async assertWritable(reached: Reached, change: Change): Promise<Place & { readonly old: Entry | undefined }> {
+    const { at } = reached
     if (this.parts.mounts.isVirtual(at)) throw new GatewayError('is_dir')
     const place = this.tree.place(at)
     place.storage.assertWritable()
-    const old = await this.tree.existing(at, change)
+    const old = await this.tree.standing(reached, change)
     if (!old) checkName(nameOf(at))
     if (old?.kind === 'folder') throw new GatewayError('is_dir')
     if (old && change.createOnly === true) throw new GatewayError('exists')
@@ -83,22 +93,25 @@ export class Writing {
     return { ...place, old }
   }
 
-  /** A handle that writes. `path`: the principal's own, for what its errors tell. */
-  async open(at: Path, path: Path, mode: 'update' | 'replace', change: HandleChange): Promise<OpenFile> {
+  /** `path`: the principal's own, for what the handle's errors tell. Nothing is made behind a link. */
+  async open(reached: Reached, path: Path, mode: 'update' | 'replace', change: HandleChange): Promise<WritingHandle> {
+    const { at } = reached
     const { storage, inner } = this.tree.place(at)
-    const old = await this.tree.existing(at, change)
+    const old = await this.tree.standing(reached, change)
     if (!old) checkName(nameOf(at))
     if (old?.kind === 'folder') throw new GatewayError('is_dir')
+    if (mode === 'replace' && old?.kind === 'link')
+      throw new GatewayError('denied', { reason: 'a link that leads nowhere' })
     await this.guard.assertFree([{ path: at, membership: !old }], at, old, change)
     const published = this.#publication(at, change, mode === 'update')
-    const { signal, createOnly, modified, mode: bits, readable } = change
+    const { signal, createOnly, modified, mode: bits = change.modeOver?.(old), readable } = change
     const options =
       mode === 'update'
         ? { signal, readable: true, beforePublish: published.before }
         : { signal, createOnly, modified, mode: bits, readable, beforePublish: published.before }
     const { toClients, fromClients } = this.parts.bandwidth
     const file = await storage.open(inner, mode, options)
-    return this.access.guarded(path, atSpeed(file, toClients, fromClients), published.after)
+    return { ...this.access.guarded(path, atSpeed(file, toClients, fromClients), published.after), old }
   }
 
   #publication(at: Path, change: HandleChange, mustExist = false): Publication {
@@ -114,8 +127,7 @@ export class Writing {
       // Somebody may have given it another spelling meanwhile.
       const now = await spelledPath(this.parts.mounts, at, { signal: change.signal })
       this.access.judge('write', now, change)
-      await this.access.assertSettled('write', now, change)
-      const entry = await this.tree.existing(now, change)
+      const entry = await this.tree.standing(await this.access.assertSettled('write', now, change), change)
       if (entry && change.createOnly === true) throw new GatewayError('exists')
       if (entry?.kind === 'folder') throw new GatewayError('is_dir')
       if (!entry && mustExist) throw new GatewayError('not_found')

@@ -13,6 +13,7 @@ import type {
   FileBundle,
   Identity,
   ListOptions,
+  Look,
   OpenFile,
   OpenMode,
   OpenOptions,
@@ -41,7 +42,7 @@ import { listFolder } from './listing.js'
 import { assertFile, assertNotRoot, existing, Places, syncFile } from './places.js'
 import { immediateBytes } from './receive.js'
 import { RecycleBin, removeTree } from './removal.js'
-import { placeOnly, RefusedLink, RootFolder, type Place } from './root-folder.js'
+import { isReserved, placeOnly, RefusedLink, RootFolder, type Place } from './root-folder.js'
 import { Staging } from './staging.js'
 import type { OpenedFile } from './thumbnails/images.js'
 import { openThumbnails, type Thumbnails } from './thumbnails/thumbnails.js'
@@ -392,6 +393,33 @@ class Local implements Driver {
 
   realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
     return this.#run(options.signal, () => this.parts.root.realPath(path, options.last === true))
+  }
+
+  look(path: Path, { signal }: CallOptions = {}): Promise<Look> {
+    return this.#run(signal, async () => {
+      const { root } = this.parts
+      const place = await root.plainPlace(path)
+      if (!place) {
+        const real = await root.realPath(path, true)
+        return { path: real, entry: await this.#entryIfThere(real, signal) }
+      }
+      try {
+        if (!place.stats || isReserved(place.name)) return { path, entry: undefined }
+        const name = await ownName(place, nameOf(path))
+        return { path, entry: await this.#entry(path, name, statusOf(place.stats), signal) }
+      } finally {
+        place.folder.close()
+      }
+    })
+  }
+
+  async #entryIfThere(path: Path, signal?: AbortSignal): Promise<Entry | undefined> {
+    try {
+      return await this.stat(path, { signal })
+    } catch (error) {
+      if (isGatewayError(error, 'not_found')) return undefined
+      throw error
+    }
   }
 
   identities(path: Path, { signal }: CallOptions = {}): Promise<readonly Identity[]> {

@@ -155,7 +155,7 @@ export class RootFolder {
     assertClean(path)
     if (path === '/') return path
     const parent = parentOf(path)
-    const folder = this.#known(parent) ?? (await this.openExactly(this.hostOf(parent)))
+    const folder = await this.#plainFolder(parent)
     if (folder) {
       try {
         // The usual case: no link anywhere.
@@ -167,6 +167,22 @@ export class RootFolder {
     const nearest = await deepestFound(last ? path : parent, (at) => this.#target(at))
     if (!nearest) return path
     return under(nearest.found, within(nearest.at, path) ?? root)
+  }
+
+  /** A name whose folder no link leads to, and that is no link itself; undefined for every other one. The caller closes the folder. */
+  async plainPlace(path: Path): Promise<Place | undefined> {
+    assertClean(path)
+    if (path === '/') return undefined
+    const folder = await this.#plainFolder(parentOf(path))
+    const place = folder && (await this.#place(folder, nameOf(path)))
+    if (place?.stats?.isSymbolicLink() !== true) return place
+    place.folder.close()
+    return undefined
+  }
+
+  /** A folder that no link leads to; undefined where there is none. */
+  async #plainFolder(path: Path): Promise<Folder | undefined> {
+    return this.#known(path) ?? (await this.openExactly(this.hostOf(path)))
   }
 
   /** Where a path leads; undefined where that is nowhere. */

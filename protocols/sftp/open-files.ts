@@ -131,12 +131,12 @@ export class OpenFiles {
       if (plan.action === 'replace') await own.restart()
       return this.#share({ kind: 'file', file: own, plan })
     }
-    const mode = standing ? standing.mode : asked.mode === undefined ? undefined : asked.mode & 0o777 & ~modeMask
-    const file = await this.#start(path, plan, mode, standing === undefined)
+    const file = await this.#start(path, plan, asked.mode === undefined ? undefined : asked.mode & 0o777 & ~modeMask)
     return this.#share({ kind: 'file', file, plan })
   }
 
-  async #start(path: Path, plan: OpenPlan, mode: number | undefined, isNew: boolean): Promise<WorkingFile> {
+  /** `mode`: permission bits of a file that is made. */
+  async #start(path: Path, plan: OpenPlan, mode: number | undefined): Promise<WorkingFile> {
     const { tree } = this
     const { signal } = this
     const readable = plan.read
@@ -148,10 +148,7 @@ export class OpenFiles {
     if (plan.action === 'update') {
       return new WorkingFile(tree, path, await tree.open(path, 'update', { signal }), false, true)
     }
-    if (plan.action === 'replace' && !isNew) {
-      return new WorkingFile(tree, path, await tree.open(path, 'replace', { mode, readable, signal }), true, true, mode)
-    }
-    if (plan.action === 'replace') return this.#startNew(path, { mode, readable })
+    if (plan.action === 'replace') return this.#startAside(path, { mode, readable })
     const own = etagOf(await empty())
     const dropEmpty = () =>
       tree.remove(path, { what: 'file', ifMatch: [own] }).catch((error: unknown) => {
@@ -159,7 +156,7 @@ export class OpenFiles {
         if (!isGatewayError(error, 'not_found', 'precondition_failed')) throw error
       })
     try {
-      return await this.#startNew(path, { mode, readable }, own, dropEmpty)
+      return await this.#startAside(path, { mode, readable }, own, dropEmpty)
     } catch (error) {
       await dropEmpty()
       throw error
@@ -167,21 +164,23 @@ export class OpenFiles {
   }
 
   /** `own`: the entity tag of the empty file that has taken the name already. */
-  async #startNew(
+  async #startAside(
     path: Path,
-    options: { readonly mode: number | undefined; readonly readable: boolean },
+    { mode, readable }: { readonly mode: number | undefined; readonly readable: boolean },
     own?: string,
     dropEmpty?: () => Promise<void>,
   ): Promise<WorkingFile> {
     const { tree, signal } = this
+    // A file that is replaced hands on its mode.
+    const modeOver = (old: Entry | undefined) => (old && own === undefined ? old.mode : mode)
     const beforePublish = async () => {
       if (!file.isPartial) return
       const standing = await this.#look(path)
       if (standing && etagOf(standing) !== own) throw new GatewayError('exists', { op: 'keep', path })
     }
-    const opened = await tree.open(path, 'replace', { ...options, signal, beforePublish })
-    const file = new WorkingFile(tree, path, opened, true, true, options.mode, dropEmpty)
-    this.#fresh.add(file)
+    const opened = await tree.open(path, 'replace', { modeOver, readable, signal, beforePublish })
+    const file = new WorkingFile(tree, path, opened, true, true, modeOver(opened.old), dropEmpty)
+    if (!opened.old || own !== undefined) this.#fresh.add(file)
     return file
   }
 

@@ -25,7 +25,10 @@ export function planOpen(flags: number, exists: boolean): OpenPlan {
   return plan(write ? 'update' : 'read')
 }
 
-/** Whether the answer depends on what stands at the name, so that it has to be looked up. */
+/** Whether the plan depends on what stands at the name, so that it has to be looked up: not to read, nor to replace whatever it is. */
 export function needsLookup(flags: number): boolean {
-  return (flags & (openFlag.write | openFlag.create | openFlag.truncate)) !== 0
+  const { write, create, truncate, exclusive } = openFlag
+  const replacing = write | create | truncate
+  if ((flags & (replacing | exclusive)) === replacing) return false
+  return (flags & replacing) !== 0
 }

@@ -54,6 +54,9 @@ export async function linkTests(run: Run): Promise<void> {
       for (const [path, way, last] of rows) {
         t.equal(await driver.realPath?.(at(path)), way, path)
         t.equal(await driver.realPath?.(at(path), { last: true }), last, `${path}, the last name followed too`)
+        if (!driver.look) continue
+        const entry = await driver.stat(at(last)).catch(() => undefined)
+        t.same(await driver.look(at(path)), { path: last, entry }, `${path}, and what stands there`)
       }
     },
     without('symlink', 'realPath'),

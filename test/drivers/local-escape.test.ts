@@ -86,8 +86,10 @@ await t.test('a link that leads outside is shown as a link, and no method follow
     await denied(() => driver.hardLink(link, at('/hard')), 'hardLink')
     await denied(() => driver.revision(link), 'revision')
     await denied(() => driver.readLink(link), 'readLink')
+    await denied(() => driver.look(link), 'look')
     for (const below of ['secret', 'folder', 'new'].map((each) => at(`/${name}/${each}`))) {
       await denied(() => driver.stat(below), 'stat below')
+      await denied(() => driver.look(below), 'look below')
       await denied(() => driver.read(below), 'read below')
       await denied(() => put(driver, below, 'x'), 'create below')
       await denied(() => driver.mkdir(below), 'mkdir below')

@@ -816,6 +816,50 @@ void t.test('nor does a link in a folder that is moved or copied elsewhere', asy
   t.equal(await text(ada.read(p('/renamed/e/f/link'))), 'mine', 'in a folder with another name it leads where it led')
 })
 
+void t.test('a backend that tells both at once is asked once where a path leads and what stands there', async (t) => {
+  const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-looks-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const asked: string[] = []
+  const counted = async (): Promise<Driver> => {
+    const disk = (await openLocal(folder)) as Required<Driver>
+    return altered(disk, {
+      look: (path, options) => {
+        asked.push(`look ${path}`)
+        return disk.look(path, options)
+      },
+      realPath: (path, options) => {
+        asked.push(`real ${path}`)
+        return disk.realPath(path, options)
+      },
+      stat: (path, options) => {
+        asked.push(`stat ${path}`)
+        return disk.stat(path, options)
+      },
+    })
+  }
+  const { as } = await newTree(t, { '/': { driverOf: counted } })
+  await as().mkdir(p('/d'))
+  const written = async (path: string, changes: number): Promise<Entry | undefined> => {
+    asked.length = 0
+    const file = await as().open(p(path), 'replace')
+    await file.write?.([Buffer.from(`${changes}`)], 0)
+    await file.commit?.()
+    await file.close()
+    return file.old
+  }
+  t.equal(await written('/d/x', 1), undefined)
+  t.same(asked, ['look /d/x', 'look /d/x'], 'when it is opened, and before it takes its name')
+  t.match(await written('/d/x', 20), { kind: 'file', size: 1 }, 'what stood there is told')
+  asked.length = 0
+  await as().write(p('/d/x'), sourceOf('300'))
+  t.same(asked, ['look /d/x', 'look /d/x'])
+  await as().symlink(p('/d/link'), 'x')
+  t.match(await written('/d/link', 4), { size: 3 }, 'through a link, what it leads to')
+  t.equal(await text(as().read(p('/d/x'))), '4')
+  await as().symlink(p('/d/nowhere'), 'missing')
+  await t.rejects(as().open(p('/d/nowhere'), 'replace'), { code: 'denied' }, 'nothing is made behind a link')
+})
+
 void t.test('what was kept of a removed file does not come back with its name', async (t) => {
   const { as, parts } = await newTree(t)
   const ada = as()

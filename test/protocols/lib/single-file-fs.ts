@@ -1,8 +1,9 @@
 /** A tree of one file, as far as sending it needs one: with handles or without, and with faults on demand. */
-import type { Entry, OpenFile } from '../../../src/driver.js'
+import type { Entry } from '../../../src/driver.js'
 import { Readable } from 'node:stream'
 import { GatewayError } from '../../../src/errors.js'
 import type { VirtualFs } from '../../../src/virtual-fs.js'
+import type { WritingHandle } from '../../../src/writing.js'
 
 export interface SingleFile {
   content: Buffer
@@ -37,12 +38,13 @@ export function singleFileFs(file: SingleFile): VirtualFs {
     async stat() {
       return entry()
     },
-    async open(): Promise<OpenFile> {
+    async open(): Promise<WritingHandle> {
       if (!file.handles) throw new GatewayError('unsupported')
       const opened = entry()
       file.open += 1
       return {
         entry: opened,
+        old: opened,
         async read(into, position) {
           await file.beforeRead?.()
           return file.content.copy(into, 0, position, Math.max(position, Math.min(end(), position + into.length)))
