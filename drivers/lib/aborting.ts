@@ -1,7 +1,7 @@
 /** How calls end with their signal, however long the server lets them wait. */
 import { GatewayError } from '../../src/errors.js'
 
-export function assertGoing(signal: AbortSignal | undefined): void {
+export function assertGoing(signal: Pick<AbortSignal, 'aborted'> | undefined): void {
   if (signal?.aborted === true) throw new GatewayError('aborted')
 }
 

@@ -88,9 +88,7 @@ export class StagedHandle extends UpdateHandle {
   ) {
     super(entry, staged.fd, staged.calls, () => staged.release())
     // Whoever has the handle may not close it for long. What goes wrong is told to them then.
-    const end = () => void this.close().catch(() => undefined)
-    if (staged.signal.aborted) end()
-    else staged.signal.addEventListener('abort', end, { once: true })
+    staged.stay.onAbort(() => void this.close().catch(() => undefined))
   }
 
   commit(attributes?: Attributes): Promise<Entry> {
@@ -98,7 +96,7 @@ export class StagedHandle extends UpdateHandle {
   }
 
   protected override async during<T>(work: () => Promise<T>): Promise<T> {
-    assertGoing(this.staged.signal)
+    assertGoing(this.staged.stay)
     return super.during(work)
   }
 }

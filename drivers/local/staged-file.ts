@@ -18,7 +18,7 @@ export interface Staged {
   /** What to call it by. */
   readonly at: string
   /** Aborted by whoever asked for the file, or when the storage closes: it is to be released soon then. */
-  readonly signal: AbortSignal
+  readonly stay: Pick<Stay, 'aborted' | 'signal' | 'onAbort'>
   /** Takes the name of `place`, over a file there; with `createOnly` only if the name is free. Resolves to its status then. */
   publish(place: Place, createOnly: boolean): Promise<BigIntStats>
   /** Closes it, and removes it unless it was published. */
@@ -50,7 +50,6 @@ export class StagedFile implements Staged {
   readonly fd: number
   readonly calls: Calls
   readonly at: string
-  readonly signal: AbortSignal
   #published = false
   #ended = false
   /** Of the disk, which tells of it once. */
@@ -59,10 +58,9 @@ export class StagedFile implements Staged {
   constructor(
     private readonly staging: CopiesBeside,
     private readonly parts: StagedParts,
-    private readonly stay: Stay,
+    readonly stay: Stay,
   ) {
     ;({ token: this.token, fd: this.fd, calls: this.calls, at: this.at } = parts)
-    this.signal = stay.signal
   }
 
   async publish(place: Place, createOnly: boolean): Promise<BigIntStats> {
@@ -101,7 +99,7 @@ export class StagedFile implements Staged {
   async leave(): Promise<boolean> {
     if (this.#ended) return true
     // Of what was stopped the disk is not asked, which may take a while: who goes on with it asks.
-    if (!this.signal.aborted) await this.sync().catch(() => undefined)
+    if (!this.stay.aborted) await this.sync().catch(() => undefined)
     const isSound = this.#failure === undefined
     return this.#end(isSound).then(
       () => isSound,

@@ -184,10 +184,10 @@ export class Staging {
   }
 
   /** For what was written to the wrong file system: a copy beside `place`. */
-  async copyBeside({ fd, calls, signal }: Staged, place: Place): Promise<Staged> {
+  async copyBeside({ fd, calls, stay: { signal } }: Staged, place: Place): Promise<Staged> {
     const copy = await this.#entered(signal, async (stay) => this.#besides(place, (await this.#shared()).folder, stay))
     try {
-      await copyBytes(fd, copy.fd, copy.signal)
+      await copyBytes(fd, copy.fd, copy.stay.signal)
       const { mode, mtimeNs, atimeNs } = await calls.fstat(fd)
       await copy.calls.fchmod(copy.fd, Number(mode) & 0o7777)
       await copy.calls.futimes(copy.fd, systemTime(atimeNs), systemTime(mtimeNs))

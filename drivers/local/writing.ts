@@ -38,7 +38,7 @@ export class Writing {
   async put(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { staged, old } = await this.#stage(path, options)
     try {
-      await receive(source, staged.fd, staged.calls, patientCalls, staged.signal)
+      await receive(source, staged.fd, staged.calls, patientCalls, staged.stay.signal)
       return await this.#publish(path, staged, old, options)
     } finally {
       await staged.release()
@@ -56,9 +56,9 @@ export class Writing {
         token: staged.token,
         confirmed,
         write: async (from) => {
-          const { fd, calls, signal } = staged
+          const { fd, calls, stay } = staged
           const rest: Source = { size: size - confirmed, rereadable: false, read: () => Promise.resolve(from) }
-          await receive(rest, fd, calls, patientCalls, signal, confirmed)
+          await receive(rest, fd, calls, patientCalls, stay.signal, confirmed)
         },
         commit: async () => {
           try {
@@ -116,7 +116,7 @@ export class Writing {
         this.#cannotClone.add(dev)
       }
     }
-    await copyBytes(fd, staged.fd, staged.signal)
+    await copyBytes(fd, staged.fd, staged.stay.signal)
   }
 
   /** A handle on a file that has no name until it is committed. */
@@ -168,7 +168,7 @@ export class Writing {
     await applyTo(staged, options.modified, options.mode ?? (old && Number(old.mode) & 0o7777))
     if (this.places.sync) await staged.sync()
     await options.beforePublish?.()
-    assertGoing(staged.signal)
+    assertGoing(staged.stay)
     return this.places.at(path, { follow: true, create: true }, async (place) => {
       const createOnly = options.createOnly === true
       assertReplaceable(place, createOnly)

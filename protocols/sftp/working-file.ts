@@ -116,7 +116,7 @@ export class WorkingFile {
   write(data: readonly Buffer[], length: number, position: number | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ kind: 'write', data, length, position, resolve, reject })
-      this.#start()
+      this.#gather()
     })
   }
 
@@ -277,18 +277,19 @@ export class WorkingFile {
   #after<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ kind: 'step', run: () => work().then(resolve, reject) })
-      this.#start()
+      if (!this.#pumping) void this.#pump()
     })
   }
 
-  #start(): void {
+  /** Writes that arrive in the same turn of the event loop are joined. */
+  #gather(): void {
     if (this.#pumping) return
     this.#pumping = true
-    // What arrives in the same turn of the event loop is joined.
     setImmediate(() => void this.#pump())
   }
 
   async #pump(): Promise<void> {
+    this.#pumping = true
     for (let next = this.#queue.shift(); next; next = this.#queue.shift()) {
       // A READ that was asked for earlier reads what stood there then.
       if (this.#reads.size > 0) await Promise.allSettled([...this.#reads])
