@@ -434,16 +434,17 @@ export class VirtualFs {
 
   // Locks and properties
 
-  /** Locks `path`; where nothing is there, an empty file is made first (RFC 4918 §9.10.4). */
+  /** Locks `path`; where nothing is there, an empty file is made first (RFC 4918 §9.10.4), or with `makesFile: false` it is `not_found`. */
   lock(
     path: Path,
     request: LockRequest,
-    change: Change = {},
+    change: Change & { readonly makesFile?: boolean } = {},
   ): Promise<{ readonly lock: Lock; readonly created: boolean }> {
     return this.#access.judged('lock', 'lock', path, change, async (at) => {
       const old = await this.#tree.existing(at, change)
       if (request.deep && old?.kind === 'folder') this.#access.judgeBelow('lock', at, change)
       await this.#guard.assertConditions(at, old, change)
+      if (!old && change.makesFile === false) throw new GatewayError('not_found')
       const lock = await this.#parts.locks.grant(at, request, this.principal)
       let created = false
       try {

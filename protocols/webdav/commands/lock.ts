@@ -10,7 +10,7 @@ import { Multistatus, statusLine } from '../multistatus.js'
 import { readXml } from '../xml.js'
 
 export const lock: Command = async (exchange) => {
-  const { request, response, fs, path, change, headers } = exchange
+  const { request, response, fs, path, slash, change, headers } = exchange
   const depth = expectDepth(exchange, [0, 'infinity'], 'infinity')
   const body = await readXml(request)
   if (body === undefined) {
@@ -19,7 +19,7 @@ export const lock: Command = async (exchange) => {
   }
   const wish = { ...lockQuestion(body), deep: depth === 'infinity', seconds: headers.timeout }
   try {
-    const { lock: granted, created } = await fs.lock(path, wish, change)
+    const { lock: granted, created } = await fs.lock(path, wish, { ...change, makesFile: !slash })
     if (response.destroyed) {
       // Nobody will ever hear of the token, so nobody could give the lock back.
       await fs.unlock(path, granted.token)
@@ -27,6 +27,7 @@ export const lock: Command = async (exchange) => {
     }
     answerXml(response, created ? 201 : 200, discovery(exchange, granted), { 'lock-token': `<${granted.token}>` })
   } catch (error) {
+    if (slash && isGatewayError(error, 'not_found')) throw new Refusal(409, 'a folder is made before it is locked')
     if (!(error instanceof LockedError)) throw error
     answerConflict(exchange, error.lock)
   }

@@ -199,6 +199,16 @@ void t.test('WebDAV to the letter', { timeout: 120_000 }, async (t) => {
     await send('UNLOCK', '/fresh', { 'lock-token': tokenOf(locked) })
     t.equal((await send('GET', '/fresh')).status, 200, 'and stays')
     t.equal((await send('LOCK', '/none/fresh', {}, lockinfo('exclusive'))).status, 409)
+    t.equal(
+      (await send('LOCK', '/folder-to-be/', {}, lockinfo('exclusive'))).status,
+      409,
+      'no file is made of a folder',
+    )
+    t.equal((await send('PROPFIND', '/folder-to-be', { depth: '0' })).status, 404)
+    t.equal((await send('MKCOL', '/folder-to-be/')).status, 201, 'nor is the name locked')
+    const folder = await send('LOCK', '/folder-to-be/', {}, lockinfo('exclusive'))
+    t.equal(folder.status, 200)
+    await send('UNLOCK', '/folder-to-be/', { 'lock-token': tokenOf(folder) })
   })
 
   await t.test('§9.11: UNLOCK is for whoever holds the lock, at any resource in it', async (t) => {
