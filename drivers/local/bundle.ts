@@ -53,11 +53,11 @@ export async function copyBundle(
   return bundle.files.map(({ name }) => made.get(name))
 }
 
-/** Runs `work` with a folder that is open meanwhile, where nobody has to wait for the disk. */
+/** Runs `work` with a folder of a local disk that is open meanwhile. */
 async function using<T>(root: RootFolder, path: Path, work: (folder: Folder) => Promise<T>): Promise<T> {
   const folder = await root.folder(path)
   try {
-    if (!folder.calls.immediate || root.hasOthersIn(folder.host)) throw new GatewayError('unsupported')
+    if (!root.isPlain(folder.host) || root.hasOthersIn(folder.host)) throw new GatewayError('unsupported')
     return await work(folder)
   } finally {
     folder.close()

@@ -73,7 +73,12 @@ export class RootFolder {
 
   /** How to call the system for this path of the host, right now. */
   calls(host: string): Calls {
-    return handles && this.#mounts.isPlain(host) ? this.#pace.calls : patientCalls
+    return this.isPlain(host) ? this.#pace.calls : patientCalls
+  }
+
+  /** Whether names there are on a local disk, and used relative to handles: whoever calls for one waits for that disk at the most. */
+  isPlain(host: string): boolean {
+    return handles && this.#mounts.isPlain(host)
   }
 
   /** Whether something is mounted right in this folder that a call could wait for. */
