@@ -1,12 +1,13 @@
 /** What the daemon needs: memory during transfers and idle, and time to start. Ours alone, in a process of its own. */
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client } from 'ssh2'
 import { writeContent } from './content.js'
 import { startTidegate, type Tidegate } from './peers/tidegate.js'
-import { curl, headerWords } from './programs.js'
+import { curl, headerWords, sftpBatch } from './programs.js'
 import type { Bench, Row } from './row.js'
-import { getOverSftp, putOverSftp } from './sftp.js'
+import { getOverSftp, openSession, putOverSftp } from './sftp.js'
 import { isTidegate, putOverHttp, putOverWebDav } from './transfers.js'
 
 const mebibyte = 2 ** 20
@@ -63,6 +64,47 @@ const peakRows: readonly Row[] = Object.entries(ways).map(([title, way]) => ({
   },
 }))
 
+const idleCount = 50
+const busyCount = 10
+
+/** One `sftp` that puts a file and gets it back. */
+async function putAndGet({ sftp }: Tidegate, place: Bench, name: string): Promise<void> {
+  if (sftp === undefined) return
+  const folder = join(place.folder, `connection-${name}`)
+  await mkdir(folder)
+  const file = join(place.files, 'small')
+  const options = { cipher: 'aes128-gcm@openssh.com', block: 261_120 }
+  await sftpBatch({ ...place, folder }, sftp, options, [`put ${file} ${name}`, `get ${name} /dev/null`])
+  await rm(folder, { recursive: true })
+}
+
+const connections: Row = {
+  name: 'memory-connections',
+  figures: () => [
+    {
+      title: `peak memory, ${idleCount} idle and ${busyCount} busy SFTP connections`,
+      unit: 'MiB',
+      aims: [{ atMost: 200 }],
+    },
+  ],
+  async measure(peer, bench) {
+    if (!isTidegate(peer)) return undefined
+    return withDaemon(bench, async (daemon, place) => {
+      if (daemon.sftp === undefined) return undefined
+      await writeContent(join(place.files, 'small'), small)
+      const key = await readFile(bench.clientKey)
+      const idle: Client[] = []
+      try {
+        while (idle.length < idleCount) idle.push((await openSession(daemon.sftp, key)).client)
+        const names = Array.from({ length: busyCount }, (_, index) => String(index))
+        return [await peakOf(daemon, () => Promise.all(names.map((name) => putAndGet(daemon, place, name))))]
+      } finally {
+        for (const client of idle) client.end()
+      }
+    })
+  },
+}
+
 const start: Row = {
   name: 'start',
   figures: () => [
@@ -85,4 +127,4 @@ const start: Row = {
   },
 }
 
-export const memoryRows: readonly Row[] = [...peakRows, start]
+export const memoryRows: readonly Row[] = [...peakRows, connections, start]

@@ -6,7 +6,7 @@ import { inStreams } from './http-client.js'
 import type { SftpDoor } from './peers/peer.js'
 import { seconds, sftpBatch, type SftpOptions } from './programs.js'
 import type { Aim, Bench, Row } from './row.js'
-import { newName, smallContent, smallCount } from './small-files.js'
+import { newName, smallContent } from './small-files.js'
 
 const aims: readonly Aim[] = [{ factor: 1, peers: ['openssh'] }]
 const ciphers = { gcm: 'aes128-gcm@openssh.com', chacha: 'chacha20-poly1305@openssh.com' } as const
@@ -46,12 +46,23 @@ export async function putOverSftp(bench: Bench, door: SftpDoor, options = defaul
 }
 
 const streams = 8
+const smallCount = 10_000
+/** What OpenSSH does with a process for each connection is shared by one here. */
+const least: Aim = { factor: 0.7, peers: ['openssh'] }
 
 const small: Row = {
   name: 'sftp-small',
   figures: () => [
-    { title: '2,000 × 1 KiB over SFTP, 8 streams, put', unit: 's', aims: [{ factor: 1.33, peers: ['openssh'] }] }, // SFTPGo
-    { title: '2,000 × 1 KiB over SFTP, 8 streams, get', unit: 's', aims: [{ factor: 1.06, peers: ['openssh'] }] }, // SFTPGo
+    {
+      title: '10,000 × 1 KiB over SFTP, 8 connections, put',
+      unit: 's',
+      aims: [least, { factor: 1.33, peers: ['openssh'] }], // SFTPGo
+    },
+    {
+      title: '10,000 × 1 KiB over SFTP, 8 connections, get',
+      unit: 's',
+      aims: [least, { factor: 1.06, peers: ['openssh'] }], // SFTPGo
+    },
   ],
   async measure({ sftp: door }, bench) {
     if (door === undefined) return undefined
@@ -79,7 +90,11 @@ const small: Row = {
   },
 }
 
-function openSession({ port, username }: SftpDoor, privateKey: Buffer): Promise<{ client: Client; sftp: SFTPWrapper }> {
+/** A connection with a session that asks for nothing yet. */
+export function openSession(
+  { port, username }: SftpDoor,
+  privateKey: Buffer,
+): Promise<{ client: Client; sftp: SFTPWrapper }> {
   const client = new Client()
   return new Promise((resolve, reject) => {
     client

@@ -5,7 +5,7 @@ import { HttpClient, inStreams } from './http-client.js'
 import { seconds, wrk } from './programs.js'
 import type { Row } from './row.js'
 
-export const smallCount = 2000
+const smallCount = 2000
 export const smallContent = Buffer.alloc(1024, 'tide')
 
 let names = 0

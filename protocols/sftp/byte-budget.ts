@@ -19,6 +19,11 @@ export class ByteBudget {
     return Math.min(sessionLimit, this.total / Math.max(1, this.#busy))
   }
 
+  /** So many sessions hold bytes that each has to do with less than one of few would get. */
+  get isScarce(): boolean {
+    return this.share < sessionLimit
+  }
+
   /** Whether a session that holds `own` bytes may take up another request: at least one at a time it always may. */
   admits(own: number): boolean {
     return own === 0 || own < this.share

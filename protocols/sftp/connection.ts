@@ -9,6 +9,7 @@ import type { Principal } from '../../src/principal.js'
 import { algorithms } from './algorithms.js'
 import type { ByteBudget } from './byte-budget.js'
 import type { SftpLimits } from './door.js'
+import { Inlet } from './inlet.js'
 import { SftpSession } from './session.js'
 import { DoorRefusal, methodsOf, signIn } from './sign-in.js'
 
@@ -18,6 +19,7 @@ const tryLimit = 20
 export class SftpConnection {
   readonly #sessions = new Set<SftpSession>()
   readonly #address: string
+  readonly #inlet: Inlet
   readonly #log: Log
   readonly #loginTimer: NodeJS.Timeout
   #idleTimer: NodeJS.Timeout | undefined
@@ -36,6 +38,7 @@ export class SftpConnection {
   ) {
     this.#address = plainAddress(socket.remoteAddress ?? '')
     this.#log = gateway.log.child({ door: 'sftp', address: this.#address })
+    this.#inlet = new Inlet(socket)
     const server = new ssh2.Server(
       {
         hostKeys: hostKeys.map((key) => ({ key })),
@@ -150,6 +153,7 @@ export class SftpConnection {
       tree: this.gateway.as(principal),
       owner: { id: principal.userId, name: principal.username },
       log: this.#log,
+      inlet: this.#inlet,
       handleLimit: this.limits.handles,
       budget: this.budget,
       keepsPartial: () => this.gateway.settings.bool('sftp_keep_partial_uploads'),

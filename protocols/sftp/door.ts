@@ -36,7 +36,7 @@ export const defaultLimits: SftpLimits = {
   strangers: 128,
   sessions: 10,
   handles: 1024,
-  bytes: 16 * 1024 * 1024,
+  bytes: 8 * 1024 * 1024,
   loginSeconds: 120,
   idleSeconds: 24 * 3600,
   keepaliveSeconds: 30,

@@ -9,6 +9,7 @@ import type { ByteBudget } from './byte-budget.js'
 import { messageOf, statusOf } from './errors.js'
 import { extendedRequests } from './extended-requests.js'
 import type { Owner } from './folder-handle.js'
+import type { Inlet } from './inlet.js'
 import { OpenFiles } from './open-files.js'
 import { Output } from './output.js'
 import { BrokenStream, FieldReader, MalformedPacket, PacketBuilder, PacketParser, statusPacket } from './packets.js'
@@ -27,6 +28,8 @@ export interface SessionOptions {
   readonly tree: Tree
   readonly owner: Owner
   readonly log: Log
+  /** Of the connection. */
+  readonly inlet: Inlet
   readonly handleLimit: number
   /** How many bytes the requests that are worked on may take. */
   readonly budget: ByteBudget
@@ -48,6 +51,8 @@ export class SftpSession {
   #settle: () => void = () => undefined
   #started = false
   #working = 0
+  /** Of these, WRITEs that the storage has not done yet. */
+  #writing = 0
   #bytes = 0
   #ended = false
   #closed = false
@@ -91,6 +96,7 @@ export class SftpSession {
     if (this.#closed) return
     this.#closed = true
     this.#output.end()
+    this.options.inlet.letGo(this)
     // What is still worked on is never answered.
     this.options.budget.changed(this.#bytes, 0)
     void this.#letGo(reason).finally(() => this.#settle())
@@ -114,17 +120,31 @@ export class SftpSession {
         const packet = this.#parser.next()
         if (!packet) {
           if (this.#ended) this.#finish()
-          else this.channel.resume()
+          else this.#resume()
           return
         }
         this.#take(packet)
       }
-      this.channel.pause()
+      this.#pause()
     } catch (error) {
       if (error instanceof BrokenStream) this.options.log.warn({ err: error }, 'a client sent what is no SFTP')
       else this.options.log.error({ err: error }, 'an SFTP session failed')
       this.#leave(1)
     }
+  }
+
+  /**
+   * Nothing more is taken in, and where memory is scarce, nothing is received. What waits for the storage is done without the client; of
+   * what waits for the client, its words must get through.
+   */
+  #pause(): void {
+    this.channel.pause()
+    if (this.#writing > 0 && this.options.budget.isScarce) this.options.inlet.hold(this)
+  }
+
+  #resume(): void {
+    this.channel.resume()
+    this.options.inlet.letGo(this)
   }
 
   /** OpenSSH's client waits for the exit status and the end of the channel. */
@@ -161,8 +181,16 @@ export class SftpSession {
       if (this.idle) this.options.onIdle()
     }
     const answer = this.#answer(packet, id, fields).catch((error: unknown) => this.#refusal(id, error))
+    if (packet.type === packetType.write) this.#countWriting(answer)
     if (packet.type === packetType.read) this.#inTurn(handleOf(packet), answer, done)
     else void answer.then((bytes) => this.#output.send(bytes, done))
+  }
+
+  #countWriting(answer: Promise<Buffer>): void {
+    this.#writing++
+    void answer.then(() => {
+      if (--this.#writing === 0) this.options.inlet.letGo(this)
+    })
   }
 
   #hold(bytes: number): void {

@@ -8,8 +8,10 @@ const mebibyte = 1024 * 1024
 void t.test('what there is, is shared by those that hold any', async (t) => {
   const budget = new ByteBudget(16 * mebibyte)
   t.equal(budget.share, 4 * mebibyte, 'no more than one can use')
+  t.notOk(budget.isScarce)
   for (let session = 0; session < 8; session++) budget.changed(0, 100)
   t.equal(budget.share, 2 * mebibyte)
+  t.ok(budget.isScarce)
   budget.changed(100, 300)
   t.equal(budget.share, 2 * mebibyte, 'who holds more is not counted twice')
   t.notOk(budget.admits(2 * mebibyte))
