@@ -23,6 +23,8 @@ export interface Packet {
 /** Cuts a stream into packets as its bytes arrive. Holds at most one packet and one chunk. */
 export class PacketParser {
   readonly #chunks: Buffer[] = []
+  /** Bytes of the first chunk that were taken. */
+  #taken = 0
   #buffered = 0
 
   push(chunk: Buffer): void {
@@ -39,39 +41,40 @@ export class PacketParser {
   /** The next whole packet. Throws BrokenStream on a length that no packet has. */
   next(): Packet | undefined {
     if (this.#buffered < 4) return undefined
-    const length = this.#peekLength()
+    const length = this.#peekUint32(0)
     if (length === 0 || length > limits.packet) {
       throw new BrokenStream(`a packet of ${length} bytes was announced, ${limits.packet} is the limit`)
     }
     if (this.#buffered < 4 + length) return undefined
-    this.#take(4)
-    const type = this.#take(1).readUInt8(0)
+    const type = this.#take(5).readUInt8(4)
     return type === packetType.write ? this.#takeWrite(length - 1) : { type, fields: this.#take(length - 1), data: [] }
   }
 
   /** id, handle, offset and the length of the data are taken together, the data as it lies. */
   #takeWrite(length: number): Packet {
     const type = packetType.write
-    if (length < 8) return { type, fields: this.#take(length), data: [] }
-    const start = this.#take(8)
-    const rest = start.readUInt32BE(4) + 12
-    if (rest > length - 8) return { type, fields: Buffer.concat([start, this.#take(length - 8)]), data: [] }
-    const fields = Buffer.concat([start, this.#take(rest)])
-    const left = length - 8 - rest
-    const announced = Math.min(left, fields.readUInt32BE(fields.length - 4))
+    const before = length < 8 ? length : this.#peekUint32(4) + 20
+    if (length < 8 || before > length) return { type, fields: this.#take(length), data: [] }
+    const fields = this.#take(before)
+    const left = length - before
+    const announced = Math.min(left, fields.readUInt32BE(before - 4))
     const data = this.#takePieces(announced)
     // Some clients send their whole buffer whatever they announce; what lies beyond it is nobody's data.
     this.#takePieces(left - announced)
     return { type, fields, data }
   }
 
-  #peekLength(): number {
-    const [first] = this.#chunks
-    if (first && first.length >= 4) return first.readUInt32BE(0)
-    const length = this.#take(4)
-    this.#chunks.unshift(length)
-    this.#buffered += 4
-    return length.readUInt32BE(0)
+  /** Of four bytes that have arrived, `offset` from the next one. */
+  #peekUint32(offset: number): number {
+    let value = 0
+    let index = 0
+    let at = this.#taken + offset
+    for (let count = 0; count < 4; count++, at++) {
+      for (let chunk = this.#chunks[index]; chunk && at >= chunk.length; chunk = this.#chunks[++index])
+        at -= chunk.length
+      value = value * 256 + (this.#chunks[index]?.[at] ?? 0)
+    }
+    return value
   }
 
   #take(length: number): Buffer {
@@ -85,14 +88,13 @@ export class PacketParser {
     for (let missing = length; missing > 0;) {
       const [first] = this.#chunks
       if (!first) break
-      if (first.length <= missing) {
-        pieces.push(first)
+      const end = Math.min(first.length, this.#taken + missing)
+      pieces.push(first.subarray(this.#taken, end))
+      missing -= end - this.#taken
+      this.#taken = end
+      if (end === first.length) {
         this.#chunks.shift()
-        missing -= first.length
-      } else {
-        pieces.push(first.subarray(0, missing))
-        this.#chunks[0] = first.subarray(missing)
-        missing = 0
+        this.#taken = 0
       }
     }
     this.#buffered -= length
