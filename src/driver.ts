@@ -85,6 +85,14 @@ export interface Source {
   read(range?: ByteRange, options?: CallOptions): Promise<Readable>
 }
 
+/**
+ * A stream that gives its chunks away: nobody but its reader looks at their memory once they were read, and whoever has used one up may
+ * free it. A stream behind it that passes the same chunks on makes no such promise, unless it says so itself.
+ */
+export interface GivingReadable extends Readable {
+  readonly givesChunks: true
+}
+
 export interface Driver {
   /** Of this mount, over those of its type. */
   readonly traits?: Partial<Traits>

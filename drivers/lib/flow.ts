@@ -1,12 +1,16 @@
 /** Bodies on their way into a backend, chunk by chunk, at the pace of whoever takes them. */
 import { addAbortSignal, type Readable } from 'node:stream'
-import type { Source } from '../../src/driver.js'
+import type { GivingReadable, Source } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
+import { free } from './freeing.js'
 
 /** Where the chunks go. */
 export interface Intake {
-  /** Nobody changes the chunk any more. No more come until the promise, where there is one, resolves. */
-  take(chunk: Buffer): Promise<void> | undefined
+  /**
+   * Nobody changes the chunk any more. No more come until the promise, where there is one, resolves. `used` is called when nothing
+   * looks at the chunk any more: it may hold nothing after that. Where it never is, as when all breaks, the collector finds the chunk.
+   */
+  take(chunk: Buffer, used: () => void): Promise<void> | undefined
   /** Rejects as soon as no more can be taken, also while a body stands still. */
   readonly broken?: Promise<never>
 }
@@ -25,6 +29,7 @@ export async function flow(source: Source, intake: Intake, signal: AbortSignal |
 function passed(body: Readable, announced: number | undefined, intake: Intake): Promise<number> {
   return new Promise((resolve, reject) => {
     let arrived = 0
+    const isGiven = givesChunks(body)
     const fail = (error: Error) => {
       reject(error)
       body.destroy()
@@ -36,7 +41,7 @@ function passed(body: Readable, announced: number | undefined, intake: Intake): 
         if (announced !== undefined && arrived > announced) {
           throw invalid(`the body is longer than the announced ${announced} bytes`)
         }
-        const room = intake.take(chunk)
+        const room = intake.take(chunk, isGiven ? () => free(chunk) : keep)
         if (room === undefined) return
         body.pause()
         room.then(() => body.resume(), fail)
@@ -56,6 +61,15 @@ function passed(body: Readable, announced: number | undefined, intake: Intake): 
     if (body.destroyed) closed()
     else body.on('data', take).on('end', end).on('close', closed)
   })
+}
+
+function givesChunks(body: Readable): body is GivingReadable {
+  return 'givesChunks' in body
+}
+
+/** The memory is somebody else's, too. */
+function keep(): void {
+  // The collector finds out when nobody needs it.
 }
 
 function invalid(reason: string): GatewayError {

@@ -24,8 +24,11 @@ export class Outlet implements Intake {
     this.broken.catch(() => undefined) // told to who sends more
   }
 
-  take(chunk: Buffer): Promise<void> | undefined {
-    this.into.write(chunk)
+  take(chunk: Buffer, used: () => void): Promise<void> | undefined {
+    // What failed may still be on its way in the system.
+    this.into.write(chunk, (error) => {
+      if (!error) used()
+    })
     if (this.into.writableLength < waitingAtMost) return undefined
     return new Promise((resolve) => this.into.once('drain', resolve))
   }

@@ -203,7 +203,7 @@ class Gathering implements Intake {
     this.broken = sending.broken
   }
 
-  take(chunk: Buffer): Promise<void> | undefined {
+  take(chunk: Buffer, used: () => void): Promise<void> | undefined {
     for (let from = 0; from < chunk.length;) {
       this.#current ??= this.#free.pop() ?? Buffer.allocUnsafeSlow(this.pieceSize)
       const copied = chunk.copy(this.#current, this.#filled, from)
@@ -214,6 +214,7 @@ class Gathering implements Intake {
       this.#current = undefined
       this.#filled = 0
     }
+    used()
     this.#sendFull()
     return this.#full.length === 0 ? undefined : this.#rest()
   }
@@ -263,8 +264,8 @@ class Telling implements Intake {
     this.broken = sending.broken
   }
 
-  take(chunk: Buffer): Promise<void> | undefined {
-    const room = this.gathering.take(chunk)
+  take(chunk: Buffer, used: () => void): Promise<void> | undefined {
+    const room = this.gathering.take(chunk, used)
     return performance.now() - this.#told < this.progress.every ? room : this.#tell(room)
   }
 

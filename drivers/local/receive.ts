@@ -66,8 +66,9 @@ class DiskIntake implements Intake {
     private readonly start: number,
   ) {}
 
-  take(chunk: Buffer): Promise<void> | undefined {
+  take(chunk: Buffer, used: () => void): Promise<void> | undefined {
     this.#gather(chunk)
+    used()
     if (this.#gathered < batchSize()) return undefined
     if (this.#isWriting) return this.#writing.then(() => (this.#isOver ? undefined : this.#write()))
     this.#write()

@@ -1,7 +1,7 @@
 /** The body of an HTTP request as bytes of the tree, and what to do with one that nobody wants. */
 import type { IncomingMessage } from 'node:http'
 import { addAbortSignal, Readable } from 'node:stream'
-import type { Hashes, Source } from '../../src/driver.js'
+import type { GivingReadable, Hashes, Source } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { declineBody, inviteBody } from './continue.js'
 
@@ -43,9 +43,12 @@ function announcedSize(request: IncomingMessage): number | undefined {
   return request.headers['transfer-encoding'] === undefined ? 0 : undefined // RFC 9112 §6.3
 }
 
-/** Chunks pass through uncopied; only the way it ends is told in our own words. */
-function bodyStream(request: IncomingMessage): Readable {
-  const body = new Readable({
+/**
+ * Chunks pass through uncopied; only the way it ends is told in our own words. Node's parser makes memory of its own for each of them,
+ * and forgets it.
+ */
+function bodyStream(request: IncomingMessage): GivingReadable {
+  const readable = new Readable({
     highWaterMark: 64 * 1024,
     read() {
       request.resume()
@@ -57,6 +60,7 @@ function bodyStream(request: IncomingMessage): Readable {
       callback(error)
     },
   })
+  const body = Object.assign(readable, { givesChunks: true } as const)
   const onData = (chunk: Buffer): void => {
     if (!body.push(chunk)) request.pause()
   }

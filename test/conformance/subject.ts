@@ -61,6 +61,24 @@ export function chunks(count: number, chunk: Buffer): Source {
   }
 }
 
+/** A body that gives its chunks away: the first is full of ones, the next of twos. `chunks`: those that have come by now. */
+export function given(count: number, size: number) {
+  const chunks: Buffer[] = []
+  const body = new Readable({
+    read() {
+      const chunk = chunks.length < count ? Buffer.allocUnsafeSlow(size).fill(chunks.length + 1) : null
+      if (chunk) chunks.push(chunk)
+      this.push(chunk)
+    },
+  })
+  const givingSource: Source = {
+    size: count * size,
+    rereadable: false,
+    read: async () => Object.assign(body, { givesChunks: true } as const),
+  }
+  return { source: givingSource, chunks }
+}
+
 /** A body that never ends by itself. `begun`: it was asked for. */
 export function endless(size?: number) {
   const body = new Readable({ read: () => undefined })

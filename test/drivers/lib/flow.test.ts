@@ -5,7 +5,7 @@ import t from 'tap'
 import { flow, type Intake } from '../../../drivers/lib/flow.js'
 import type { Source } from '../../../src/driver.js'
 import { GatewayError } from '../../../src/errors.js'
-import { chunks, endless, refuses, source } from '../../conformance/subject.js'
+import { chunks, endless, given, refuses, source } from '../../conformance/subject.js'
 
 /** Keeps what it takes; takes one chunk at a time. */
 class Taken implements Intake {
@@ -31,6 +31,32 @@ await t.test('chunks come one by one as they are, however many wait', async (t) 
   t.same(taken.chunks.map(String), ['one', 'and two', 'three'])
   t.equal(await flow(of(Readable.from(['a text', 'ä'])), new Taken(), undefined), 8, 'texts are bytes')
   t.equal(await flow(source(''), new Taken(), undefined), 0)
+})
+
+await t.test('chunks that a body gives away are freed when they are used, and no others ever', async (t) => {
+  const kibibytes = 64 * 1024
+  const unused: (() => void)[] = []
+  const intake: Intake = {
+    take: (_chunk, used) => {
+      unused.push(used)
+      return undefined
+    },
+  }
+  const { source: body, chunks: mine } = given(3, kibibytes)
+  await flow(body, intake, undefined)
+  t.same(
+    mine.map(({ length }) => length),
+    [kibibytes, kibibytes, kibibytes],
+  )
+  unused[1]?.()
+  t.same(
+    mine.map(({ length }) => length),
+    [kibibytes, 0, kibibytes],
+  )
+  const kept = Buffer.allocUnsafeSlow(kibibytes)
+  await flow(chunks(2, kept), intake, undefined)
+  for (const used of unused) used()
+  t.equal(kept.length, kibibytes, 'somebody else looks at it')
 })
 
 await t.test('a body that is not as long as announced is invalid, and no byte too many is taken', async (t) => {

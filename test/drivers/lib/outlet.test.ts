@@ -1,10 +1,11 @@
 /** Bodies on their way into streams: what waits is bounded, and a stream that breaks is told from a body that does. */
 import { Writable } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { flow } from '../../../drivers/lib/flow.js'
 import { Outlet } from '../../../drivers/lib/outlet.js'
 import { GatewayError } from '../../../src/errors.js'
-import { chunks, endless, refuses } from '../../conformance/subject.js'
+import { chunks, endless, given, refuses } from '../../conformance/subject.js'
 
 await t.test('a slow stream gets all bytes in their order, and no more than a few wait for it', async (t) => {
   const kilobytes = 64
@@ -25,6 +26,25 @@ await t.test('a slow stream gets all bytes in their order, and no more than a fe
   t.ok(most <= (512 + kilobytes) * 1024, `${most} bytes`)
   t.ok(most > kilobytes * 1024, 'the body is not stopped by every chunk')
   t.equal(outlet.isBroken, false)
+})
+
+await t.test('a chunk that was given is freed when the stream has taken it, and not before', async (t) => {
+  const size = 64 * 1024
+  let take: (error?: Error) => void = () => undefined
+  const into = new Writable({ write: (_chunk, _encoding, done) => (take = done) })
+  const outlet = new Outlet(into)
+  const { source, chunks: mine } = given(3, size)
+  const lengths = () => mine.map(({ length }) => length)
+  await flow(source, outlet, undefined)
+  t.same(lengths(), [size, size, size])
+  take()
+  await turn()
+  t.same(lengths(), [0, size, size])
+  const broken = t.rejects(outlet.broken, { message: 'gone' })
+  take(new Error('gone'))
+  await broken
+  await turn()
+  t.same(lengths(), [0, size, size], 'what failed may still be on its way')
 })
 
 await t.test('a stream that breaks ends a body that stands still', { timeout: 10_000 }, async (t) => {

@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers'
 import t from 'tap'
 import { readingStream, writeAll, writeFrom, type OpenPieces } from '../../../drivers/lib/pieces.js'
 import { GatewayError } from '../../../src/errors.js'
-import { chunks, endless, refuses, source } from '../../conformance/subject.js'
+import { chunks, endless, given, refuses, source } from '../../conformance/subject.js'
 
 /** A file in memory that is asked in pieces of ten bytes, three at once. */
 class Subject implements OpenPieces {
@@ -88,6 +88,31 @@ await t.test('chunks of any size are written as they are', async (t) => {
   await writeFrom(file, [Buffer.from('one'), Buffer.from('and two, and three')], 5)
   const expected = Buffer.concat([text.subarray(0, 5), Buffer.from('oneand two, and three'), text.subarray(26)])
   t.ok(file.content.equals(expected))
+})
+
+await t.test('of a body that gives its chunks away, no memory waits for the collector', async (t) => {
+  const [count, size] = [2000, 64 * 1024]
+  const { source: body, chunks: mine } = given(count, size)
+  let [right, most] = [0, 0]
+  const before = process.memoryUsage().arrayBuffers
+  const file: OpenPieces = {
+    pieceSize: size,
+    piecesAtOnce: 3,
+    read: () => Promise.reject(new GatewayError('unsupported')),
+    write: async (position, [piece]) => {
+      const expected = (position / size + 1) % 256
+      if (piece?.[0] === expected && piece.at(-1) === expected) right += piece.length
+      most = Math.max(most, process.memoryUsage().arrayBuffers - before)
+      await new Promise((resolve) => setImmediate(resolve))
+    },
+  }
+  await writeAll(body, file, undefined)
+  t.equal(right, count * size)
+  t.ok(
+    mine.every(({ length }) => length === 0),
+    'all of them are free',
+  )
+  t.ok(most < 16 * size, `${most} bytes of ${count * size}`)
 })
 
 await t.test(

@@ -53,6 +53,24 @@ void t.test('a body arrives byte for byte, with its size and facts', async (t) =
   t.equal(await chunked.text(), '7 true', 'without Content-Length the given size counts')
 })
 
+void t.test("chunks of a body are the reader's alone: what becomes of one changes no other", async (t) => {
+  const content = randomBytes(3_000_000)
+  const port = await serve(t, async (request, response) => {
+    const body = await bodySource(request).read()
+    const memory = new Set<unknown>()
+    const copies: Buffer[] = []
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      t.equal(memory.has(chunk.buffer), false)
+      memory.add(chunk.buffer)
+      copies.push(Buffer.from(chunk))
+      chunk.fill(0)
+    }
+    response.end(`${'givesChunks' in body} ${Buffer.concat(copies).equals(content)}`)
+  })
+  const answer = await fetch(`http://127.0.0.1:${port}`, { method: 'PUT', body: content })
+  t.equal(await answer.text(), 'true true')
+})
+
 void t.test('a body that comes drop by drop is given up, and its connection ends', async (t) => {
   const port = await serve(t, async (request, response) => {
     const body = bodySource(request).read().then(buffer)

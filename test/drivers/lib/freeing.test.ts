@@ -1,0 +1,27 @@
+/** Memory that is given back: all of it or none, and never what somebody else has a view of. */
+import t from 'tap'
+import { free } from '../../../drivers/lib/freeing.js'
+
+await t.test('a buffer that is freed is empty, and its memory is there again at once', async (t) => {
+  const size = 1024 * 1024
+  const before = process.memoryUsage().arrayBuffers
+  for (let count = 0; count < 100; count++) {
+    const buffer = Buffer.allocUnsafeSlow(size)
+    free(buffer)
+    t.equal(buffer.length, 0)
+    free(buffer)
+  }
+  t.ok(process.memoryUsage().arrayBuffers - before < 2 * size)
+})
+
+await t.test('a buffer that shows a part of its memory, or has few bytes, is left as it is', async (t) => {
+  const whole = Buffer.allocUnsafeSlow(64 * 1024)
+  const parts = [whole.subarray(1), whole.subarray(0, 60_000), Buffer.allocUnsafe(10), Buffer.allocUnsafeSlow(100)]
+  const lengths = parts.map(({ length }) => length)
+  for (const part of parts) free(part)
+  t.same(
+    parts.map(({ length }) => length),
+    lengths,
+  )
+  t.equal(whole.length, 64 * 1024)
+})
