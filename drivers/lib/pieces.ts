@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { ByteRange, Source } from '../../src/driver.js'
 import { GatewayError, toGatewayError } from '../../src/errors.js'
 import { flow, type Intake } from './flow.js'
+import { free } from './freeing.js'
 
 /** Requests about one open file. */
 export interface OpenPieces {
@@ -11,7 +12,7 @@ export interface OpenPieces {
   readonly piecesAtOnce: number
   /** Fewer bytes than asked for only where the file ends. Rejects with GatewayErrors alone. */
   read(position: number, length: number): Promise<Buffer>
-  /** At most `pieceSize` bytes. Rejects with GatewayErrors alone. */
+  /** At most `pieceSize` bytes, which nothing looks at any more once it resolves. Rejects with GatewayErrors alone. */
   write(position: number, piece: readonly Buffer[]): Promise<void>
 }
 
@@ -104,7 +105,7 @@ export async function writeFrom(file: OpenPieces, from: readonly Buffer[], posit
   try {
     for (const piece of piecesIn(from, file.pieceSize)) {
       await sending.room()
-      void sending.send(piece)
+      sending.send(piece)
     }
     await sending.written()
   } finally {
@@ -150,18 +151,17 @@ class Sending {
     return this.#onTheirWay.size < this.file.piecesAtOnce
   }
 
-  /** Resolves, and never rejects, when nothing uses the piece any more. */
-  send(piece: readonly Buffer[]): Promise<void> {
+  /** `written` is called when it was, and nothing looks at the piece any more. */
+  send(piece: readonly Buffer[], written?: () => void): void {
     const sent = this.file
       .write(this.position, piece)
-      .catch((error: unknown) => {
+      .then(written, (error: unknown) => {
         this.#failure ??= toGatewayError(error)
         this.#break(this.#failure)
       })
       .finally(() => this.#onTheirWay.delete(sent))
     this.#onTheirWay.add(sent)
     this.position += piece.reduce((sum, { length }) => sum + length, 0)
-    return sent
   }
 
   /** Resolves when there is room for one more. Rejects where one of those before could not be written. */
@@ -223,7 +223,7 @@ class Gathering implements Intake {
     while (this.sending.hasRoom) {
       const piece = this.#full.shift()
       if (piece === undefined) return
-      void this.sending.send([piece]).then(() => this.#free.push(piece))
+      this.sending.send([piece], () => this.#free.push(piece))
     }
   }
 
@@ -237,17 +237,19 @@ class Gathering implements Intake {
   /** All chunks are there; resolves when they are written. */
   async finish(): Promise<void> {
     await this.#rest()
-    if (this.#current !== undefined) {
+    const last = this.#current
+    if (last !== undefined) {
       await this.sending.room()
-      void this.sending.send([this.#current.subarray(0, this.#filled)])
+      this.sending.send([last.subarray(0, this.#filled)], () => this.#free.push(last))
     }
     await this.sending.written()
   }
 
-  /** What was not sent yet never is. Resolves when nothing is on its way any more. */
+  /** What was not sent yet never is. Resolves when nothing is on its way any more. The buffers of what failed are the collector's to find. */
   async release(): Promise<void> {
     this.#full.length = 0
     await this.sending.settled()
+    for (const piece of this.#free.splice(0)) free(piece)
   }
 }
 

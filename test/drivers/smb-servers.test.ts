@@ -62,6 +62,50 @@ await t.test('calls that wait for credits are ended with the last answer that co
   t.match(await ended, [{ status: 'fulfilled' }, { status: 'rejected', reason: { kind: 'protocol' } }])
 })
 
+await t.test(
+  'a request that is answered before the server can have read it is not over before it is sent',
+  async (t) => {
+    const [count, data] = [400, Buffer.alloc(65_536)]
+    const body = Buffer.alloc(64)
+    body.writeUInt32LE(data.length, 4)
+    let last = 0
+    let readOn: () => void = () => undefined
+    const server = await startGuestSmb(t, (asked) => {
+      if (asked.command !== commands.write) return undefined
+      if (asked.messageId === last) return 'later'
+      if (last !== 0) return { body }
+      last = asked.messageId + count - 1
+      readOn = asked.readNoMore()
+      asked.answer({ messageId: last, body })
+      return { body }
+    })
+    const share = await open(server)
+    const writes = Array.from({ length: count }, (_, index) =>
+      share.write(Buffer.alloc(16), index * data.length, [data]),
+    )
+    let isOver = false
+    const over = writes.at(-1)?.then(() => (isOver = true))
+    await writes[0] // its answer comes behind the other
+    await new Promise((resolve) => setImmediate(resolve))
+    t.equal(isOver, false)
+    readOn()
+    await Promise.all([...writes, over])
+    t.equal(isOver, true)
+    share.close()
+  },
+)
+
+await t.test('a request is answered once', async (t) => {
+  const server = await startGuestSmb(t, (asked) => {
+    if (asked.command !== commands.flush) return undefined
+    asked.answer()
+    return {}
+  })
+  const share = await open(server)
+  await share.flush(Buffer.alloc(16))
+  await fails(t, share.flush(Buffer.alloc(16)), 'protocol', 'the next call')
+})
+
 await t.test('a server that is at work on an answer without end is given up, however often it says so', async (t) => {
   const server = await startGuestSmb(t, (asked) => {
     if (asked.command !== commands.flush) return undefined

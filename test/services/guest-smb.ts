@@ -16,6 +16,8 @@ export interface Asked {
   /** Of this connection, from 0. */
   readonly messageId: number
   answer(options?: AnswerOptions): void
+  /** What comes behind it on this connection stays unread until the call of what is returned. */
+  readNoMore(): () => void
 }
 
 export interface AnswerOptions {
@@ -24,6 +26,8 @@ export interface AnswerOptions {
   readonly body?: Buffer
   /** As many as were asked for, where they are left out. */
   readonly credits?: number
+  /** Of another request of the same kind, where it is given. */
+  readonly messageId?: number
   /** The answer says that the true one comes later. */
   readonly isInterim?: boolean
 }
@@ -103,10 +107,15 @@ function askedBy(message: Buffer, socket: Socket): Asked {
   return {
     command,
     messageId: Number(message.readBigUInt64LE(24)),
+    readNoMore: () => {
+      socket.pause()
+      return () => void socket.resume()
+    },
     answer: ({
       status: code = 0,
       body = Buffer.alloc(64),
       credits = message.readUInt16LE(14),
+      messageId,
       isInterim = false,
     } = {}) => {
       const header = Buffer.alloc(headerLength)
@@ -116,6 +125,7 @@ function askedBy(message: Buffer, socket: Socket): Asked {
       header.writeUInt16LE(credits, 14)
       header.writeUInt32LE(isInterim ? 0x3 : 0x1, 16)
       message.copy(header, 24, 24, 32)
+      if (messageId !== undefined) header.writeBigUInt64LE(BigInt(messageId), 24)
       header.writeUInt32LE(1, 36)
       header.writeBigUInt64LE(7n, 40)
       socket.write(Buffer.concat([framePrefix(header.length + body.length), header, body]))

@@ -195,7 +195,7 @@ export class Connection {
     }
   }
 
-  /** The answer whatever its status is. */
+  /** The answer whatever its status is. Nothing looks at the data of the request any more when it comes. */
   askRaw(request: Request): Promise<Answer> {
     const [answer] = this.send([request])
     if (answer === undefined) throw new RangeError('one request has one answer')
@@ -254,15 +254,21 @@ export class Connection {
       })
       if (isSigned) signer.sign(message)
       pending.sentAt = Date.now()
-      this.#sent.set(BigInt(this.#nextId), pending)
+      pending.id = BigInt(this.#nextId)
+      this.#sent.set(pending.id, pending)
       this.#nextId += cost
       messages.push(...message)
     }
     this.onMessage?.(Buffer.concat(messages))
     const parts = encrypts && encryption !== undefined ? encryption.encrypt(messages) : messages
+    const sent = (error?: Error | null) => {
+      if (error) return // it breaks
+      for (const pending of chain) pending.isSent = true
+      for (const pending of chain) this.#settle(pending)
+    }
     this.#socket.cork()
     this.#socket.write(framePrefix(parts.reduce((sum, part) => sum + part.length, 0)))
-    for (const part of parts) this.#socket.write(part)
+    for (const [index, part] of parts.entries()) this.#socket.write(part, index < parts.length - 1 ? undefined : sent)
     this.#socket.uncork()
     this.#watch ??= setInterval(() => this.#watchAnswers(), 1000).unref()
   }
@@ -315,7 +321,9 @@ export class Connection {
     const { header } = answer
     if (header.messageId === unasked) return // somebody else wants a lease that we never took
     const pending = this.#sent.get(header.messageId)
-    if (pending?.request.command !== header.command) throw new ProtocolError('the server answers what was not asked')
+    if (pending?.request.command !== header.command || pending.found !== undefined) {
+      throw new ProtocolError('the server answers what was not asked')
+    }
     if (over.has(header.status)) {
       // Nobody can sign or encrypt for a session that is no more.
       this.break(new ConnectionError('ended', `the server has ended the session: ${statusName(header.status)}`))
@@ -328,9 +336,18 @@ export class Connection {
       pending.isAtWork = true
       return
     }
-    this.#sent.delete(header.messageId)
+    pending.found = answer
+    this.#settle(pending)
+  }
+
+  /**
+   * Whoever asked takes the memory of the request for free once it is answered. The socket may hold it longer than the server needs to
+   * answer: it tells of several messages at once that they are out, and some server may answer what it has not heard.
+   */
+  #settle(pending: Pending): void {
+    if (!pending.isSent || pending.found === undefined || !this.#sent.delete(pending.id)) return
     this.#unanswered.delete(pending)
-    pending.resolve(answer)
+    pending.resolve(pending.found)
     this.#assertGoingOn()
   }
 
@@ -344,7 +361,11 @@ export class Connection {
 
 /** A request and who waits for its answer. */
 class Pending {
+  id = 0n
   sentAt = 0
+  /** The system has taken all of it. */
+  isSent = false
+  found: Answer | undefined
   /** The server has said that the answer will take a while. */
   isAtWork = false
   readonly cost: number

@@ -93,6 +93,7 @@ await t.test('chunks of any size are written as they are', async (t) => {
 await t.test('of a body that gives its chunks away, no memory waits for the collector', async (t) => {
   const [count, size] = [2000, 64 * 1024]
   const { source: body, chunks: mine } = given(count, size)
+  const pieces = new Set<Buffer>()
   let [right, most] = [0, 0]
   const before = process.memoryUsage().arrayBuffers
   const file: OpenPieces = {
@@ -102,6 +103,7 @@ await t.test('of a body that gives its chunks away, no memory waits for the coll
     write: async (position, [piece]) => {
       const expected = (position / size + 1) % 256
       if (piece?.[0] === expected && piece.at(-1) === expected) right += piece.length
+      if (piece) pieces.add(piece)
       most = Math.max(most, process.memoryUsage().arrayBuffers - before)
       await new Promise((resolve) => setImmediate(resolve))
     },
@@ -112,6 +114,12 @@ await t.test('of a body that gives its chunks away, no memory waits for the coll
     mine.every(({ length }) => length === 0),
     'all of them are free',
   )
+  t.same(
+    [...pieces].filter(({ length }) => length > 0),
+    [],
+    'and the buffers in which they were gathered',
+  )
+  t.ok(pieces.size <= 5)
   t.ok(most < 16 * size, `${most} bytes of ${count * size}`)
 })
 
