@@ -1,4 +1,5 @@
 /** Memory that is given back: all of it or none, and never what somebody else has a view of. */
+import { markAsUntransferable } from 'node:worker_threads'
 import t from 'tap'
 import { free } from '../../../drivers/lib/freeing.js'
 
@@ -14,14 +15,21 @@ await t.test('a buffer that is freed is empty, and its memory is there again at 
   t.ok(process.memoryUsage().arrayBuffers - before < 2 * size)
 })
 
-await t.test('a buffer that shows a part of its memory, or has few bytes, is left as it is', async (t) => {
-  const whole = Buffer.allocUnsafeSlow(64 * 1024)
-  const parts = [whole.subarray(1), whole.subarray(0, 60_000), Buffer.allocUnsafe(10), Buffer.allocUnsafeSlow(100)]
-  const lengths = parts.map(({ length }) => length)
-  for (const part of parts) free(part)
-  t.same(
-    parts.map(({ length }) => length),
-    lengths,
-  )
-  t.equal(whole.length, 64 * 1024)
-})
+await t.test(
+  'a buffer that shows a part of its memory, has few bytes, or cannot be moved, is left as it is',
+  async (t) => {
+    const whole = Buffer.allocUnsafeSlow(64 * 1024)
+    const pool = Buffer.allocUnsafeSlow(64 * 1024)
+    markAsUntransferable(pool.buffer)
+    const shared = Buffer.from(new SharedArrayBuffer(64 * 1024))
+    const few = [Buffer.allocUnsafe(10), Buffer.allocUnsafeSlow(100)]
+    const parts = [whole.subarray(1), whole.subarray(0, 60_000), ...few, pool, shared]
+    const lengths = parts.map(({ length }) => length)
+    for (const part of parts) free(part)
+    t.same(
+      parts.map(({ length }) => length),
+      lengths,
+    )
+    t.equal(whole.length, 64 * 1024)
+  },
+)
