@@ -3,11 +3,12 @@
  * folder's revision stands where the backend has them, else for the time that the storage's options give.
  */
 import picomatch from 'picomatch'
+import { untilAborted } from './aborting.js'
 import type { CallOptions, Driver, Entry, ListOptions } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import { ListingCache, type ListingBudget } from './listing-cache.js'
 import { nameOf, parentOf, within, type Path } from './path.js'
-import { manyCalls, withSignal } from './signals.js'
+import { manyCalls } from './signals.js'
 import { sorted, type Order } from './sorting.js'
 import type { StorageRow } from './store/rows.js'
 
@@ -121,7 +122,7 @@ export class Listings {
     const shared = load
     shared.waiters++
     try {
-      return await withSignal(shared.promise, signal)
+      return await untilAborted(shared.promise, signal)
     } finally {
       if (--shared.waiters === 0) {
         shared.controller.abort()

@@ -1,6 +1,5 @@
 /** Several reasons to stop, joined for as long as one piece of work takes. */
 import { setMaxListeners } from 'node:events'
-import { GatewayError } from './errors.js'
 
 export interface JoinedSignal {
   readonly signal: AbortSignal
@@ -29,21 +28,5 @@ export function joinSignals(...signals: readonly (AbortSignal | undefined)[]): J
     release: () => {
       for (const { signal, stop } of listeners) signal.removeEventListener('abort', stop)
     },
-  }
-}
-
-/** The promise, or `aborted` as soon as the signal says so; the work behind it goes on. */
-export async function withSignal<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return promise
-  let leave: () => void = () => undefined
-  const left = new Promise<never>((_resolve, reject) => {
-    leave = () => reject(new GatewayError('aborted'))
-    signal.addEventListener('abort', leave, { once: true })
-    if (signal.aborted) leave()
-  })
-  try {
-    return await Promise.race([promise, left])
-  } finally {
-    signal.removeEventListener('abort', leave)
   }
 }

@@ -1,5 +1,5 @@
 /** The first try to start a storage, which those wait for who ask for what is in it. */
-import { withSignal } from './signals.js'
+import { untilAborted } from './aborting.js'
 
 export class StorageStart {
   #resolve: () => void = () => undefined
@@ -19,7 +19,7 @@ export class StorageStart {
       timer = setTimeout(resolve, milliseconds, false)
     })
     try {
-      return await withSignal(Promise.race([this.#ended, late]), signal)
+      return await untilAborted(Promise.race([this.#ended, late]), signal)
     } finally {
       clearTimeout(timer)
     }

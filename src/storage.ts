@@ -25,6 +25,7 @@ import {
   type Usage,
   type WriteOptions,
 } from './driver.js'
+import { untilAborted } from './aborting.js'
 import { atSpeed, type Bandwidth } from './bandwidth.js'
 import { DriverCalls, succeeds, unlessUnsupported } from './driver-calls.js'
 import { GatewayError, isGatewayError } from './errors.js'
@@ -38,7 +39,6 @@ import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing } from './listings.js'
 import { childOf, folded, nameOf, parentOf, root, under, within, type Path } from './path.js'
 import { PatientUsage } from './patient-usage.js'
-import { withSignal } from './signals.js'
 import type { Spool } from './spool.js'
 import type { StorageRow, Store } from './store/rows.js'
 import { rangeOf } from './stream-range.js'
@@ -332,7 +332,7 @@ export class Storage {
   async link(path: Path, options: CallOptions = {}): Promise<Link | undefined> {
     if (!this.hasLinks) return undefined
     const ask = () => unlessUnsupported(() => this.#calls.run(async () => this.#driver.link?.(path)))
-    return withSignal(this.#links.of(path, ask), options.signal)
+    return untilAborted(this.#links.of(path, ask), options.signal)
   }
 
   async thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail> {

@@ -1,5 +1,6 @@
 /** Several paths of the tree as one. What an earlier path has stands before what a later one has under the same name. */
 import type { Readable } from 'node:stream'
+import { assertGoing } from '../../src/aborting.js'
 import type {
   Attributes,
   ByteRange,
@@ -15,7 +16,6 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { childOf, isWithin, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/path.js'
-import { assertGoing } from '../lib/aborting.js'
 import type { AliasOptions } from './index.js'
 import { namedPaths } from './paths.js'
 import { anyOf, byFreeSpace, chosen, refused } from './policies.js'

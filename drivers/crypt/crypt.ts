@@ -1,6 +1,7 @@
 /** A tree whose names and contents are encrypted in another one. Nothing is kept of either in clear. */
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import { assertGoing } from '../../src/aborting.js'
 import type {
   Attributes,
   ByteRange,
@@ -18,7 +19,6 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { childOf, cleanPath, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/path.js'
-import { assertGoing } from '../lib/aborting.js'
 import {
   blockSize,
   Decryption,

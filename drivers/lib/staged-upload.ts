@@ -4,8 +4,8 @@
  * told to bring there, now and then, once all before it was written; the token says how far that is.
  */
 import type { Readable } from 'node:stream'
+import { untilAborted } from '../../src/aborting.js'
 import type { Driver, Entry, Source, Upload } from '../../src/driver.js'
-import { untilAborted } from './aborting.js'
 import { writeAll, type OpenPieces } from './pieces.js'
 import { tokenOf, type KeptFile } from './staged-names.js'
 

@@ -1,5 +1,5 @@
 /** Work on one key after another, each when those before it are done. */
-import { assertGoing, untilAborted } from './aborting.js'
+import { assertGoing, untilAborted } from '../../src/aborting.js'
 
 export class Turns {
   readonly #last = new Map<string, Promise<void>>()

@@ -2,10 +2,10 @@
  * Small files of one folder copied into another one at once, by the second thread: each is written aside, and takes its name when the
  * caller says that it may (docs/decisions/0016).
  */
+import { assertGoing } from '../../src/aborting.js'
 import type { CallOptions, Entry, FileBundle } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import type { Path } from '../../src/path.js'
-import { assertGoing } from '../lib/aborting.js'
 import { entryFrom, systemTime } from './entry.js'
 import type { Folder } from './folder.js'
 import { isReserved, type RootFolder } from './root-folder.js'

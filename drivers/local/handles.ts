@@ -1,9 +1,9 @@
 /** Files open at any position: to be read, changed in place, or written aside. */
 import { fdatasync } from 'node:fs'
 import { promisify } from 'node:util'
+import { assertGoing } from '../../src/aborting.js'
 import type { Attributes, Entry, OpenFile } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
-import { assertGoing } from '../lib/aborting.js'
 import { patientCalls, writeAll, type Calls } from './calls.js'
 import { translated } from './errors.js'
 import { immediateBytes } from './receive.js'

@@ -3,6 +3,7 @@ import { constants, type BigIntStats } from 'node:fs'
 import { mkdir, readdir, realpath, stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { addAbortSignal, type Readable } from 'node:stream'
+import { assertGoing } from '../../src/aborting.js'
 import type {
   Attributes,
   ByteRange,
@@ -29,7 +30,6 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { folded, isWithin, nameOf, type Path } from '../../src/path.js'
-import { assertGoing } from '../lib/aborting.js'
 import { copyBundle } from './bundle.js'
 import { patientCalls } from './calls.js'
 import { sizeOfTree } from './directory-size.js'

@@ -1,6 +1,7 @@
 /** How a file of the disk gets new content: written aside, and given its name when all of it is there. */
 import { constants, copyFile, type BigIntStats } from 'node:fs'
 import { promisify } from 'node:util'
+import { assertGoing } from '../../src/aborting.js'
 import type {
   Attributes,
   Entry,
@@ -12,7 +13,6 @@ import type {
   WriteOptions,
 } from '../../src/driver.js'
 import { nameOf, type Path } from '../../src/path.js'
-import { assertGoing } from '../lib/aborting.js'
 import { patientCalls } from './calls.js'
 import { entryOf, systemTime } from './entry.js'
 import { systemCode, translated } from './errors.js'

@@ -1,6 +1,7 @@
 /** A tree of maps. Every change of it happens in one turn of the event loop: nobody sees half of one. */
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { assertGoing } from '../../src/aborting.js'
 import type {
   Attributes,
   ByteRange,
@@ -17,7 +18,6 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, toGatewayError } from '../../src/errors.js'
 import { folded, isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../src/path.js'
-import { assertGoing } from '../lib/aborting.js'
 import { Content } from './content.js'
 
 interface MemoryFile {

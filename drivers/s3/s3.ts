@@ -12,6 +12,7 @@ import {
 } from '@aws-sdk/client-s3'
 import mimeTypes from 'mime-types'
 import { Readable } from 'node:stream'
+import { assertGoing } from '../../src/aborting.js'
 import type {
   ByteRange,
   CallOptions,
@@ -28,7 +29,6 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { isListableName, nameOf, parentOf, type Path } from '../../src/path.js'
-import { assertGoing } from '../lib/aborting.js'
 import { Bodies } from '../lib/bodies.js'
 import { BucketClient, addressOf } from './client.js'
 import { copyLimits, copyObject, type CopyLimits } from './copying.js'

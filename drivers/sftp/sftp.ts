@@ -1,5 +1,6 @@
 /** A folder on an SFTP server as a storage. Links are shown as what they lead to, and moved and removed as links. */
 import type { Readable } from 'node:stream'
+import { assertGoing, untilAborted } from '../../src/aborting.js'
 import type {
   Attributes,
   ByteRange,
@@ -18,7 +19,6 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { isWithin, nameOf, root, type Path } from '../../src/path.js'
-import { assertGoing, untilAborted } from '../lib/aborting.js'
 import { readingStream, writeAll, writeFrom } from '../lib/pieces.js'
 import { onFolder } from '../lib/root-folder.js'
 import { keptFile } from '../lib/staged-names.js'

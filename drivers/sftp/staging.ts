@@ -1,9 +1,9 @@
 /** Files that are written beside their place, under names that nobody is shown, until they take their own. */
 import { randomBytes } from 'node:crypto'
+import { assertGoing } from '../../src/aborting.js'
 import type { Entry, WriteOptions } from '../../src/driver.js'
 import { isGatewayError } from '../../src/errors.js'
 import { childOf, parentOf, type Path } from '../../src/path.js'
-import { assertGoing } from '../lib/aborting.js'
 import { stagedBy, stagedName, type KeptFile } from '../lib/staged-names.js'
 import type { Connection } from './connection.js'
 import { timesOf } from './entry.js'

@@ -1,5 +1,6 @@
 /** A folder of a share on an SMB server as a storage. Names that differ only in case are one name there. */
 import type { Readable } from 'node:stream'
+import { assertGoing, untilAborted } from '../../src/aborting.js'
 import type {
   Attributes,
   ByteRange,
@@ -18,7 +19,6 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { childOf, cleanPath, folded, isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../src/path.js'
-import { assertGoing, untilAborted } from '../lib/aborting.js'
 import { readingStream, writeAll } from '../lib/pieces.js'
 import { onFolder } from '../lib/root-folder.js'
 import { isAbandoned, keptFile, keptPaths, stagedBy, stagedName } from '../lib/staged-names.js'

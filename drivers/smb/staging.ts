@@ -1,7 +1,7 @@
 /** Files that are written beside their place, under names that nobody is shown, until they take their own. */
+import { assertGoing } from '../../src/aborting.js'
 import type { Entry, UploadPlan, WriteOptions } from '../../src/driver.js'
 import { nameOf, parentOf, type Path } from '../../src/path.js'
-import { assertGoing } from '../lib/aborting.js'
 import { keptFile, stagedBy, stagedName } from '../lib/staged-names.js'
 import type { Share } from './client/share.js'
 import { folderOf, isSameName, joined, wireName } from './names.js'

@@ -4,10 +4,10 @@
  */
 import { createCipheriv, createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { assertGoing } from '../../src/aborting.js'
 import type { ByteRange, CallOptions, Driver, Entry } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { segmentsOf, type Path } from '../../src/path.js'
-import { assertGoing } from '../lib/aborting.js'
 import type { VirtualOptions } from './index.js'
 
 const pageSize = 1000

@@ -1,5 +1,6 @@
 /** A folder on a WebDAV server as a storage. */
 import { PassThrough, Readable } from 'node:stream'
+import { assertGoing, untilAborted } from '../../src/aborting.js'
 import type {
   ByteRange,
   CallOptions,
@@ -14,7 +15,6 @@ import type {
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
 import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/path.js'
-import { assertGoing, untilAborted } from '../lib/aborting.js'
 import { Bodies } from '../lib/bodies.js'
 import { HttpClient, type HttpAnswer, type SentBody } from '../lib/http-client.js'
 import { networkError } from '../lib/network-errors.js'

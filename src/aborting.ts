@@ -1,5 +1,5 @@
-/** How calls end with their signal, however long the server lets them wait. */
-import { GatewayError } from '../../src/errors.js'
+/** How calls end with their signal, however long somebody lets them wait. Drivers have it from here too. */
+import { GatewayError } from './errors.js'
 
 export function assertGoing(signal: Pick<AbortSignal, 'aborted'> | undefined): void {
   if (signal?.aborted === true) throw new GatewayError('aborted')
