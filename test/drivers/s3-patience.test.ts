@@ -11,7 +11,7 @@ import { pages } from '../../drivers/s3/listing.js'
 import { checkOptions } from '../../src/fields.js'
 import { refuses } from '../conformance/subject.js'
 
-const patience = 600
+const patience = 1000
 const noKeys = '<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>'
 
 /** A bucket of a server that answers so. */
