@@ -7,6 +7,8 @@ import { isWithin, type Path } from './path.js'
 
 export interface KeptListing {
   readonly entries: readonly Entry[]
+  /** The same ones as the backend told them, one after the other. */
+  readonly told: readonly Entry[]
   /** The folder's revision before it was read, where the backend has them. */
   readonly revision: string | undefined
   /** Milliseconds since the epoch. */
@@ -17,13 +19,13 @@ interface Kept extends KeptListing {
   readonly bytes: number
   /** Takes it out of the cache that holds it. */
   readonly drop: () => void
-  /** Made when the first name is asked for. */
-  byName: ReadonlyMap<string, Entry> | undefined
+  /** Where each name was told. Made when the first one is asked for. */
+  places: ReadonlyMap<string, number> | undefined
 }
 
 /** A rough measure of a listing and of an entry in memory, with its place in the map of names. */
 const listingBytes = 200
-const entryBytes = 280
+const entryBytes = 288
 
 function bytesOf({ entries }: KeptListing): number {
   let bytes = listingBytes
@@ -79,16 +81,28 @@ export class ListingCache {
   /** One entry of a kept listing, whatever the size of the folder. */
   entry(folder: Path, name: string): Entry | undefined {
     const kept = this.#kept.get(folder)
-    if (!kept) return undefined
-    kept.byName ??= new Map(kept.entries.map((entry) => [entry.name, entry]))
-    return kept.byName.get(name)
+    return kept?.told[placeOf(kept, name) ?? -1]
+  }
+
+  /** The same for one name after the other: backends tell them in about the order of the time before, which spares most of the search. */
+  known(folder: Path): (name: string) => Entry | undefined {
+    const kept = this.#kept.get(folder)
+    if (!kept) return () => undefined
+    let next = 0
+    return (name) => {
+      const place = kept.told[next]?.name === name ? next : placeOf(kept, name)
+      if (place === undefined) return undefined
+      next = place + 1
+      return kept.told[place]
+    }
   }
 
   /** The kept listing in its order, where it holds these very entries. */
-  same(folder: Path, entries: readonly Entry[]): readonly Entry[] | undefined {
+  same(folder: Path, entries: readonly Entry[]): KeptListing | undefined {
     const kept = this.#kept.get(folder)
-    if (kept?.entries.length !== entries.length) return undefined
-    return entries.every((entry) => this.entry(folder, entry.name) === entry) ? kept.entries : undefined
+    if (kept?.told.length !== entries.length) return undefined
+    const known = this.known(folder)
+    return entries.every((entry) => known(entry.name) === entry) ? kept : undefined
   }
 
   /** In place of an older one of the folder. One that is larger than all the room is not kept. */
@@ -99,7 +113,7 @@ export class ListingCache {
     const same = older?.entries === listing.entries ? older : undefined
     const bytes = same?.bytes ?? bytesOf(listing)
     if (bytes > this.budget.limit || this.#closed) return
-    const kept: Kept = { ...listing, bytes, drop: () => this.drop(folder), byName: same?.byName }
+    const kept: Kept = { ...listing, bytes, drop: () => this.drop(folder), places: same?.places }
     this.#kept.set(folder, kept)
     this.budget.add(kept)
   }
@@ -120,4 +134,9 @@ export class ListingCache {
     this.#closed = true
     for (const folder of [...this.#kept.keys()]) this.drop(folder)
   }
+}
+
+function placeOf(kept: Kept, name: string): number | undefined {
+  kept.places ??= new Map(kept.told.map((entry, place) => [entry.name, place]))
+  return kept.places.get(name)
 }

@@ -136,15 +136,15 @@ export class Listings {
     const revision = await this.#revision(path, { signal })
     const readAt = Date.now()
     const all: Entry[] = []
-    const known = (name: string) => this.#cache.entry(path, name)
+    const known = this.#cache.known(path)
     for await (const page of this.#parts.pages(path, { signal, known })) for (const entry of page) all.push(entry)
-    const entries = this.#cache.same(path, all) ?? sorted(all, this.#order)
+    const { entries, told } = this.#cache.same(path, all) ?? { entries: sorted(all, this.#order), told: all }
     if (!isStale()) this.#parts.read(path, entries)
     if (
       !isStale() &&
       (revision === undefined ? this.#lifetime(path) > 0 : await this.#holds(path, revision, readAt, signal))
     ) {
-      this.#cache.keep(path, { entries, revision, readAt })
+      this.#cache.keep(path, { entries, told, revision, readAt })
     }
     return entries
   }

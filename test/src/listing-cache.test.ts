@@ -4,11 +4,10 @@ import { ListingBudget, ListingCache, type KeptListing } from '../../src/listing
 import { asPath } from '../../src/path.js'
 
 const entry = (name: string): Entry => ({ name, kind: 'file', size: 0, modified: new Date(0) })
-const listing = (count: number, prefix = 'file'): KeptListing => ({
-  entries: Array.from({ length: count }, (_, index) => entry(`${prefix}${index}`)),
-  revision: undefined,
-  readAt: 0,
-})
+const listing = (count: number, prefix = 'file'): KeptListing => {
+  const entries = Array.from({ length: count }, (_, index) => entry(`${prefix}${index}`))
+  return { entries, told: entries.toReversed(), revision: undefined, readAt: 0 }
+}
 const a = asPath('/a')
 const b = asPath('/b')
 
@@ -100,15 +99,26 @@ void t.test('a listing that was read again and is the same is kept in its order'
   cache.keep(a, kept)
   const { bytes } = budget
   const again = kept.entries.toReversed()
-  t.equal(cache.same(a, again), kept.entries)
+  t.equal(cache.same(a, again)?.entries, kept.entries)
+  t.equal(cache.same(a, kept.entries)?.entries, kept.entries, 'in whatever order it was told')
   t.equal(cache.same(a, again.slice(1)), undefined, 'one is gone')
   t.equal(cache.same(a, [...again.slice(1), entry('file0')]), undefined, 'one is new')
   t.equal(cache.same(b, again), undefined, 'nothing is known of it')
-  cache.keep(a, { entries: kept.entries, revision: 'new', readAt: 1 })
+  cache.keep(a, { ...kept, revision: 'new', readAt: 1 })
   t.match(cache.get(a), { revision: 'new', readAt: 1 })
   t.equal(cache.entry(a, 'file1'), kept.entries[1])
   t.equal(budget.bytes, bytes)
   cache.keep(a, listing(1))
   t.equal(cache.get(a)?.entries.length, 1)
   t.equal(cache.entry(a, 'file1'), undefined)
+})
+
+void t.test('names are found in whatever order they are asked for, also those that nobody was told of', async (t) => {
+  const cache = new ListingCache(new ListingBudget())
+  const { told, ...kept } = listing(5)
+  cache.keep(a, { ...kept, told })
+  const asked = [...told, ...kept.entries, entry('other'), ...told.slice(2), ...told]
+  const known = cache.known(a)
+  for (const each of asked) t.equal(known(each.name), told.includes(each) ? each : undefined)
+  t.equal(cache.known(b)('file1'), undefined)
 })
