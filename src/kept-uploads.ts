@@ -15,8 +15,8 @@ import type { Store, UploadRow } from './store/rows.js'
 const keptFrom = 16 * 1024 * 1024
 /** Milliseconds for which a task waits for what it has kept to go. */
 const dropPatience = 2000
-/** Milliseconds after which the end of a task is worth another try to let go of what could not go before. */
-const dropPause = 300_000
+/** Milliseconds after which a storage that could not let go of something is asked again. */
+const dropPause = 60_000
 
 /** `resume`: the token of an earlier run. `keep` resolves when a token is surely kept. Undefined: nothing was done. */
 type UploadWork = (resume: string | undefined, keep: (token: string) => Promise<void>) => Promise<Entry | undefined>
@@ -40,10 +40,18 @@ export interface KeptUploadsParts {
 export class KeptUploads {
   /** Rows of files that are being written, or let go of. */
   readonly #busy = new Set<number>()
-  /** When a storage last could not let go of a row. */
-  readonly #failedAt = new Map<number, number>()
+  /** Rows that a storage could not let go of. */
+  readonly #failed = new Set<number>()
+  #again: NodeJS.Timeout | undefined
 
-  constructor(private readonly parts: KeptUploadsParts) {}
+  constructor(
+    private readonly parts: KeptUploadsParts,
+    private readonly pause = dropPause,
+  ) {}
+
+  close(): void {
+    clearTimeout(this.#again)
+  }
 
   /** What somebody may go on with. */
   tokens(): Promise<readonly string[]> {
@@ -63,7 +71,7 @@ export class KeptUploads {
   /** Nobody goes on with what is kept for this task. Resolves when it is gone, or after a while: what takes longer goes by itself. */
   async drop(taskId: string): Promise<void> {
     await this.parts.store.releaseAll(taskId)
-    const dropped = this.#dropLoose(({ id }) => Date.now() - (this.#failedAt.get(id) ?? 0) > dropPause)
+    const dropped = this.#dropLoose(({ id }) => !this.#failed.has(id))
     await Promise.race([dropped, pause(dropPatience, undefined, { ref: false })])
   }
 
@@ -122,7 +130,12 @@ export class KeptUploads {
     }
   }
 
-  /** The row goes last. Of a storage that does not run, it waits for its next start; where that cannot do it now, also for the end of a later task. */
+  #tryAgain(): void {
+    this.#again = undefined
+    void this.#dropLoose(({ id }) => this.#failed.has(id))
+  }
+
+  /** The row goes last. Of a storage that does not run, it waits for its next start; one that cannot do it now is asked again in a while. */
   async #drop({ id, storageId, token }: UploadRow): Promise<void> {
     const { store, storageOf, log } = this.parts
     const storage = storageOf(storageId)
@@ -131,9 +144,10 @@ export class KeptUploads {
     try {
       await storage.dropUpload(token)
       await store.delete(id)
-      this.#failedAt.delete(id)
+      this.#failed.delete(id)
     } catch (error) {
-      this.#failedAt.set(id, Date.now())
+      this.#failed.add(id)
+      this.#again ??= setTimeout(() => this.#tryAgain(), this.pause).unref()
       log.warn({ err: error, storage: storageId }, 'a half-sent file that nobody needs could not be let go of')
     } finally {
       this.#busy.delete(id)

@@ -327,7 +327,11 @@ function connectError(error: (Error & { level?: string }) | undefined): GatewayE
       cause: error,
     })
   }
-  const code = error?.level === 'client-timeout' ? 'timeout' : 'unavailable'
+  if (error?.level === 'client-timeout') return new GatewayError('timeout', { cause: error })
+  // What the system says names the address of the server, which is not everybody's to know.
+  if (error?.level === 'client-socket' || error?.level === 'client-dns') {
+    return new GatewayError('unavailable', { reason: 'the server cannot be reached', cause: error })
+  }
   const reason = error === undefined ? 'the server closed the connection' : `cannot connect: ${error.message}`
-  return new GatewayError(code, { reason, cause: error })
+  return new GatewayError('unavailable', { reason, cause: error })
 }

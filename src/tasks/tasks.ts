@@ -32,7 +32,7 @@ export interface TaskParts {
   readonly settings: Pick<Settings, 'number' | 'onChange'>
   readonly log: Log
   /** What is kept of large files that tasks had in hand. */
-  readonly uploads: Pick<KeptUploads, 'of' | 'drop' | 'owners'>
+  readonly uploads: Pick<KeptUploads, 'of' | 'drop' | 'owners' | 'close'>
   /** The authority of an account as it is now; rejects where it has none any more. */
   readonly authority: (userId: number) => Principal
 }
@@ -217,7 +217,7 @@ export class Tasks {
   async #cancel(entry: Entry): Promise<void> {
     if (isOver(entry.task) || entry.task.state === 'canceling') return
     if (entry.controller === undefined) {
-      await this.#end(entry, { state: 'canceled' })
+      await this.#end(entry, { state: 'canceled', status: '' })
       return
     }
     const stop = entry.controller
@@ -401,6 +401,7 @@ export class Tasks {
     for (const { timer } of this.#entries.values()) clearTimeout(timer)
     for (const queue of this.#queues.values()) queue.clear()
     await Promise.all([...this.#queues.values()].map((queue) => queue.onIdle()))
+    this.parts.uploads.close()
     await this.#journal.settled().catch((error: unknown) => {
       this.parts.log.warn({ err: error }, 'what tasks did last could not be recorded')
     })

@@ -41,6 +41,20 @@ async function openSftp(server: OpenSshServer, root: string, port?: number): Pro
   return (await sftpType.open(checkOptions(sftpFields, { ...options, ...through }), testEnv())) as WritableDriver
 }
 
+void t.test('a server that nobody can connect to is told without its address', async (t) => {
+  const reserved = createServer().listen(0, '127.0.0.1')
+  await once(reserved, 'listening')
+  const { port } = reserved.address() as AddressInfo
+  reserved.close()
+  for (const address of [`127.0.0.1:${port}`, 'no-such-host.invalid:22']) {
+    const options = { address, username: 'ada', password: 'word', root_folder_path: '/' }
+    await t.rejects(sftpType.open(checkOptions(sftpFields, options), testEnv()), {
+      code: 'unavailable',
+      reason: 'the server cannot be reached',
+    })
+  }
+})
+
 async function openCrypt(below: Driver): Promise<WritableDriver> {
   const options = { remote_path: '/', password: 'tide', salt: 'time', filename_encryption: 'standard' }
   const crypt = await cryptType.open(checkOptions(cryptFields, options), testEnv({ tree: () => below }))

@@ -50,6 +50,7 @@ async function begin(
     uploads: {
       of: (...file) => uploads.of(...file),
       owners: () => uploads.owners(),
+      close: () => uploads.close(),
       drop: async (taskId) => {
         dropped.push(taskId)
         await uploads.drop(taskId)
