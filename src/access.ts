@@ -134,8 +134,13 @@ export class Access {
   /** Rejects with `busy` where a link has meanwhile come to stand on the way to what `follow` found. */
   async assertSettled(action: Action, at: Path, ask: Ask): Promise<Reached> {
     const reached = await this.#reached(action, at, ask)
-    if (reached.at !== at) throw new GatewayError('busy', { reason: 'a link has changed meanwhile' })
+    if (reached.at !== at) throw linkChanged()
     return reached
+  }
+
+  /** The same of a folder that was found without one. */
+  async assertNoLink(action: Action, folder: Path, ask: Ask): Promise<void> {
+    if ((await this.follow(action, folder, ask, true)) !== folder) throw linkChanged()
   }
 
   /** Whether nothing in the tree is closed to them: no link could lead there, and no lock stands against reading. */
@@ -307,4 +312,8 @@ export class Access {
     if (known.code === 'internal') this.#parts.log.error({ err: known.cause ?? known }, 'an unforeseen error')
     return known.code === 'aborted' && this.principal.signal.aborted ? new GatewayError('unauthenticated') : known
   }
+}
+
+function linkChanged(): GatewayError {
+  return new GatewayError('busy', { reason: 'a link has changed meanwhile' })
 }

@@ -41,7 +41,7 @@ export async function copyBundle(
   const pathOf = (name: string) => target.storage.treePath(childOf(to, name))
   let release: (() => void) | undefined
   const mayTake = async (names: readonly string[]) => {
-    const cleared = await job.beforePublish(names.map(pathOf))
+    const cleared = await job.beforePublish(names.map(pathOf), false)
     ;({ release } = cleared)
     return new Set(names.filter((name) => !cleared.refused.has(pathOf(name))))
   }

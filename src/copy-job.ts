@@ -24,8 +24,8 @@ export interface CopyJob {
   readonly assertReadable: (source: Path) => Promise<void>
   /** Rejects where a link with this text must not stand at this path of the tree. */
   readonly assertLink: (target: Path, text: string) => Promise<void>
-  /** The last check before files take these names in the target, all of them reserved. */
-  readonly beforePublish: (targets: readonly Path[]) => Promise<Cleared>
+  /** The last check before files take these names in the target, all of them reserved. `replaces`: also those that are taken. */
+  readonly beforePublish: (targets: readonly Path[], replaces: boolean) => Promise<Cleared>
   /** The last check before something goes; `tree`: with all that is in it. Resolves to what ends the reservation it took. */
   readonly beforeRemove: (what: Going, inner: Path, tree: boolean) => Promise<() => void>
   /** Turns of files, shared by all jobs. */

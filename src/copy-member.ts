@@ -43,7 +43,7 @@ export async function copyLink(job: CopyJob, from: Path, to: Path, old: Entry | 
 
 /** Runs the last check, then `work` under the reservation that it took. */
 export async function published<T>(job: CopyJob, to: Path, work: () => Promise<T>): Promise<T> {
-  const release = await cleared(job, to)
+  const release = await cleared(job, to, false)
   try {
     return await work()
   } finally {
@@ -52,9 +52,9 @@ export async function published<T>(job: CopyJob, to: Path, work: () => Promise<T
 }
 
 /** The last check before a file takes this name. Resolves to what ends the reservation that it took. */
-async function cleared(job: CopyJob, to: Path): Promise<() => void> {
+async function cleared(job: CopyJob, to: Path, replaces: boolean): Promise<() => void> {
   const path = job.to.storage.treePath(to)
-  const { refused, release } = await job.beforePublish([path])
+  const { refused, release } = await job.beforePublish([path], replaces)
   if (!refused.has(path)) return release
   release()
   throw refused.get(path)
@@ -134,7 +134,7 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
       await assertUnchanged(job.from.storage, from, entry, job.signal)
       // Of a backend that found out late that it cannot copy, this is the second time.
       done?.()
-      done = await cleared(job, to)
+      done = await cleared(job, to, job.overwrite)
     },
   }
   const plain = job.from.storage.source(from, entry)

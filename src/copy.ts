@@ -309,7 +309,12 @@ class TreeCopy implements Visits<Member | Bundle, Folder> {
       await this.#keep(from, listed, { apart: true, copy: stateOf(copied) })
       return true
     })
-    return (await Promise.all(done)).every((isDone) => isDone)
+    // All of them are waited for: nothing of this goes on behind the caller's back.
+    const ended = await Promise.allSettled(done)
+    return ended.every((each) => {
+      if (each.status === 'rejected') throw each.reason
+      return each.value
+    })
   }
 
   async #byItself(member: Member, above: Folder | undefined): Promise<boolean> {

@@ -267,20 +267,16 @@ export class Transfers {
       assertLink: async (path, text) => {
         if (!text.startsWith('/')) await this.access.assertLeadsInside(to.storage.mount, path, text, ask)
       },
-      beforePublish: async (targets) => {
+      beforePublish: async (targets, replaces) => {
         const paths = await Promise.all(targets.map((to) => spelledPath(mounts, to, { signal })))
         const claims = paths.map((path) => ({ path, tree: false }))
         const release = await reservations.take(claims, signal)
-        const refused = new Map<Path, unknown>()
-        for (const [index, path] of paths.entries()) {
-          try {
-            this.access.judge('receive', path, ask)
-            this.guard.assertUnlocked({ path }, ask)
-          } catch (error) {
-            refused.set(targets[index] ?? path, error)
-          }
+        try {
+          return { refused: await this.#refused(targets, paths, replaces, { ...ask, signal }), release }
+        } catch (error) {
+          release()
+          throw error
         }
-        return { refused, release }
       },
       beforeRemove: async (what, inner, tree) => {
         const { storage } = what === 'source' ? from : to
@@ -300,6 +296,29 @@ export class Transfers {
         }
       },
     }
+  }
+
+  /** Why some of these names cannot be taken, by `targets`, of which `paths` are the spellings. Rejects with `busy` where a link leads there. */
+  async #refused(
+    targets: readonly Path[],
+    paths: readonly Path[],
+    replaces: boolean,
+    ask: CopyAsk,
+  ): Promise<ReadonlyMap<Path, unknown>> {
+    for (const folder of new Set(paths.map(parentOf))) await this.access.assertNoLink('receive', folder, ask)
+    const refused = new Map<Path, unknown>()
+    for (const [index, path] of paths.entries()) {
+      try {
+        this.access.judge('receive', path, ask)
+        this.guard.assertUnlocked({ path }, ask)
+        // A link that is written to is not replaced: what it leads to is.
+        const real = replaces ? await this.access.follow('receive', path, ask, true) : path
+        if (real !== path) this.guard.assertUnlocked({ path: real }, ask)
+      } catch (error) {
+        refused.set(targets[index] ?? path, error)
+      }
+    }
+    return refused
   }
 
   /** Properties, rules and locks after a copy or a move that went item by item, all of it: nothing is left of the old target. */

@@ -8,6 +8,7 @@ import { GatewayError } from '../../src/errors.js'
 import type { Path } from '../../src/path.js'
 import { entryFrom, systemTime } from './entry.js'
 import type { Folder } from './folder.js'
+import { work } from './orders.js'
 import { isReserved, type RootFolder } from './root-folder.js'
 import { secondThread, startedThread, type SecondThread } from './second-thread.js'
 import type { Room, Staging } from './staging.js'
@@ -82,7 +83,9 @@ async function staged(
   const files = members.map(({ name, staged, revision, entry: { size, mode, modified } }) => {
     return { name, staged, revision, size, mode, modified: systemTime(modified) }
   })
-  const whole = await thread.ask('stage', { from: from.at(''), staging: folder.at(''), files })
+  const staging = folder.at('')
+  const whole = await thread.ask('stage', { from: from.at(''), staging, files })
+  if (!whole) work.discard({ staging, names: members.map(({ staged }) => staged) })
   return members.filter((_member, index) => whole?.[index] === true)
 }
 
@@ -103,19 +106,19 @@ async function published(
     return await using(target, bundle.to, async (to) => {
       const files = members.filter(({ name }) => wanted.has(name))
       left = members.filter(({ name }) => !wanted.has(name))
-      const taken = await thread.ask('take', {
-        staging,
-        to: to.at(''),
-        files: files.map(({ name, staged }) => ({ name, staged })),
-      })
+      const order = { staging, to: to.at(''), files: files.map(({ name, staged }) => ({ name, staged })) }
+      // A thread that ended meanwhile may have done some of it.
+      const taken =
+        (await thread.ask('take', { ...order, isRepeated: false })) ?? work.take({ ...order, isRepeated: true })
       return new Map(
         files.flatMap(({ name }, index): [string, Entry][] => {
-          const status = taken?.[index]
+          const status = taken[index]
           return status ? [[name, entryFrom(name, status)]] : []
         }),
       )
     })
   } finally {
-    if (left.length > 0) await thread.ask('discard', { staging, names: left.map(({ staged }) => staged) })
+    const order = { staging, names: left.map(({ staged }) => staged) }
+    if (left.length > 0 && !(await thread.ask('discard', order))) work.discard(order)
   }
 }

@@ -115,25 +115,34 @@ export interface TakeOrder {
   readonly staging: string
   readonly to: string
   readonly files: readonly { readonly name: string; readonly staged: string }[]
+  /** The same was ordered before, and maybe done in part. */
+  readonly isRepeated: boolean
 }
 
 /** What stands under each name that was free; undefined for one that was not. None is left staged. */
-function take({ staging, to, files }: TakeOrder): readonly (Status | undefined)[] {
+function take({ staging, to, files, isRepeated }: TakeOrder): readonly (Status | undefined)[] {
   return files.map(({ name, staged }) => {
-    const isTaken = links(staging + staged, to + name)
-    unlink(staging + staged)
-    return isTaken ? lookedAt(to + name) : undefined
+    const [at, place] = [staging + staged, to + name]
+    const isTaken = links(at, place) || (isRepeated && isOurs(at, place))
+    unlink(at)
+    return isTaken ? lookedAt(place) : undefined
   })
 }
 
 /** A rename would take the name from whoever got it first; a second name for the same file cannot. */
-function links(at: string, name: string): boolean {
+function links(at: string, place: string): boolean {
   try {
-    fs.linkSync(at, name)
+    fs.linkSync(at, place)
     return true
   } catch {
     return false
   }
+}
+
+/** Nobody else removes what is staged: where it is gone, it has its name. */
+function isOurs(at: string, place: string): boolean {
+  const [staged, standing] = [at, place].map((path) => fs.lstatSync(path, exactIfThere))
+  return standing !== undefined && (staged === undefined || staged.ino === standing.ino)
 }
 
 export interface DiscardOrder {
@@ -141,8 +150,9 @@ export interface DiscardOrder {
   readonly names: readonly string[]
 }
 
-function discard({ staging, names }: DiscardOrder): void {
+function discard({ staging, names }: DiscardOrder): true {
   for (const name of names) unlink(staging + name)
+  return true
 }
 
 function unlink(at: string): void {

@@ -40,6 +40,7 @@ export class SecondThread {
         resolve(true)
       })
       this.#worker.once('error', () => resolve(false))
+      this.#worker.once('exit', () => resolve(false))
     })
     this.#worker.on('message', ({ id, answer }: Reply) => this.#answered(id, answer))
     this.#worker.once('error', () => this.#end())
@@ -90,11 +91,17 @@ export class SecondThread {
 }
 
 let thread: SecondThread | undefined
+/** Where the system has no thread to give, none is asked for before this. */
+let notBefore = 0
 
-/** The thread, as soon as it is up; asking for it starts it. */
+/** The thread, as soon as it is up; asking for it starts it. Undefined also where there is none to be had: it is done without, then. */
 export function secondThread(): SecondThread | undefined {
-  thread ??= new SecondThread()
-  return thread.running ? thread : undefined
+  try {
+    if (performance.now() >= notBefore) thread ??= new SecondThread()
+  } catch {
+    notBefore = performance.now() + idleTime
+  }
+  return thread?.running === true ? thread : undefined
 }
 
 /** The same for those for whom it is worth a wait; undefined where it cannot be started. */

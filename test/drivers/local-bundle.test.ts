@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, renameSync, symlinkSync, unlinkSync, writeFi
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
+import { startedThread } from '../../drivers/local/second-thread.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver, Entry, FileBundle } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
@@ -102,6 +103,31 @@ await t.test('a pipe is not opened, whatever it is listed as', async (t) => {
     ['pipe'],
   )
 })
+
+await t.test(
+  'a thread that ends before it answers leaves nothing aside, and no doubt about what is there',
+  async (t) => {
+    const thread = await startedThread()
+    if (!thread) throw new Error('there is no second thread')
+    const ask = thread.ask.bind(thread)
+    t.teardown(() => (thread.ask = ask))
+    for (const kind of ['stage', 'take', 'discard'] as const) {
+      for (const isDone of [true, false]) {
+        const { host, copy } = await newEnds(t)
+        thread.ask = async (order, ...rest) => {
+          const answer = order !== kind || isDone ? await ask(order, ...rest) : undefined
+          return order === kind ? undefined : (answer as never)
+        }
+        const isRefused = kind === 'discard'
+        const copies = await copy(isRefused ? { mayTake: async () => new Set() } : {})
+        const expected = kind === 'take' ? count : 0
+        const title = `${kind}, ${isDone ? 'done' : 'not begun'}`
+        t.equal(copies.filter((each) => each !== undefined).length, expected, title)
+        t.equal(namesBelow(join(host, 'target')).length, expected, `${title}: nothing else is there`)
+      }
+    }
+  },
+)
 
 await t.test('what another driver holds is not copied so, nor is anything to a storage that syncs', async (t) => {
   const { host, copy } = await newEnds(t)

@@ -1,9 +1,22 @@
 /** Small files that are copied many at once: what that leaves undone is done one by one, and whoever may not is told of each. */
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Entry, FileBundle } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
 import { asPath as p, childOf } from '../../src/path.js'
+import { openLocal } from '../drivers/env.js'
 import { principal } from './principals.js'
 import { altered, contents, newTree, sourceOf, type Test, type Tree } from './tree-fixture.js'
 
@@ -93,4 +106,37 @@ void t.test('who gives up meanwhile ends the copy, and its names are free again'
   await t.rejects(copy, { code: 'aborted' })
   const release = await tree.parts.reservations.take([{ path: p('/copy'), tree: true }], undefined, 100)
   release()
+})
+
+void t.test('a link that took the place of a folder meanwhile gets no files, few or many', async (t) => {
+  for (const files of [3, 40]) {
+    const host = mkdtempSync(join(tmpdir(), 'tidegate-bundle-'))
+    t.teardown(() => rmSync(host, { recursive: true, force: true }))
+    for (const folder of ['from/tree/folder', 'to/closed']) mkdirSync(join(host, folder), { recursive: true })
+    for (const name of names.slice(0, files)) writeFileSync(join(host, 'from/tree/folder', name), name)
+    const tree = await newTree(t, { '/': { driverOf: () => openLocal(host) } })
+    await tree.rule('/to/closed', { writeUsers: [1], writeUsersSub: true })
+    const swap = tree.parts.events.on((event) => {
+      if (event.kind !== 'folder made' || event.path !== '/to/tree/folder') return
+      renameSync(join(host, 'to/tree/folder'), join(host, 'to/tree/away'))
+      symlinkSync('../closed', join(host, 'to/tree/folder'))
+    })
+    t.teardown(swap)
+    await t.rejects(tree.as({ userId: 2 }).copy(p('/from/tree'), p('/to/tree'), keep), { code: 'busy' })
+    t.same(readdirSync(join(host, 'to/closed')), [])
+  }
+})
+
+void t.test('a link to what a rule closes is not written through by a copy over it', async (t) => {
+  const host = mkdtempSync(join(tmpdir(), 'tidegate-bundle-'))
+  t.teardown(() => rmSync(host, { recursive: true, force: true }))
+  for (const folder of ['from/tree', 'to/tree', 'to/closed']) mkdirSync(join(host, folder), { recursive: true })
+  writeFileSync(join(host, 'from/tree/file'), 'new')
+  writeFileSync(join(host, 'to/closed/secret'), 'old')
+  symlinkSync('../closed/secret', join(host, 'to/tree/file'))
+  const tree = await newTree(t, { '/': { driverOf: () => openLocal(host) } })
+  await tree.rule('/to/closed', { writeUsers: [1], writeUsersSub: true })
+  const copy = tree.as({ userId: 2 }).copy(p('/from/tree'), p('/to/tree'), { overwrite: true })
+  await t.rejects(copy, { code: 'denied' })
+  t.equal(readFileSync(join(host, 'to/closed/secret'), 'utf8'), 'old')
 })
