@@ -1,4 +1,5 @@
 /** Every setting that an admin can change at run time: names, defaults and order are those of the wire. */
+import { settingsHelp, type SettingKey } from './settings-help.js'
 
 export const settingGroups = {
   single: 0,
@@ -31,21 +32,22 @@ export interface SettingDefinition {
   readonly options: readonly string[]
   readonly group: SettingGroup
   readonly flag: SettingFlag
+  /** What it means, and in which unit. */
   readonly help: string
 }
 
-type Details = { readonly options?: readonly string[]; readonly help?: string }
-type Row = readonly [key: string, type: SettingType, value: string, flag: SettingFlag, details?: Details]
+type Details = { readonly options?: readonly string[] }
+type Row = readonly [key: SettingKey, type: SettingType, value: string, flag: SettingFlag, details?: Details]
 
 function inGroup(group: SettingGroup, rows: readonly Row[]): SettingDefinition[] {
-  return rows.map(([key, type, value, flag, { options = [], help = '' } = {}]) => ({
+  return rows.map(([key, type, value, flag, { options = [] } = {}]) => ({
     key,
     default: value,
     type,
     options,
     group,
     flag,
-    help,
+    help: settingsHelp[key],
   }))
 }
 
@@ -133,7 +135,7 @@ export const settingsTable: readonly SettingDefinition[] = [
     ['share_summary_content', 'text', shareSummary, 'public'],
     ['handle_hook_after_writing', 'bool', 'false', 'private'],
     ['handle_hook_rate_limit', 'number', '0', 'private'],
-    ['ignore_system_files', 'bool', 'false', 'private', { help: 'Refuse .DS_Store, desktop.ini and their like.' }],
+    ['ignore_system_files', 'bool', 'false', 'private'],
   ]),
   ...inGroup('single', [
     ['token', 'string', '', 'private'],
@@ -148,8 +150,8 @@ export const settingsTable: readonly SettingDefinition[] = [
       { options: ['database', 'database_non_full_text', 'bleve', 'meilisearch', 'none'] },
     ],
     ['auto_update_index', 'bool', 'false', 'public'],
-    ['ignore_paths', 'text', '', 'private', { help: 'One absolute path a line; what lies below is not indexed.' }],
-    ['max_index_depth', 'number', '20', 'private', { help: 'Folders deeper than this are not indexed.' }],
+    ['ignore_paths', 'text', '', 'private'],
+    ['max_index_depth', 'number', '20', 'private'],
   ]),
   ...inGroup('singleSignOn', [
     ['sso_login_enabled', 'bool', 'false', 'public'],
@@ -198,15 +200,7 @@ export const settingsTable: readonly SettingDefinition[] = [
     ['ftp_tls_private_key_path', 'string', '', 'private'],
     ['ftp_tls_public_cert_path', 'string', '', 'private'],
     ['sftp_disable_password_login', 'bool', 'false', 'private'],
-    [
-      'sftp_keep_partial_uploads',
-      'bool',
-      'false',
-      'private',
-      {
-        help: 'An upload to a new name whose connection breaks stays there, as far as it came, to be resumed. Old files are never torn.',
-      },
-    ],
+    ['sftp_keep_partial_uploads', 'bool', 'false', 'private'],
   ]),
   ...inGroup('traffic', [
     ['offline_download_task_threads_num', 'number', '5', 'private'],
@@ -216,101 +210,19 @@ export const settingsTable: readonly SettingDefinition[] = [
     ['move_task_threads_num', 'number', '5', 'private'],
     ['decompress_download_task_threads_num', 'number', '5', 'private'],
     ['decompress_upload_task_threads_num', 'number', '5', 'private'],
-    [
-      'max_client_download_speed',
-      'number',
-      '-1',
-      'private',
-      { help: 'KiB a second to all clients together, at every door; 0 or less: no limit.' },
-    ],
-    [
-      'max_client_upload_speed',
-      'number',
-      '-1',
-      'private',
-      { help: 'KiB a second from all clients together, at every door; 0 or less: no limit.' },
-    ],
-    [
-      'max_server_download_speed',
-      'number',
-      '-1',
-      'private',
-      { help: 'KiB a second from all storages behind a network together; 0 or less: no limit.' },
-    ],
-    [
-      'max_server_upload_speed',
-      'number',
-      '-1',
-      'private',
-      { help: 'KiB a second to all storages behind a network together; 0 or less: no limit.' },
-    ],
+    ['max_client_download_speed', 'number', '-1', 'private'],
+    ['max_client_upload_speed', 'number', '-1', 'private'],
+    ['max_server_download_speed', 'number', '-1', 'private'],
+    ['max_server_upload_speed', 'number', '-1', 'private'],
     ['multipart_enabled', 'bool', 'true', 'public'],
-    ['multipart_chunk_size', 'number', '10', 'public', { help: 'Megabytes of one part of a multipart upload.' }],
-    [
-      'finished_tasks_days',
-      'number',
-      '7',
-      'private',
-      { help: 'Days that finished tasks are listed. Negative: for ever.' },
-    ],
-    [
-      'transfer_files_at_once',
-      'number',
-      '16',
-      'private',
-      { help: 'Files that all copies and moves together read and write at once.' },
-    ],
-    [
-      'spool_size_limit',
-      'number',
-      '-1',
-      'private',
-      {
-        help:
-          'Megabytes of uploads and open files that wait on the local disk for their storage; what programs download, and what is kept ' +
-          'of it, may take what these leave. Negative: no limit but the disk.',
-      },
-    ],
-    [
-      'egress_networks',
-      'text',
-      '',
-      'private',
-      {
-        help:
-          'Networks beside the public internet that may be connected to where a user or a redirect of a server names the host, ' +
-          'such as 192.168.1.0/24; one a line.',
-      },
-    ],
-    [
-      'egress_proxy',
-      'string',
-      '',
-      'private',
-      {
-        help:
-          'HOST:PORT where the gateway listens for aria2, and connects to servers in its place. Empty: a port of 127.0.0.1, for an ' +
-          'aria2 on this machine, and none for one elsewhere; off: none.',
-      },
-    ],
-    [
-      'offline_download_size_limit',
-      'number',
-      '102400',
-      'private',
-      { help: 'Megabytes that one offline download may have. Negative: no limit.' },
-    ],
-    [
-      'offline_download_temp_dir',
-      'string',
-      '',
-      'private',
-      {
-        help:
-          'Folder of this machine which aria2 and qBittorrent write to and the gateway reads, by the same path for all of them. ' +
-          'Empty: temp in the data folder.',
-      },
-    ],
+    ['multipart_chunk_size', 'number', '10', 'public'],
+    ['finished_tasks_days', 'number', '7', 'private'],
+    ['transfer_files_at_once', 'number', '16', 'private'],
+    ['spool_size_limit', 'number', '-1', 'private'],
+    ['egress_networks', 'text', '', 'private'],
+    ['egress_proxy', 'string', '', 'private'],
+    ['offline_download_size_limit', 'number', '102400', 'private'],
+    ['offline_download_temp_dir', 'string', '', 'private'],
   ]),
   ...inGroup('offlineDownload', [
     ['aria2_uri', 'string', 'http://localhost:6800/jsonrpc', 'private'],

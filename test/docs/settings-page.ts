@@ -61,6 +61,10 @@ function defaultCell(value: string): string {
   return `\`${line.length > 60 ? `${line.slice(0, 57)}…` : line}\``
 }
 
+function helpCell(help: string): string {
+  return help.replaceAll('|', '\\|').replaceAll('<', '&lt;')
+}
+
 function typeCell({ type, options }: SettingDefinition): string {
   return type === 'select' ? options.map((option) => `\`${option}\``).join(', ') : type
 }
@@ -73,15 +77,18 @@ export async function settingsPage(): Promise<string> {
     const rows = settingsTable
       .filter((each) => each.group === group)
       .map((each) => {
-        const cells = [`\`${each.key}\``, typeCell(each), defaultCell(each.default), each.flag, effectOf(each, texts)]
+        const value = [typeCell(each), defaultCell(each.default), each.flag, effectOf(each, texts)]
+        const cells = [`\`${each.key}\``, helpCell(each.help), ...value]
         return `| ${cells.join(' | ')} |`
       })
     const note = notes[group]
     return [
       `\n## ${group}\n`,
       ...(note === undefined ? [] : [`${note}\n`]),
-      '| key | type | default | who sees it | effect |',
-      '|---|---|---|---|---|',
+      // Padded to the longest text, no row could be read.
+      '<!-- prettier-ignore -->',
+      '| key | meaning | type | default | who sees it | effect |',
+      '| --- | --- | --- | --- | --- | --- |',
       ...rows,
     ].join('\n')
   })

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { settingsHelp } from '../../src/settings-help.js'
 import { settingsTable } from '../../src/settings-table.js'
 import { Settings } from '../../src/settings.js'
 import { openStore } from '../../src/store/store.js'
@@ -14,6 +15,16 @@ void t.test('every default fits its own type and options, and names no address i
   t.equal(new Set(settingsTable.map(({ key }) => key)).size, settingsTable.length, 'no key twice')
   await settings.set(new Map(settingsTable.map((row) => [row.key, row.default])))
   for (const row of settingsTable) t.notMatch(row.default, /https?:\/\/(?!localhost|admin:adminadmin@localhost)/)
+})
+
+void t.test('every setting tells what it means, and nothing is told of settings that are not there', (t) => {
+  t.same(
+    settingsTable.map(({ key }) => key),
+    Object.keys(settingsHelp),
+    'in the same order, too',
+  )
+  for (const { key, help } of settingsTable) t.match(help, /^[A-Z].*\.$/, key)
+  t.end()
 })
 
 void t.test('values in force: defaults, then what is stored; the version is always our own', async (t) => {
