@@ -1,6 +1,28 @@
-/** The options of a driver, checked against its table of fields. */
+/** The options of a driver: read from their text, and checked against its table of fields. */
 import type { Field, Fields, OptionsOf } from './driver.js'
 import { GatewayError } from './errors.js'
+
+/**
+ * The options in the addition of a storage; an empty text holds none. Throws `invalid` where it is not the JSON text of an object,
+ * with what the parser says of it, but for the text itself: passwords are in it, and reasons are logged.
+ */
+export function parsedAddition(addition: string): Record<string, unknown> {
+  if (addition.trim() === '') return {}
+  const expected = 'the addition of a storage must be the JSON text of an object'
+  let value: unknown
+  try {
+    value = JSON.parse(addition)
+  } catch (error) {
+    throw new GatewayError('invalid', { reason: `${expected}: ${unquoted((error as SyntaxError).message)}` })
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  throw new GatewayError('invalid', { reason: expected })
+}
+
+/** `Unexpected token 'x'` of `Unexpected token 'x', ..."…"x"… is not valid JSON`. */
+function unquoted(message: string): string {
+  return message.replace(/, (?:\.\.\.)?".*$/s, '')
+}
 
 /**
  * Every field with its value or its default; keys that are no field are passed over. Numbers and booleans may come as text;

@@ -12,7 +12,7 @@ import type {
 } from './driver.js'
 import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
-import { checkOptions } from './fields.js'
+import { checkOptions, parsedAddition } from './fields.js'
 import type { Intents } from './intents.js'
 import { ListingBudget } from './listing-cache.js'
 import type { KeptUploads } from './kept-uploads.js'
@@ -484,17 +484,6 @@ function virtualFolder(name: string, modified: Date): Entry {
 export function visiblePath(mountPath: Path): Path {
   const at = mountPath.lastIndexOf('.balance')
   return at > mountPath.lastIndexOf('/') + 1 ? asPath(mountPath.slice(0, at)) : cleanPath(mountPath)
-}
-
-export function parsedAddition(addition: string): Record<string, unknown> {
-  if (addition.trim() === '') return {}
-  try {
-    const value: unknown = JSON.parse(addition)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  } catch {
-    // Told below like every other text that is no object.
-  }
-  throw new GatewayError('invalid', { reason: 'the addition of a storage must be the JSON text of an object' })
 }
 
 function sameConfiguration(one: StorageRow, other: StorageRow): boolean {

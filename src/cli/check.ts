@@ -9,7 +9,7 @@ import { ownFolders } from '../data-folder.js'
 import type { Driver, DriverEnv, OwnFolders } from '../driver.js'
 import { EgressGuard } from '../egress.js'
 import { GatewayError, toGatewayError } from '../errors.js'
-import { checkOptions } from '../fields.js'
+import { checkOptions, parsedAddition } from '../fields.js'
 import { thisInstance } from '../instance.js'
 import { createLog } from '../log.js'
 import { root } from '../path.js'
@@ -102,7 +102,7 @@ async function checkStorage(row: StorageRow, store: Store, own: OwnFolders): Pro
   if (row.disabled) return 'disabled'
   const type = driverTypes.find((each) => each.name === row.driver)
   if (type === undefined) throw new GatewayError('invalid', { reason: `there is no driver ${row.driver}` })
-  const options = checkOptions(type.fields, JSON.parse(row.addition || '{}') as Record<string, unknown>)
+  const options = checkOptions(type.fields, parsedAddition(row.addition))
   const signal = AbortSignal.timeout(patience)
   const networks = (await store.settings.all()).get('egress_networks') ?? ''
   const env: DriverEnv = {

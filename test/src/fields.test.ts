@@ -1,7 +1,8 @@
 import t from 'tap'
 import { driverTypes } from '../../drivers/index.js'
 import type { Fields } from '../../src/driver.js'
-import { checkOptions, mustBeGiven } from '../../src/fields.js'
+import { GatewayError } from '../../src/errors.js'
+import { checkOptions, mustBeGiven, parsedAddition } from '../../src/fields.js'
 
 const fields = {
   root: { type: 'string', required: true },
@@ -94,3 +95,40 @@ void t.test('a choice between true and false may come as a boolean, and is a tex
 void t.test('a field named like a method of every object is not found there', async (t) => {
   t.same(checkOptions({ constructor: { type: 'string' } } as unknown as Fields, {}), { constructor: '' })
 })
+
+void t.test(
+  'an addition that is no JSON text is refused with what the parser says, and with nothing that is in it',
+  async (t) => {
+    const expected = 'the addition of a storage must be the JSON text of an object'
+    t.same(parsedAddition(' '), {})
+    t.same(parsedAddition(String.raw`{"paths":"/a\n/b"}`), { paths: '/a\n/b' })
+    t.throws(() => parsedAddition('["/a"]'), { code: 'invalid', reason: expected })
+    t.throws(() => parsedAddition('{"paths":"/a\n/b"}'), { code: 'invalid', reason: /: Bad control character .* 12\b/ })
+    t.throws(() => parsedAddition('{"password":"hunter2" "x":1}'), {
+      code: 'invalid',
+      reason: /: Expected .* 22\b|: Unexpected string/,
+    })
+    for (const text of [
+      '{"a":"hunter2"x}',
+      '{"a":hunter2}',
+      'hunter2',
+      '{"a":"hunter2"hunter2"',
+      '"hunter2',
+      '{"a" "hunter2"',
+    ]) {
+      const { reason, cause } = refusalOf(text)
+      t.ok(reason.startsWith(`${expected}: `), reason)
+      t.notMatch(`${reason} ${String(cause)}`, /unter2/)
+    }
+  },
+)
+
+function refusalOf(addition: string): GatewayError {
+  try {
+    parsedAddition(addition)
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+    throw error
+  }
+  throw new Error(`${addition} was taken`)
+}

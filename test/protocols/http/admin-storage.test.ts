@@ -126,6 +126,17 @@ void t.test('a storage that does not start is kept, says why, and hinders nobody
     t.match(faulty, { code: 500, message: /^failed init storage: the / }, addition)
     t.match(await storageAt(admin, '/broken'), { addition, status: /^the / })
   }
+  const cut = await admin.post('/api/admin/storage/update', {
+    id,
+    mount_path: '/broken',
+    driver: 'Broken',
+    addition: '{"reason":"two\nlines"}',
+  })
+  t.match(
+    cut,
+    { message: /JSON text of an object: Bad control character .* 14\b/ },
+    'where the text is no JSON is told',
+  )
   t.strictSame(await admin.post(`/api/admin/storage/delete?id=${id}`), done)
   t.strictSame(await admin.names('/'), [])
 })
