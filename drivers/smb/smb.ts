@@ -106,7 +106,9 @@ class SmbDriver implements Driver {
         for (let at = 0; at < entries.length; at += pageSize) yield entries.slice(at, at + pageSize)
       }
     } finally {
-      void close()
+      // Whoever removes the folder next, over another connection, would find it open.
+      const closed = close()
+      await this.#within(signal, () => closed).catch(() => undefined)
     }
   }
 

@@ -42,6 +42,16 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms), timeou
     return join(server.folder, name)
   }
 
+  await t.test('a folder that was listed is open no more: it and the one above can be removed', async (t) => {
+    const { driver, dispose } = await openNewFolder(server)
+    t.teardown(dispose)
+    for (let round = 0; round < 200; round++) {
+      for (const path of ['/above', '/above/listed']) await driver.mkdir?.(at(path))
+      t.same(await listed(driver, '/above/listed'), [])
+      for (const path of ['/above/listed', '/above']) await driver.remove?.(at(path))
+    }
+  })
+
   await t.test('options are told for what they are', async (t) => {
     await folder('below')
     await writeFile(join(server.folder, 'below', 'file'), 'x')
