@@ -52,6 +52,8 @@ ErrorLog ${folder}/error.log
 ${loaded.map((name) => `LoadModule ${name}_module ${modules}/mod_${name}.so`).join('\n')}
 ${isRoot ? 'User www-data\nGroup www-data' : ''}
 DavLockDB ${folder}/state/locks
+# Its own limit is 1 GiB.
+LimitRequestBody 0
 Alias /basic ${files}
 Alias /digest ${files}
 Redirect 307 /moved http://127.0.0.1:${port}/basic
