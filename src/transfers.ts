@@ -15,6 +15,7 @@ import { MemoryJournal } from './memory-journal.js'
 import type { Place } from './mounts.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from './path.js'
 import { holds } from './principal.js'
+import type { Claim } from './reservations.js'
 import { covers } from './rules.js'
 import { joinSignals } from './signals.js'
 import { spelledPath } from './spelling.js'
@@ -247,6 +248,16 @@ export class Transfers {
   #job({ source, target, from, to, ask }: Transfer, signal: AbortSignal): CopyJob {
     const { mounts, rules, reservations, turns, intents } = this.parts
     const moving = parentOf(source) === parentOf(target) ? 'rename' : 'move'
+    /** Takes the reservation and asks; what is rejected releases it. */
+    const claiming = async <T>(claims: readonly Claim[], check: (release: () => void) => Promise<T>): Promise<T> => {
+      const release = await reservations.take(claims, signal)
+      try {
+        return await check(release)
+      } catch (error) {
+        release()
+        throw error
+      }
+    }
     return {
       from,
       to,
@@ -270,30 +281,22 @@ export class Transfers {
       beforePublish: async (targets, replaces) => {
         const paths = await Promise.all(targets.map((to) => spelledPath(mounts, to, { signal })))
         const claims = paths.map((path) => ({ path, tree: false }))
-        const release = await reservations.take(claims, signal)
-        try {
+        return claiming(claims, async (release) => {
           return { refused: await this.#refused(targets, paths, replaces, { ...ask, signal }), release }
-        } catch (error) {
-          release()
-          throw error
-        }
+        })
       },
       beforeRemove: async (what, inner, tree) => {
         const { storage } = what === 'source' ? from : to
         // Taking the place of a file is overwriting it.
         const action = what === 'source' ? moving : what === 'surplus' || tree ? 'remove' : 'write'
         const path = storage.treePath(inner)
-        const release = await reservations.take([{ path, tree }], signal)
-        try {
+        return claiming([{ path, tree }], async (release) => {
           this.access.judge(action, path, ask)
           if (tree) this.access.judgeBelow(action, path, ask)
           this.guard.assertUnlocked({ path, tree, membership: true }, ask)
           if (tree) await this.guard.assertAllSeen(storage, inner, signal)
           return release
-        } catch (error) {
-          release()
-          throw error
-        }
+        })
       },
     }
   }

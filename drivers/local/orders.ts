@@ -99,7 +99,7 @@ function isStaged(from: string, at: string, { revision, size, mode, modified }: 
 
 let buffer: Buffer | undefined
 
-/** Resolves to how many they are. */
+/** How many they are. */
 function copyBytes(from: number, to: number): number {
   buffer ??= Buffer.allocUnsafeSlow(256 * 1024)
   for (let position = 0; ;) {

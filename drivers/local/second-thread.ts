@@ -39,12 +39,14 @@ export class SecondThread {
         this.#rest()
         resolve(true)
       })
-      this.#worker.once('error', () => resolve(false))
-      this.#worker.once('exit', () => resolve(false))
+      for (const end of ['error', 'exit']) {
+        this.#worker.once(end, () => {
+          this.#end()
+          resolve(false)
+        })
+      }
     })
     this.#worker.on('message', ({ id, answer }: Reply) => this.#answered(id, answer))
-    this.#worker.once('error', () => this.#end())
-    this.#worker.once('exit', () => this.#end())
   }
 
   /** Undefined where it ended before it answered: what it did by then is not told. */
