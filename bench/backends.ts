@@ -5,12 +5,11 @@
 import { mkdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { mount, remoteNamed, type StorageAsk } from '../test/services/remotes.js'
-import type { Tidegate } from './peers/tidegate.js'
-import { password } from './peers/tidegate.js'
-import { run, seconds } from './programs.js'
-import type { Aim, Bench, Row } from './row.js'
-import { newName } from './small-files.js'
-import { isTidegate } from './transfers.js'
+import { newName } from './content.js'
+import { isTidegate, password, type Tidegate } from './peers/tidegate.js'
+import { rcloneProgram, run } from './programs.js'
+import { mebibytes, type Aim, type Bench, type Row } from './row.js'
+import { sampled, seconds } from './samples.js'
 
 /** A way to one folder, by a client program. */
 interface Way {
@@ -48,7 +47,7 @@ async function rcloneWay(
   await writeFile(config, ['[remote]', ...lines, ''].join('\n'), { mode: 0o600 })
   // Without a bundle of certificates of the machine's own, which its client for S3 cannot work with.
   const rclone = (...words: readonly string[]) =>
-    run('env', ['-u', 'AWS_CA_BUNDLE', 'rclone', '--config', config, '--retries', '1', ...flags, ...words])
+    run('env', ['-u', 'AWS_CA_BUNDLE', rcloneProgram, '--config', config, '--retries', '1', ...flags, ...words])
   const at = (name: string) => `remote:${place}/${name}`
   return {
     write: (from, name) => rclone('copyto', from, at(name)),
@@ -58,7 +57,7 @@ async function rcloneWay(
 }
 
 async function obscured(secret: string): Promise<string> {
-  return (await run('rclone', ['obscure', secret])).trim()
+  return (await run(rcloneProgram, ['obscure', secret])).trim()
 }
 
 const s3Client: Client = async (addition, bench) => {
@@ -182,23 +181,22 @@ function row(type: BackendType): Row {
     writes: ({ size }) => 2 * size,
     figures: ({ size }) =>
       ['write', 'read'].map((verb) => ({
-        title: `rclone copyto, ${verb} ${Math.round(size / 2 ** 20)} MiB, ${type.title}`,
+        title: `rclone copyto, ${verb} ${mebibytes(size)}, ${type.title}`,
         unit: 's',
         aims: type.aims,
       })),
-    async prepare(bench) {
-      running = { backend: await type.start(bench), doors: new Map() }
-    },
     async finish() {
       await running?.backend.stop()
     },
     async measure(peer, bench) {
-      if (running === undefined || (peer.name !== 'rclone' && !isTidegate(peer))) return undefined
+      if (peer.name !== 'rclone' && !isTidegate(peer)) return undefined
+      running ??= { backend: await type.start(bench), doors: new Map() }
       const way = isTidegate(peer) ? await throughDoor(peer, running, bench) : running.backend.straight
       const [name, back] = [newName(), join(bench.folder, 'back')]
       try {
-        const write = await seconds(() => way.write(join(bench.files, bench.bigFile), name))
-        const read = await seconds(() => way.read(name, back))
+        const from = join(bench.files, bench.bigFile)
+        const write = await sampled(peer, () => seconds(() => way.write(from, name)))
+        const read = await sampled(peer, () => seconds(() => way.read(name, back)))
         if ((await stat(back)).size !== bench.size) throw new Error(`${name}: another size than it was written with`)
         return [write, read]
       } finally {

@@ -1,6 +1,19 @@
-/** Files to transfer. */
+/** Files to transfer, and names for them. */
 import { randomBytes } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'
+
+/** Of small files. */
+export const smallContent = Buffer.alloc(1024, 'tide')
+
+let names = 0
+
+/**
+ * A name that was not used in this run: some peers remember for minutes what they once saw. Small files stay until the end of the
+ * run: ext4 passes over the inodes that were freed a moment ago, one by one, and the next writer would pay for that.
+ */
+export function newName(): string {
+  return `new-${++names}`
+}
 
 /** A file of `size` bytes that do not compress within a block of 4 MiB. */
 export async function writeContent(path: string, size: number): Promise<void> {

@@ -3,13 +3,12 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mount, remoteNamed, type RemoteServer } from '../test/services/remotes.js'
-import { writeContent } from './content.js'
+import { newName, writeContent } from './content.js'
 import type { Peer } from './peers/peer.js'
-import { password, type Tidegate } from './peers/tidegate.js'
-import { run, seconds } from './programs.js'
-import type { Aim, Bench, Row } from './row.js'
-import { newName } from './small-files.js'
-import { isTidegate } from './transfers.js'
+import { isTidegate, password, type Tidegate } from './peers/tidegate.js'
+import { rcloneProgram, run } from './programs.js'
+import { counted, mebibytes, scaled, type Aim, type Bench, type Row } from './row.js'
+import { sampled, seconds } from './samples.js'
 
 interface Shown {
   readonly name: string
@@ -62,7 +61,7 @@ function treeRow({ name, title, fill, stays }: Tree) {
       await mkdir(join(to, target))
       try {
         if (peer.name === 'cp') return [await seconds(() => run('cp', ['-r', source, copy]))]
-        if (peer.name === 'rclone') return [await seconds(() => run('rclone', ['copy', source, copy]))]
+        if (peer.name === 'rclone') return [await seconds(() => run(rcloneProgram, ['copy', source, copy]))]
         if (!isTidegate(peer)) return undefined
         if (!mounted.has(peer)) {
           const storages = Object.entries({ from, to }).map(([end, root_folder_path]) => {
@@ -71,7 +70,8 @@ function treeRow({ name, title, fill, stays }: Tree) {
           await mount(peer, password, storages)
           mounted.add(peer)
         }
-        return [await seconds(() => copyByTask(peer, `/${name}-from`, `/${name}-to/${target}`, ['tree']))]
+        const copied = () => copyByTask(peer, `/${name}-from`, `/${name}-to/${target}`, ['tree'])
+        return [await sampled(peer, () => seconds(copied))]
       } finally {
         if (!stays) await rm(join(to, target), { recursive: true, force: true })
       }
@@ -82,10 +82,13 @@ function treeRow({ name, title, fill, stays }: Tree) {
 
 const small = treeRow({
   name: 'copy-small',
-  title: () => 'copy of 10,000 × 4 KiB in 100 folders, Local to Local',
+  title: (bench) => {
+    const folders = scaled(bench, 100)
+    return `copy of ${counted(folders * 100)} × 4 KiB in ${folders} folders, Local to Local`
+  },
   stays: true,
-  fill: async (tree) => {
-    for (let folder = 0; folder < 100; folder++) {
+  fill: async (tree, bench) => {
+    for (let folder = 0; folder < scaled(bench, 100); folder++) {
       const place = join(tree, `folder-${folder}`)
       await mkdir(place, { recursive: true })
       for (let file = 0; file < 100; file++) await writeFile(join(place, `file-${file}`), Buffer.alloc(4096, file))
@@ -95,7 +98,7 @@ const small = treeRow({
 
 const large = treeRow({
   name: 'copy-large',
-  title: ({ size }) => `copy of 10 × ${Math.round(size / 2 ** 20)} MiB, Local to Local`,
+  title: ({ size }) => `copy of 10 × ${mebibytes(size)}, Local to Local`,
   stays: false,
   fill: async (tree, { size }) => {
     await mkdir(tree, { recursive: true })
@@ -123,14 +126,12 @@ function writtenRow(): Row {
       },
       { title: 'the same, SFTP to SFTP', unit: 'bytes', aims: [{ atMost: 0.05 }] },
     ],
-    async prepare() {
-      server = await remoteNamed('SFTP').start()
-    },
     async finish() {
       await server?.stop()
     },
     async measure(peer, { folder, bigFile, size }) {
-      if (!isTidegate(peer) || !server) return undefined
+      if (!isTidegate(peer)) return undefined
+      server ??= await remoteNamed('SFTP').start()
       const root_folder_path = join(folder, newName())
       await mkdir(root_folder_path)
       const [local, one, other] = [newName(), newName(), newName()].map((name) => `/${name}`) as [

@@ -3,94 +3,97 @@ import { writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HttpClient } from './http-client.js'
-import { wrk } from './programs.js'
-import { median, type Bench, type Row } from './row.js'
-import { isTidegate } from './transfers.js'
+import type { HttpDoor, Peer } from './peers/peer.js'
+import { isTidegate } from './peers/tidegate.js'
+import { oftenAsked } from './request-rows.js'
+import { counted, scaled, type Bench, type Row } from './row.js'
+import { median, sampled, type Sample } from './samples.js'
 
 const rounds = 5
 
 /** A folder of that many empty files, named after their number; made once. */
-async function makeFolder({ files }: Bench, count: number): Promise<void> {
+export async function makeFolder({ files }: Bench, count: number): Promise<void> {
   const folder = join(files, String(count))
   if ((await mkdir(folder, { recursive: true })) === undefined) return
   for (let index = 0; index < count; index++) writeFileSync(join(folder, `a file ${index}.txt`), '')
 }
 
-function propfind(count: number): Row {
+function propfind(amount: number): Row {
   return {
-    name: `propfind-${count}`,
-    figures: () => [
+    name: `propfind-${amount}`,
+    figures: (bench) => [
       {
-        title: `PROPFIND depth 1 of ${count.toLocaleString('en')}`,
+        title: `PROPFIND depth 1 of ${counted(scaled(bench, amount))}`,
         unit: 'ms',
         aims: [{ factor: 1, peers: ['apache'] }],
       },
     ],
-    prepare: (bench) => makeFolder(bench, count),
-    async measure({ dav }) {
-      if (dav === undefined) return undefined
-      return [(await askForFolder(dav.url, dav.headers, count)).total]
+    prepare: (bench) => makeFolder(bench, scaled(bench, amount)),
+    async measure(peer, bench) {
+      return peer.dav && [(await askForFolder(peer, peer.dav, scaled(bench, amount))).total]
     },
   }
 }
 
 /** Medians of a few PROPFINDs after one that does not count. */
-async function askForFolder(url: string, headers: Readonly<Record<string, string>>, count: number) {
+async function askForFolder(peer: Peer, { url, headers }: HttpDoor, count: number) {
   const client = new HttpClient(1)
   const ask = () => client.send({ method: 'PROPFIND', url: `${url}${count}/`, headers: { ...headers, Depth: '1' } })
   try {
     await ask()
-    const answers = []
-    for (let round = 0; round < rounds; round++) answers.push(await ask())
-    return {
-      total: median(answers.map((each) => each.total)),
-      firstByte: median(answers.map((each) => each.firstByte)),
-    }
+    const firstBytes: number[] = []
+    const total = await sampled(peer, async () => {
+      const answers = []
+      for (let round = 0; round < rounds; round++) answers.push(await ask())
+      firstBytes.push(...answers.map((each) => each.firstByte))
+      return { value: median(answers.map((each) => each.total)), requests: rounds }
+    })
+    return { total, firstByte: median(firstBytes) }
   } finally {
     client.close()
   }
 }
 
+const hugeCount = 100_000
+
 const propfindHuge: Row = {
   name: 'propfind-100000',
-  figures: () => [
-    { title: 'PROPFIND depth 1 of 100,000', unit: 'ms', aims: [{ atMost: 600 }] },
+  figures: (bench) => [
+    { title: `PROPFIND depth 1 of ${counted(scaled(bench, hugeCount))}`, unit: 'ms', aims: [{ atMost: 600 }] },
     { title: 'its first byte', unit: 'ms', aims: [{ atMost: 500 }] },
   ],
-  prepare: (bench) => makeFolder(bench, 100_000),
-  async measure(peer) {
+  prepare: (bench) => makeFolder(bench, scaled(bench, hugeCount)),
+  async measure(peer, bench) {
     if (!isTidegate(peer) || peer.dav === undefined) return undefined
-    const { total, firstByte } = await askForFolder(peer.dav.url, peer.dav.headers, 100_000)
+    const { total, firstByte } = await askForFolder(peer, peer.dav, scaled(bench, hugeCount))
     return [total, firstByte]
   },
 }
 
-/** `cold`: what a listing that is not kept takes; undefined: no aim for that. */
-function list(count: number, aims: { whole: number; page: number; cold?: number }): Row {
-  const title = `fs/list of ${count.toLocaleString('en')}`
+/** `cold`: the aim of a listing that is not cached; undefined: none. */
+function list(amount: number, aims: { whole: number; page: number; cold?: number }): Row {
   return {
-    name: `list-${count}`,
-    figures: () => [
-      { title: `${title}, read afresh`, unit: 'ms', aims: aims.cold === undefined ? [] : [{ atMost: aims.cold }] },
-      { title: `${title}, whole`, unit: 'ms', aims: [{ atMost: aims.whole }] },
-      { title: `${title}, a page of 100`, unit: 'ms', aims: [{ atMost: aims.page }] },
-    ],
-    prepare: (bench) => makeFolder(bench, count),
-    async measure(peer) {
+    name: `list-${amount}`,
+    figures: (bench) => {
+      const title = `fs/list of ${counted(scaled(bench, amount))}`
+      return [
+        { title: `${title}, read afresh`, unit: 'ms', aims: aims.cold === undefined ? [] : [{ atMost: aims.cold }] },
+        { title: `${title}, whole`, unit: 'ms', aims: [{ atMost: aims.whole }] },
+        { title: `${title}, a page of 100`, unit: 'ms', aims: [{ atMost: aims.page }] },
+      ]
+    },
+    prepare: (bench) => makeFolder(bench, scaled(bench, amount)),
+    async measure(peer, bench) {
       if (!isTidegate(peer)) return undefined
       const client = new HttpClient(1)
-      const ask = async (fields: object, times: number): Promise<number> => {
-        const body = Buffer.from(JSON.stringify({ path: `/${count}`, page: 1, per_page: 0, ...fields }))
-        const headers = {
-          Authorization: peer.token,
-          'Content-Type': 'application/json',
-          'Content-Length': body.length,
-        }
-        const taken = []
-        for (let round = 0; round < times; round++) {
-          taken.push((await client.send({ method: 'POST', url: `${peer.url}/api/fs/list`, headers, body })).total)
-        }
-        return median(taken)
+      const ask = (fields: object, times: number): Promise<Sample> => {
+        const path = `/${scaled(bench, amount)}`
+        const exchange = peer.exchange('/api/fs/list', { path, page: 1, per_page: 0, ...fields })
+        return sampled(peer, async () => {
+          const taken = []
+          for (let round = 0; round < times; round++) taken.push((await client.send(exchange)).total)
+          return { value: median(taken), requests: times }
+        })
       }
       try {
         const cold = await ask({ refresh: true }, 1)
@@ -103,37 +106,33 @@ function list(count: number, aims: { whole: number; page: number; cold?: number 
   }
 }
 
-/** Whole folders, in the form that each server has: our objects, nginx's JSON, rclone's page. */
-const listOften: Row = {
-  name: 'wrk-list-1000',
-  figures: () => [
-    { title: 'listing of 1,000, 16 connections, wrk', unit: '/s', aims: [{ factor: 1, peers: ['rclone'] }] },
-  ],
-  prepare: (bench) => makeFolder(bench, 1000),
-  async measure({ listing }) {
-    if (listing === undefined) return undefined
-    const { url, headers } = listing('1000')
-    return [await wrk(url, headers)]
-  },
-}
-
-const listPageOften: Row = {
-  name: 'wrk-list-page',
-  figures: () => [{ title: 'fs/list of 10,000, a page of 100, 16 connections, wrk', unit: '/s', aims: [] }],
-  prepare: (bench) => makeFolder(bench, 10_000),
-  async measure(peer) {
-    if (!isTidegate(peer)) return undefined
-    const url = `${peer.url}/api/fs/list?path=/10000&page=7&per_page=100`
-    return [await wrk(url, { Authorization: peer.token })]
-  },
-}
+const pagedCount = 10_000
 
 export const listingRows: readonly Row[] = [
   propfind(1000),
   propfind(10_000),
   propfindHuge,
   list(10_000, { whole: 60, page: 10 }),
-  list(100_000, { whole: 600, page: 60, cold: 1000 }),
-  listOften,
-  listPageOften,
+  list(hugeCount, { whole: 600, page: 60, cold: 1000 }),
+  // Whole folders, in the form that each server has: our objects, nginx's JSON, rclone's page.
+  oftenAsked({
+    name: 'wrk-list-1000',
+    title: (bench) => `listing of ${counted(scaled(bench, 1000))}`,
+    aims: [{ factor: 1, peers: ['rclone'] }],
+    prepare: (bench) => makeFolder(bench, scaled(bench, 1000)),
+    request: ({ listing }, bench) => listing?.(String(scaled(bench, 1000))),
+  }),
+  oftenAsked({
+    name: 'wrk-list-page',
+    title: (bench) => `fs/list of ${counted(scaled(bench, pagedCount))}, a page of 100`,
+    aims: [],
+    prepare: (bench) => makeFolder(bench, scaled(bench, pagedCount)),
+    request: (peer, bench) =>
+      isTidegate(peer)
+        ? {
+            url: `${peer.url}/api/fs/list?path=/${scaled(bench, pagedCount)}&page=7&per_page=100`,
+            headers: { Authorization: peer.token },
+          }
+        : undefined,
+  }),
 ]

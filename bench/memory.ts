@@ -1,42 +1,56 @@
-/** What the daemon needs: memory during transfers and idle, and time to start. Ours alone, in a process of its own. */
+/**
+ * What the servers need: memory of all of them over a whole run; and of Tidegate alone, in processes of their own, memory during
+ * transfers and idle, and the time to start.
+ */
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from 'ssh2'
 import { writeContent } from './content.js'
-import { startTidegate, type Tidegate } from './peers/tidegate.js'
-import { curl, headerWords, sftpBatch } from './programs.js'
-import type { Bench, Row } from './row.js'
+import type { Peer } from './peers/peer.js'
+import type { RunningProcess } from './peers/process.js'
+import { dataFolder, isTidegate, startTidegate, type Tidegate } from './peers/tidegate.js'
+import { curl, sftpBatch } from './programs.js'
+import { mebibytes, scaled, type Bench, type Figure, type Row } from './row.js'
 import { getOverSftp, openSession, putOverSftp } from './sftp.js'
-import { isTidegate, putOverHttp, putOverWebDav } from './transfers.js'
+import { getOverWebDav, putOverHttp, putOverWebDav } from './transfers.js'
 
 const mebibyte = 2 ** 20
-const small = 100 * mebibyte
+const smallSize = (bench: Bench) => scaled(bench, 100 * mebibyte)
+/** After so long at rest memory is read, in milliseconds. */
+const rest = (bench: Bench) => scaled(bench, 3000)
 
-const ways: Readonly<Record<string, (peer: Tidegate, bench: Bench) => Promise<unknown>>> = {
+const ways: Readonly<Record<string, (peer: Tidegate, bench: Bench) => Promise<unknown> | undefined>> = {
   'HTTP GET': async ({ download }, { bigFile }) => download && curl([await download(bigFile)]),
   'HTTP PUT': putOverHttp,
-  'WebDAV GET': async ({ dav }, { bigFile }) => dav && curl([...headerWords(dav.headers), dav.url + bigFile]),
-  'WebDAV PUT': putOverWebDav,
-  'SFTP GET': async ({ sftp }, bench) => sftp && getOverSftp(bench, sftp),
-  'SFTP PUT': async ({ sftp }, bench) => sftp && putOverSftp(bench, sftp),
+  'WebDAV GET': ({ dav }, bench) => dav && getOverWebDav(dav, bench),
+  'WebDAV PUT': ({ dav }, bench) => dav && putOverWebDav(dav, bench),
+  'SFTP GET': ({ sftp }, bench) => sftp && getOverSftp(bench, sftp),
+  'SFTP PUT': ({ sftp }, bench) => sftp && putOverSftp(bench, sftp),
 }
 
-/** A daemon with an empty data folder, for `work` alone. */
-async function withDaemon<T>(bench: Bench, work: (peer: Tidegate, bench: Bench) => Promise<T>): Promise<T> {
-  const data = join(bench.folder, 'memory')
-  const files = join(data, 'files')
+/** A daemon of the same program with an empty data folder, for `work` alone. */
+async function withDaemon<T>(
+  { main }: Tidegate,
+  bench: Bench,
+  work: (peer: Tidegate, bench: Bench) => Promise<T>,
+): Promise<T> {
+  const files = join(bench.folder, 'memory', 'files')
   await mkdir(files, { recursive: true })
-  const peer = await startTidegate({ ...bench, files }, data)
+  const place = { ...bench, files }
   try {
-    return await work(peer, { ...bench, files })
+    const peer = await startTidegate(main, place, dataFolder(place))
+    try {
+      return await work(peer, place)
+    } finally {
+      for (const each of peer.processes) await each.stop()
+    }
   } finally {
-    for (const each of peer.processes) await each.stop()
-    await rm(data, { recursive: true, force: true })
+    await rm(dataFolder(place), { recursive: true, force: true })
   }
 }
 
-async function peakOf(peer: Tidegate, work: () => Promise<unknown>): Promise<number> {
+async function peakOf(peer: Tidegate, work: () => Promise<unknown> | undefined): Promise<number> {
   const [daemon] = peer.processes
   if (daemon === undefined) throw new Error('the daemon does not run')
   await daemon.resetPeak()
@@ -44,18 +58,18 @@ async function peakOf(peer: Tidegate, work: () => Promise<unknown>): Promise<num
   return (await daemon.peakMemory()) / mebibyte
 }
 
-/** One row for each door and direction, so that no way stands on the memory that another left behind. */
+/** One row for each door and direction, so that none starts with the memory that another left behind. */
 const peakRows: readonly Row[] = Object.entries(ways).map(([title, way]) => ({
   name: `memory-${title.toLowerCase().replace(' ', '-')}`,
-  figures: ({ size }) => [
-    { title: `peak memory, ${title}, 100 MiB`, unit: 'MiB', aims: [] },
-    { title: `peak memory, ${title}, ${Math.round(size / mebibyte)} MiB`, unit: 'MiB', aims: [{ atMost: 200 }] },
+  figures: (bench) => [
+    { title: `peak memory, ${title}, ${mebibytes(smallSize(bench))}`, unit: 'MiB', aims: [] },
+    { title: `peak memory, ${title}, ${mebibytes(bench.size)}`, unit: 'MiB', aims: [{ atMost: 200 }] },
     { title: `how much more the larger file took`, unit: 'MiB', aims: [{ atMost: 32 }] },
   ],
   async measure(peer, bench) {
     if (!isTidegate(peer)) return undefined
-    return withDaemon(bench, async (daemon, place) => {
-      await writeContent(join(place.files, 'small'), small)
+    return withDaemon(peer, bench, async (daemon, place) => {
+      await writeContent(join(place.files, 'small'), smallSize(bench))
       await writeContent(join(place.files, 'large'), bench.size)
       const less = await peakOf(daemon, () => way(daemon, { ...place, bigFile: 'small' }))
       const more = await peakOf(daemon, () => way(daemon, { ...place, bigFile: 'large' }))
@@ -80,23 +94,23 @@ async function putAndGet({ sftp }: Tidegate, place: Bench, name: string): Promis
 
 const connections: Row = {
   name: 'memory-connections',
-  figures: () => [
+  figures: (bench) => [
     {
-      title: `peak memory, ${idleCount} idle and ${busyCount} busy SFTP connections`,
+      title: `peak memory, ${scaled(bench, idleCount)} idle and ${scaled(bench, busyCount)} busy SFTP connections`,
       unit: 'MiB',
       aims: [{ atMost: 200 }],
     },
   ],
   async measure(peer, bench) {
     if (!isTidegate(peer)) return undefined
-    return withDaemon(bench, async (daemon, place) => {
+    return withDaemon(peer, bench, async (daemon, place) => {
       if (daemon.sftp === undefined) return undefined
-      await writeContent(join(place.files, 'small'), small)
+      await writeContent(join(place.files, 'small'), smallSize(bench))
       const key = await readFile(bench.clientKey)
       const idle: Client[] = []
       try {
-        while (idle.length < idleCount) idle.push((await openSession(daemon.sftp, key)).client)
-        const names = Array.from({ length: busyCount }, (_, index) => String(index))
+        while (idle.length < scaled(bench, idleCount)) idle.push((await openSession(daemon.sftp, key)).client)
+        const names = Array.from({ length: scaled(bench, busyCount) }, (_, index) => String(index))
         return [await peakOf(daemon, () => Promise.all(names.map((name) => putAndGet(daemon, place, name))))]
       } finally {
         for (const client of idle) client.end()
@@ -113,13 +127,12 @@ const start: Row = {
   ],
   async measure(peer, bench) {
     if (!isTidegate(peer)) return undefined
-    return withDaemon(bench, async (first, { files }) => {
+    return withDaemon(peer, bench, async (first, place) => {
       for (const each of first.processes) await each.stop()
-      const second = await startTidegate(bench, join(files, '..'))
+      const second = await startTidegate(peer.main, place, dataFolder(place))
       try {
-        await sleep(3000)
-        const sizes = await Promise.all(second.processes.map((each) => each.memory()))
-        return [second.startTime / 1000, sizes.reduce((sum, each) => sum + each, 0) / mebibyte]
+        await sleep(rest(bench))
+        return [second.startTime / 1000, await memoryOf(second, (each) => each.memory())]
       } finally {
         for (const each of second.processes) await each.stop()
       }
@@ -127,4 +140,35 @@ const start: Row = {
   },
 }
 
+/** Of all processes of a peer, in MiB. */
+async function memoryOf({ processes }: Peer, figure: (process: RunningProcess) => Promise<number>): Promise<number> {
+  const sizes = await Promise.all(processes.map(figure))
+  return sizes.reduce((sum, each) => sum + each, 0) / mebibyte
+}
+
 export const memoryRows: readonly Row[] = [...peakRows, connections, start]
+
+export const runMemoryFigures: readonly Figure[] = [
+  { title: 'memory at rest after the start', unit: 'MiB', aims: [{ atMost: 95 }, { atMost: 90 }] },
+  { title: 'memory at rest after these rows', unit: 'MiB', aims: [{ atMost: 150 }, { atMost: 110 }] },
+  { title: 'peak memory over these rows', unit: 'MiB', aims: [{ atMost: 220 }, { atMost: 160 }] },
+]
+
+/** Memory of peers that have just started over `work`: for each of them the three figures above, none where it runs no process. */
+export async function memoryOver(
+  peers: readonly Peer[],
+  bench: Bench,
+  work: () => Promise<unknown>,
+): Promise<readonly (readonly number[])[]> {
+  const measured = (figure: (process: RunningProcess) => Promise<number>) =>
+    Promise.all(peers.map((peer) => memoryOf(peer, figure)))
+  await sleep(rest(bench))
+  const start = await measured((each) => each.memory())
+  await work()
+  const peak = await measured((each) => each.lifetimePeak())
+  await sleep(rest(bench))
+  const end = await measured((each) => each.memory())
+  return peers.map(({ processes }, index) =>
+    processes.length === 0 ? [] : [start, end, peak].map((values) => values[index] ?? NaN),
+  )
+}

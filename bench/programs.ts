@@ -3,22 +3,14 @@ import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Ground, SftpDoor } from './peers/peer.js'
+import { versionLine, type Ground, type HttpDoor, type SftpDoor } from './peers/peer.js'
+import { seconds, type Sample } from './samples.js'
 
 const execute = promisify(execFile)
-const limit = 300_000
-
-/** Resolves to what the program printed; rejects where it fails or takes longer than five minutes. */
-export async function run(program: string, words: readonly string[]): Promise<string> {
-  const { stdout } = await execute(program, [...words], { timeout: limit, maxBuffer: 1 << 24 })
+/** Resolves to what the program printed; rejects where it fails or takes too long. */
+export async function run(program: string, words: readonly string[], { minutes = 5 } = {}): Promise<string> {
+  const { stdout } = await execute(program, [...words], { timeout: minutes * 60_000, maxBuffer: 1 << 24 })
   return stdout
-}
-
-/** Seconds that `work` takes. */
-export async function seconds(work: () => Promise<unknown>): Promise<number> {
-  const begin = performance.now()
-  await work()
-  return (performance.now() - begin) / 1000
 }
 
 export function headerWords(headers: Readonly<Record<string, string>>): string[] {
@@ -31,11 +23,26 @@ export async function curl(words: readonly string[]): Promise<number> {
   return Number(printed)
 }
 
-/** Requests a second that wrk gets answered over 16 kept connections; rejects where a status is no success. */
-export async function wrk(url: string, headers: Readonly<Record<string, string>> = {}): Promise<number> {
-  const printed = await run('wrk', ['-t2', '-c16', '-d4s', ...headerWords(headers), url])
+/** Requests a second that wrk gets answered over 16 keep-alive connections; rejects where a status is no success. */
+export async function wrk({ url, headers }: HttpDoor, duration: number): Promise<Sample> {
+  const printed = await run('wrk', ['-t2', '-c16', `-d${duration}s`, ...headerWords(headers), url])
   if (printed.includes('Non-2xx')) throw new Error(printed)
-  return Number(/Requests\/sec:\s+([\d.]+)/.exec(printed)?.[1])
+  const figure = (pattern: RegExp) => Number(pattern.exec(printed)?.[1])
+  return { value: figure(/Requests\/sec:\s+([\d.]+)/), requests: figure(/(\d+) requests in/) }
+}
+
+/** The rclone that the bench runs, as a peer and as a client. */
+export const rcloneProgram = process.env.RCLONE || 'rclone'
+
+/** What an rclone older than 1.63 does not show, in a sentence; undefined for a newer one, or where there is none. */
+export async function oldRcloneNote(): Promise<string | undefined> {
+  const version = await versionLine(rcloneProgram, ['version'])
+  const [, major, minor] = /v(\d+)\.(\d+)/.exec(version ?? '') ?? []
+  if (version === undefined || Number(major) > 1 || Number(minor) >= 63) return undefined
+  return (
+    `${version} is older than 1.63: it uploads each file under its final name and renames nothing, so its copies do not show ` +
+    'what a rename costs. The environment variable RCLONE names another one.'
+  )
 }
 
 export interface SftpOptions {

@@ -1,5 +1,6 @@
 /** What is measured, what is aimed at, and how a figure is judged. */
 import type { Ground, Peer, PeerName } from './peers/peer.js'
+import type { Sample } from './samples.js'
 
 export type Unit = 's' | 'ms' | '/s' | 'MiB' | 'bytes' | 'hits'
 
@@ -21,6 +22,13 @@ export interface Bench extends Ground {
   readonly size: number
   /** A file of `size` bytes below the served folder. */
   readonly bigFile: string
+  /** Factor of all other amounts of work: 1 for figures, less for a quick look. */
+  readonly scale: number
+}
+
+/** An amount of work at the scale of this run. */
+export function scaled({ scale }: Bench, amount: number): number {
+  return Math.max(1, Math.round(amount * scale))
 }
 
 /** Work that yields one or several figures at once. */
@@ -28,14 +36,16 @@ export interface Row {
   /** For `--only`. */
   readonly name: string
   readonly figures: (bench: Bench) => readonly Figure[]
-  /** What has to be there before, once for all peers. */
-  readonly prepare?: (bench: Bench) => Promise<void>
-  /** Ends what `prepare` has begun. */
+  /** A sentence on what the row cannot show on this machine. */
+  readonly note?: () => Promise<string | undefined>
+  /** What has to be there before, once for all peers that serve the same folder. */
+  readonly prepare?: (bench: Bench) => Promise<unknown>
+  /** Ends what the row has started, after all measurements. */
   readonly finish?: () => Promise<void>
   /** Bytes that one measurement leaves in the page cache: room that a virtual machine may first have to ask its host for. */
   readonly writes?: (bench: Bench) => number
   /** One measurement of all figures in their order; undefined: this peer does not do such work. */
-  readonly measure: (peer: Peer, bench: Bench) => Promise<readonly number[] | undefined>
+  readonly measure: (peer: Peer, bench: Bench) => Promise<readonly (number | Sample)[] | undefined>
 }
 
 /** How much faster ours is: above 1 is better, whatever the unit. */
@@ -45,7 +55,7 @@ export function ratio(unit: Unit, ours: number, theirs: number): number {
 
 export interface Verdict {
   readonly aim: string
-  /** Undefined: nobody to compare with was measured. */
+  /** Undefined: no peer to compare with was measured. */
   readonly met: boolean | undefined
 }
 
@@ -64,9 +74,11 @@ export function judgeAim(aim: Aim, unit: Unit, results: ReadonlyMap<PeerName, nu
   return { aim: told, met: ratios.length === 0 ? undefined : Math.min(...ratios) >= aim.factor }
 }
 
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length >> 1
-  const upper = sorted[middle] ?? NaN
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2
+export function mebibytes(bytes: number): string {
+  return `${Number((bytes / 2 ** 20).toPrecision(3))} MiB`
+}
+
+/** A count as titles show it: `10,000`. */
+export function counted(count: number): string {
+  return count.toLocaleString('en')
 }

@@ -1,35 +1,48 @@
 /**
- * The bench: the same work on us and on the servers people would choose instead, on the same files, in the same run. Prints
- * medians, and how many times faster ours is. `npm run bench -- --help` tells the options.
+ * The bench: the same work on Tidegate and on the servers people would choose instead, or on two commits of Tidegate, in the same
+ * run. Prints medians and ratios. `npm run bench -- --help` lists the options.
  */
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
-import { warmPageCache, writeContent } from './content.js'
+import { backendRows } from './backends.js'
+import { build } from './build.js'
+import { allowed, compare, overLimit, type Side } from './compare.js'
+import { writeContent } from './content.js'
 import { copyRows } from './copies.js'
 import { listingRows } from './listings.js'
-import { memoryRows } from './memory.js'
+import { memoryOver, memoryRows, runMemoryFigures } from './memory.js'
 import { apache } from './peers/apache.js'
 import { cp } from './peers/cp.js'
 import { nginx } from './peers/nginx.js'
+import { node } from './peers/node.js'
 import { openssh } from './peers/openssh.js'
-import { backendRows } from './backends.js'
 import type { Peer, PeerName, PeerType } from './peers/peer.js'
 import { rclone } from './peers/rclone.js'
-import { tidegate } from './peers/tidegate.js'
+import { ownMain, tidegate } from './peers/tidegate.js'
 import { run } from './programs.js'
-import { median, type Bench, type Row } from './row.js'
+import type { Bench, Row } from './row.js'
+import { median } from './samples.js'
 import { searchRows } from './search.js'
 import { sftpRows } from './sftp.js'
-import { smallFileRows } from './small-files.js'
-import { resultLine, resultObject, tableHead, type Result } from './table.js'
+import { smallRequestRows } from './small-requests.js'
+import {
+  comparisonColumns,
+  comparisonLine,
+  comparisonObject,
+  resultLine,
+  resultObject,
+  tableHead,
+  type Result,
+} from './table.js'
 import { transferRows } from './transfers.js'
+import { takeTurns, type Contender } from './turns.js'
 
-const peerTypes: readonly PeerType[] = [tidegate, rclone, nginx, apache, openssh, cp]
-const rows: readonly Row[] = [
+const peerTypes: readonly PeerType[] = [tidegate, node, rclone, nginx, apache, openssh, cp]
+const allRows: readonly Row[] = [
   ...transferRows,
-  ...smallFileRows,
+  ...smallRequestRows,
   ...listingRows,
   ...searchRows,
   ...sftpRows,
@@ -40,8 +53,12 @@ const rows: readonly Row[] = [
 
 interface Options {
   readonly only?: readonly string[]
+  readonly peers?: readonly string[]
   readonly size: string
-  readonly repeat: string
+  readonly scale: string
+  readonly repeat?: string
+  readonly compare?: string
+  readonly limit?: string
   readonly json?: boolean
 }
 
@@ -54,100 +71,190 @@ async function cleanUp(): Promise<void> {
   }
 }
 
-async function prepare(size: number): Promise<Bench> {
-  const folder = await mkdtemp(join(tmpdir(), 'tidegate-bench-'))
-  undo.push(() => rm(folder, { recursive: true, force: true }))
-  const files = join(folder, 'data', 'files')
-  await mkdir(files, { recursive: true })
-  // Where root runs the bench, Apache's children are another user.
-  for (const each of [folder, join(folder, 'data')]) await chmod(each, 0o711)
-  await chmod(files, 0o777)
-  const clientKey = join(folder, 'client-key')
-  await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', clientKey])
-  await writeContent(join(files, 'big.bin'), size)
-  return { folder, files, clientKey, size, bigFile: 'big.bin' }
+function positive(option: string, text: string): number {
+  if (Number(text) > 0) return Number(text)
+  throw new Error(`--${option} takes a number above 0`)
 }
 
-async function startPeers(bench: Bench, say: (line: string) => void): Promise<Peer[]> {
+/** Those that are named, or whose names begin so; all of them where no name is given. */
+function named<T extends { readonly name: string }>(
+  option: string,
+  all: readonly T[],
+  words: readonly string[] | undefined,
+): readonly T[] {
+  if (words === undefined) return all
+  const matches = (word: string) => all.filter(({ name }) => name === word || name.startsWith(`${word}-`))
+  const unknown = words.find((word) => matches(word).length === 0)
+  if (unknown !== undefined) throw new Error(`--${option} ${unknown}: there is ${names(all)}`)
+  return all.filter((each) => words.some((word) => matches(word).includes(each)))
+}
+
+const names = (all: readonly { readonly name: string }[]) => all.map(({ name }) => name).join(', ')
+
+interface Plan {
+  readonly rows: readonly Row[]
+  readonly rounds: number
+  /** Removed at the end. */
+  readonly folder: string
+  /** Makes a folder of this name to serve, with the files that the rows need. */
+  readonly place: (name: string) => Promise<Bench>
+  /** Prints a line for people; where the results are JSON, to standard error. */
+  readonly say: (line: string) => void
+}
+
+async function plan({ only, size, scale, repeat, json }: Options, defaultRounds: number): Promise<Plan> {
+  const rounds = positive('repeat', repeat ?? String(defaultRounds))
+  if (!Number.isInteger(rounds)) throw new Error('--repeat takes a whole number')
+  const amounts = { size: Math.ceil(positive('size', size) * 2 ** 20), scale: positive('scale', scale) }
+  const rows = named('only', allRows, only)
+  const say = (line: string) => (json ? console.error(line) : console.log(line))
+  const load = (loadavg()[0] ?? 0).toFixed(1)
+  say(`${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, medians of ${rounds}, load before ${load}\n`)
+  for (const row of rows) {
+    const note = await row.note?.()
+    if (note !== undefined) say(`Note on ${row.name}: ${note}\n`)
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-bench-'))
+  undo.push(() => rm(folder, { recursive: true, force: true }))
+  // Where root runs the bench, Apache's children are another user.
+  await chmod(folder, 0o711)
+  const clientKey = join(folder, 'client-key')
+  await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', clientKey])
+  for (const row of rows) undo.push(async () => row.finish?.())
+  const place = async (name: string): Promise<Bench> => {
+    const own = join(folder, name)
+    const files = join(own, 'data', 'files')
+    await mkdir(files, { recursive: true })
+    for (const each of [own, join(own, 'data')]) await chmod(each, 0o711)
+    await chmod(files, 0o777)
+    const bench = { folder: own, files, clientKey, bigFile: 'big.bin', ...amounts }
+    await writeContent(join(files, bench.bigFile), bench.size)
+    for (const row of rows) await row.prepare?.(bench)
+    return bench
+  }
+  return { rows, rounds, folder, place, say }
+}
+
+async function startPeers(types: readonly PeerType[], bench: Bench, say: (line: string) => void): Promise<Peer[]> {
   const peers: Peer[] = []
-  for (const type of peerTypes) {
+  for (const type of types) {
     const version = await type.version()
     if (version === undefined) {
       say(`- ${type.name}: not installed`)
       continue
     }
-    const peer = await type.start(bench)
-    undo.push(() => Promise.all(peer.processes.map((each) => each.stop())))
-    peers.push(peer)
-    say(`- ${type.name}: ${version}`)
+    try {
+      const peer = await type.start(bench)
+      undo.push(() => Promise.all(peer.processes.map((each) => each.stop())))
+      peers.push(peer)
+      say(`- ${type.name}: ${version}`)
+    } catch (error) {
+      say(`- ${type.name}: does not start: ${message(error)}`)
+      process.exitCode = 1
+    }
   }
   return peers
 }
 
-/** Peer after peer, then all again from the next one on: what else the machine does falls on all of them. */
-async function measure(row: Row, peers: readonly Peer[], bench: Bench, repeat: number): Promise<Result[]> {
-  const figures = row.figures(bench)
-  const taken = figures.map(() => new Map<PeerName, number[]>())
-  for (let round = 0; round < repeat; round++) {
-    const first = round % peers.length
-    for (const peer of [...peers.slice(first), ...peers.slice(0, first)]) {
-      if (row.writes) await warmPageCache(join(bench.folder, 'warm'), row.writes(bench))
-      const values = await row.measure(peer, bench).catch((error: unknown) => {
-        console.error(`${row.name}, ${peer.name}: ${error instanceof Error ? error.message : String(error)}`)
-        return undefined
-      })
-      values?.forEach((value, index) => {
-        const known = taken[index]
-        known?.set(peer.name, [...(known.get(peer.name) ?? []), value])
+const message = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** The run goes on without the measurement, and ends with status 1. */
+function reportFailure(row: Row, { name }: Contender, error: unknown): void {
+  console.error(`${row.name}, ${name}: ${message(error)}`)
+  process.exitCode = 1
+}
+
+async function besidePeers(options: Options): Promise<void> {
+  const types = named('peers', peerTypes, options.peers)
+  const { rows, rounds, place, say } = await plan(options, 3)
+  // Before the peers start: some of them remember for minutes what they once saw of a folder.
+  const bench = await place('served')
+  const peers = await startPeers(types, bench, say)
+  const columns = peers.map(({ name }) => name)
+  say(`\n${tableHead(['work', ...columns, 'aim'])}`)
+  const results: Result[] = []
+  const add = (result: Result) => {
+    results.push(result)
+    say(resultLine(result, columns))
+  }
+  const contenders = peers.map((peer) => ({ name: peer.name, peer, bench }))
+  const memory = await memoryOver(peers, bench, async () => {
+    for (const row of rows) {
+      const samples = await takeTurns(row, contenders, { rounds }, (contender, error) =>
+        reportFailure(row, contender, error),
+      )
+      row.figures(bench).forEach((figure, index) => {
+        const medians = new Map<PeerName, number>()
+        for (const [name, figures] of samples) {
+          const taken = figures[index]
+          if (taken) medians.set(name, median(taken.map(({ value }) => value)))
+        }
+        add({ row: row.name, figure, medians })
       })
     }
-  }
-  return figures.map((figure, index) => {
-    const medians = new Map([...(taken[index] ?? [])].map(([name, values]) => [name, median(values)]))
-    return { row: row.name, figure, medians }
   })
+  runMemoryFigures.forEach((figure, index) => {
+    const medians = new Map<PeerName, number>()
+    peers.forEach(({ name }, peer) => {
+      const value = memory[peer]?.[index]
+      if (value !== undefined) medians.set(name, value)
+    })
+    add({ row: 'memory-run', figure, medians })
+  })
+  if (options.json) console.log(JSON.stringify(results.map(resultObject), undefined, 2))
+}
+
+async function besideCommit(options: Options, commit: string): Promise<void> {
+  if (options.peers !== undefined) throw new Error('--compare runs no peers')
+  const limit = options.limit === undefined ? undefined : positive('limit', options.limit)
+  const { rows, rounds, folder, place, say } = await plan(options, 9)
+  const old = await build(commit, join(folder, 'commit'), say, (step) => undo.push(step))
+  const places: Readonly<Record<Side, Bench>> = { old: await place('old'), new: await place('new') }
+  const comparisons = await compare({
+    programs: { old: old.main, new: ownMain },
+    places,
+    rows,
+    rounds,
+    say: (line) => console.error(line),
+    onStart: (stop) => undo.push(stop),
+    onFailure: reportFailure,
+  })
+  say(`\nold: ${old.title}; new: this checkout\n\n${tableHead(comparisonColumns)}`)
+  for (const each of comparisons) say(comparisonLine(each))
+  if (options.json) console.log(JSON.stringify(comparisons.map(comparisonObject), undefined, 2))
+  if (limit === undefined) return
+  for (const fault of overLimit(comparisons, limit)) {
+    console.error(`over the limit of ${limit}: ${fault}`)
+    process.exitCode = 1
+  }
 }
 
 async function bench(options: Options): Promise<void> {
-  const size = Number(options.size) * 2 ** 20
-  const repeat = Number(options.repeat)
-  if (!(size > 0) || !Number.isInteger(repeat) || repeat < 1)
-    throw new Error('--size and --repeat take numbers above 0')
-  const { only, json = false } = options
-  const chosen = rows.filter(
-    ({ name }) => only === undefined || only.some((word) => name === word || name.startsWith(`${word}-`)),
-  )
-  if (chosen.length === 0) throw new Error(`--only: there is ${rows.map(({ name }) => name).join(', ')}`)
-  const say = (line: string) => (json ? undefined : console.log(line))
-  const place = await prepare(size)
-  const load = loadavg()[0] ?? 0
-  say(
-    `${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, medians of ${repeat}, load before ${load.toFixed(1)}\n`,
-  )
-  // Some peers keep for minutes what they once saw of a folder.
-  for (const row of chosen) {
-    await row.prepare?.(place)
-    undo.push(async () => row.finish?.())
-  }
-  const peers = await startPeers(place, say)
-  const names = peers.map(({ name }) => name)
-  say(`\n${tableHead(names)}`)
-  const results: Result[] = []
-  for (const row of chosen) {
-    for (const result of await measure(row, peers, place, repeat)) {
-      results.push(result)
-      say(resultLine(result, names))
-    }
-  }
-  if (json) console.log(JSON.stringify(results.map(resultObject), undefined, 2))
+  if (options.compare !== undefined) return besideCommit(options, options.compare)
+  if (options.limit !== undefined) throw new Error('--limit needs --compare')
+  return besidePeers(options)
 }
 
 const program = new Command('bench')
-  .description('Measures Tidegate beside the servers that are installed.')
-  .option('--only <rows...>', `names of rows, or how they begin: ${rows.map(({ name }) => name).join(', ')}`)
+  .description('Measures Tidegate beside the servers that are installed, or beside another commit of Tidegate.')
+  .option('--only <rows...>', `names of rows, or how they begin: ${names(allRows)}`)
+  .option('--peers <names...>', `only these servers: ${names(peerTypes)}`)
   .option('--size <MiB>', 'size of a large file', '1024')
-  .option('--repeat <times>', 'measurements to take the median of', '3')
-  .option('--json', 'print JSON instead of a table')
+  .option('--scale <factor>', 'factor of all other amounts of work', '1')
+  .option('--repeat <rounds>', 'measurements to take the median of (default: 3, with --compare 9)')
+  .option(
+    '--compare <commit>',
+    'builds this commit, or takes the built checkout in this folder, and runs it by turns with this checkout: processor ' +
+      `time of the daemon and wall clock. Not slower is at most ${allowed.processor} and ${allowed.wall} times the old`,
+  )
+  .option('--limit <ratio>', 'with --compare: status 1 where a figure takes more than this times the processor time')
+  .option('--json', 'print the results as JSON to standard output, all else to standard error')
+  .addHelpText(
+    'after',
+    '\nMemory at rest and at its peak is reported for every run.\n' +
+      'The environment variable RCLONE names the rclone to run; its copies rename from version 1.63 on.\n' +
+      'The status is 1 where a measurement failed.',
+  )
   .action(bench)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -156,7 +263,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 try {
   await program.parseAsync()
 } catch (error) {
-  console.error(`bench: ${error instanceof Error ? error.message : String(error)}`)
+  console.error(`bench: ${message(error)}`)
   process.exitCode = 1
 } finally {
   await cleanUp()

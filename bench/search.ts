@@ -3,14 +3,14 @@ import { writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HttpClient } from './http-client.js'
-import { password, type Tidegate } from './peers/tidegate.js'
-import { median, type Bench, type Row } from './row.js'
-import { isTidegate } from './transfers.js'
+import { isTidegate, password, type Tidegate } from './peers/tidegate.js'
+import { counted, scaled, type Bench, type Row } from './row.js'
+import { median } from './samples.js'
 
 /** Names in the index, without the folders that hold them. */
-const names = Number(process.env.TIDEGATE_SEARCH_NAMES ?? 1_000_000)
+const nameCount = 1_000_000
 const namesInFolder = 100
-const searches = 200
+const searchCount = 200
 const signInsAtOnce = 2
 
 /** So many that each stands in some hundreds of a million names. */
@@ -29,8 +29,9 @@ function word(number: number): string {
 
 const wordAt = (at: number): string => word((at * 7919) % vocabulary)
 
-async function makeTree({ files }: Bench): Promise<void> {
-  const top = join(files, 'search')
+async function makeTree(bench: Bench): Promise<void> {
+  const names = scaled(bench, nameCount)
+  const top = join(bench.files, 'search')
   if ((await mkdir(top, { recursive: true })) === undefined) return
   for (let at = 0; at < names; at += namesInFolder) {
     const number = at / namesInFolder
@@ -84,6 +85,7 @@ async function build(peer: Tidegate): Promise<number> {
 
 async function measureSearches(
   peer: Tidegate,
+  searches: number,
 ): Promise<{ taken: number[]; hits: number[]; signIns: number[]; updates: number }> {
   const client = new HttpClient(1)
   const taken: number[] = []
@@ -111,9 +113,7 @@ async function measureSearches(
   try {
     for (let round = 0; round < searches; round++) {
       const fields = { parent: '/', keywords: keywords(round), scope: 0, page: 1, per_page: 100, password: '' }
-      const body = Buffer.from(JSON.stringify(fields))
-      const headers = { Authorization: peer.token, 'Content-Type': 'application/json', 'Content-Length': body.length }
-      taken.push((await client.send({ method: 'POST', url: `${peer.url}/api/fs/search`, headers, body })).total)
+      taken.push((await client.send(peer.exchange('/api/fs/search', fields))).total)
       if (round % 20 === 0) hits.push(((await peer.call('/api/fs/search', fields)) as { total: number }).total)
     }
   } finally {
@@ -125,25 +125,28 @@ async function measureSearches(
   return { taken, hits, signIns, updates }
 }
 
-const title = `search over ${names.toLocaleString('en')} names`
 const built = new WeakMap<Tidegate, number>()
 
 export const searchRows: readonly Row[] = [
   {
     name: 'search',
-    figures: () => [
-      { title: `${title}, while an update runs and users sign in, median`, unit: 'ms', aims: [{ atMost: 50 }] },
+    figures: (bench) => [
+      {
+        title: `search over ${counted(scaled(bench, nameCount))} names, while an update runs and users sign in, median`,
+        unit: 'ms',
+        aims: [{ atMost: 50 }],
+      },
       { title: 'the slowest of twenty', unit: 'ms', aims: [] },
       { title: 'hits of those searches, at the most', unit: 'hits', aims: [{ atMost: 1000 }] },
       { title: 'a sign-in meanwhile, median', unit: 'ms', aims: [] },
       { title: 'building that index', unit: 's', aims: [] },
     ],
     prepare: makeTree,
-    async measure(peer) {
+    async measure(peer, bench) {
       if (!isTidegate(peer)) return undefined
       const seconds = built.get(peer) ?? (await build(peer))
       built.set(peer, seconds)
-      const { taken, hits, signIns, updates } = await measureSearches(peer)
+      const { taken, hits, signIns, updates } = await measureSearches(peer, scaled(bench, searchCount))
       if (updates === 0) throw new Error('no update ran meanwhile')
       const slowest = [...taken].sort((one, other) => one - other)[Math.floor(taken.length * 0.95)] ?? NaN
       return [median(taken), slowest, Math.max(...hits), median(signIns), seconds]

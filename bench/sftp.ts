@@ -1,12 +1,13 @@
 /** Large and small files over SFTP. */
-import { readFile, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Client, type SFTPWrapper } from 'ssh2'
+import { newName, smallContent } from './content.js'
 import { inStreams } from './http-client.js'
 import type { SftpDoor } from './peers/peer.js'
-import { seconds, sftpBatch, type SftpOptions } from './programs.js'
-import type { Aim, Bench, Row } from './row.js'
-import { newName, smallContent } from './small-files.js'
+import { oldRcloneNote, rcloneProgram, run, sftpBatch, type SftpOptions } from './programs.js'
+import { counted, mebibytes, scaled, type Aim, type Bench, type Row } from './row.js'
+import { sampled, seconds } from './samples.js'
 
 const aims: readonly Aim[] = [{ factor: 1, peers: ['openssh'] }]
 const ciphers = { gcm: 'aes128-gcm@openssh.com', chacha: 'chacha20-poly1305@openssh.com' } as const
@@ -19,13 +20,17 @@ function large(name: keyof typeof ciphers, block: number): Row {
     writes: ({ size }) => size,
     figures: ({ size }) =>
       ['GET', 'PUT'].map((verb) => ({
-        title: `SFTP ${verb} ${Math.round(size / 2 ** 20)} MiB, -B ${block}, ${name === 'gcm' ? 'aes128-gcm' : 'chacha20'}`,
+        title: `SFTP ${verb} ${mebibytes(size)}, -B ${block}, ${name === 'gcm' ? 'aes128-gcm' : 'chacha20'}`,
         unit: 's',
         aims,
       })),
-    async measure({ sftp }, bench) {
+    async measure(peer, bench) {
+      const { sftp } = peer
       if (sftp === undefined) return undefined
-      return [await getOverSftp(bench, sftp, options), await putOverSftp(bench, sftp, options)]
+      return [
+        await sampled(peer, () => getOverSftp(bench, sftp, options)),
+        await sampled(peer, () => putOverSftp(bench, sftp, options)),
+      ]
     },
   }
 }
@@ -52,20 +57,22 @@ const least: Aim = { factor: 0.7, peers: ['openssh'] }
 
 const small: Row = {
   name: 'sftp-small',
-  figures: () => [
+  figures: (bench) => [
     {
-      title: '10,000 × 1 KiB over SFTP, 8 connections, put',
+      title: `${counted(scaled(bench, smallCount))} × 1 KiB over SFTP, 8 connections, put`,
       unit: 's',
       aims: [least, { factor: 1.33, peers: ['openssh'] }], // SFTPGo
     },
     {
-      title: '10,000 × 1 KiB over SFTP, 8 connections, get',
+      title: 'the same, get',
       unit: 's',
       aims: [least, { factor: 1.06, peers: ['openssh'] }], // SFTPGo
     },
   ],
-  async measure({ sftp: door }, bench) {
+  async measure(peer, bench) {
+    const { sftp: door } = peer
     if (door === undefined) return undefined
+    const count = scaled(bench, smallCount)
     const folder = newName()
     const privateKey = await readFile(bench.clientKey)
     const sessions = await Promise.all(Array.from({ length: streams }, () => openSession(door, privateKey)))
@@ -77,13 +84,14 @@ const small: Row = {
     const name = (index: number) => `${folder}/${index}`
     try {
       await asked<undefined>((done) => session(0).mkdir(folder, (e) => done(e, undefined)))
-      const put = await seconds(() =>
-        inStreams(smallCount, streams, (index, stream) => putFile(session(stream), name(index))),
-      )
-      const get = await seconds(() =>
-        inStreams(smallCount, streams, (index, stream) => getFile(session(stream), name(index))),
-      )
-      return [put, get]
+      const all = (work: (sftp: SFTPWrapper, path: string) => Promise<void>) =>
+        sampled(peer, async () => {
+          const value = await seconds(() =>
+            inStreams(count, streams, (index, stream) => work(session(stream), name(index))),
+          )
+          return { value, requests: count }
+        })
+      return [await all(putFile), await all(getFile)]
     } finally {
       for (const { client } of sessions) client.end()
     }
@@ -136,8 +144,64 @@ async function getFile(sftp: SFTPWrapper, path: string): Promise<void> {
   await asked<undefined>((done) => sftp.close(handle, (e) => done(e, undefined)))
 }
 
+const copied = 2000
+
+/** What users run: `rclone copy`, which uploads to a temporary name and renames. */
+const rcloneCopy: Row = {
+  name: 'sftp-rclone',
+  note: oldRcloneNote,
+  figures: (bench) => [
+    {
+      title: `rclone copy of ${counted(scaled(bench, copied))} × 1 KiB into SFTP`,
+      unit: 's',
+      aims: [1, 1.25].map((factor) => ({ factor, peers: ['rclone'] })),
+    },
+    {
+      title: 'the same, out of SFTP',
+      unit: 's',
+      aims: [0.9, 1.25].map((factor) => ({ factor, peers: ['rclone'] })),
+    },
+  ],
+  async prepare(bench) {
+    const source = join(bench.folder, 'rclone-source')
+    await mkdir(source)
+    for (let file = 0; file < scaled(bench, copied); file++) await writeFile(join(source, `file-${file}`), smallContent)
+  },
+  async measure(peer, bench) {
+    const { sftp } = peer
+    if (sftp === undefined) return undefined
+    const [name, back] = [newName(), join(bench.folder, newName())]
+    const account = `host=127.0.0.1,port=${sftp.port},user=${sftp.username},key_file=${bench.clientKey}`
+    const remote = `:sftp,${account},shell_type=none,disable_hashcheck=true:${name}`
+    const count = scaled(bench, copied)
+    const copy = (from: string, to: string) =>
+      sampled(peer, async () => {
+        const words = [
+          'copy',
+          '--config',
+          '/dev/null',
+          '--retries',
+          '1',
+          '--transfers',
+          '8',
+          '--checkers',
+          '8',
+          from,
+          to,
+        ]
+        return { value: await seconds(() => run(rcloneProgram, words)), requests: count }
+      })
+    const into = await copy(join(bench.folder, 'rclone-source'), remote)
+    const out = await copy(remote, back)
+    const arrived = (await readdir(back)).length
+    if (arrived !== count) throw new Error(`${arrived} of ${count} files came back`)
+    return [into, out]
+  },
+}
+
 export const sftpRows: readonly Row[] = [
   ...blocks.map((block) => large('gcm', block)),
   ...blocks.map((block) => large('chacha', block)),
   small,
+  rcloneCopy,
 ]

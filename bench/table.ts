@@ -1,4 +1,5 @@
-/** The results as people read them: a table in Markdown. */
+/** The results as people read them, tables in Markdown, and as programs do. */
+import type { Comparison, Pair } from './compare.js'
 import type { PeerName } from './peers/peer.js'
 import { judgeAim, ratio, type Figure, type Unit } from './row.js'
 
@@ -11,7 +12,13 @@ export interface Result {
 
 const decimals: Readonly<Record<Unit, number>> = { s: 2, ms: 1, '/s': 0, MiB: 0, bytes: 3, hits: 0 }
 
-const shown = (unit: Unit, value: number): string => value.toFixed(decimals[unit])
+const shown = (unit: Unit, value: number): string => value.toFixed(unit === 'ms' && value < 10 ? 3 : decimals[unit])
+
+const tableLine = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+
+export function tableHead(columns: readonly string[]): string {
+  return `${tableLine(columns)}\n${tableLine(columns.map(() => '---'))}`
+}
 
 /** `0.61 (×1.3)`: the peer's figure, and how many times faster ours is. */
 function cell({ figure: { unit }, medians }: Result, peer: PeerName): string {
@@ -32,12 +39,7 @@ function verdicts({ figure, medians }: Result): string {
 
 export function resultLine(result: Result, peers: readonly PeerName[]): string {
   const { title, unit } = result.figure
-  return `| ${[`${title}, ${unit}`, ...peers.map((peer) => cell(result, peer)), verdicts(result)].join(' | ')} |`
-}
-
-export function tableHead(peers: readonly PeerName[]): string {
-  const columns = ['work', ...peers, 'aim']
-  return `| ${columns.join(' | ')} |\n| ${columns.map(() => '---').join(' | ')} |`
+  return tableLine([`${title}, ${unit}`, ...peers.map((peer) => cell(result, peer)), verdicts(result)])
 }
 
 export function resultObject({ row, figure, medians }: Result): object {
@@ -48,4 +50,19 @@ export function resultObject({ row, figure, medians }: Result): object {
     medians: Object.fromEntries(medians),
     aims: figure.aims.map((aim) => judgeAim(aim, figure.unit, medians)),
   }
+}
+
+export const comparisonColumns: readonly string[] = [
+  ...['work', 'processor time of each, ms: old', 'new', 'new / old'],
+  ...['measured: old', 'new', 'new / old, as time', 'verdict'],
+]
+
+export function comparisonLine({ figure: { title, unit }, processor, value, verdict }: Comparison): string {
+  const cells = (pair: Pair | undefined, of: Unit) =>
+    pair === undefined ? ['–', '–', '–'] : [shown(of, pair.old), shown(of, pair.new), `×${pair.ratio.toFixed(3)}`]
+  return tableLine([`${title}, ${unit}`, ...cells(processor, 'ms'), ...cells(value, unit), verdict])
+}
+
+export function comparisonObject({ figure, ...rest }: Comparison): object {
+  return { title: figure.title, unit: figure.unit, ...rest }
 }

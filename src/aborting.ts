@@ -5,6 +5,21 @@ export function assertGoing(signal: Pick<AbortSignal, 'aborted'> | undefined): v
   if (signal?.aborted === true) throw new GatewayError('aborted')
 }
 
+/** Whether the work has settled, fulfilled or rejected, within so many milliseconds. If not, it continues on its own. */
+export async function settlesWithin(work: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  // The timer keeps the process alive: work that never settles may leave nothing else to wait for.
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, milliseconds, false)
+  })
+  const settled = () => true
+  try {
+    return await Promise.race([work.then(settled, settled), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 export interface Leaving<T> {
   /** Milliseconds that the work has, once it is aborted, to take back by itself what was begun; none where it is left out. */
   readonly patience?: number

@@ -1,6 +1,7 @@
 /**
- * What one principal may do, and how they see it. The only place that asks `judge()`, and the only way from a principal's
- * own paths to those of the whole tree and back, errors and locks included.
+ * What one principal may do, and how they see it: every operation of `VirtualFs` is judged here. The only way from a principal's
+ * own paths to those of the whole tree and back, errors and locks included. Beside this, `judge()` is called where no operation is:
+ * by `base-folders.ts` before a user's own root is made, and by `search/visible-names.ts` for what a search may find.
  */
 import { TreeError, type Ask } from './change.js'
 import type { Look, OpenFile } from './driver.js'

@@ -153,6 +153,11 @@ function defined(values: Readonly<Record<string, string | undefined>>): Record<s
   return Object.fromEntries(Object.entries(values).filter((each): each is [string, string] => each[1] !== undefined))
 }
 
+/** Where this machine reaches a server that listens at `host`. */
+export function connectableHost(host: string): string {
+  return host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+}
+
 /** `HOST:PORT`, an IPv6 address in brackets, as its parts. */
 export function splitAddress(address: string): { host: string; port: number } {
   const colon = address.lastIndexOf(':')

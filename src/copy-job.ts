@@ -1,6 +1,7 @@
 /** What is to be copied or moved, and what is kept of it. */
 import type { FileTurns } from './file-turns.js'
 import type { KeptUpload } from './kept-uploads.js'
+import type { LeftOut } from './listed-names.js'
 import type { Place } from './mounts.js'
 import { under, within, type Path } from './path.js'
 
@@ -16,6 +17,8 @@ export interface CopyJob {
   readonly overwrite: boolean
   /** Whether a member of the source, by its path in the whole tree, is to be left out. */
   readonly leaveOut: (path: Path) => boolean
+  /** Called for a folder of the source, by its path in the whole tree, of which names are left out because no path can hold them. */
+  readonly leftOut: (folder: Path, leftOut: LeftOut) => void
   /** Gives what stands there another name; undefined for a folder whose storage cannot. */
   readonly setAside: (place: Place) => Promise<Aside | undefined>
   /** Makes room aside for what is to stand at this place of the target. */

@@ -248,6 +248,8 @@ class TreeCopy implements Visits<Member | Bundle, Folder> {
         }
       }
     }
+    const leftOut = source.leftOut(from)
+    if (leftOut) this.job.leftOut(this.#source(from), leftOut)
     return { names, clash }
   }
 

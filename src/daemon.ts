@@ -8,8 +8,8 @@ import { HttpListener } from '../protocols/lib/http-listener.js'
 import { sftpDoor } from '../protocols/sftp/door.js'
 import { webdavDoor } from '../protocols/webdav/door.js'
 import type { AdminPassword } from './accounts/bootstrap.js'
-import { splitAddress, type Config } from './config.js'
-import { takeDataFolder } from './data-folder.js'
+import { connectableHost, splitAddress, type Config } from './config.js'
+import { announceAddress, takeDataFolder } from './data-folder.js'
 import type { AnyDriverType } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import { Gateway } from './gateway.js'
@@ -22,7 +22,10 @@ export interface Daemon {
   readonly http: string
   /** `HOST:PORT` of the SFTP server; undefined where it is off. */
   readonly sftp: string | undefined
-  /** Accepts nothing new, lets what runs finish for `drain_seconds`, then ends it and closes everything. */
+  /**
+   * Accepts nothing new, lets what runs finish for `drain_seconds`, then ends it and closes everything, the database last. That
+   * takes 25 seconds at most, also where a backend does not answer.
+   */
   stop(): Promise<void>
 }
 
@@ -73,11 +76,21 @@ export async function startDaemon(
       sftp = (await listening(config.sftp, door.start())).address
       started.push(door)
     }
+    await announceAddress(config.data, localUrl(http, site)).catch((error: unknown) => {
+      log.warn({ err: error }, 'commands beside this daemon cannot learn its address')
+    })
     return { gateway, http, sftp, stop }
   } catch (error) {
     await stop()
     throw error
   }
+}
+
+/** Where programs on this machine find the API. */
+function localUrl(address: string, site: string): string {
+  const { host, port } = splitAddress(address)
+  const name = connectableHost(host)
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}${site}`
 }
 
 async function takeFolder(folder: string): Promise<() => Promise<void>> {

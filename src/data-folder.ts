@@ -1,5 +1,5 @@
 /** One daemon for one data folder: a second one would sweep what the first is receiving. */
-import { mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { OwnFolders } from './driver.js'
 import { GatewayError } from './errors.js'
@@ -26,7 +26,7 @@ export async function ownFolders(folder: string): Promise<OwnFolders> {
 export async function takeDataFolder(folder: string): Promise<() => Promise<void>> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const file = join(folder, pidFile)
-  const own = `${process.pid} ${startOf(process.pid) ?? ''}`
+  const own = thisProcess()
   for (;;) {
     try {
       await writeFile(file, own, { flag: 'wx', mode: 0o644 })
@@ -34,7 +34,7 @@ export async function takeDataFolder(folder: string): Promise<() => Promise<void
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
-    const holder = await readFile(file, 'utf8').catch(() => '')
+    const { holder } = await readHolder(folder)
     if (holder !== own && stillRuns(holder)) {
       const reason = `another tidegate (process ${holder.split(' ', 1).join('')}) serves the data folder ${folder}`
       throw new GatewayError('busy', { reason })
@@ -43,12 +43,37 @@ export async function takeDataFolder(folder: string): Promise<() => Promise<void
   }
 }
 
-/** Whether a daemon has the folder now. */
-export async function isTaken(folder: string): Promise<boolean> {
-  return stillRuns(await readFile(join(folder, pidFile), 'utf8').catch(() => ''))
+/** A process that has the folder now. */
+export interface Holder {
+  readonly pid: string
+  /** Where the daemon answers, without a slash at the end; undefined until it does. */
+  readonly url: string | undefined
 }
 
-/** `holder`: the text of its file. */
+/** Undefined where no process has the folder. */
+export async function holderOf(folder: string): Promise<Holder | undefined> {
+  const { holder, url } = await readHolder(folder)
+  return stillRuns(holder) ? { pid: holder.split(' ', 1).join(''), url } : undefined
+}
+
+/** Stores where the daemon of this process answers, for commands beside it. The folder must be taken. */
+export async function announceAddress(folder: string, url: string): Promise<void> {
+  const file = join(folder, pidFile)
+  // In one step: a reader who saw an empty file would take the folder.
+  await writeFile(`${file}.new`, `${thisProcess()}\n${url}`, { mode: 0o644 })
+  await rename(`${file}.new`, file)
+}
+
+function thisProcess(): string {
+  return `${process.pid} ${startOf(process.pid) ?? ''}`
+}
+
+async function readHolder(folder: string): Promise<{ readonly holder: string; readonly url: string | undefined }> {
+  const [holder = '', url] = (await readFile(join(folder, pidFile), 'utf8').catch(() => '')).split('\n')
+  return { holder, url }
+}
+
+/** `holder`: the first line of the file. */
 function stillRuns(holder: string): boolean {
   const [pid = '', started = ''] = holder.split(' ')
   return /^\d+$/.test(pid) && isRunning(Number(pid), started)

@@ -4,7 +4,7 @@ import { GatewayError } from './errors.js'
 import { extensionOf, extensionsOf } from './extensions.js'
 import { judgeLink, type LinkRoute } from './link-policy.js'
 import type { Links } from './links.js'
-import { encodePath, nameOf, type Path } from './path.js'
+import { encodePath, nameOf, type Path, withoutTrailing } from './path.js'
 import type { Settings } from './settings.js'
 import type { Storage } from './storage.js'
 
@@ -54,7 +54,7 @@ export class Deliveries {
     if (kind === 'folder') throw new GatewayError('is_dir')
     const at = storage.treePath(path)
     const query = row.disableProxySign ? '' : `?sign=${this.links.sign(at)}`
-    return { kind: 'own proxy', url: proxy.replace(/\/+$/, '') + encodePath(at) + query }
+    return { kind: 'own proxy', url: withoutTrailing(proxy, '/') + encodePath(at) + query }
   }
 }
 

@@ -17,6 +17,11 @@ export type Hashes = Readonly<Partial<Record<HashName, string>>>
 
 /** What a listing tells of one file. Plain data: never wrapped, never changed in place. */
 export interface Entry {
+  /**
+   * As the backend reports it, and as it is to be asked for. The core checks it by `isListableName` (path.ts): what no path
+   * can hold is left out of listings and logged. A driver does not check again. It reports a name that it could not find
+   * again itself, such as bytes in another encoding, as `refusedName` (path.ts), and leaves out only `.` and `..`.
+   */
   readonly name: string
   /** 'link' is a link that leads nowhere, or one asked for itself; else the kind of its target. */
   readonly kind: EntryKind
@@ -44,6 +49,11 @@ export interface Identity {
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
+  /**
+   * On whose behalf bytes are read or written; absent for the gateway itself. One user never takes up all that a backend can do. A driver
+   * that stands on others passes it on.
+   */
+  readonly user?: number | undefined
 }
 
 export interface ListOptions extends CallOptions {
@@ -148,7 +158,10 @@ export interface Driver {
   upload?(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload>
   /** Lets go of what this token stands for; one that stands for nothing here is no error. Nobody is at work with it. */
   dropUpload?(token: string, options?: CallOptions): Promise<void>
+  /** Of what a link leads to. */
   setAttributes?(path: Path, to: Attributes, options?: CallOptions): Promise<void>
+  /** Of a link itself, its target unchanged; `invalid` where the name is not that of a link. */
+  setLinkTime?(path: Path, modified: Date, options?: CallOptions): Promise<void>
   readLink?(path: Path, options?: CallOptions): Promise<string>
   /**
    * The path that `path` is another way to: every link on the way to it followed; with `last`, itself too. What is not there, or
@@ -294,12 +307,17 @@ export interface Traits {
   readonly emptyFolders: boolean
   /** Milliseconds to which a modification time is kept; Infinity: not kept. */
   readonly timeStep: number
-  /** Calls that Storage may have in flight. */
+  /**
+   * Calls that Storage may have in flight: of any method, a page of a listing and each call of an open handle being one. As many streams
+   * of `read` may be open beside them. Calls that are made within one, as for the source of a write, are part of it.
+   */
   readonly parallel: number
   /** Kinds of files of which `thumbnail` makes pictures. */
   readonly thumbnails: readonly ThumbnailKind[]
   /** Its bytes go over a network: limits of speed to and from backends hold for it. */
   readonly remote: boolean
+  /** A change is on the medium when its call resolves; what the gateway records about the files then is too. */
+  readonly durable: boolean
 }
 
 export const defaultTraits: Traits = {
@@ -311,6 +329,7 @@ export const defaultTraits: Traits = {
   parallel: Number.POSITIVE_INFINITY,
   thumbnails: [],
   remote: false,
+  durable: false,
 }
 
 export const fieldTypes = ['string', 'text', 'number', 'float', 'bool', 'select'] as const

@@ -19,6 +19,11 @@ export function parsedAddition(addition: string): Record<string, unknown> {
   throw new GatewayError('invalid', { reason: expected })
 }
 
+/** The text of an addition once a driver has stored changed options. Throws as `parsedAddition`. */
+export function changedAddition(addition: string, options: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify({ ...parsedAddition(addition), ...options })
+}
+
 /** `Unexpected token 'x'` of `Unexpected token 'x', ..."…"x"… is not valid JSON`. */
 function unquoted(message: string): string {
   return message.replace(/, (?:\.\.\.)?".*$/s, '')

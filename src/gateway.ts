@@ -116,10 +116,10 @@ export class Gateway {
     const store = await openStore(join(config.data, 'data.db'))
     try {
       await firstRun(store, options)
-      const settings = await Settings.open(store)
+      const settings = await Settings.open(store, log)
       const bandwidth = new Bandwidth(settings)
       const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log })
-      const rules = await Rules.load(store, (path) => mounts.foldedPath(path))
+      const rules = await Rules.load(store, (path) => mounts.foldedPath(path), log)
       const locks = await Locks.load(store.locks)
       const events = new Events()
       const authority = (userId: number) => accounts.forTask(userId)
@@ -189,7 +189,11 @@ export class Gateway {
     return new VirtualFs({ ...this.#tree, bandwidth: { toClients: unlimited, fromClients: unlimited } }, principal)
   }
 
-  /** Ends background work, storages and the database. Doors are closed by then. */
+  /**
+   * Ends background work, storages and, last, the database. Protocols are closed by then. Each part has some seconds, all of
+   * them together 18; what has not ended by then is logged and left, so that a backend that does not answer cannot hold up the
+   * end of the process.
+   */
   async close(): Promise<void> {
     this.#unsubscribe()
     // Nobody waits for a turn any more.

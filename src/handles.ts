@@ -2,29 +2,46 @@
 import { open as openFile, type FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { PassThrough, type Readable } from 'node:stream'
-import type { Attributes, Entry, OpenFile, Source, WriteOptions } from './driver.js'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Attributes, ByteRange, Entry, OpenFile, Source, WriteOptions } from './driver.js'
 import { GatewayError } from './errors.js'
 import { joinSignals } from './signals.js'
 import { onSpool, readFrom, type Spool } from './spool.js'
 
+/** A stream is asked for so many times the bytes that were read in sequence up to its start. */
+const growth = 4
+/** How far ahead within a stream it is cheaper to skip than to ask again. */
+const skipLimit = 1024 * 1024
+/** Milliseconds after which a stream without a reader is ended: backends close it in the end, and others may wait for its slot. */
+const idleTime = 10_000
+/** Milliseconds for which a stream is waited for that has sent all that was asked for and does not end. */
+const endTimeout = 1000
+
 /**
- * Reads by one stream and its position: a read there takes from it, one a little ahead skips, one elsewhere opens the
- * stream again at its offset. Calls are served in turn.
+ * Reads by streams, one at a time. A read that does not begin where the one before ended asks for its own bytes and no more. Reads in
+ * sequence ask ahead, each time for more: a file that is read from end to end comes in a few streams, whatever the reads' size, and
+ * what is asked for in vain is at most four times what was read. Calls are served in turn.
  */
 export class StreamReader implements OpenFile {
   #stream: Readable | undefined
   #chunks: AsyncIterator<Buffer> | undefined
   #rest: Buffer = Buffer.alloc(0)
+  /** Of the stream's next byte, and where it ends. */
   #position = 0
+  #end = 0
+  /** Where the last read ended, and how many bytes were read in sequence up to there. */
+  #last = 0
+  #sequence = 0
   #turn: Promise<unknown> = Promise.resolve()
+  #idle: NodeJS.Timeout | undefined
   #closed = false
 
-  /** How far ahead it is cheaper to skip than to ask again. */
-  static readonly skip = 1024 * 1024
-
+  /** `ranges: false`: parts cost all that lies before them, so a stream is best read to the end of the file. */
   constructor(
     readonly entry: Entry,
-    private readonly openAt: (offset: number) => Promise<Readable>,
+    private readonly openRange: (range: ByteRange) => Promise<Readable>,
+    private readonly ranges = true,
+    private readonly idleLimit = idleTime,
   ) {}
 
   read(into: Buffer, position: number): Promise<number> {
@@ -36,13 +53,20 @@ export class StreamReader implements OpenFile {
   async #fill(into: Buffer, position: number): Promise<number> {
     this.#assertOpen()
     if (into.length === 0 || position >= this.entry.size) return 0
+    clearTimeout(this.#idle)
     try {
-      return await this.#take(into, position)
+      if (position !== this.#last) this.#sequence = 0
+      const filled = await this.#take(into, position)
+      this.#last = position + filled
+      this.#sequence += filled
+      return filled
     } catch (error) {
       // What is left of a stream that failed would look like the end of the file: the next read opens it anew.
       this.#drop()
       this.#assertOpen()
       throw error
+    } finally {
+      if (this.#stream) this.#idle = setTimeout(() => this.#drop(), this.idleLimit).unref()
     }
   }
 
@@ -51,31 +75,42 @@ export class StreamReader implements OpenFile {
   }
 
   async #take(into: Buffer, position: number): Promise<number> {
-    if (!this.#stream || position < this.#position || position > this.#position + StreamReader.skip) {
-      this.#drop()
-      this.#stream = await this.openAt(position)
-      this.#assertOpen()
-      this.#chunks = this.#stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-      this.#position = position
-    }
-    while (this.#position < position) {
-      if (this.#rest.length === 0 && !(await this.#more())) return 0
-      this.#next(Math.min(this.#rest.length, position - this.#position))
-    }
     let filled = 0
     while (filled < into.length) {
+      const at = position + filled
+      if (!this.#stream || at < this.#position || at >= this.#end || at > this.#position + skipLimit) {
+        if (at >= this.entry.size) break
+        await this.#open(at, into.length - filled)
+      }
       if (this.#rest.length === 0 && !(await this.#more())) break
-      const bytes = this.#next(Math.min(this.#rest.length, into.length - filled))
+      if (this.#position < at) {
+        this.#next(at - this.#position)
+        continue
+      }
+      const bytes = this.#next(Math.min(into.length - filled, this.#end - at))
       bytes.copy(into, filled)
       filled += bytes.length
+      if (this.#position === this.#end) await this.#finish()
     }
     return filled
   }
 
+  async #open(position: number, needed: number): Promise<void> {
+    this.#drop()
+    const left = this.entry.size - position
+    const length = Math.max(needed, this.ranges ? Math.min(left, this.#sequence * growth) : left)
+    this.#stream = await this.openRange({ offset: position, length })
+    this.#assertOpen()
+    this.#chunks = this.#stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+    this.#position = position
+    this.#end = position + length
+  }
+
+  /** At most so many of the bytes that are here. */
   #next(length: number): Buffer {
     const bytes = this.#rest.subarray(0, length)
-    this.#rest = this.#rest.subarray(length)
-    this.#position += length
+    this.#rest = this.#rest.subarray(bytes.length)
+    this.#position += bytes.length
     return bytes
   }
 
@@ -84,6 +119,13 @@ export class StreamReader implements OpenFile {
     if (!next || next.done === true) return false
     this.#rest = next.value
     return true
+  }
+
+  /** All bytes have arrived: the stream may come to its own end, so that its connection can be used again. */
+  async #finish(): Promise<void> {
+    const ended = this.#chunks?.next().catch(() => undefined)
+    await Promise.race([ended, pause(endTimeout, undefined, { ref: false })])
+    this.#drop()
   }
 
   #drop(): void {
@@ -95,6 +137,7 @@ export class StreamReader implements OpenFile {
 
   async close(): Promise<void> {
     this.#closed = true
+    clearTimeout(this.#idle)
     this.#drop()
   }
 }

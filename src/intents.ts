@@ -17,8 +17,8 @@ import type { Storage } from './storage.js'
 import type { Intent, Store } from './store/rows.js'
 
 export interface IntentsParts {
-  readonly store: Pick<Store, 'intents'>
-  readonly rules: Pick<Rules, 'reload'>
+  readonly store: Pick<Store, 'intents' | 'properties' | 'attributes' | 'rules'>
+  readonly rules: Pick<Rules, 'of' | 'below' | 'respell' | 'reload'>
   readonly reservations: Reservations
   readonly log: Log
   /** Undefined for one that does not run. */
@@ -55,14 +55,31 @@ export class Intents {
   }
 
   /**
-   * Does `work`, which resolves to whether the backend gave it the other name. If so rules, properties and attributes follow, as they
-   * are stored, and `follow` does the rest.
+   * Does `work` while both paths are reserved; it resolves to whether the backend gave the file or folder its other name. If so
+   * rules, properties and attributes follow, as they are stored, and `follow` does the rest. Where none of these is recorded, and
+   * the target was not set aside (`replaces`), the call of the backend is all there is to do, and no intent is recorded.
    */
-  async move(from: Place, to: Place, work: () => Promise<boolean>, follow: () => Promise<void>): Promise<boolean> {
+  async move(
+    from: Place,
+    to: Place,
+    replaces: boolean,
+    work: () => Promise<boolean>,
+    follow: () => Promise<void>,
+  ): Promise<boolean> {
     const { storage } = from
-    const { intents } = this.parts.store
+    const { store, rules } = this.parts
+    const [source, target] = [storage.treePath(from.inner), storage.treePath(to.inner)]
+    const hasRules = () => rules.of(source) !== undefined || rules.below(source).length > 0
+    const isRuled = hasRules()
+    const isJournaled =
+      replaces ||
+      isRuled ||
+      (await store.properties.hasWithin(source, target)) ||
+      (await store.attributes.hasWithin(source, target))
+    // A rule that a power cut separates from its folder protects nothing.
+    const { intents } = isRuled ? store : storage.records
     const intent = { storageId: storage.row.id, from: from.inner, to: to.inner, kind: 'move', spare: false } as const
-    const id = await this.#insert(intent)
+    const id = isJournaled ? await this.#insert(intent, intents) : undefined
     let moved = false
     try {
       moved = await work()
@@ -71,9 +88,18 @@ export class Intents {
       moved = await hasMoved(storage, intent).catch(() => false)
       throw error
     } finally {
-      await this.#end(intent.storageId, id, async () => {
-        await (moved ? intents.carryOut(id, storage.mount) : intents.drop(id))
-      })
+      if (id !== undefined) {
+        await this.#end(intent.storageId, id, async () => {
+          await (moved ? intents.carryOut(id, storage.mount) : intents.drop(id))
+        })
+      }
+      // Rules may have been made while the backend worked: they follow too.
+      const hasRulesNow = moved && (isRuled || hasRules())
+      if (hasRulesNow && id === undefined) {
+        await rules.respell(source)
+        await store.rules.move(source, target)
+      }
+      if (hasRulesNow) await rules.reload()
       if (moved) await follow()
     }
     return moved
@@ -127,7 +153,7 @@ export class Intents {
     const { intents } = this.parts.store
     const storageId = storage.row.id
     const intent = { storageId, kind: 'aside', from, to, spare } as const
-    const id = await this.#insert(intent)
+    const id = await this.#insert(intent, intents)
     const setSpare = (spare: boolean) => intents.setSpare(id, spare)
     const settleNow = async (wasSet: boolean) => {
       const settled = await this.#settleAside(storage, (await intents.get(id)) ?? { ...intent, id })
@@ -158,8 +184,8 @@ export class Intents {
     return { ...aside, setSpare, isSet }
   }
 
-  async #insert(intent: Omit<Intent, 'id'>): Promise<number> {
-    const id = await this.parts.store.intents.insert(intent)
+  async #insert(intent: Omit<Intent, 'id'>, intents: Store['intents']): Promise<number> {
+    const id = await intents.insert(intent)
     this.#busy.add(id)
     return id
   }

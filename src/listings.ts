@@ -2,12 +2,20 @@
  * The listings of one storage: sorted once, one load shared by all who wait for it, and kept as long as they hold: while the
  * folder's revision stands where the backend has them, else for the time that the storage's options give.
  */
-import picomatch from 'picomatch'
 import { untilAborted } from './aborting.js'
 import type { CallOptions, Driver, Entry, ListOptions } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import { ListingCache, type ListingBudget } from './listing-cache.js'
 import { nameOf, parentOf, within, type Path } from './path.js'
+import {
+  compilePatterns,
+  CostlyPatternError,
+  globSource,
+  mostSteps,
+  patternLines,
+  stepsOf,
+  type Pattern,
+} from './patterns.js'
 import { manyCalls } from './signals.js'
 import { sorted, type Order } from './sorting.js'
 import type { StorageRow } from './store/rows.js'
@@ -43,12 +51,12 @@ export class Listings {
   readonly #parts: ListingsParts
   readonly #cache: ListingCache
   readonly #loads = new Map<Path, Load>()
-  readonly #policies: readonly CachePolicy[]
+  readonly #policies: CachePolicies
 
   constructor(parts: ListingsParts) {
     this.#parts = parts
     this.#cache = new ListingCache(parts.budget)
-    this.#policies = cachePolicies(parts.row.customCachePolicies)
+    this.#policies = storedPolicies(parts.row)
   }
 
   /** From the parent's cached listing; undefined where that cannot tell. */
@@ -66,8 +74,7 @@ export class Listings {
 
   /** Milliseconds for which a listing of `folder` is kept where the backend cannot tell whether it still stands. */
   #lifetime(folder: Path): number {
-    const policy = this.#policies.find((each) => each.matches(folder))
-    return policy?.milliseconds ?? this.#parts.row.cacheExpiration * 60_000
+    return this.#policies.lifetime(folder) ?? this.#parts.row.cacheExpiration * 60_000
   }
 
   /** The whole folder, sorted by the storage's options. `part`: only so many entries are shown. */
@@ -178,18 +185,43 @@ export class Listings {
   }
 }
 
-interface CachePolicy {
-  readonly matches: (path: string) => boolean
-  readonly milliseconds: number
+/** How long listings of single folders are kept: lines `glob:minutes`, the first that matches counts; others are passed over. */
+export class CachePolicies {
+  readonly #patterns: readonly Pattern[]
+  readonly #minutes: readonly number[]
+  readonly #cost: number
+
+  /** Rejects with CostlyPatternError. */
+  constructor(text: string) {
+    const policies = patternLines(text).flatMap((line) => {
+      const colon = line.lastIndexOf(':')
+      const minutes = Number(line.slice(colon + 1))
+      const glob = line.slice(0, Math.max(colon, 0)).trim()
+      const isPolicy = glob !== '' && line.slice(colon + 1).trim() !== '' && Number.isFinite(minutes)
+      return isPolicy ? [{ source: globSource(glob), minutes }] : []
+    })
+    this.#minutes = policies.map(({ minutes }) => minutes)
+    this.#patterns = compilePatterns(
+      policies.map(({ source }) => source),
+      'ignored',
+    )
+    this.#cost = this.#patterns.reduce((sum, { cost }) => sum + cost, 0)
+  }
+
+  /** In milliseconds; undefined where no policy matches, or to find one would take too long. */
+  lifetime(folder: Path): number | undefined {
+    if (stepsOf(this.#cost, folder.length) > mostSteps) return undefined
+    const minutes = this.#minutes[this.#patterns.findIndex((pattern) => pattern.test(folder))]
+    return minutes === undefined ? undefined : minutes * 60_000
+  }
 }
 
-/** Lines `glob:minutes`, the first that matches counts; others are passed over. */
-function cachePolicies(text: string): readonly CachePolicy[] {
-  return text.split('\n').flatMap((line) => {
-    const colon = line.lastIndexOf(':')
-    const minutes = Number(line.slice(colon + 1))
-    const glob = line.slice(0, Math.max(colon, 0)).trim()
-    if (glob === '' || line.slice(colon + 1).trim() === '' || !Number.isFinite(minutes)) return []
-    return [{ matches: picomatch(glob), milliseconds: minutes * 60_000 }]
-  })
+/** Those of a row that was stored before there was a limit may cost too much: then there are none. */
+function storedPolicies({ customCachePolicies }: StorageRow): CachePolicies {
+  try {
+    return new CachePolicies(customCachePolicies)
+  } catch (error) {
+    if (error instanceof CostlyPatternError) return new CachePolicies('')
+    throw error
+  }
 }

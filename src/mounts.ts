@@ -1,4 +1,5 @@
 /** The table of storages: which one owns a path, the virtual folders between mounts, and their life. */
+import { settlesWithin } from './aborting.js'
 import type {
   AnyDriverType,
   CallOptions,
@@ -12,7 +13,7 @@ import type {
 } from './driver.js'
 import { GatewayError, NoStorageError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
-import { checkOptions, parsedAddition } from './fields.js'
+import { changedAddition, checkOptions, parsedAddition } from './fields.js'
 import type { Intents } from './intents.js'
 import { ListingBudget } from './listing-cache.js'
 import type { KeptUploads } from './kept-uploads.js'
@@ -83,6 +84,9 @@ const retryAfter = [5, 15, 60, 300]
 /** How long start-up waits for storages; slower ones go on by themselves. */
 const startPatience = 1500
 
+/** Milliseconds that the storages have to close when the program stops. */
+const closeTimeout = 6000
+
 export class Mounts {
   readonly #mounts = new Map<number, Mount>()
   /** Mounts by visible path; several take turns. */
@@ -103,9 +107,14 @@ export class Mounts {
     await Promise.race([starting, new Promise((resolve) => setTimeout(resolve, startPatience).unref())])
   }
 
+  /** Closes every storage. One that does not close in time is logged and left. */
   async stop(): Promise<void> {
     this.parts.intents.close()
-    await Promise.all([...this.#mounts.keys()].map((id) => this.remove(id)))
+    const closing = new Set(this.#mounts.values())
+    const closed = [...closing].map((mount) => this.remove(mount.row.id).finally(() => closing.delete(mount)))
+    if (await settlesWithin(Promise.all(closed), closeTimeout)) return
+    const storages = [...closing].map(({ row }) => row.mountPath)
+    this.parts.log.warn({ storages }, 'storages did not close in time')
   }
 
   /**
@@ -208,7 +217,7 @@ export class Mounts {
         await driver.close?.()
         return
       }
-      const { events, spool, bandwidth, store } = this.parts
+      const { events, spool, bandwidth, store, log } = this.parts
       const storage = new Storage({
         row,
         mount: mount.visible,
@@ -217,8 +226,8 @@ export class Mounts {
         events,
         spool,
         bandwidth,
-        attributes: store.attributes,
-        folders: store.folders,
+        store,
+        log: log.child({ storage: row.mountPath }),
         listings: this.#listings,
         leads: (path) => this.hasMountsBelow(path),
       })
@@ -274,7 +283,7 @@ export class Mounts {
       save: async (options) => {
         // One that was replaced has nothing to say about its successor.
         if (this.#mounts.get(id) !== mount) return
-        const addition = JSON.stringify({ ...parsedAddition(mount.row.addition), ...options })
+        const addition = changedAddition(mount.row.addition, options)
         mount.row = { ...mount.row, addition }
         await store.storages.update(id, { addition })
       },

@@ -109,7 +109,10 @@ export function besideOf(path: Path, word: 'replaced' | 'kept'): Path {
   return childOf(parentOf(path), characters.join('') + end)
 }
 
-/** Whether a name that a backend reports can be shown and asked for again (product decision: others are left out). */
+/**
+ * Whether a name that a backend reports can be shown and asked for again. It is not empty, `.` or `..`; holds no `/`, `\`,
+ * NUL, or U+FFFD, which stands for bytes that are no text; and is well-formed Unicode.
+ */
 export function isListableName(name: string): boolean {
   return (
     name !== '' &&
@@ -121,6 +124,11 @@ export function isListableName(name: string): boolean {
     !name.includes('\ufffd') &&
     name.isWellFormed()
   )
+}
+
+/** A name that `isListableName` refuses, for what the backend itself could not find again by the name it reports. */
+export function refusedName(reported: string): string {
+  return isListableName(reported) ? `${reported}\ufffd` : reported
 }
 
 /** The child of `parent` with this one name. The name must be a single segment. */
@@ -225,4 +233,11 @@ export function deepestOf(paths: Iterable<Path>): number {
 /** As part of a URL: each segment percent-encoded. */
 export function encodePath(path: Path): string {
   return path.split('/').map(encodeURIComponent).join('/')
+}
+
+/** `text` without this character at its end. A pattern would take a time that grows with the square of the characters. */
+export function withoutTrailing(text: string, character: string): string {
+  let end = text.length
+  while (end > 0 && text[end - 1] === character) end--
+  return text.slice(0, end)
 }

@@ -1,6 +1,7 @@
 /** May they? A pure function of who asks, what for, and the folder rules. Everything that is refused is refused here. */
 import type { ErrorCode } from './errors.js'
 import { parentOf, segmentsOf, within, type Path } from './path.js'
+import { mostSteps, stepsOf } from './patterns.js'
 import { holds, type Permission, type Principal } from './principal.js'
 import { covers, type Rule } from './rules.js'
 
@@ -140,10 +141,18 @@ export function isHidden(principal: Principal, path: Path, folder: Rule | undefi
   return hidesOnTheWay(folder, path, segmentsOf(principal.base).length - segmentsOf(folder.path).length)
 }
 
-/** The same for somebody who sees nothing hidden. The first `given` names below the rule's folder are not asked about. */
+/**
+ * The same for somebody who sees nothing hidden. The first `given` names below the rule's folder are not asked about. A path that
+ * takes too long to match is hidden.
+ */
 export function hidesOnTheWay(rule: Rule, path: Path, given = 0): boolean {
   const names = segmentsOf(within(rule.path, path) ?? path)
-  return names.some((name, depth) => depth >= given && (depth === 0 || rule.hideSub) && rule.hides(name))
+  let left = mostSteps
+  return names.some((name, depth) => {
+    if (depth < given || (depth > 0 && !rule.hideSub)) return false
+    left -= stepsOf(rule.hideCost, name.length)
+    return left < 0 || rule.hides(name)
+  })
 }
 
 /** What lies directly in a closed folder is closed with it, also where the rule does not reach further down. */

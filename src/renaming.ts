@@ -1,9 +1,9 @@
 /** New names out of old ones by a pattern: RE2's flavour, in linear time, with the replacement forms of Go's `regexp`. */
-import { RE2JS } from 're2js'
 import { GatewayError } from './errors.js'
+import { compileLinear, longestPattern, matchesIn } from './patterns.js'
 
-/** Characters of a pattern, or of a replacement. */
-const longest = 1000
+/** Characters of a replacement, and of a result. */
+const longest = longestPattern
 
 /** A piece of a replacement: a text, or a group by its number or name. */
 type Piece = { readonly text: string } | { readonly group: string }
@@ -11,20 +11,19 @@ type Piece = { readonly text: string } | { readonly group: string }
 /**
  * What turns a name into its new one; undefined for a name that the pattern does not match. Every match is replaced; `$1`, `${1}`
  * and `${name}` stand for groups, unknown ones for nothing, `$$` for a dollar. The result may be no valid name. Rejects with
- * `invalid` for a faulty pattern.
+ * `invalid` for a faulty pattern, or one that costs too much; what it makes rejects so for a name on which it takes too long.
  */
 export function compileRenaming(pattern: string, replacement: string): (name: string) => string | undefined {
   if (pattern.length > longest || replacement.length > longest) {
     throw new GatewayError('invalid', { reason: `patterns and replacements have ${longest} characters at most` })
   }
-  const compiled = compile(pattern)
+  const compiled = compileLinear(pattern)
   const pieces = piecesOf(replacement)
-  const numbers = new Map(Object.entries(compiled.namedGroups()))
+  const numbers = new Map(Object.entries(compiled.expression.namedGroups()))
   return (name) => {
-    const matcher = compiled.matcher(name)
     let result = ''
     let end = -1
-    while (matcher.find()) {
+    for (const matcher of matchesIn(compiled, name)) {
       // Nothing at all right behind a match is not another one.
       if (matcher.start() === matcher.end() && matcher.start() === end) continue
       result += name.slice(Math.max(end, 0), matcher.start())
@@ -41,15 +40,6 @@ export function compileRenaming(pattern: string, replacement: string): (name: st
       if (result.length > longest) return result
     }
     return end < 0 ? undefined : result + name.slice(end)
-  }
-}
-
-function compile(pattern: string): RE2JS {
-  try {
-    return RE2JS.compile(pattern)
-  } catch (error) {
-    const why = error instanceof Error ? error.message : 'not a regular expression'
-    throw new GatewayError('invalid', { reason: `${pattern} is illegal: ${why}` })
   }
 }
 

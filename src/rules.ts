@@ -1,7 +1,9 @@
 /** Folder rules (the API calls them metas), mirrored in memory. Paths are of the whole tree. */
-import { GatewayError, isGatewayError } from './errors.js'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
+import type { Log } from './log.js'
 import { childOf, cleanPath, deepestOf, folded, isWithin, segmentsOf, upwardFrom, type Path } from './path.js'
-import { compilePattern, type Pattern } from './patterns.js'
+import { compilePatterns, patternLines, type Pattern } from './patterns.js'
 import type { Store } from './store/rows.js'
 
 export interface FolderRule {
@@ -30,6 +32,8 @@ export interface FolderRule {
 export interface Rule extends FolderRule {
   /** Whether its `hide` lines match this base name. */
   hides(name: string): boolean
+  /** Of its `hide` lines together: see `Pattern`. */
+  readonly hideCost: number
 }
 
 /** Whether a part of the rule reaches `path`: its own folder always, those below only with the part's `…Sub`. */
@@ -37,12 +41,9 @@ export function covers(rule: FolderRule, sub: boolean, path: Path): boolean {
   return rule.path === path || (sub && isWithin(rule.path, path))
 }
 
-/** The patterns of a rule's `hide` text. Blank lines are none. Rejects with `invalid` for a faulty one. */
+/** The patterns of a rule's `hide` text. Rejects with `invalid` for a faulty one, and where they cost too much. */
 export function hidePatterns(hide: string): readonly Pattern[] {
-  return hide
-    .split(/\r*\n|\r+$/)
-    .filter((line) => line.trim() !== '')
-    .map(compilePattern)
+  return compilePatterns(patternLines(hide))
 }
 
 export class Rules {
@@ -57,28 +58,60 @@ export class Rules {
   private constructor(
     readonly store: Store,
     private readonly foldedPath: (path: Path) => Path | undefined,
+    private readonly log: Log | undefined,
   ) {}
 
   /** `foldedPath`: what all spellings of a path have in common; undefined where it has only one. */
-  static async load(store: Store, foldedPath: (path: Path) => Path | undefined = () => undefined): Promise<Rules> {
-    const rules = new Rules(store, foldedPath)
+  static async load(
+    store: Store,
+    foldedPath: (path: Path) => Path | undefined = () => undefined,
+    log?: Log,
+  ): Promise<Rules> {
+    const rules = new Rules(store, foldedPath, log)
     await rules.reload()
     return rules
   }
 
   async reload(): Promise<void> {
     const turn = ++this.#begun
-    const rows = await this.store.rules.all()
+    const ruled = await this.#ready(await this.store.rules.all())
     // Of readings that overlap, the one that began last knows most.
     if (turn < this.#shown) return
     this.#shown = turn
-    const ruled = rows.map(ready)
     this.#byPath = new Map(ruled.map((rule) => [rule.path, rule]))
     this.#deepest = deepestOf(this.#byPath.keys())
     this.#byFoldedPath = new Map()
     for (const rule of ruled) {
       const key = folded(rule.path)
       this.#byFoldedPath.set(key, [...(this.#byFoldedPath.get(key) ?? []), rule])
+    }
+  }
+
+  /** Compiles what is not compiled yet. Other requests get their turn between two rules. */
+  async #ready(rows: readonly FolderRule[]): Promise<readonly Rule[]> {
+    const compiled = new Map<string, Pick<Rule, 'hides' | 'hideCost'>>()
+    for (const rule of this.#byPath.values()) compiled.set(rule.hide, rule)
+    const rules: Rule[] = []
+    for (const row of rows) {
+      const known = compiled.get(row.hide)
+      const patterns = known ?? this.#patternsOf(row)
+      compiled.set(row.hide, patterns)
+      rules.push({ ...patterns, ...row })
+      if (known === undefined && row.hide !== '') await nextTurn()
+    }
+    return rules
+  }
+
+  /** A stored `hide` text that is refused today hides everything rather than nothing. */
+  #patternsOf({ hide, path }: FolderRule): Pick<Rule, 'hides' | 'hideCost'> {
+    try {
+      const patterns = hidePatterns(hide)
+      const hideCost = patterns.reduce((sum, { cost }) => sum + cost, 0)
+      return { hides: (name) => patterns.some((pattern) => pattern.test(name)), hideCost }
+    } catch (error) {
+      const reason = toGatewayError(error).reason.slice(0, 200)
+      this.log?.error({ path, reason }, 'a folder rule hides everything below its folder: its patterns are refused')
+      return { hides: () => true, hideCost: 0 }
     }
   }
 
@@ -169,15 +202,4 @@ export class Rules {
     if (!(await this.store.rules.delete(id))) throw new GatewayError('not_found', { reason: 'rule not found' })
     await this.reload()
   }
-}
-
-function ready(row: FolderRule): Rule {
-  let patterns: readonly Pattern[]
-  try {
-    patterns = hidePatterns(row.hide)
-  } catch {
-    // A stored pattern that no longer compiles hides everything rather than nothing.
-    patterns = [{ test: () => true }]
-  }
-  return { ...row, hides: (name) => patterns.some((pattern) => pattern.test(name)) }
 }

@@ -1,6 +1,7 @@
 /** Whether two sources hold the same bytes. */
 import type { Readable } from 'node:stream'
 import type { HashName, Source } from './driver.js'
+import { withoutWaiting } from './driver-calls.js'
 
 /** By size, by a digest that both know, else by reading both to the first difference. */
 export async function isSameContent(one: Source, other: Source, signal: AbortSignal): Promise<boolean> {
@@ -9,10 +10,10 @@ export async function isSameContent(one: Source, other: Source, signal: AbortSig
     const theirs = other.hashes?.[name]
     if (theirs !== undefined) return theirs === digest
   }
-  const opened = await Promise.allSettled([one, other].map((source) => opening(source, signal)))
-  const streams = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  const streams = [await opening(one, signal)]
   try {
-    for (const result of opened) if (result.status === 'rejected') throw result.reason
+    // Two that compare files of one storage would else wait for each other's second stream.
+    streams.push(await withoutWaiting(() => opening(other, signal)))
     const [mine, theirs] = streams.map((stream) => stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>)
     if (!mine || !theirs) return false
     let [left, right]: [Buffer, Buffer] = [Buffer.alloc(0), Buffer.alloc(0)]

@@ -63,7 +63,8 @@ export const settingsHelp = {
   handle_hook_rate_limit: 'Writes a second that it follows at most. 0: all.',
   ignore_system_files: 'Refuse .DS_Store, desktop.ini and their like.',
   // single
-  token: 'The permanent token: it signs in as the admin, and signs links. Empty makes a new one, and old links end.',
+  token:
+    'The permanent token: it signs in as the admin, and signs links. At least 32 visible ASCII characters without blanks. Empty makes a new one, and old links end.',
   index_progress: 'JSON: how far the search index is. The server writes it.',
   // index
   search_index: 'What searches read: database, or none for no search.',

@@ -1,6 +1,7 @@
 /** Settings in force, mirrored in memory: stored values over the defaults of the table. */
 import { randomInt, randomUUID } from 'node:crypto'
 import { GatewayError, toGatewayError } from './errors.js'
+import type { Log } from './log.js'
 import {
   settingFlags,
   settingGroups,
@@ -50,11 +51,18 @@ export class Settings {
 
   private constructor(private readonly store: Store) {}
 
-  /** Reads what is stored, and makes the permanent token where there is none. */
-  static async open(store: Store): Promise<Settings> {
+  /**
+   * Reads the stored settings, and makes a permanent token where there is none. A stored token that is too weak to be set today
+   * stays in force, because links and scripts depend on it; `log` gets a warning.
+   */
+  static async open(store: Store, log?: Pick<Log, 'warn'>): Promise<Settings> {
     const settings = new Settings(store)
     await settings.#reload()
-    if (settings.get('token') === '') await settings.resetToken()
+    const token = settings.get('token')
+    if (token === '') await settings.resetToken()
+    else if (!isStrongToken(token)) {
+      log?.warn(`the permanent token is not ${strongToken}: make a new one with "tidegate admin token --reset"`)
+    }
     settings.#unsubscribe = store.onForeignChange(() => settings.#reload())
     return settings
   }
@@ -108,16 +116,18 @@ export class Settings {
   }
 
   /**
-   * Stores all of them or none. A value that is not empty must fit its setting's type and options, else `invalid`. Read-only
-   * keys are passed over, an empty token is replaced by a new one, unknown keys are kept as deprecated ones. Rejects with
-   * RefusedSettingError where a guard refuses a value.
+   * Stores all of them or none. A value that is not empty must fit its setting's type and options, a new token must be hard to
+   * guess, and no value may be too long, else `invalid`. Read-only keys are passed over, an empty token is replaced by a new one,
+   * unknown keys are kept as deprecated ones. Rejects with RefusedSettingError where a guard refuses a value.
    */
   async set(values: ReadonlyMap<string, string>): Promise<void> {
     const changes = new Map<string, string>()
     for (const [key, value] of values) {
       const definition = definitions.get(key)
       if (definition?.flag === 'readonly') continue
-      if (definition !== undefined) checkValue(definition, value)
+      if (key.length + value.length > longestValue) throw tooLong(key)
+      // A page that saves all its rows sends back the values that it did not change.
+      if (definition !== undefined && value !== this.#stored.get(key)) checkValue(definition, value)
       changes.set(key, key === 'token' && value === '' ? newToken() : value)
     }
     if (changes.size === 0) return
@@ -193,11 +203,27 @@ function deprecated(key: string): SettingDefinition {
   return { key, default: '', type: 'string', options: [], group, flag, help: '' }
 }
 
+const strongToken = 'at least 32 visible ASCII characters without blanks'
+
+/** Such a token cannot be guessed by trying, and a header carries it unchanged. */
+function isStrongToken(token: string): boolean {
+  return /^[\x21-\x7e]{32,}$/.test(token)
+}
+
+/** Characters of a value with its key. Others read it with many of their requests. */
+const longestValue = 256 * 1024
+
+function tooLong(key: string): GatewayError {
+  const reason = `setting [${key.slice(0, 100)}] must be a text of ${longestValue} characters at most`
+  return new GatewayError('invalid', { reason })
+}
+
 function checkValue({ key, type, options }: SettingDefinition, value: string): void {
   if (value === '') return
   const refuse = (expected: string): never => {
     throw new GatewayError('invalid', { reason: `setting [${key}] must be ${expected}` })
   }
+  if (key === 'token' && !isStrongToken(value)) refuse(strongToken)
   if (type === 'number' && !/^-?\d{1,15}(\.\d{1,6})?$/.test(value)) refuse('a number')
   if (type === 'bool' && !['true', 'false', '1', '0'].includes(value)) refuse('true or false')
   if (type === 'select' && !options.includes(value)) refuse(`one of ${options.join(', ')}`)

@@ -9,6 +9,7 @@ import {
   type ByteRange,
   type CallOptions,
   type Driver,
+  type DriverLog,
   type Entry,
   type FileBundle,
   type Identity,
@@ -27,6 +28,7 @@ import {
 } from './driver.js'
 import { untilAborted } from './aborting.js'
 import { atSpeed, type Bandwidth } from './bandwidth.js'
+import { stateOf } from './change.js'
 import { DriverCalls, succeeds, unlessUnsupported } from './driver-calls.js'
 import { GatewayError, isGatewayError } from './errors.js'
 import type { Events } from './events.js'
@@ -36,11 +38,12 @@ import { KeptAttributes } from './kept-attributes.js'
 import { keepingFolders } from './kept-folders.js'
 import { KeptLinks } from './kept-links.js'
 import type { ListingBudget } from './listing-cache.js'
+import { ListedNames, type LeftOut } from './listed-names.js'
 import { Listings, type FolderListing } from './listings.js'
 import { childOf, folded, nameOf, parentOf, root, under, within, type Path } from './path.js'
 import { PatientUsage } from './patient-usage.js'
 import type { Spool } from './spool.js'
-import type { StorageRow, Store } from './store/rows.js'
+import type { FileRecords, StorageRow, Store } from './store/rows.js'
 import { rangeOf } from './stream-range.js'
 
 export interface StorageParts {
@@ -52,8 +55,8 @@ export interface StorageParts {
   readonly events: Events
   readonly spool: Spool
   readonly bandwidth: Bandwidth
-  readonly attributes: Store['attributes']
-  readonly folders: Store['folders']
+  readonly store: FileRecords & Pick<Store, 'relaxed'>
+  readonly log: DriverLog
   /** Room for listings, shared by all storages. */
   readonly listings: ListingBudget
   /** Whether the tree shows a folder at this path of it because something is mounted below. */
@@ -72,6 +75,11 @@ export class Storage {
   readonly row: StorageRow
   readonly mount: Path
   readonly traits: Traits
+  /** What is recorded about its files, as durable as they are. */
+  readonly records: FileRecords
+  /** Itself, for another one of its type to know it by. */
+  readonly #own: Driver
+  /** Whatever is asked of it takes its turn. */
   readonly #driver: Driver
   readonly #events: Events
   readonly #leads: StorageParts['leads']
@@ -81,6 +89,7 @@ export class Storage {
   readonly #unsubscribe: () => void
   readonly #calls: DriverCalls
   readonly #listings: Listings
+  readonly #names: ListedNames
   readonly #attributes: KeptAttributes
   readonly #links = new KeptLinks()
   readonly #patientUsage = new PatientUsage((signal) => this.usage({ signal }))
@@ -89,18 +98,22 @@ export class Storage {
     this.row = parts.row
     this.mount = parts.mount
     this.traits = { ...defaultTraits, ...parts.traits, ...parts.driver.traits }
+    this.records = this.traits.durable ? parts.store : parts.store.relaxed
+    this.#own = parts.driver
+    this.#calls = new DriverCalls(this.traits.parallel)
+    const driver = this.#calls.limited(parts.driver)
     this.#driver = this.traits.emptyFolders
-      ? parts.driver
-      : keepingFolders(parts.driver, parts.folders, (path) => this.treePath(path))
+      ? driver
+      : keepingFolders(driver, this.records.folders, (path) => this.treePath(path))
     this.#events = parts.events
     this.#leads = parts.leads
     this.#spool = parts.spool
     this.#bandwidth = this.traits.remote ? parts.bandwidth : undefined
-    this.#calls = new DriverCalls(this.traits.parallel)
+    this.#names = new ListedNames(parts.log)
     const keepsNone =
       parts.driver.write !== undefined &&
       (parts.driver.setAttributes === undefined || this.traits.timeStep === Number.POSITIVE_INFINITY)
-    this.#attributes = new KeptAttributes(parts.attributes, this.traits.timeStep, keepsNone)
+    this.#attributes = new KeptAttributes(this.records.attributes, this.traits.timeStep, keepsNone)
     this.#listings = new Listings({
       row: parts.row,
       driver: this.#driver,
@@ -132,8 +145,8 @@ export class Storage {
   ): Promise<Entry> {
     const isAsked = options.link === true || fresh === true
     const kept = this.#driver.revision || isAsked ? undefined : this.#listings.entry(path)
-    const entry = kept ?? (await this.#calls.run(() => this.#driver.stat(path, options), options.signal))
-    return this.#attributes.over(this.treePath(path), entry)
+    const entry = kept ?? (await this.#driver.stat(path, options))
+    return this.#attributes.over(this.treePath(path), this.#names.checked(path, entry))
   }
 
   /** Whether something of this very name is there, in no other spelling. */
@@ -181,8 +194,14 @@ export class Storage {
     for (let at = 0; at < entries.length; at += pageSize) yield entries.slice(at, at + pageSize)
   }
 
+  /** Names that the last listing of the folder left out, because no path can hold them; undefined for none. */
+  leftOut(folder: Path): LeftOut | undefined {
+    return this.#names.leftOut(folder)
+  }
+
   #pagesOfDriver(path: Path, options: ListOptions): AsyncIterable<readonly Entry[]> {
-    return this.#attributes.overPages(this.treePath(path), this.#driver.list(path, options))
+    const pages = this.#names.pages(path, this.#driver.list(path, options))
+    return this.#attributes.overPages(this.treePath(path), pages)
   }
 
   async read(path: Path, range?: ByteRange, options: CallOptions = {}): Promise<Readable> {
@@ -192,7 +211,7 @@ export class Storage {
       return Readable.from([])
     }
     const own = this.traits.ranges ? range : undefined
-    const bytes = await this.#calls.run(() => this.#driver.read(path, own, options), options.signal)
+    const bytes = await this.#driver.read(path, own, options)
     const slowed = this.#bandwidth?.fromBackends.stream(bytes) ?? bytes
     return range === undefined || range === own ? slowed : rangeOf(slowed, range)
   }
@@ -209,16 +228,20 @@ export class Storage {
   }
 
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
+    const own = await this.openOwn(path, mode, options)
+    if (own) return own
+    return mode === 'read' ? this.#readByStream(path, options) : this.#openAside(path, mode, options)
+  }
+
+  /** The backend's own handle; undefined where it has none. */
+  async openOwn(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile | undefined> {
     if (mode !== 'read') {
       this.assertWritable()
       await this.#makeLeading(path, options)
     }
-    const own = await unlessUnsupported(
-      this.#driver.open &&
-        (() => this.#calls.run(async () => this.#driver.open?.(path, mode, options), options.signal)),
-    )
-    if (own) return this.#watched(path, mode, this.#atSpeed(own), options)
-    return mode === 'read' ? this.#readByStream(path, options) : this.#openAside(path, mode, options)
+    const driver = this.#driver
+    const own = await unlessUnsupported(driver.open && (async () => driver.open?.(path, mode, options)))
+    return own && this.#watched(path, mode, this.#atSpeed(own), options)
   }
 
   #atSpeed(file: OpenFile): OpenFile {
@@ -250,9 +273,29 @@ export class Storage {
   }
 
   async #readByStream(path: Path, options: CallOptions): Promise<OpenFile> {
-    const entry = await this.stat(path, options)
+    // It is compared with later: a cached listing would be compared with itself.
+    const entry = await this.stat(path, { ...options, fresh: true })
     if (entry.kind === 'folder') throw new GatewayError('is_dir')
-    return new StreamReader(entry, (offset) => this.read(path, offset === 0 ? undefined : { offset }, options))
+    let isFirst = true
+    const open = async (range: ByteRange) => {
+      const stream = await this.read(path, range, options)
+      if (!isFirst) await this.#assertUnchanged(path, entry, stream, options)
+      isFirst = false
+      return stream
+    }
+    return new StreamReader(entry, open, this.traits.ranges)
+  }
+
+  /** A handle that reads by several streams must not mix two files: each is opened by the name alone. */
+  async #assertUnchanged(path: Path, entry: Entry, stream: Readable, options: CallOptions): Promise<void> {
+    stream.on('error', () => undefined) // it may fail meanwhile: its reader gets the error
+    try {
+      if (stateOf(await this.stat(path, { ...options, fresh: true })) === stateOf(entry)) return
+      throw new GatewayError('busy', { reason: 'the file changed while it was read' })
+    } catch (error) {
+      stream.destroy()
+      throw error
+    }
   }
 
   async #openAside(path: Path, mode: 'update' | 'replace', options: OpenOptions): Promise<OpenFile> {
@@ -311,8 +354,8 @@ export class Storage {
   async look(path: Path, options: CallOptions = {}): Promise<Look | undefined> {
     const driver = this.#driver
     if (!driver.look || !driver.revision) return undefined
-    const look = await this.#calls.run(async () => driver.look?.(path, options), options.signal)
-    if (!look?.entry || !this.#attributes.needed) return look
+    const look = await driver.look(path, options)
+    if (!look.entry || !this.#attributes.needed) return look
     return { path: look.path, entry: await this.#attributes.over(this.treePath(look.path), look.entry) }
   }
 
@@ -331,13 +374,12 @@ export class Storage {
   /** Undefined where the backend has no direct address of this file that is good now. */
   async link(path: Path, options: CallOptions = {}): Promise<Link | undefined> {
     if (!this.hasLinks) return undefined
-    const ask = () => unlessUnsupported(() => this.#calls.run(async () => this.#driver.link?.(path)))
+    const ask = () => unlessUnsupported(async () => this.#driver.link?.(path))
     return untilAborted(this.#links.of(path, ask), options.signal)
   }
 
   async thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail> {
-    const call = async () => this.#driver.thumbnail?.(path, kind, options)
-    const made = await this.#calls.run(call, options.signal)
+    const made = await this.#driver.thumbnail?.(path, kind, options)
     if (!made) throw new GatewayError('unsupported', { reason: 'this storage makes no thumbnails' })
     return made
   }
@@ -395,10 +437,11 @@ export class Storage {
     const driver = this.#driver
     const sent = this.#bandwidth?.toBackends.source(source) ?? source
     const write = async () => {
-      const entry = kept && (await writeKept(driver, this.row.id, [path, sent], kept, options))
+      const byParts = kept && (() => writeKept(driver, this.row.id, [path, sent], kept, options))
+      const entry = byParts && (await this.#calls.writing(byParts, options))
       return entry ?? driver.write?.(path, sent, options)
     }
-    const entry = await this.#changing([path], () => this.#calls.run(write, options.signal))
+    const entry = await this.#changing([path], write)
     if (!entry) throw new GatewayError('unsupported')
     try {
       return await this.#attributes.written(this.treePath(path), options, entry)
@@ -409,13 +452,13 @@ export class Storage {
 
   /** Lets go of what the driver keeps by this token, if it does. */
   async dropUpload(token: string): Promise<void> {
-    await this.#calls.run(async () => this.#driver.dropUpload?.(token))
+    await this.#driver.dropUpload?.(token)
   }
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     await this.#makeLeading(path, options)
-    await this.#changing([path], () => this.#calls.run(async () => this.#driver.mkdir?.(path, options), options.signal))
+    await this.#changing([path], async () => this.#driver.mkdir?.(path, options))
     // Of something else that once had this name, and went behind our back.
     await this.#attributes.forget(this.treePath(path))
     this.#events.emit({ kind: 'folder made', path: this.treePath(path) })
@@ -424,9 +467,7 @@ export class Storage {
   /** A file, a link, or an empty folder. */
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    await this.#changing([path], () =>
-      this.#calls.run(async () => this.#driver.remove?.(path, options), options.signal),
-    )
+    await this.#changing([path], async () => this.#driver.remove?.(path, options))
     this.#events.emit({ kind: 'removed', path: this.treePath(path) })
     await this.#attributes.forget(this.treePath(path))
   }
@@ -436,7 +477,7 @@ export class Storage {
     this.assertWritable()
     const driver = this.#driver
     if (!driver.removeTree) return false
-    const call = () => this.#calls.run(async () => driver.removeTree?.(path, options), options.signal)
+    const call = async () => driver.removeTree?.(path, options)
     const done = await this.#changing([path], () => succeeds(call))
     if (!done) return false
     this.#events.emit({ kind: 'removed', path: this.treePath(path) })
@@ -450,7 +491,7 @@ export class Storage {
     const driver = this.#driver
     if (!driver.move) return false
     await this.#makeLeading(to, options)
-    const call = () => this.#calls.run(async () => driver.move?.(from, to, options), options.signal)
+    const call = async () => driver.move?.(from, to, options)
     const done = await this.#changing([from, to], () => succeeds(call))
     if (done) this.#events.emit({ kind: 'moved', from: this.treePath(from), path: this.treePath(to) })
     return done
@@ -462,7 +503,7 @@ export class Storage {
     const driver = this.#driver
     if (!driver.copy) return false
     await this.#makeLeading(to, options)
-    const call = () => this.#calls.run(async () => driver.copy?.(from, to, options), options.signal)
+    const call = async () => driver.copy?.(from, to, options)
     if (!(await this.#changing([to], () => succeeds(call)))) return false
     try {
       await this.#attributes.copied(this.treePath(from), this.treePath(to))
@@ -484,8 +525,8 @@ export class Storage {
     options: CallOptions = {},
   ): Promise<readonly (Entry | undefined)[]> {
     this.assertWritable()
-    const call = async () => this.#driver.copyFiles?.({ ...bundle, source: source.#driver }, options)
-    const copies = await this.#changing([bundle.to], () => this.#calls.run(call, options.signal))
+    const call = async () => this.#driver.copyFiles?.({ ...bundle, source: source.#own }, options)
+    const copies = await this.#changing([bundle.to], call)
     if (!copies) throw new GatewayError('unsupported')
     return Promise.all(
       copies.map(async (copy, index) => {
@@ -528,11 +569,22 @@ export class Storage {
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     const driver = this.#driver
-    const call = () => this.#calls.run(async () => driver.setAttributes?.(path, to, options), options.signal)
+    const call = async () => driver.setAttributes?.(path, to, options)
     if (this.#attributes.needed || !(await this.#changing([path], () => succeeds(call)))) {
       await this.stat(path, options)
       await this.#attributes.set(this.treePath(path), to)
     }
+    this.#changed(path)
+  }
+
+  /** Of a link itself; see `Driver.setLinkTime`. */
+  async setLinkTime(path: Path, modified: Date, options: CallOptions = {}): Promise<void> {
+    this.assertWritable()
+    const driver = this.#driver
+    if (!driver.setLinkTime) {
+      throw new GatewayError('unsupported', { reason: 'this storage does not set the time of a link' })
+    }
+    await driver.setLinkTime(path, modified, options)
     this.#changed(path)
   }
 

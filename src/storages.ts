@@ -1,12 +1,13 @@
 /** Storages as an admin configures them: rows that are checked, stored, and then mounted. */
 import PQueue from 'p-queue'
-import type { AnyDriverType, Usage } from './driver.js'
+import type { AnyDriverType, CallOptions, Usage } from './driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from './errors.js'
 import type { Events } from './events.js'
 import { checkOptions, parsedAddition } from './fields.js'
+import { CachePolicies } from './listings.js'
 import type { Locks } from './locks.js'
 import { visiblePath, type Mounts } from './mounts.js'
-import { checkName, cleanPath, isWithin, reservedPrefix, segmentsOf, type Path } from './path.js'
+import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, type Path } from './path.js'
 import type { StorageRow, Store } from './store/rows.js'
 
 /** What an admin says of a storage; the rest of its row is the gateway's. */
@@ -54,6 +55,17 @@ export class Storages {
   /** How full it is; undefined for one that does not run, does not tell, or not in time. */
   async usage(id: number): Promise<Usage | undefined> {
     return this.parts.mounts.storageOf(id)?.usageSoon()
+  }
+
+  /** Asks the backend whether it answers now. Rejects with what is wrong, also for a storage that does not run. */
+  async check(id: number, { signal }: CallOptions = {}): Promise<void> {
+    const { mounts } = this.parts
+    await mounts.startOf(visiblePath(this.#known(id).mountPath), { signal })
+    const storage = mounts.storageOf(id)
+    if (!storage) {
+      throw new GatewayError('unavailable', { reason: this.#known(id).status || 'the storage is still starting' })
+    }
+    await storage.stat(root, { fresh: true, signal })
   }
 
   /** Rejects as `checkConfiguration`, with `exists` for a taken path, and with StorageNotStarted. Resolves once it runs. */
@@ -202,6 +214,8 @@ export function checkConfiguration(
   if (configuration.cacheExpiration < 0) {
     throw new GatewayError('invalid', { reason: 'the cache expiration is a number of minutes' })
   }
+  // Rejects where the patterns cost too much.
+  new CachePolicies(configuration.customCachePolicies)
   return { ...configuration, mountPath, addition: filledAddition(type, configuration.addition) }
 }
 

@@ -10,6 +10,7 @@ import type { CopyJob, CopyJournal } from './copy-job.js'
 import { isFolder, isLink } from './copy-member.js'
 import type { Entry } from './driver.js'
 import { GatewayError, isGatewayError } from './errors.js'
+import type { LeftOut } from './listed-names.js'
 import type { Touch } from './locks.js'
 import { MemoryJournal } from './memory-journal.js'
 import type { Place } from './mounts.js'
@@ -35,6 +36,8 @@ export interface CopyAsk extends Change {
   readonly journal?: CopyJournal | undefined
   /** Told how many bytes more are done, or fewer, of what failed. */
   readonly advance?: ((bytes: number) => void) | undefined
+  /** Called for each folder of the source of which names are left out, because no path can hold them. */
+  readonly leftOut?: ((folder: Path, leftOut: LeftOut) => void) | undefined
 }
 
 type Kind = 'move' | 'copy'
@@ -196,21 +199,24 @@ export class Transfers {
       const aside = replaces ? await this.parts.intents.setAside(to, signal) : undefined
       if (replaces && !aside) return false
       try {
-        return await this.#moveByBackend(transfer, signal)
+        return await this.#moveByBackend(transfer, replaces, signal)
       } finally {
         await aside?.settle()
       }
     })
   }
 
-  /** With an intent that is carried out when the storage starts, after a kill. */
-  async #moveByBackend({ source, target, from, to }: Transfer, signal: AbortSignal): Promise<boolean> {
+  /** `replaces`: the old target was set aside. */
+  async #moveByBackend(
+    { source, target, from, to }: Transfer,
+    replaces: boolean,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const { storage } = from
     const { intents, rules, locks } = this.parts
     await rules.respell(source)
     const move = () => storage.move(from.inner, to.inner, { signal })
-    return intents.move(from, to, move, async () => {
-      await rules.reload()
+    return intents.move(from, to, replaces, move, async () => {
       await locks.dropWithin(source, true)
       await locks.dropWithin(target, false)
     })
@@ -270,6 +276,11 @@ export class Transfers {
       advance: (bytes) => ask.advance?.(bytes),
       // What the principal cannot see is not copied for them.
       leaveOut: (path) => path !== source && isUnseen(rules, this.access.principal, path),
+      leftOut: (folder, { count, names }) => {
+        const seen = names.filter((name) => !isUnseen(rules, this.access.principal, childOf(folder, name)))
+        const seenCount = count - (names.length - seen.length)
+        if (seenCount > 0) ask.leftOut?.(this.access.view(folder), { count: seenCount, names: seen })
+      },
       setAside: (place) => intents.setAside(place, signal),
       writeAside: (place) => intents.writeAside(place),
       assertReadable: async (path) => {

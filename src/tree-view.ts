@@ -26,13 +26,16 @@ import type {
 import { GatewayError } from './errors.js'
 import { LockedError, type Locks, type Touch } from './locks.js'
 import type { Mounts, Place } from './mounts.js'
-import { under, within, type Path } from './path.js'
+import { refusedName, under, within, type Path } from './path.js'
 import { manyCalls } from './signals.js'
 import { spelledPath, spelledTarget } from './spelling.js'
 import type { Store } from './store/rows.js'
 
 /** How many storages may stand on one another. */
 const deepest = 16
+
+/** Names that a folder left out and that are reported as left out once more. */
+const maxReported = 10_000
 
 const depth = new AsyncLocalStorage<number>()
 
@@ -53,8 +56,17 @@ export class TreeView implements Driver {
   }
 
   async *list(path: Path, options?: CallOptions): AsyncGenerator<readonly Entry[]> {
-    const { entries } = await this.#in(path, ({ storage, inner }) => storage.listing(inner, options))
+    const { entries, leftOut } = await this.#in(path, async ({ storage, inner }) => {
+      const { entries } = await storage.listing(inner, options)
+      return { entries, leftOut: storage.leftOut(inner) }
+    })
     yield entries
+    // Reported once more, so that the storage above leaves them out, and knows it.
+    if (leftOut)
+      yield Array.from({ length: Math.min(leftOut.count, maxReported) }, (_, index) => {
+        const name = refusedName(leftOut.names[index] ?? '')
+        return { name, kind: 'file', size: 0, modified: new Date(0) }
+      })
   }
 
   realPath(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path> {

@@ -31,6 +31,7 @@ import type { Property, PropertyChange } from './properties.js'
 import { find, type Found, type SearchAsk } from './search/finding.js'
 import { VisibleNames } from './search/visible-names.js'
 import { joinSignals } from './signals.js'
+import type { Storage } from './storage.js'
 import { Transfers, type CopyAsk } from './transfers.js'
 import type { TreeParts } from './tree-parts.js'
 import { folderView, visibleEntries, type EntryFilter, type FolderView } from './visibility.js'
@@ -96,7 +97,7 @@ export class VirtualFs {
     return this.#access.judged('list', 'list', path, ask, async (at) => {
       if (ask.refresh === true) this.#access.judge('refresh', at, ask)
       const { entries, settled } = await this.#tree.listing(at, ask)
-      const shown = this.#visible(await this.#access.resolve(path, ask), at, entries, ask)
+      const shown = await this.#visible(await this.#access.resolve(path, ask), at, entries, ask)
       const offset = ask.offset ?? 0
       const part =
         ask.limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (ask.limit ?? shown.length))
@@ -116,7 +117,7 @@ export class VirtualFs {
       const named = await this.#access.resolve(path, ask)
       for await (const page of this.#tree.pages(at, ask)) {
         this.#access.assertAuthority()
-        yield await this.#linksSeen(at, this.#visible(named, at, page), ask)
+        yield await this.#linksSeen(at, await this.#visible(named, at, page, { signal: ask.signal }), ask)
       }
     } catch (error) {
       throw this.#access.failed(error, path).at('list', path)
@@ -143,7 +144,7 @@ export class VirtualFs {
       const { storage, inner } = this.#tree.place(at)
       const joined = joinSignals(ask.signal, this.principal.signal)
       try {
-        const stored = await storage.read(inner, range, { signal: joined.signal })
+        const stored = await storage.read(inner, range, { signal: joined.signal, user: this.principal.userId })
         const bytes = this.#parts.bandwidth.toClients.stream(stored)
         // It may fail, or be stopped, before whoever gets it listens.
         bytes.on('error', () => undefined)
@@ -177,16 +178,35 @@ export class VirtualFs {
       }
       const at = await this.#access.admit('read', path, change)
       const { storage, inner } = this.#tree.place(at)
-      const file = await storage.open(inner, 'read', { signal: change.signal })
-      try {
-        await this.#access.assertSettled('read', at, change)
-      } catch (error) {
-        await file.close()
-        throw error
-      }
-      const { toClients, fromClients } = this.#parts.bandwidth
-      return this.#access.guarded(path, atSpeed(file, toClients, fromClients))
+      const file = await storage.open(inner, 'read', { signal: change.signal, user: this.principal.userId })
+      return this.#readable(path, at, file, change)
     })
+  }
+
+  /**
+   * A file whose parts are to be sent: with a handle where the backend has one of its own; else the entry alone, and `read` asks the
+   * backend for exactly the part that is wanted.
+   */
+  openToSend(path: Path, ask: Ask = {}): Promise<{ readonly entry: Entry; readonly file?: OpenFile }> {
+    return this.#access.told('open', path, async () => {
+      const at = await this.#access.admit('read', path, ask)
+      const { storage, inner } = this.#tree.place(at)
+      const file = await storage.openOwn(inner, 'read', { signal: ask.signal })
+      if (!file) return { entry: await storage.stat(inner, { signal: ask.signal }) }
+      return { entry: file.entry, file: await this.#readable(path, at, file, ask) }
+    })
+  }
+
+  /** What was opened at `at`, for the principal to read. */
+  async #readable(path: Path, at: Path, file: OpenFile, ask: Ask): Promise<OpenFile> {
+    try {
+      await this.#access.assertSettled('read', at, ask)
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+    const { toClients, fromClients } = this.#parts.bandwidth
+    return this.#access.guarded(path, atSpeed(file, toClients, fromClients))
   }
 
   /** How the bytes of a file reach whoever asks there. `denied` where the storage has them not go through us. */
@@ -338,7 +358,7 @@ export class VirtualFs {
               removed.push(inner)
             }
           } finally {
-            for (const gone of removed) await this.#gone(storage.treePath(gone))
+            for (const gone of removed) await this.#gone(storage, storage.treePath(gone))
           }
         })
       } finally {
@@ -388,9 +408,30 @@ export class VirtualFs {
   setAttributes(path: Path, to: Attributes, change: Change = {}): Promise<void> {
     return this.#access.judged('set attributes', 'attributes', path, change, async (at) => {
       const { storage, inner } = this.#tree.place(at)
-      const entry = await this.#tree.existing(at, change)
-      await this.#guard.assertFree([{ path: at }], at, entry, change)
-      await storage.setAttributes(inner, to, change)
+      // A rename at the same time must find what is recorded here, or nothing yet.
+      await this.#guard.reserved([{ path: at, tree: false }], change, async () => {
+        const entry = await this.#tree.existing(at, change)
+        await this.#guard.assertFree([{ path: at }], at, entry, change)
+        await storage.setAttributes(inner, to, change)
+      })
+    })
+  }
+
+  /** The same without following a link. A link has a time of its own and no mode: to set one is `invalid`. */
+  setOwnAttributes(path: Path, to: Attributes, change: Change = {}): Promise<void> {
+    return this.#access.told('set attributes', path, async () => {
+      const at = await this.#access.admit('attributes', path, change, false)
+      const { storage, inner } = this.#tree.place(at)
+      await this.#guard.reserved([{ path: at, tree: false }], change, async () => {
+        const entry = await this.#tree.entry(at, { ...change, link: true })
+        await this.#guard.assertFree([{ path: at }], at, entry, change)
+        if (entry.kind !== 'link' && entry.isLink !== true) {
+          await storage.setAttributes(inner, to, change)
+          return
+        }
+        if (to.mode !== undefined) throw new GatewayError('invalid', { reason: 'a link has no mode of its own' })
+        if (to.modified !== undefined) await storage.setLinkTime(inner, to.modified, change)
+      })
     })
   }
 
@@ -434,7 +475,10 @@ export class VirtualFs {
 
   // Locks and properties
 
-  /** Locks `path`; where nothing is there, an empty file is made first (RFC 4918 §9.10.4), or with `makesFile: false` it is `not_found`. */
+  /**
+   * Locks `path`. Where nothing is there, an empty file is made first (RFC 4918 §9.10.4), or with `makesFile: false` it is `not_found`;
+   * a link that leads nowhere is `denied`, as it is to who writes.
+   */
   lock(
     path: Path,
     request: LockRequest,
@@ -444,7 +488,10 @@ export class VirtualFs {
       const old = await this.#tree.existing(at, change)
       if (request.deep && old?.kind === 'folder') this.#access.judgeBelow('lock', at, change)
       await this.#guard.assertConditions(at, old, change)
-      if (!old && change.makesFile === false) throw new GatewayError('not_found')
+      const leadsNowhere = old?.kind === 'link'
+      if ((!old || leadsNowhere) && change.makesFile === false) throw new GatewayError('not_found')
+      // Nothing is made behind a link, so there would be nothing to lock.
+      if (leadsNowhere) throw new GatewayError('denied', { reason: 'a link that leads nowhere' })
       const lock = await this.#parts.locks.grant(at, request, this.principal)
       let created = false
       try {
@@ -519,9 +566,11 @@ export class VirtualFs {
   setProperties(path: Path, changes: readonly PropertyChange[], change: Change = {}): Promise<void> {
     return this.#access.judged('set properties', 'properties', path, change, async (at) => {
       const entry = await this.#entry(at, change)
+      const { mounts, store } = this.#parts
+      const { properties } = mounts.isVirtual(at) ? store : this.#tree.place(at).storage.records
       await this.#guard.reserved([{ path: at, tree: false }], change, async () => {
         await this.#guard.assertFree([{ path: at }], at, await this.#guard.now(at, entry, change), change)
-        await this.#parts.store.properties.change(at, changes)
+        await properties.change(at, changes)
       })
     })
   }
@@ -533,11 +582,11 @@ export class VirtualFs {
   }
 
   /** `at` is what `named` was followed to: what is hidden by either of the two names is hidden. */
-  #visible(named: Path, at: Path, entries: readonly Entry[], filter?: EntryFilter): readonly Entry[] {
+  async #visible(named: Path, at: Path, entries: readonly Entry[], filter: EntryFilter): Promise<readonly Entry[]> {
     const { rules } = this.#parts
     const { principal } = this.#access
-    const shown = visibleEntries(rules, principal, at, entries, filter)
-    return named === at ? shown : visibleEntries(rules, principal, named, shown)
+    const shown = await visibleEntries(rules, principal, at, entries, filter)
+    return named === at ? shown : visibleEntries(rules, principal, named, shown, { signal: filter.signal })
   }
 
   /** Links are shown as what they lead to only where that may be known. */
@@ -561,8 +610,8 @@ export class VirtualFs {
   }
 
   /** What the core kept for something goes with it. */
-  async #gone(at: Path): Promise<void> {
-    await this.#parts.store.properties.delete(at)
+  async #gone({ records }: Storage, at: Path): Promise<void> {
+    await records.properties.delete(at)
     await this.#parts.locks.dropWithin(at, true)
   }
 }

@@ -1,5 +1,8 @@
 /** What a principal may know of a folder: which of its entries, and what the folder rules say of it. Paths are of the whole tree. */
+import { performance } from 'node:perf_hooks'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Entry, ThumbnailKind } from './driver.js'
+import { GatewayError } from './errors.js'
 import { childOf, parentOf, reservedPrefix, type Path } from './path.js'
 import { hidesOnTheWay, isHidden, mayWriteContent } from './policy.js'
 import { holds, type Principal } from './principal.js'
@@ -11,6 +14,7 @@ export interface EntryFilter {
   readonly foldersOnly?: boolean | undefined
   /** Only names that begin like this. */
   readonly startsWith?: string | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /** What a client is told of a folder or file beside its entries. */
@@ -29,29 +33,66 @@ export interface FolderView {
   readonly thumbnails: readonly ThumbnailKind[]
 }
 
-/** Those of a folder's entries that the principal may know of, in their order. */
-export function visibleEntries(
+/**
+ * Those of a folder's entries that the principal may know of, in their order. Other requests get their turn between, as patterns may
+ * take long on many names.
+ */
+export async function visibleEntries(
   rules: Rules,
   principal: Principal,
   at: Path,
   entries: readonly Entry[],
-  { foldersOnly = false, startsWith = '' }: EntryFilter = {},
-): readonly Entry[] {
+  filter: EntryFilter = {},
+): Promise<readonly Entry[]> {
+  const view = viewOf(rules, principal, at, filter)
+  if (view.isPlain && withoutReserved.has(entries)) return entries
+  const seen: Entry[] = []
+  let since = performance.now()
+  for (const entry of entries) {
+    if (view.isSeen(entry)) seen.push(entry)
+    if (view.isQuick || performance.now() - since < slice) continue
+    await nextTurn()
+    if (filter.signal?.aborted === true) throw new GatewayError('aborted')
+    since = performance.now()
+  }
+  if (seen.length < entries.length) return seen
+  if (view.isPlain) withoutReserved.add(entries)
+  return entries
+}
+
+/** Milliseconds after which other requests get their turn. */
+const slice = 5
+
+/** Whether `visibleEntries` of its folder has this one. */
+export function isVisible(rules: Rules, principal: Principal, at: Path, entry: Entry): boolean {
+  return viewOf(rules, principal, at, {}).isSeen(entry)
+}
+
+/**
+ * How the principal sees the entries of a folder. `isQuick`: no rule is asked. `isPlain`: nothing is asked but whether the core itself
+ * has put them there.
+ */
+function viewOf(
+  rules: Rules,
+  principal: Principal,
+  at: Path,
+  { foldersOnly = false, startsWith = '' }: EntryFilter,
+): { readonly isPlain: boolean; readonly isQuick: boolean; isSeen(entry: Entry): boolean } {
   const rule = rules.nearest(at)
   const hides =
     rule !== undefined && rule.hide !== '' && covers(rule, rule.hideSub, at) && !holds(principal, 'seeHidden')
   const ruled = rules.below(at).length > 0
-  const all = !foldersOnly && startsWith === '' && !hides && !ruled
-  if (all && withoutReserved.has(entries)) return entries
-  const seen = (entry: Entry): boolean => {
-    if ((foldersOnly && entry.kind !== 'folder') || !entry.name.startsWith(startsWith)) return false
-    if (entry.name.startsWith(reservedPrefix)) return false
-    if (hides && isHidden(principal, childOf(at, entry.name), rule)) return false
-    return !ruled || !isShutOut(rules, principal, childOf(at, entry.name))
+  const isQuick = !hides && !ruled
+  return {
+    isPlain: isQuick && !foldersOnly && startsWith === '',
+    isQuick,
+    isSeen(entry) {
+      if ((foldersOnly && entry.kind !== 'folder') || !entry.name.startsWith(startsWith)) return false
+      if (entry.name.startsWith(reservedPrefix)) return false
+      if (hides && isHidden(principal, childOf(at, entry.name), rule)) return false
+      return !ruled || !isShutOut(rules, principal, childOf(at, entry.name))
+    },
   }
-  if (!entries.every(seen)) return entries.filter(seen)
-  if (all) withoutReserved.add(entries)
-  return entries
 }
 
 /** Listings that were looked through before: for a page of a large folder that takes longer than all the rest. */

@@ -63,10 +63,11 @@ export class Writing {
     const { at } = reached
     const { storage, inner, old } = await this.assertWritable(reached, change)
     if (change.parents === true && !old) await this.makeParents(at, change)
-    const joined = joinSignals(change.signal, this.access.principal.signal)
+    const { userId: user, signal: authority } = this.access.principal
+    const joined = joinSignals(change.signal, authority)
     const published = this.#publication(at, { ...change, signal: joined.signal })
     const { createOnly, modified, mode, kept } = change
-    const options = { signal: joined.signal, createOnly, modified, mode, kept, beforePublish: published.before }
+    const options = { signal: joined.signal, user, createOnly, modified, mode, kept, beforePublish: published.before }
     // A body may take longer than its sender asked the lock to stand.
     const letGo = this.parts.locks.keep(at, change.lockTokens ?? [], this.access.principal)
     try {
@@ -105,10 +106,11 @@ export class Writing {
     await this.guard.assertFree([{ path: at, membership: !old }], at, old, change)
     const published = this.#publication(at, change, mode === 'update')
     const { signal, createOnly, modified, mode: bits = change.modeOver?.(old), readable } = change
+    const { userId: user } = this.access.principal
     const options =
       mode === 'update'
-        ? { signal, readable: true, beforePublish: published.before }
-        : { signal, createOnly, modified, mode: bits, readable, beforePublish: published.before }
+        ? { signal, user, readable: true, beforePublish: published.before }
+        : { signal, user, createOnly, modified, mode: bits, readable, beforePublish: published.before }
     const { toClients, fromClients } = this.parts.bandwidth
     const file = await storage.open(inner, mode, options)
     return { ...this.access.guarded(path, atSpeed(file, toClients, fromClients), published.after), old }

@@ -68,6 +68,25 @@ void t.test('every import points the way docs/architecture.md says', async (t) =
   }
 })
 
+/** Source files with a line like this. */
+function filesWith(line: RegExp): readonly string[] {
+  return ['src', 'protocols', 'drivers']
+    .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)))
+    .filter((name) => name.endsWith('.ts') && line.test(readFileSync(name, 'utf8')))
+    .sort()
+}
+
+void t.test('judge() and SQL are where CONTRIBUTING.md says, and nowhere else', async (t) => {
+  const judges = filesWith(/^import \{[^}]*\bjudge\b[^}]*\} from '[./]+\/policy\.js'/m)
+  t.same(judges, ['src/access.ts', 'src/base-folders.ts', 'src/search/visible-names.ts'])
+  const databases = filesWith(/ from '(?:knex|sqlite3|better-sqlite3)'/)
+  t.ok(databases.length > 0, 'the imports were found')
+  t.same(
+    databases.filter((name) => !name.startsWith('src/store/')),
+    [],
+  )
+})
+
 void t.test('an arrow that points the wrong way is told', async (t) => {
   const wrong = [
     ['drivers/s3/s3.ts', 'src/storage.ts'],

@@ -20,6 +20,7 @@ const unpackedFolder = '/opt/tidegate-test-programs'
 
 export const programs: readonly Program[] = [
   { name: 'curl', package: 'curl' },
+  { name: 'wrk', package: 'wrk' },
   { name: 'rclone', package: 'rclone' },
   { name: 'litmus', package: 'litmus' },
   { name: 'sftp', package: 'openssh-client' },
@@ -145,3 +146,9 @@ function unpack(apt: string, name: string): boolean {
     rmSync(folder, { recursive: true, force: true })
   }
 }
+
+/**
+ * Why a test is skipped that repeats another one against a server set up in another way: `.ci/run` asks for these with
+ * `TIDEGATE_VARIANTS=all`.
+ */
+export const onlyWithVariants = process.env.TIDEGATE_VARIANTS === 'all' ? false : 'runs with TIDEGATE_VARIANTS=all'

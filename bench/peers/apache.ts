@@ -43,7 +43,7 @@ export const apache: PeerType = {
     const port = await freePort()
     const file = join(folder, 'apache.conf')
     await writeFile(file, config(folder, ground.files, port, process.getuid?.() === 0))
-    const running = await startProcess('apache2', ['-f', file, '-DFOREGROUND'], { ready: () => accepts(port) })
+    const running = await startProcess('apache2', ['-f', file, '-DFOREGROUND'], { isReady: () => accepts(port) })
     const url = `http://127.0.0.1:${port}/`
     return {
       name: 'apache',

@@ -49,7 +49,7 @@ export const nginx: PeerType = {
     const file = join(folder, 'nginx.conf')
     await writeFile(file, config(folder, ground.files, port, process.getuid?.() === 0))
     const running = await startProcess('nginx', ['-c', file, '-p', folder, '-e', join(folder, 'error.log')], {
-      ready: () => accepts(port),
+      isReady: () => accepts(port),
     })
     const url = `http://127.0.0.1:${port}/`
     return {

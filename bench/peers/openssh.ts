@@ -37,7 +37,7 @@ export const openssh: PeerType = {
     ]
     const file = join(folder, 'sshd_config')
     await writeFile(file, `${lines.join('\n')}\n`)
-    const running = await startProcess(program, ['-D', '-e', '-f', file], { ready: () => accepts(port) })
+    const running = await startProcess(program, ['-D', '-e', '-f', file], { isReady: () => accepts(port) })
     return { name: 'openssh', sftp: { port, username: userInfo().username }, processes: [running] }
   },
 }

@@ -5,7 +5,7 @@ import type { RunningProcess } from './process.js'
 
 const run = promisify(execFile)
 
-export type PeerName = 'tidegate' | 'rclone' | 'nginx' | 'apache' | 'openssh' | 'cp'
+export type PeerName = 'tidegate' | 'node' | 'rclone' | 'nginx' | 'apache' | 'openssh' | 'cp'
 
 /** What all peers of one run share. */
 export interface Ground {
@@ -37,6 +37,8 @@ export interface Peer {
   /** The request that lists a folder over plain HTTP, by its name below the served folder. */
   readonly listing?: ((folder: string) => HttpDoor) | undefined
   readonly sftp?: SftpDoor | undefined
+  /** The address that answers a few fixed bytes: what HTTP alone costs. */
+  readonly ping?: string | undefined
   /** Everything that runs for this peer. */
   readonly processes: readonly RunningProcess[]
 }
@@ -45,7 +47,7 @@ export interface PeerType {
   readonly name: PeerName
   /** Its version in a few words; undefined: it is not installed. */
   version(): Promise<string | undefined>
-  /** Resolves once it accepts; rejects, with nothing left running, where it does not within ten seconds. */
+  /** Resolves once it accepts; rejects, with nothing left running, where it does not in time. */
   start(ground: Ground): Promise<Peer>
 }
 

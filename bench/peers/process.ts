@@ -4,7 +4,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const startLimit = 10_000
+const startLimit = 60_000
 const stopLimit = 10_000
 
 export interface RunningProcess {
@@ -14,21 +14,25 @@ export interface RunningProcess {
   /** The most that was resident since the last `resetPeak`, in bytes. */
   peakMemory(): Promise<number>
   resetPeak(): Promise<void>
+  /** The most that was resident since the start, whatever was reset. */
+  lifetimePeak(): Promise<number>
+  /** Seconds of processor time of the program, its children, and those of its children that have ended. */
+  processorTime(): Promise<number>
   /** SIGTERM, and SIGKILL where that does not help. */
   stop(): Promise<void>
 }
 
 export interface StartOptions {
   readonly environment?: Readonly<Record<string, string>>
-  /** Resolves when the program accepts; it is raced with the program's end. `output` is what it printed so far. */
-  readonly ready: (output: () => string) => Promise<void>
+  /** Whether the program accepts, asked until it does or ends; `output` is what it printed so far. */
+  readonly isReady: (output: string) => boolean | Promise<boolean>
 }
 
 /** Rejects, with the end of what the program printed, where it ends before it is ready or takes too long. */
 export async function startProcess(
   program: string,
   words: readonly string[],
-  { environment = {}, ready }: StartOptions,
+  { environment = {}, isReady }: StartOptions,
 ): Promise<RunningProcess> {
   const child = spawn(program, [...words], {
     env: { ...process.env, ...environment },
@@ -53,40 +57,42 @@ export async function startProcess(
     child.kill('SIGKILL')
     await ended
   }
-  const patience = new AbortController()
-  const problem = await Promise.race([
-    ready(() => printed).then(() => undefined),
-    ended,
-    sleep(startLimit, 'it does not accept', { signal: patience.signal }),
-  ])
-  patience.abort()
+  let problem: string | undefined
+  void ended.then((reason) => (problem ??= reason))
+  const deadline = performance.now() + startLimit
+  while (problem === undefined && !(await isReady(printed))) {
+    if (performance.now() > deadline) problem = 'it does not accept'
+    await sleep(5)
+  }
   const { pid } = child
   if (problem !== undefined || pid === undefined) {
     await stop()
     throw new Error(`${program}: ${problem ?? 'not started'}: ${printed.slice(-2000)}`)
   }
+  const peakMemory = () => familyFigure(pid, 'VmHWM')
+  let highest = 0
+  const lifetimePeak = async () => (highest = Math.max(highest, await peakMemory()))
   return {
     pid,
     memory: () => familyFigure(pid, 'VmRSS'),
-    peakMemory: () => familyFigure(pid, 'VmHWM'),
+    peakMemory,
     resetPeak: async () => {
+      await lifetimePeak()
       for (const each of await family(pid)) await writeFile(`/proc/${each}/clear_refs`, '5')
     },
+    lifetimePeak,
+    processorTime: () => familyProcessorTime(pid),
     stop,
   }
 }
 
-/** Resolves once something listens on the port of this machine. */
-export async function accepts(port: number, isOver: () => boolean = () => false): Promise<void> {
-  while (!isOver()) {
-    const isOpen = await new Promise<boolean>((resolve) => {
-      const socket = connect(port, '127.0.0.1')
-      socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-      socket.once('connect', () => socket.destroy())
-    })
-    if (isOpen) return
-    await sleep(20)
-  }
+/** Whether something listens on the port of this machine. */
+export function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
 }
 
 /** A process and all that descend from it. */
@@ -111,4 +117,18 @@ async function familyFigure(pid: number, name: 'VmRSS' | 'VmHWM'): Promise<numbe
     total += Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1024
   }
   return total
+}
+
+/** Clock ticks of a second in `/proc`, USER_HZ: the same on every architecture that Node runs on. */
+const ticksOfSecond = 100
+
+async function familyProcessorTime(pid: number): Promise<number> {
+  let ticks = 0
+  for (const member of await family(pid)) {
+    const stat = await readFile(`/proc/${member}/stat`, 'utf8').catch(() => '')
+    // Fields are counted from the end of the name, which may hold anything: utime, stime, cutime, cstime (proc(5)).
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    for (const field of fields.slice(11, 15)) ticks += Number(field)
+  }
+  return ticks / ticksOfSecond
 }

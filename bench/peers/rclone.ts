@@ -1,18 +1,19 @@
-/** `rclone serve`, one process a door. */
+/** `rclone serve`, one process for each protocol. */
 import { join } from 'node:path'
 import { freePort } from '../../test/services/free-port.js'
+import { rcloneProgram } from '../programs.js'
 import { encodedPath, versionLine, type PeerType } from './peer.js'
 import { accepts, startProcess, type RunningProcess } from './process.js'
 
 export const rclone: PeerType = {
   name: 'rclone',
-  version: () => versionLine('rclone', ['version']),
+  version: () => versionLine(rcloneProgram, ['version']),
   async start({ files, folder, clientKey }) {
     const processes: RunningProcess[] = []
     const serve = async (kind: string, ...options: readonly string[]): Promise<number> => {
       const port = await freePort()
       const words = ['serve', kind, files, '--addr', `127.0.0.1:${port}`, '--config', join(folder, 'rclone.conf')]
-      processes.push(await startProcess('rclone', [...words, ...options], { ready: () => accepts(port) }))
+      processes.push(await startProcess(rcloneProgram, [...words, ...options], { isReady: () => accepts(port) }))
       return port
     }
     try {

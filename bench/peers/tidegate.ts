@@ -1,15 +1,20 @@
 /** Ourselves: the built program with a data folder of its own. */
 import { readFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { version } from '../../src/version.js'
+import type { Exchange } from '../http-client.js'
 import { encodedPath, type Ground, type Peer, type PeerType } from './peer.js'
 import { startProcess } from './process.js'
 
-const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+/** The program of this checkout. */
+export const ownMain = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 /** Of the admin. */
 export const password = 'a password for the bench'
 
 export interface Tidegate extends Peer {
+  /** The file of the program that runs. */
+  readonly main: string
   readonly url: string
   /** Of a signed-in admin. */
   readonly token: string
@@ -17,34 +22,34 @@ export interface Tidegate extends Peer {
   readonly startTime: number
   /** One call of the API; rejects where the envelope does not say 200. */
   call(path: string, body: unknown): Promise<unknown>
+  /** The same call as a request, for a client that measures. */
+  exchange(path: string, body: unknown): Exchange
 }
 
-/** Starts the program over `data`; on the first start there, the client's key is added to the admin's. */
-export async function startTidegate(ground: Ground, data: string): Promise<Tidegate> {
+export function isTidegate(peer: Peer): peer is Tidegate {
+  return peer.name === 'tidegate'
+}
+
+/**
+ * Starts the program `main`, which may be that of an older commit, over `data`; on the first start there, the client's key is
+ * added to the admin's.
+ */
+export async function startTidegate(main: string, ground: Ground, data: string): Promise<Tidegate> {
   const begin = performance.now()
-  let startTime = 0
   let line = ''
   const running = await startProcess(
     process.execPath,
     [main, 'serve', '--data', data, '--http', '127.0.0.1:0', '--sftp', '127.0.0.1:0'],
     {
       environment: { TIDEGATE_ADMIN_PASSWORD: password },
-      ready: async (output) => {
-        for (;;) {
-          const found = output()
-            .split('\n')
-            .slice(0, -1)
-            .find((each) => each.includes('ready') && !each.startsWith('{'))
-          if (found !== undefined) {
-            startTime = performance.now() - begin
-            line = found
-            return
-          }
-          await new Promise((resolve) => setTimeout(resolve, 5))
-        }
+      isReady: (output) => {
+        const lines = output.split('\n').slice(0, -1)
+        line = lines.find((each) => each.includes('ready') && !each.startsWith('{')) ?? ''
+        return line !== ''
       },
     },
   )
+  const startTime = performance.now() - begin
   try {
     const [http = '', sftp = ''] = line.match(/127\.0\.0\.1:\d+/g) ?? []
     const url = `http://${http}`
@@ -62,11 +67,18 @@ export async function startTidegate(ground: Ground, data: string): Promise<Tideg
     await fetch(dav.url, { method: 'HEAD', headers: dav.headers })
     return {
       name: 'tidegate',
+      main,
       url,
       token,
       startTime,
       call,
+      exchange: (path, fields) => {
+        const body = Buffer.from(JSON.stringify(fields))
+        const type = { 'Content-Type': 'application/json', 'Content-Length': body.length }
+        return { method: 'POST', url: url + path, headers: { Authorization: token, ...type }, body }
+      },
       dav,
+      ping: `${url}/ping`,
       listing: (folder) => ({
         url: `${url}/api/fs/list?path=/${encodedPath(folder)}&page=1&per_page=0`,
         headers: { Authorization: token },
@@ -96,9 +108,13 @@ async function post(url: string, body: unknown, token: string): Promise<unknown>
   return data
 }
 
+/** The data folder whose storage of a first run is `ground.files`. */
+export function dataFolder(ground: Ground): string {
+  return dirname(ground.files)
+}
+
 export const tidegate: PeerType = {
   name: 'tidegate',
   version: async () => `tidegate ${version}, Node ${process.version}`,
-  // The storage of a first run is the folder `files` of the data folder.
-  start: (ground) => startTidegate(ground, ground.files.slice(0, ground.files.lastIndexOf('/'))),
+  start: (ground) => startTidegate(ownMain, ground, dataFolder(ground)),
 }

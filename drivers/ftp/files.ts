@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import type { Entry } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { nameOf, parentOf, type Path } from '../../src/path.js'
+import { isListableName, nameOf, parentOf, type Path } from '../../src/path.js'
 import type { Connection } from './connection.js'
 import { isBareRefusal } from './errors.js'
 import { dateOf, humanLine, ListClock, machineFacts, machineLine, type Listed } from './listed.js'
@@ -24,11 +24,7 @@ export class Files {
   constructor(
     private readonly root: string,
     readonly names: NameEncoding,
-    private readonly options: {
-      readonly changesFolder: boolean
-      /** Is told of folders in which there are names that cannot be told. */
-      readonly foreign: (folder: Path) => void
-    },
+    private readonly options: { readonly changesFolder: boolean },
   ) {}
 
   /** Wire text of the server's path. Rejects with `invalid` where it cannot be sent. */
@@ -129,27 +125,34 @@ export class Files {
     ways: Pick<DownloadOptions, 'ending' | 'done'> = { done: () => undefined },
   ): Promise<Download> {
     const wire = this.wire(folder)
-    const { machineListings } = on.features
-    // Paths with characters that servers take for patterns are entered, too.
-    const enters = !machineListings || this.options.changesFolder || /[*?[\]{}~\\]/.test(wire)
+    const enters = this.#enters(on, wire)
     if (enters) await on.ask(`CWD ${wire}`)
-    const command = machineListings ? (enters ? 'MLSD' : `MLSD ${wire}`) : 'LIST -a'
-    const transfer = await on.transfer(command)
+    const command = on.features.machineListings ? (enters ? 'MLSD' : `MLSD ${wire}`) : 'LIST -a'
+    const transfer = await on.transfer(command).catch(async (error: unknown) => {
+      await this.closeListing(on, folder).catch(() => undefined)
+      throw error
+    })
     return new Download({ connection: on, transfer, ahead: listingAhead, ...ways })
+  }
+
+  /** To list a folder. Paths with characters that servers take for patterns are entered, too. */
+  #enters(on: Connection, wire: string): boolean {
+    return !on.features.machineListings || this.options.changesFolder || /[*?[\]{}~\\]/.test(wire)
+  }
+
+  /** After `openListing`: the connection is in no folder that may be renamed or removed. */
+  async closeListing(on: Connection, folder: Path): Promise<void> {
+    if (!on.broken && this.#enters(on, this.wire(folder))) await this.#leaveFolder(on)
   }
 
   /** A whole folder, page by page; the connection is free for more when it was read to its end. */
   async *listing(on: Connection, folder: Path): AsyncGenerator<readonly Listed[]> {
-    yield* this.pages(await this.openListing(on, folder), on, folder)
-    await this.leaveFolder(on)
+    yield* this.pages(await this.openListing(on, folder), on)
+    await this.closeListing(on, folder)
   }
 
   /** What the lines tell, page by page. */
-  async *pages(
-    lines: Readable,
-    { features }: Pick<Connection, 'features'>,
-    folder: Path,
-  ): AsyncGenerator<readonly Listed[]> {
+  async *pages(lines: Readable, { features }: Pick<Connection, 'features'>): AsyncGenerator<readonly Listed[]> {
     const now = new Date()
     const read = features.machineListings
       ? machineLine
@@ -157,8 +160,7 @@ export class Files {
     let page: Listed[] = []
     for await (const text of wireLines(lines)) {
       const line = read(text, this.names)
-      if (line === 'foreign') this.options.foreign(folder)
-      else if (line !== 'nothing') page.push(line)
+      if (line !== 'nothing') page.push(line)
       if (page.length < pageSize) continue
       yield page
       page = []
@@ -217,6 +219,7 @@ export class Files {
     if (this.clock.zone !== undefined) return
     for (const { name, kind, time } of listed) {
       if (kind !== 'file' || time === undefined || time instanceof Date || time.isDay) continue
+      if (!isListableName(name)) continue
       const exact = await this.#timeOf(on, `${this.wire(folder).replace(/\/$/, '')}/${this.names.encode(name)}`)
       if (exact) this.clock.learn(time, exact)
       return
@@ -238,12 +241,12 @@ export class Files {
       throw error
     })
     if (!entered) return false
-    await this.leaveFolder(on)
+    await this.#leaveFolder(on)
     return true
   }
 
   /** Some servers keep a folder from being renamed or removed while a connection is in it. */
-  async leaveFolder(on: Connection): Promise<void> {
+  async #leaveFolder(on: Connection): Promise<void> {
     await this.#unlessRefused(on.ask(`CWD ${this.wire('/' as Path)}`)).catch(ifMissing)
   }
 

@@ -1,5 +1,6 @@
 /** A folder on an FTP server as a storage. */
 import { Readable } from 'node:stream'
+import { untilAborted } from '../../src/aborting.js'
 import type {
   Attributes,
   ByteRange,
@@ -12,7 +13,7 @@ import type {
   WriteOptions,
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError, type ErrorCode } from '../../src/errors.js'
-import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/path.js'
+import { childOf, isListableName, isWithin, nameOf, parentOf, type Path, withoutTrailing } from '../../src/path.js'
 import { stagedBy, stagedName } from '../lib/staged-names.js'
 import { Sweep } from '../lib/sweep.js'
 import { Turns } from '../lib/turns.js'
@@ -38,14 +39,8 @@ export async function openFtp(options: FtpOptions, env: DriverEnv): Promise<Driv
   const account = accountOf(options)
   const passive = { extended: undefined }
   const connections = new Connections((signal) => Connection.open(account, passive, signal))
-  const foreign = new Set<Path>()
-  const files = new Files(options.root_folder_path.replace(/\/+$/, ''), account.names, {
+  const files = new Files(withoutTrailing(options.root_folder_path, '/'), account.names, {
     changesFolder: options.cwd_list,
-    foreign: (folder) => {
-      if (foreign.has(folder) || foreign.size >= 1000) return
-      foreign.add(folder)
-      env.log.warn({ folder }, 'names that cannot be told are left out')
-    },
   })
   try {
     return await connections.use('ask', env.signal, async (on) => {
@@ -89,14 +84,18 @@ class FtpDriver implements Driver {
   }
 
   async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
-    const { stream, connection } = await this.#within(signal, () => this.#openListing(path, signal))
+    let closed: () => void
+    const closing = new Promise<void>((resolve) => (closed = resolve))
+    const { stream, connection } = await this.#within(signal, () => this.#openListing(path, () => closed(), signal))
     const links: Listed[] = []
     try {
-      for await (const page of this.files.pages(stream, connection, path)) {
+      for await (const page of this.files.pages(stream, connection)) {
         const needsZone = !connection.features.machineListings && this.files.clock.zone === undefined
         if (needsZone) await this.asked(signal, (on) => this.files.learnZone(on, path, page))
-        links.push(...page.filter(({ kind }) => kind === 'link'))
-        const entries = page.filter(({ kind, name }) => kind !== 'link' && !this.#isStaged(path, name))
+        // The core leaves out what it cannot name: nothing is asked of the server by such a name.
+        const isAsked = ({ kind, name }: Listed) => kind === 'link' && isListableName(name)
+        links.push(...page.filter(isAsked))
+        const entries = page.filter((listed) => !isAsked(listed) && !this.#isStaged(path, listed.name))
         if (entries.length > 0) yield entries.map((listed) => this.files.told(listed))
         if (links.length > linksAtMost) yield* this.#shown(path, links.splice(0), signal)
       }
@@ -104,6 +103,8 @@ class FtpDriver implements Driver {
       throw signal?.aborted ? new GatewayError('aborted', { cause: error }) : translated(error)
     } finally {
       stream.destroy()
+      // Some servers refuse to remove a folder while a connection is in it, whichever connection asks.
+      await untilAborted(closing, signal).catch(() => undefined)
     }
     yield* this.#shown(path, links, signal)
   }
@@ -123,11 +124,12 @@ class FtpDriver implements Driver {
     return on.features.machineListings ? entries : entries.filter(({ kind }) => kind !== 'link')
   }
 
-  #openListing(path: Path, signal: AbortSignal | undefined) {
+  /** `closed` runs once, after the end of the stream, when the connection has left the folder and was given back. */
+  #openListing(path: Path, closed: () => void, signal: AbortSignal | undefined) {
     return this.#stream('ask', signal, async (on, { ending, done: give }) => {
       const done = () => {
-        const left = on.broken ? Promise.resolve() : this.files.leaveFolder(on)
-        void left.catch(() => undefined).finally(give)
+        const left = this.files.closeListing(on, path).catch(() => undefined)
+        void left.finally(give).finally(closed)
       }
       return this.files.openListing(on, path, { ending, done }).catch((error: unknown) => this.explain(on, error, path))
     })

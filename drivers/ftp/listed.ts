@@ -1,5 +1,6 @@
 /** What one line of a listing tells: MLSD facts (RFC 3659 §7), or the lines for people that LIST sends. */
 import { parseList, type FileInfo } from 'basic-ftp'
+import { refusedName } from '../../src/path.js'
 import type { NameEncoding } from './name-encoding.js'
 
 export interface Listed {
@@ -20,8 +21,7 @@ export interface ListTime {
   readonly isDay: boolean
 }
 
-/** `foreign`: a name that cannot be told. */
-export type Line = Listed | 'nothing' | 'foreign'
+export type Line = Listed | 'nothing'
 
 const kinds: Readonly<Record<string, Listed['kind']>> = { file: 'file', dir: 'folder', cdir: 'folder', pdir: 'folder' }
 
@@ -94,8 +94,8 @@ export function humanLine(line: string, names: NameEncoding, now: Date): Line {
   try {
     ;[info] = parseList(line)
   } catch {
-    // The library's word for a line that is neither.
-    return 'foreign'
+    // The library's word for a line that is neither: something is there, and its name is not known.
+    return { name: refusedName(line), kind: 'file', size: 0, time: undefined }
   }
   if (!info) return 'nothing'
   const { isDirectory, isSymbolicLink, isFile, size, rawModifiedAt } = info
@@ -110,9 +110,7 @@ export function humanLine(line: string, names: NameEncoding, now: Date): Line {
 
 function withName(wire: string, names: NameEncoding, make: (name: string) => Listed | undefined): Line {
   if (wire === '' || wire === '.' || wire === '..') return 'nothing'
-  const name = names.decode(wire)
-  if (name === undefined || name.includes('/') || name.includes('\\') || name === '.' || name === '..') return 'foreign'
-  return make(name) ?? 'nothing'
+  return make(names.decode(wire) ?? refusedName(wire)) ?? 'nothing'
 }
 
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']

@@ -1,6 +1,7 @@
 /**
- * Requests to one HTTP server whose address an admin typed, and to where it redirects: with its credentials to itself alone, through the
- * egress guard to everybody else. What is safe to repeat is repeated where it fails for the moment.
+ * Requests to one HTTP server whose address an admin typed, and to where it redirects: with credentials to their own
+ * origin alone, through the egress guard to every other host. What is safe to repeat is repeated where it fails for the
+ * moment.
  */
 import { Agent as HttpAgent, request as httpRequest, type ClientRequest, type IncomingHttpHeaders } from 'node:http'
 import type { IncomingMessage } from 'node:http'
@@ -23,6 +24,7 @@ export interface SentBody {
 export interface HttpRequest {
   readonly method: string
   readonly url: URL
+  /** Sent to the origin of `url`. A redirect to another origin carries only those that cannot hold a credential. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | SentBody
   readonly signal?: AbortSignal | undefined
@@ -67,6 +69,15 @@ const redirectLimit = 5
 const challengeLimit = 3
 /** Kept connections that the server had closed, one after another. */
 const staleLimit = 5
+
+/**
+ * Headers of a request that follow a redirect to another origin. The list is closed: `Authorization`, `Cookie`, the
+ * token header of a vendor, and the lock tokens in `If` are not in it.
+ */
+const portableHeaders: ReadonlySet<string> = new Set([
+  ...['accept', 'accept-encoding', 'accept-language', 'range', 'user-agent'],
+  ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since', 'if-range'],
+])
 
 const repeatable = new Set(['GET', 'HEAD', 'OPTIONS', 'PROPFIND'])
 const overloaded = new Set([429, 502, 503, 504])
@@ -140,10 +151,12 @@ export class HttpClient {
 
   async #followed(request: HttpRequest): Promise<HttpAnswer> {
     let { url } = request
+    // Never true again, as with the Authorization header of the Fetch standard: another server chose the way back.
+    let isHome = true
     for (let challenges = 0, redirects = 0, stale = 0; ;) {
-      const isOwn = this.isOwn(url)
-      const sent = isOwn ? this.#authorization?.header(request.method, url.pathname + url.search) : undefined
-      const outgoing = new Outgoing(this.#server, request, this.#idleTime)
+      const isTrusted = isHome && this.isOwn(url)
+      const sent = isTrusted ? this.#authorization?.header(request.method, url.pathname + url.search) : undefined
+      const outgoing = new Outgoing(this.#server, isHome ? request : portable(request), this.#idleTime)
       let answer: HttpAnswer
       try {
         const body = await this.#send(outgoing, url, sent)
@@ -156,23 +169,33 @@ export class HttpClient {
       }
       const { status, headers } = answer
       if (outgoing.isBodyTaken) return answer
-      if (status === 401 && isOwn && challenges < challengeLimit) {
+      if (status === 401 && isTrusted && challenges < challengeLimit) {
         challenges++
         if (this.#authorization?.isWorthAnotherTry(headers['www-authenticate'], sent) !== true) return answer
       } else {
         const target = request.follow === false ? undefined : redirectOf(answer)
         if (!target) return answer
         if (redirects++ >= redirectLimit) throw this.#unavailable('redirects in circles')
-        this.#assertFollowable(request.method, target)
+        // Node would send them as Basic credentials.
+        if (target.username !== '' || target.password !== '') {
+          throw this.#unavailable('redirects to an address with a user name or password')
+        }
+        isHome &&= this.#isSameOrigin(url, target)
+        if (!isHome) this.#assertPortable(request)
         url = target
       }
       await drain(answer.body)
     }
   }
 
-  /** Methods that change something, or tell of what is there, are for the server that the admin meant. */
-  #assertFollowable(method: string, target: URL): void {
-    if (this.isOwn(target) || method === 'GET' || method === 'HEAD') return
+  /** The two origins of the server itself count as one on the way to TLS, and not on the way back. */
+  #isSameOrigin(from: URL, to: URL): boolean {
+    return from.origin === to.origin || (this.isOwn(from) && this.isOwn(to) && to.protocol === 'https:')
+  }
+
+  /** Methods that change or list something, and bodies, are for the server that the admin meant. */
+  #assertPortable({ method, body }: HttpRequest): void {
+    if ((method === 'GET' || method === 'HEAD') && body === undefined) return
     throw this.#unavailable('redirects to another host, which would have to be the address of this storage')
   }
 
@@ -349,6 +372,12 @@ async function wanted(outgoing: ClientRequest, answered: Promise<unknown>): Prom
 function redirectOf({ status, headers: { location }, url }: HttpAnswer): URL | undefined {
   const isRedirect = [301, 302, 303, 307, 308].includes(status)
   return isRedirect && location !== undefined && URL.canParse(location, url.href) ? new URL(location, url) : undefined
+}
+
+/** What of a request may go to another origin. */
+function portable(request: HttpRequest): HttpRequest {
+  const headers = Object.entries(request.headers ?? {}).filter(([name]) => portableHeaders.has(name.toLowerCase()))
+  return { ...request, headers: Object.fromEntries(headers) }
 }
 
 /** Seconds that the server asks for (RFC 9110 §10.2.3). */

@@ -13,9 +13,13 @@ export function stagedName(instance: string): string {
   return `${prefix}${instance}-${randomBytes(6).toString('hex')}`
 }
 
-/** The run of the program that this name is of; undefined for every other name. */
+/**
+ * The run of the program that this name is of; undefined for every other name. Of a name with a slash too: what is swept must
+ * not be in another folder.
+ */
 export function stagedBy(name: string): string | undefined {
-  return name.startsWith(prefix) ? name.slice(prefix.length).replace(/-[a-z0-9]*$/, '') : undefined
+  const rest = name.startsWith(prefix) ? name.slice(prefix.length) : ''
+  return /^[\w-]+$/.test(rest) ? rest.replace(/-[a-z0-9]*$/, '') : undefined
 }
 
 /** Whether it is of a run of the program that is over for sure. */

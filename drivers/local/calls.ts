@@ -29,6 +29,8 @@ export interface Calls {
   fchown(fd: number, user: number, group: number): Answer<void>
   /** Numbers are seconds. */
   utimes(path: string, accessed: number | Date, modified: number | Date): Answer<void>
+  /** Of a link itself. */
+  lutimes(path: string, accessed: number | Date, modified: number | Date): Answer<void>
   futimes(fd: number, accessed: number | Date, modified: number | Date): Answer<void>
   ftruncate(fd: number, size: number): Answer<void>
   /** Resolves to the bytes read. */
@@ -60,6 +62,7 @@ export const immediateCalls: Calls = {
   fchmod: fs.fchmodSync,
   fchown: fs.fchownSync,
   utimes: fs.utimesSync,
+  lutimes: fs.lutimesSync,
   futimes: fs.futimesSync,
   ftruncate: fs.ftruncateSync,
   read: fs.readSync,
@@ -99,6 +102,7 @@ export const patientCalls: Calls = {
   fchmod: promisify(fs.fchmod),
   fchown: promisify(fs.fchown),
   utimes: promisify(fs.utimes),
+  lutimes: promisify(fs.lutimes),
   futimes: promisify(fs.futimes),
   ftruncate: promisify(fs.ftruncate),
   read: async (fd, into, offset, length, position) => (await read(fd, into, offset, length, position)).bytesRead,

@@ -1,8 +1,8 @@
 /** The entries of a folder in pages, however many there are, without holding up anybody for more than 2 ms. */
-import { opendirSync, type BigIntStats } from 'node:fs'
+import { constants, opendirSync, type BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { DriverLog, Entry, ListOptions } from '../../src/driver.js'
+import type { Entry, ListOptions } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { childOf, isListableName, type Path } from '../../src/path.js'
 import { immediateCalls, patientCalls } from './calls.js'
@@ -22,7 +22,6 @@ const atOnce = 64
 
 export interface ListingOptions {
   readonly showHidden: boolean
-  readonly log: DriverLog
   readonly signal: AbortSignal | undefined
   /** The entry of a link or a folder, where its status does not say all. */
   readonly entry: (path: Path, name: string, status: Status) => Promise<Entry>
@@ -140,9 +139,16 @@ function taken(names: Iterator<string, undefined>, count: number): readonly stri
   return part
 }
 
+/** Of a file whose name is not UTF-8: no call finds it by the text that stands for it. */
+const unreadable: Status = { revision: '', mode: constants.S_IFREG, size: 0, modified: 0, created: 0 }
+
+function foundAs(name: string, stats: BigIntStats | undefined): readonly Found[] {
+  if (stats) return [[name, statusOf(stats)]]
+  return isListableName(name) ? [] : [[name, unreadable]]
+}
+
 function lookedUp(prefix: string, name: string): readonly Found[] {
-  const stats = immediateCalls.lstat(prefix + name) as BigIntStats | undefined
-  return stats ? [[name, statusOf(stats)]] : []
+  return foundAs(name, immediateCalls.lstat(prefix + name) as BigIntStats | undefined)
 }
 
 async function lookedUpBy(thread: SecondThread, prefix: string, names: readonly string[]): Promise<readonly Found[]> {
@@ -170,10 +176,7 @@ function statuses({ revisions, numbers }: LookAnswer): readonly (Status | undefi
 
 async function* batches(folder: Folder, options: ListingOptions): AsyncGenerator<readonly Found[]> {
   const shown = nameFilter(options)
-  const look = async (name: string): Promise<Found[]> => {
-    const stats = await patientCalls.lstat(folder.at(name))
-    return stats ? [[name, statusOf(stats)]] : []
-  }
+  const look = async (name: string) => foundAs(name, await patientCalls.lstat(folder.at(name)))
   let names: string[] = []
   for await (const { name } of await opendir(folder.self, { bufferSize: atOnce })) {
     if (shown(name)) names.push(name)
@@ -184,14 +187,6 @@ async function* batches(folder: Folder, options: ListingOptions): AsyncGenerator
   yield (await Promise.all(names.map(look))).flat()
 }
 
-function nameFilter({ showHidden, log }: ListingOptions): (name: string) => boolean {
-  let told = false
-  return (name) => {
-    if (!isListableName(name)) {
-      if (!told) log.warn({ name }, 'names that cannot be asked for again are left out of a listing')
-      told = true
-      return false
-    }
-    return !name.startsWith('.') || (showHidden && !isReserved(name))
-  }
+function nameFilter({ showHidden }: ListingOptions): (name: string) => boolean {
+  return (name) => !name.startsWith('.') || (showHidden && !isReserved(name))
 }

@@ -106,7 +106,7 @@ class Local implements Driver {
   constructor(private readonly parts: LocalParts) {
     this.#places = new Places(parts.root, parts.options.sync)
     this.#writing = new Writing(this.#places, parts.staging)
-    this.traits = { thumbnails: parts.thumbnails?.kinds ?? [] }
+    this.traits = { thumbnails: parts.thumbnails?.kinds ?? [], durable: parts.options.sync }
     // What is to be on the medium first takes its time one by one: several at once share it better.
     if (!parts.options.sync) this.copyFiles = (bundle, options) => this.#copyFiles(bundle, options)
   }
@@ -140,11 +140,10 @@ class Local implements Driver {
 
   async *list(path: Path, { signal, known }: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
     assertGoing(signal)
-    const { root, options, env } = this.parts
+    const { root, options } = this.parts
     try {
       yield* listFolder(root, path, {
         showHidden: options.show_hidden,
-        log: env.log,
         signal,
         known,
         foldersToo: options.directory_size,
@@ -376,6 +375,16 @@ class Local implements Driver {
   }
 
   // Links
+
+  setLinkTime(path: Path, modified: Date, { signal }: CallOptions = {}): Promise<void> {
+    return this.#run(signal, () =>
+      this.#places.at(path, { follow: false }, async (place) => {
+        const stats = existing(place)
+        if (!stats.isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a link' })
+        await place.calls.lutimes(place.at, systemTime(stats.atimeNs), systemTime(modified))
+      }),
+    )
+  }
 
   readLink(path: Path, { signal }: CallOptions = {}): Promise<string> {
     return this.#run(signal, () =>

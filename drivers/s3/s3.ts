@@ -28,7 +28,7 @@ import type {
   WriteOptions,
 } from '../../src/driver.js'
 import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { isListableName, nameOf, parentOf, type Path } from '../../src/path.js'
+import { nameOf, parentOf, type Path } from '../../src/path.js'
 import { Bodies } from '../lib/bodies.js'
 import { BucketClient, addressOf } from './client.js'
 import { copyLimits, copyObject, type CopyLimits } from './copying.js'
@@ -69,7 +69,6 @@ class S3Driver implements Driver {
   readonly #bodies = new Bodies('S3 server', translated)
   readonly #publishing = new Turns()
   readonly #since = new Date()
-  #toldOfNames = false
   readonly #close = () => {
     this.#client.close()
     this.#bodies.close()
@@ -113,13 +112,13 @@ class S3Driver implements Driver {
       if (!isFolder && objects.length === 0 && prefixes.length === 0) continue
       isFolder = true
       const found = objects.filter(
-        ({ Key }) => !this.#keys.isMarker(Key, prefix) && this.#isSeen(Key.slice(prefix.length)),
+        ({ Key }) => !this.#keys.isMarker(Key, prefix) && Key.slice(prefix.length) !== this.#keys.placeholder,
       )
       files.push(...found.map(({ Key }) => Key.slice(prefix.length)))
       const hidden = new Set(files)
       const folders = prefixes
         .map((key) => key.slice(prefix.length, -1))
-        .filter((name) => !hidden.has(name) && this.#isSeen(name))
+        .filter((name) => !hidden.has(name) && name !== this.#keys.placeholder)
       const last = [objects.at(-1)?.Key, prefixes.at(-1)].map((key) => key?.slice(prefix.length))
       files = files.filter((name) => last.some((key) => key?.startsWith(name)))
       const entries = [
@@ -368,15 +367,6 @@ class S3Driver implements Driver {
     }
     await Promise.all(Array.from({ length: parallelTimes }, work))
     return entries
-  }
-
-  /** Keys are any text: what cannot be a name is left out, and told once. */
-  #isSeen(name: string): boolean {
-    if (name === this.#keys.placeholder) return false
-    if (isListableName(name)) return true
-    if (!this.#toldOfNames) this.env.log.warn({ name }, 'keys of the bucket that are no names are left out')
-    this.#toldOfNames = true
-    return false
   }
 
   /** A folder that loses its last member stays: it gets its marker before. */

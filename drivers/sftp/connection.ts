@@ -287,6 +287,11 @@ export class Connection {
     return this.#do((sftp, done) => sftp.setstat(path, to, done))
   }
 
+  /** OpenSSH's extension: of a link itself. `unsupported` where the server has it not. */
+  setLinkAttributes(path: string, to: Partial<Attributes>): Promise<void> {
+    return this.#do((sftp, done) => sftp.ext_openssh_lsetstat(path, to, done))
+  }
+
   setHandleAttributes(handle: Buffer, to: Partial<Attributes>): Promise<void> {
     return this.#do((sftp, done) => sftp.fsetstat(handle, to, done))
   }

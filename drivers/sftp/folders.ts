@@ -1,7 +1,7 @@
 /** Folders of the server: what is shown of them, and what is swept out of them. */
 import type { FileEntryWithStats, Stats } from 'ssh2'
 import type { DriverEnv, Entry } from '../../src/driver.js'
-import type { Path } from '../../src/path.js'
+import { isListableName, type Path } from '../../src/path.js'
 import { isAbandoned, keptPaths, stagedBy } from '../lib/staged-names.js'
 import { Sweep } from '../lib/sweep.js'
 import type { Connection } from './connection.js'
@@ -14,8 +14,6 @@ import type { Staging } from './staging.js'
 const lookupsAtOnce = 16
 /** What dead runs have left in one folder: so much of it goes, if it is only that which keeps the folder from being removed. */
 const sweptAtOnce = 1000
-/** Folders of which the log says that names are left out. */
-const toldAtMost = 1000
 
 export interface FoldersOptions {
   readonly env: DriverEnv
@@ -27,7 +25,6 @@ export interface FoldersOptions {
 }
 
 export class Folders {
-  readonly #toldNames = new Set<string>()
   readonly #sweep: Sweep
 
   constructor(private readonly options: FoldersOptions) {
@@ -47,12 +44,13 @@ export class Folders {
   /** What is shown of these names of a folder. */
   async entries(on: Connection, folder: Path, names: readonly FileEntryWithStats[]): Promise<Entry[]> {
     const { places, showsDeadLinks } = this.options
-    const known = names.filter(({ filename }) => this.#isName(filename, folder))
+    const known = names.filter(({ filename }) => this.#isShown(filename, folder))
     const entries: Entry[] = []
     for (let at = 0; at < known.length; at += lookupsAtOnce) {
       const some = known.slice(at, at + lookupsAtOnce).map(async ({ filename, attrs }) => {
         const stats: Stats = attrs
-        if (!stats.isSymbolicLink()) return entryOf(filename, stats)
+        // The core leaves out what it cannot name: nothing is asked of the server by such a name.
+        if (!stats.isSymbolicLink() || !isListableName(filename)) return entryOf(filename, stats)
         const entry = await places.target(on, places.within(folder, filename), filename, stats)
         return entry.kind === 'link' && !showsDeadLinks ? undefined : entry
       })
@@ -61,19 +59,11 @@ export class Folders {
     return entries
   }
 
-  /** A name from the server is as hostile as one from a user. */
-  #isName(name: string, folder: Path): boolean {
+  #isShown(name: string, folder: Path): boolean {
     const { env, places } = this.options
-    if (name === '.' || name === '..' || name === '') return false
-    if (stagedBy(name) !== undefined) {
-      if (isAbandoned(name, env.instance)) this.#sweep.soon(places.within(folder, name))
-      return false
-    }
-    if (!name.includes('/') && !name.includes('\0') && !name.includes('\ufffd')) return true
-    if (!this.#toldNames.has(folder) && this.#toldNames.size < toldAtMost) {
-      this.#toldNames.add(folder)
-      env.log.warn({ folder }, 'names that cannot be told are left out')
-    }
+    if (name === '.' || name === '..') return false
+    if (stagedBy(name) === undefined) return true
+    if (isAbandoned(name, env.instance)) this.#sweep.soon(places.within(folder, name))
     return false
   }
 

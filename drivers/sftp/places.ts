@@ -5,7 +5,7 @@
 import type { Stats } from 'ssh2'
 import type { Entry, WriteOptions } from '../../src/driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
-import { nameOf, parentOf, root, type Path } from '../../src/path.js'
+import { nameOf, parentOf, root, type Path, withoutTrailing } from '../../src/path.js'
 import type { Connection } from './connection.js'
 import { entryOf } from './entry.js'
 
@@ -17,7 +17,7 @@ export class Places {
 
   /** `rootFolder`: the one that is shown. */
   constructor(rootFolder: string) {
-    this.#root = rootFolder.replace(/\/+$/, '')
+    this.#root = withoutTrailing(rootFolder, '/')
   }
 
   /** As the server calls it. */

@@ -18,7 +18,7 @@ import type {
   WriteOptions,
 } from '../../src/driver.js'
 import { GatewayError } from '../../src/errors.js'
-import { isWithin, nameOf, root, type Path } from '../../src/path.js'
+import { isWithin, nameOf, root, type Path, withoutTrailing } from '../../src/path.js'
 import { readingStream, writeAll, writeFrom } from '../lib/pieces.js'
 import { onFolder } from '../lib/root-folder.js'
 import { keptFile } from '../lib/staged-names.js'
@@ -40,7 +40,7 @@ const patience = 500
 
 export async function openSftp(options: SftpOptions, env: DriverEnv, pace: KeepingPace = keepingPace): Promise<Driver> {
   const account = accountOf(options)
-  const given = options.host_key.trim().replace(/=+$/, '')
+  const given = withoutTrailing(options.host_key.trim(), '=')
   const isKnown = async (fingerprint: string): Promise<boolean> => {
     const trusted = given || (await env.state.get('host key'))
     if (trusted === undefined) await env.state.set('host key', fingerprint)
@@ -340,6 +340,17 @@ class SftpDriver implements Driver {
       this.connections.useAgain((on) =>
         on.setAttributes(this.#places.host(path), to).catch((error: unknown) => this.#places.explain(on, error, path)),
       ),
+    )
+  }
+
+  async setLinkTime(path: Path, modified: Date, { signal }: CallOptions = {}): Promise<void> {
+    const host = this.#places.host(path)
+    await this.#within(signal, () =>
+      this.connections.useAgain(async (on) => {
+        const stats = await on.lstat(host).catch((error: unknown) => this.#places.explain(on, error, path))
+        if (!stats.isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a link' })
+        await on.setLinkAttributes(host, { ...timesOf(modified) })
+      }),
     )
   }
 

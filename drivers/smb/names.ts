@@ -3,7 +3,7 @@
  * files on such servers: characters in Unicode's private area (as macOS, and Linux with `mapposix`), device names by their third
  * character there (as Cygwin).
  */
-import { folded, isListableName, segmentsOf, type Path } from '../../src/path.js'
+import { folded, refusedName, segmentsOf, type Path } from '../../src/path.js'
 
 /** Those of ASCII below the blank are put at U+F001 and on. */
 const placeOfSpecials = 0xf020
@@ -35,8 +35,8 @@ export function wireName(name: string): string {
   return wire
 }
 
-/** A name from the server; undefined for one that cannot be asked for again. */
-export function nameFromWire(wire: string): string | undefined {
+/** A name from the server. For one that cannot be asked for again, a name that the core refuses. */
+export function nameFromWire(wire: string): string {
   let name = wire.replace(thirdPlaces, (found, start: string, third: string) => {
     const plain = start + String.fromCharCode(third.charCodeAt(0) - placeOfThird)
     return device.test(plain + wire.slice(3)) ? plain : found
@@ -46,7 +46,7 @@ export function nameFromWire(wire: string): string | undefined {
   name = name.replaceAll(bar.place, bar.character)
   if (name.endsWith(lastBlank)) name = `${name.slice(0, -1)} `
   if (name.endsWith(lastDot)) name = `${name.slice(0, -1)}.`
-  return isListableName(name) && wireName(name) === wire ? name : undefined
+  return wireName(name) === wire ? name : refusedName(wire)
 }
 
 export function joined(folder: string, wire: string): string {

@@ -74,9 +74,8 @@ export class Places {
 
   async entryAt(share: Share, path: Path): Promise<Entry> {
     const { facts } = await this.find(share, path)
-    const name = path === '/' ? '' : facts && nameFromWire(facts.name)
-    if (facts === undefined || name === undefined) throw new GatewayError('not_found')
-    return entryOf(name, facts)
+    if (facts === undefined) throw new GatewayError('not_found')
+    return entryOf(path === '/' ? '' : nameFromWire(facts.name), facts)
   }
 
   /** What would be replaced. */

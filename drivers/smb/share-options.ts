@@ -8,6 +8,9 @@ const limits = { connect: 15_000, answer: 60_000, work: 300_000 } as const
 
 const protections = { 'as the server asks': 'none', signed: 'signing', encrypted: 'encryption' } as const
 
+/** Characters of a share's name, with the slashes around it. */
+const maxShareName = 255
+
 export function shareOptionsOf({
   address,
   username,
@@ -21,7 +24,7 @@ export function shareOptionsOf({
   if (host === undefined || Number(port) > 65535) {
     throw new GatewayError('invalid', { reason: 'address must be host or host:port' })
   }
-  const name = share.replace(/^[\\/]+|[\\/]+$/g, '')
+  const name = (share.length > maxShareName ? '' : share).replace(/^[\\/]+|[\\/]+$/g, '')
   if (name === '' || /[\\/]/.test(name)) {
     throw new GatewayError('invalid', { reason: 'share_name must be one name; folders of it go into root_folder_path' })
   }

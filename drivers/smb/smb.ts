@@ -56,7 +56,6 @@ class SmbDriver implements Driver {
    */
   readonly #readers: Shares
   readonly #changers: Shares
-  readonly #toldNames = new Set<string>()
   readonly #sweep: Sweep
   readonly #staging: Staging
 
@@ -295,7 +294,7 @@ class SmbDriver implements Driver {
     const { held, id, facts, close } = await this.#openToRead(path, mode)
     const told = nameFromWire(facts.name)
     // Some servers tell the name by which it was asked for, some another one of the same file.
-    const name = told !== undefined && isSameName(told, nameOf(path)) ? told : nameOf(path)
+    const name = isSameName(told, nameOf(path)) ? told : nameOf(path)
     const { read, ...changes } = accessTo(held.share, id)
     return { entry: entryOf(name, facts), read, ...(mode === 'update' && changes), close }
   }
@@ -350,18 +349,9 @@ class SmbDriver implements Driver {
         if (isAbandoned(facts.name, this.env.instance)) this.#sweep.soon(wire)
         continue
       }
-      // A name from the server is as hostile as one from a user.
-      const name = nameFromWire(facts.name)
-      if (name !== undefined) entries.push(entryOf(name, facts))
-      else this.#tell(folder)
+      entries.push(entryOf(nameFromWire(facts.name), facts))
     }
     return entries
-  }
-
-  #tell(folder: Path): void {
-    if (this.#toldNames.has(folder) || this.#toldNames.size >= 1000) return
-    this.#toldNames.add(folder)
-    this.env.log.warn({ folder }, 'names that cannot be told are left out')
   }
 
   /**

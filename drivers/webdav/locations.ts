@@ -1,6 +1,6 @@
 /** Where things are on the server: paths as URLs, and back from what servers write into a `href`. */
 import { GatewayError } from '../../src/errors.js'
-import { folded, segmentsOf, type Path } from '../../src/path.js'
+import { folded, segmentsOf, type Path, withoutTrailing } from '../../src/path.js'
 
 export class Locations {
   #address: URL
@@ -30,7 +30,7 @@ export class Locations {
   url(path: Path, kind: 'file' | 'folder'): URL {
     const url = new URL(this.#address)
     const names = [...this.#root, ...segmentsOf(path)].map(encodeURIComponent)
-    const all = [url.pathname.replace(/\/+$/, ''), ...names].join('/')
+    const all = [withoutTrailing(url.pathname, '/'), ...names].join('/')
     url.pathname = kind === 'folder' ? `${all}/` : all === '' ? '/' : all
     return url
   }

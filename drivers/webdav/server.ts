@@ -39,8 +39,6 @@ export class WebdavServer {
   constructor(
     private readonly http: HttpClient,
     private readonly locations: Locations,
-    /** Told of a folder with names that cannot be told. */
-    private readonly onHostileName: (folder: Path) => void,
   ) {}
 
   async look(path: Path, signal?: AbortSignal): Promise<Properties> {
@@ -86,13 +84,10 @@ export class WebdavServer {
       if (isItself) {
         if (status >= 400) throw refusal(status)
         itself = properties
-      } else if (member === undefined || !isListableName(member)) {
-        this.onHostileName(path)
-      } else if (status >= 500) {
-        // A listing without it would say that it was removed.
-        throw refusal(status)
-      } else if (status < 300) {
-        members.push({ name: member, properties })
+      } else if (member !== undefined) {
+        // A listing without it would say that it was removed. What the core leaves out anyway may fail.
+        if (status >= 500 && isListableName(member)) throw refusal(status)
+        if (status < 300) members.push({ name: member, properties })
       }
     }
     return { itself, members }

@@ -51,13 +51,7 @@ export async function openWebdav(options: WebdavOptions, env: DriverEnv): Promis
     verifiesCertificate: !options.tls_insecure_skip_verify,
     egress: env.egress,
   })
-  const told = new Set<Path>()
-  const onHostileName = (folder: Path) => {
-    if (told.has(folder) || told.size >= 1000) return
-    told.add(folder)
-    env.log.warn({ folder }, 'names that cannot be told are left out')
-  }
-  const server = new WebdavServer(http, new Locations(address, options.root_folder_path), onHostileName)
+  const server = new WebdavServer(http, new Locations(address, options.root_folder_path))
   try {
     const { isFolder, available, used } = await server.lookAtRoot(env.signal)
     if (isFolder !== true) throw new GatewayError('invalid', { reason: 'root_folder_path is no folder' })

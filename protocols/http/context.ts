@@ -21,7 +21,7 @@ export class Door {
     clients: ClientOptions,
   ) {
     this.fileTypes = new FileTypes(gateway.settings)
-    this.masks = new PrivacyMasks(gateway.settings)
+    this.masks = new PrivacyMasks(gateway.settings, gateway.log)
     this.#clients = clients
   }
 

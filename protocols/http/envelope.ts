@@ -32,9 +32,15 @@ export function envelopes(door: Door): Middleware<State> {
       }
       if (retryAfter !== undefined) ctx.set('Retry-After', String(Math.ceil(retryAfter)))
       ctx.status = 200
-      const line = message.replace(/\s*\n\s*/g, ' ').slice(0, messageLimit)
+      const line = lineOf(message)
       ctx.body = { code, message: door.masks.apply(line), data: ctx.state.refusalData ?? null } satisfies Envelope
       void drain(ctx.req)
     }
   }
+}
+
+/** A message as one line. What it quotes of a request may have any length. */
+function lineOf(message: string): string {
+  const lines = message.slice(0, 10 * messageLimit).split('\n')
+  return (lines.length > 1 ? lines.map((line) => line.trim()).join(' ') : message).slice(0, messageLimit)
 }

@@ -3,7 +3,6 @@ import { Busboy } from '@fastify/busboy'
 import type Koa from 'koa'
 import type { IncomingMessage } from 'node:http'
 import { pipeline } from 'node:stream/promises'
-import getRawBody from 'raw-body'
 import { z } from 'zod'
 import { toGatewayError } from '../../src/errors.js'
 import { bodySource, inTime } from '../lib/body.js'
@@ -32,10 +31,35 @@ export async function fieldsOf(
   return parseText(await readText(ctx, limit), ctx, list)
 }
 
+type TextReader = (ctx: Koa.Context, next: Koa.Next) => Promise<unknown>
+
+/** By the bytes that they read at most. */
+const readers = new Map<number, TextReader>()
+
+async function readerOf(limit: number): Promise<TextReader> {
+  const known = readers.get(limit)
+  if (known !== undefined) return known
+  // With its parser of multipart bodies, which is not used, it is large: servers of WebDAV and SFTP alone do not load it.
+  const { koaBody } = await import('koa-body')
+  // As bytes: decoding there would drop a byte order mark, which is not JSON.
+  const reader = koaBody({ encoding: 'binary', textLimit: limit, json: false, urlencoded: false })
+  readers.set(limit, reader)
+  return reader
+}
+
 async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, limit: number): Promise<string> {
+  // koa-body decodes others, and never ends where the client leaves in the middle of one.
+  const { 'content-encoding': coding = 'identity' } = req.headers
+  if (coding !== 'identity') throw new WireError(400, 'the body is compressed, which is not supported')
+  // koa-body asks for the method and the type; here a body of any of them is read as a text.
+  const asText = { req, request, method: 'POST', is: () => 'text/plain' } as unknown as Koa.Context
+  const read = await readerOf(limit)
   try {
-    // As bytes: decoding there would swallow a byte order mark, which is none of JSON.
-    return (await inTime(getRawBody(req, { limit, length: request.length }), tooSlow)).toString()
+    await inTime(
+      read(asText, () => Promise.resolve()),
+      tooSlow,
+    )
+    return Buffer.from(request.body as string, 'latin1').toString()
   } catch (error) {
     if (error instanceof WireError) throw error
     throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : new WireError(400, 'the body is malformed')
@@ -52,9 +76,9 @@ function tooLarge(limit: number): WireError {
 
 function parseText(text: string, ctx: Pick<Koa.Context, 'is' | 'query'>, list: string | undefined): Fields {
   const isJson = /^[ \t\r\n]*[[{]/.test(text)
-  if (!isJson && ctx.is('json') !== 'json') return { ...ctx.query, ...formOf(new URLSearchParams(text)) }
+  if (!isJson && ctx.is('json') !== 'json') return { ...ctx.query, ...formOf(parsedForm(text)) }
   if (text.trim() === '') throw new WireError(400, 'EOF')
-  const value = parsed(text) ?? parsed(firstValue(text))
+  const value = parsed(firstValue(text))
   if (value === undefined) throw new WireError(400, 'the body is not valid JSON')
   if (value === null) return {}
   if (Array.isArray(value) && list !== undefined) return { [list]: value }
@@ -70,26 +94,49 @@ function parsed(json: string): unknown {
   }
 }
 
+/** Values of a body, those in lists and objects too, and pairs of a form: more of them take too long to be read and checked. */
+const valueLimit = 50_000
+
+function tooManyValues(): WireError {
+  return new WireError(400, `the body holds more than ${valueLimit} values`)
+}
+
 /** Of a text that begins with an object or a list, that alone: what stands behind it is passed over, as clients are used to. */
 function firstValue(text: string): string {
   let depth = 0
+  let values = 0
   let quoted = false
   for (let at = 0; at < text.length; at++) {
     const character = text.charAt(at)
     if (quoted && character === '\\') at++
     else if (character === '"') quoted = !quoted
     else if (quoted) continue
+    else if (character === '}' || character === ']') depth--
     else if (character === '{' || character === '[') depth++
-    else if ((character === '}' || character === ']') && --depth === 0) return text.slice(0, at + 1)
+    else if (character === ',') values++
+    else continue
+    if (depth === 0 && !quoted) return text.slice(0, at + 1)
+    if (depth + values > valueLimit) throw tooManyValues()
   }
   return text
+}
+
+function parsedForm(text: string): URLSearchParams {
+  let pairs = 0
+  for (let at = text.indexOf('&'); at >= 0; at = text.indexOf('&', at + 1)) {
+    if (++pairs > valueLimit) throw tooManyValues()
+  }
+  // A plus sign stands for a space. URLSearchParams takes spaces as they are, and is slow with many plus signs, as replaceAll is.
+  return new URLSearchParams(text.split('+').join(' '))
 }
 
 function formOf(pairs: Iterable<[string, string]>): Fields {
   const fields: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>
   for (const [name, value] of pairs) {
     const earlier = fields[name]
-    fields[name] = earlier === undefined ? value : [...(Array.isArray(earlier) ? earlier : [earlier]), value]
+    if (earlier === undefined) fields[name] = value
+    else if (Array.isArray(earlier)) earlier.push(value)
+    else fields[name] = [earlier, value]
   }
   return fields
 }
@@ -149,9 +196,32 @@ function check<S extends z.ZodType>(
   value: unknown,
   textOf: (issue: Pick<z.core.$ZodIssue, 'path' | 'message'>) => string,
 ): z.output<S> {
+  const issue = issueInList(schema, value)
+  if (issue !== undefined) throw new WireError(400, textOf(issue))
   const result = schema.safeParse(value)
   if (result.success) return result.data
   throw new WireError(400, textOf(result.error.issues[0] ?? { path: [], message: 'invalid' }))
+}
+
+/** Items of a list that are checked at once. */
+const itemsAtOnce = 500
+
+/** The first thing that is wrong in a long list of the fields, or in what is beside it. A schema itself would look for all of them. */
+function issueInList(schema: z.ZodType, value: unknown): z.core.$ZodIssue | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const lists = Object.entries(value).filter(([, each]) => Array.isArray(each) && each.length > itemsAtOnce)
+  const part = (list: unknown, from: number) => (list as unknown[]).slice(from, from + itemsAtOnce)
+  const cut = { ...value, ...Object.fromEntries(lists.map(([name, list]) => [name, part(list, 0)])) }
+  for (const [name, list] of lists) {
+    for (let from = 0; from < (list as unknown[]).length; from += itemsAtOnce) {
+      const [issue] = schema.safeParse({ ...cut, [name]: part(list, from) }).error?.issues ?? []
+      if (issue === undefined) continue
+      const [field, item, ...rest] = issue.path
+      const path = field === name && typeof item === 'number' ? [field, item + from, ...rest] : issue.path
+      return { ...issue, path }
+    }
+  }
+  return undefined
 }
 
 // The pieces of schemas. null is absent; forms and queries bring every value as text. `wire` is what the document of the API

@@ -19,7 +19,7 @@ const faultyFields: Refusal = { code: 400, text: '…: …', when: 'a field does
 
 const faultyBody: readonly Refusal[] = [
   { code: 400, text: 'EOF', when: 'JSON is announced and the body is empty' },
-  { code: 400, text: 'the body …', when: 'the body is no JSON object, malformed, or too large' },
+  { code: 400, text: 'the body …', when: 'the body is no JSON object, malformed, too large, or compressed' },
   { code: 400, text: 'the form is malformed' },
 ]
 

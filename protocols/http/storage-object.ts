@@ -24,7 +24,9 @@ export const storageFields = z.object({
   order: integer(0).describe('Storages are started, and shown, by this number.'),
   driver: text.meta({ example: 'Local' }).describe('The name of its driver, which cannot change later.'),
   cache_expiration: given(integerValue).describe('Minutes for which a listing is kept.'),
-  custom_cache_policies: text,
+  custom_cache_policies: text
+    .meta({ example: '/news/**:1' })
+    .describe('Lines of pattern:minutes for folders of their own. `**` stands for any depth.'),
   addition: text
     .meta({ example: '{"root_folder_path":"/srv/docs"}' })
     .describe('What the driver asks for, the text of a JSON object.'),

@@ -1,6 +1,6 @@
 /** The HTTP port that several doors share: routing by prefix, limits against slow and faulty clients, and a graceful end. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { Socket, type AddressInfo } from 'node:net'
 import { deferContinue } from './continue.js'
 import type { RequestHandler } from './handler.js'
 
@@ -22,6 +22,8 @@ export class HttpListener {
   readonly #prefixes: readonly string[]
   /** What each connection is busy with. */
   readonly #exchanges = new Map<Socket, Exchange>()
+  /** Connections that have sent what is no request: whatever else they send is dropped. */
+  readonly #refused = new WeakSet<Socket>()
   #stopping = false
 
   constructor(options: HttpListenerOptions) {
@@ -54,12 +56,12 @@ export class HttpListener {
       else response.writeContinue()
       this.#handle(request, response)
     })
-    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-      else
-        socket.end(
-          `HTTP/1.1 ${error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
-        )
+    // RFC 9110 §9.3.6: this is no proxy.
+    this.#server.on('connect', (_request, socket) => {
+      socket.end('HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+    })
+    this.#server.on('clientError', (error: ParseError, socket) => {
+      if (socket instanceof Socket) this.#refuse(error, socket)
     })
   }
 
@@ -93,6 +95,26 @@ export class HttpListener {
     else response.writeHead(404, { 'Content-Length': 0 }).end()
   }
 
+  /** Answers what Node's parser rejects, after the answers to the requests before it, and closes the connection. */
+  #refuse(error: ParseError, socket: Socket): void {
+    if (error.code === 'ECONNRESET') socket.destroy()
+    // The parser reports every further packet.
+    if (this.#refused.has(socket)) return
+    this.#refused.add(socket)
+    const reply = () => {
+      if (!socket.writable) socket.destroy()
+      else socket.end(`HTTP/1.1 ${refusalOf(error)}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+      // RFC 9112 §9.6: closed at once, the connection could be reset before the client has read the answer.
+      setTimeout(() => socket.destroy(), lingerTime).unref()
+    }
+    const { request, response } = this.#exchanges.get(socket) ?? {}
+    if (request === undefined || response === undefined) reply()
+    else if (request.complete) response.once('close', reply)
+    // The body of this request is at fault. Its answer has begun, or waits for that of an earlier request.
+    else if (response.headersSent || response.socket === null) socket.destroySoon()
+    else reply()
+  }
+
   /** Accepts nothing new, lets requests finish until `cut` aborts, then ends every connection. */
   async stop(cut: AbortSignal): Promise<void> {
     this.#stopping = true
@@ -118,6 +140,41 @@ interface Exchange {
 function isOurs({ request, response }: Exchange, socket: Socket): boolean {
   if (!request.complete) return request.readableLength > 0
   return response.writableLength === 0 && socket.writableLength === 0
+}
+
+/** What Node adds to an error of its parser. */
+interface ParseError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer
+  /** Where in `rawPacket` the parser stopped. */
+  readonly bytesParsed?: number
+}
+
+/** Milliseconds for which a connection stays open after the answer to what is no request. */
+const lingerTime = 2000
+
+/** Status and reason phrase for what Node's parser rejects. */
+function refusalOf(error: ParseError): string {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return '431 Request Header Fields Too Large'
+  return error.code === 'HPE_INVALID_METHOD' && isRequestLine(error) ? '501 Not Implemented' : '400 Bad Request'
+}
+
+/** RFC 9110 §5.6.2. */
+const tokenCharacter = /[\w!#$%&'*+.^`|~-]/
+/** RFC 9112 §3, with the method of any token (RFC 9110 §5.6.2). */
+const requestLine = /^[\w!#$%&'*+.^`|~-]+ [\x21-\xff]+ HTTP\/1\.\d\r?\n/
+const beginningOfRequestLine = /^[\w!#$%&'*+.^`|~-]+( [\x21-\xff]*( [HTP/1.\d]*\r?)?)?$/
+
+/**
+ * Whether the parser stopped in the method of a request line, or of the beginning of one: the method is unknown then, for
+ * which RFC 9110 §15.6.2 has 501. Anything else is malformed.
+ */
+function isRequestLine({ rawPacket, bytesParsed = 0 }: ParseError): boolean {
+  const text = rawPacket?.toString('latin1') ?? ''
+  // By a loop: a pattern that ends with the text would be tried from each of its characters.
+  let start = bytesParsed
+  while (start > 0 && tokenCharacter.test(text.charAt(start - 1))) start--
+  const line = text.slice(start)
+  return requestLine.test(line) || beginningOfRequestLine.test(line)
 }
 
 /** The path of a request's target, which may come in absolute form from a proxy. */

@@ -1,12 +1,12 @@
 /** Sending one file over HTTP: RFC 9110 with ranges and conditions, for every door on the HTTP port. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { addAbortSignal, type Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { contentType } from 'mime-types'
 import { etagOf, type Ask } from '../../src/change.js'
-import type { Entry, OpenFile } from '../../src/driver.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
+import type { ByteRange, Entry, OpenFile } from '../../src/driver.js'
+import { GatewayError, toGatewayError } from '../../src/errors.js'
 import { nameOf, type Path } from '../../src/path.js'
 import type { VirtualFs } from '../../src/virtual-fs.js'
 import { signalOf } from './client.js'
@@ -48,7 +48,7 @@ export async function sendFile(
   const signal = options.ask?.signal ?? signalOf(response)
   const ask = { ...options.ask, signal }
   try {
-    const found = request.method === 'HEAD' ? await statFile(options, ask) : await openFile(options, ask)
+    const found = await findFile(request.method, options, ask)
     try {
       await sendFound(request, response, found, nameOf(options.path), options)
     } finally {
@@ -88,29 +88,20 @@ async function sendFound(
   else await sendBody(response, answer, answer.body, found)
 }
 
-type ReadPart = (part: Part) => Promise<Readable>
+/** Without a range: all of the file. */
+type ReadRange = (range?: ByteRange) => Promise<Readable>
 
-/** Without a handle where the storage has none, or nothing is to be read. */
+/** By its own handle where the backend has one, else part by part. */
 type Found =
   | { readonly entry: Entry; readonly file: OpenFile }
-  | { readonly entry: Entry; readonly file?: undefined; readonly read: ReadPart }
+  | { readonly entry: Entry; readonly file?: undefined; readonly read: ReadRange }
 
-async function openFile(options: SendOptions, ask: Ask): Promise<Found> {
-  try {
-    const file = await options.fs.open(options.path, 'read', ask)
-    return { entry: file.entry, file }
-  } catch (error) {
-    if (!isGatewayError(error, 'unsupported')) throw error
-    return statFile(options, ask)
-  }
-}
-
-async function statFile(options: SendOptions, ask: Ask): Promise<Found> {
-  const { fs, path } = options
-  const entry = await fs.stat(path, ask)
+async function findFile(method: string | undefined, { fs, path }: SendOptions, ask: Ask): Promise<Found> {
+  const { entry, file } = method === 'HEAD' ? { entry: await fs.stat(path, ask) } : await fs.openToSend(path, ask)
+  if (file) return { entry, file }
   if (entry.kind === 'folder') throw new GatewayError('is_dir', { op: 'read', path })
   if (entry.kind === 'link') throw new GatewayError('not_found', { op: 'read', path })
-  return { entry, read: (part) => readPart(options, part, ask) }
+  return { entry, read: (range) => fs.read(path, range, ask) }
 }
 
 interface Answer {
@@ -192,10 +183,12 @@ async function sendBody(
   }
   if (first === undefined) return
   if (file === undefined) {
+    const { size } = found.entry
+    const read = (part: Part) => found.read(part.length === size ? undefined : part)
     // What can be refused is refused before the head goes out.
-    const stream = await found.read(first)
+    const stream = await read(first)
     response.writeHead(status, headers)
-    await pipeline(streamParts(stream, parts, boundary, found.read), response)
+    await pipeline(streamParts(stream, parts, boundary, read), response)
     return
   }
   response.writeHead(status, headers)
@@ -206,28 +199,24 @@ async function sendBody(
   response.end(boundary?.end)
 }
 
-async function readPart({ fs, path }: SendOptions, part: Part, ask: Ask): Promise<Readable> {
-  const stream = await fs.read(path, part, ask)
-  return ask.signal === undefined ? stream : addAbortSignal(ask.signal, stream)
-}
-
 async function* streamParts(
   opened: Readable,
   parts: readonly Part[],
   boundary: Boundary | undefined,
-  read: ReadPart,
+  read: (part: Part) => Promise<Readable>,
 ): AsyncGenerator<Buffer | string> {
   for (const [index, part] of parts.entries()) {
     const stream = index === 0 ? opened : await read(part)
     if (boundary !== undefined) yield boundary.before(part)
-    let sent = 0
+    let left = part.length
     for await (const chunk of stream as AsyncIterable<Buffer>) {
-      sent += chunk.length
-      yield chunk
+      // A file that has grown is sent as far as was promised.
+      if (left === 0) break
+      const bytes = chunk.subarray(0, left)
+      left -= bytes.length
+      yield bytes
     }
-    if (sent !== part.length) {
-      throw new GatewayError('aborted', { reason: 'the file changed its size while it was sent' })
-    }
+    if (left > 0) throw new GatewayError('aborted', { reason: 'the file became shorter while it was sent' })
   }
   if (boundary !== undefined) yield boundary.end
 }

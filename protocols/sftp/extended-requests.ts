@@ -1,7 +1,7 @@
 /** OpenSSH's extensions (its PROTOCOL file, section 4), by the name that an EXTENDED request carries. */
 import { GatewayError, isGatewayError } from '../../src/errors.js'
 import { parentOf, resolvePath, root, type Path } from '../../src/path.js'
-import { readAttributes } from './attributes.js'
+import { keptAttributes, readAttributes } from './attributes.js'
 import type { WorkingFile } from './working-file.js'
 import { FieldReader, MalformedPacket, PacketBuilder } from './packets.js'
 import { limits, packetType } from './protocol.js'
@@ -68,8 +68,12 @@ export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Re
       if (asked.size !== undefined) throw new MalformedPacket('a link has no size to set')
       await desk.order.run([path], true, async () => {
         const { kind, isLink } = await statName(desk, path)
-        // Nothing is kept of a link itself, and its target is not meant.
-        if (kind !== 'link' && isLink !== true) await setAttributes(desk, path, asked)
+        if (kind !== 'link' && isLink !== true) {
+          await setAttributes(desk, path, asked)
+          return
+        }
+        const to = keptAttributes(asked)
+        if (to) await desk.tree.setOwnAttributes(path, to, { signal: desk.signal })
       })
       return ok(id)
     },

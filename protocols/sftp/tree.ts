@@ -11,6 +11,7 @@ export type Tree = Pick<
   | 'move'
   | 'remove'
   | 'setAttributes'
+  | 'setOwnAttributes'
   | 'readLink'
   | 'symlink'
   | 'hardLink'

@@ -9,7 +9,6 @@ import { AppPasswords } from './app-passwords.js'
 import { Authorities, type Credential } from './authorities.js'
 import { AccountDisabled, CodeRequired, disabledReason, noAuthority } from './errors.js'
 import { Keys } from './keys.js'
-import { otpStep } from './otp.js'
 import { PasswordCheck } from './password-check.js'
 import { isSameText } from './same-text.js'
 import { SessionTokens, type Claims } from './tokens.js'
@@ -183,13 +182,15 @@ export class Accounts {
 
   /**
    * From now on this account signs in with codes of this secret, in base32; the code that proves that somebody's app has it is
-   * used up. `invalid` for a wrong one.
+   * used up. `invalid` for a wrong one, `throttled` after too many. `address`: the client's, without port.
    */
-  async turnOnTwoStep(userId: number, secret: string, code: string): Promise<void> {
-    const step = otpStep(secret, code, this.#now())
-    if (step === undefined) throw new GatewayError('invalid', { reason: 'Invalid 2FA code' })
-    await this.#store.users.useOtpStep(userId, step)
-    await this.users.update(userId, { otpSecret: secret })
+  async turnOnTwoStep(
+    userId: number,
+    proof: { readonly secret: string; readonly code: string; readonly address: string },
+  ): Promise<void> {
+    if (!(await this.#passwords.newCode(userId, proof)))
+      throw new GatewayError('invalid', { reason: 'Invalid 2FA code' })
+    await this.users.update(userId, { otpSecret: proof.secret })
   }
 
   /** Whether this key is one that `username` may use: nothing is recorded. */

@@ -43,8 +43,7 @@ export class SignInLimiter {
   /** Milliseconds that a try has to wait. */
   delay(address: string, name: string): number {
     const beyond = this.#accounts.count(name) - slowing.failures
-    const familiar = this.#familiar.get(pair(address, name)) ?? -Infinity
-    if (beyond < 0 || this.now() - familiar < familiarTime) return 0
+    if (beyond < 0 || isFamiliar(this.#familiar.get(pair(address, name)), this.now())) return 0
     return Math.min(slowing.most, slowing.first * 2 ** beyond)
   }
 
@@ -62,6 +61,62 @@ export class SignInLimiter {
   #refuse(failures: Failures, key: string): void {
     if (failures.count(key) >= lock.failures) throw tooManyTries(failures.remaining(key) / 1000)
   }
+}
+
+/** Guesses at the one-time codes of one account that may be wrong within `time`, from all addresses together. */
+const codes = { wrong: 10, time: 15 * minute }
+
+/**
+ * Wrong one-time codes of an account, from all addresses together: who sends one knows the password, and may use any number of
+ * addresses. Beyond the limit a code is compared only for an address from which a right one came within a day. Accounts are
+ * independent of each other.
+ */
+export class CodeLimiter {
+  readonly #accounts = new Map<number, CodeHistory>()
+
+  constructor(private readonly now: () => number) {}
+
+  /**
+   * Counts a code as wrong before it is compared, so that codes that arrive together cannot pass the limit. Throws `throttled`
+   * where the account has reached it. The caller calls the returned function once the code has proved right.
+   */
+  count(userId: number, network: string): () => void {
+    const now = this.now()
+    const { wrong, familiar } = this.#accounts.get(userId) ?? { wrong: [], familiar: new Map<string, number>() }
+    const recent = wrong.filter((guess) => now - guess.time < codes.time).slice(-codes.wrong)
+    const [oldest] = recent
+    if (oldest !== undefined && recent.length === codes.wrong && !isFamiliar(familiar.get(network), now)) {
+      throw tooManyTries((oldest.time + codes.time - now) / 1000)
+    }
+    const guess = { time: now }
+    put(this.#accounts, userId, { wrong: [...recent, guess], familiar })
+    return () => this.#confirm(userId, network, guess)
+  }
+
+  #confirm(userId: number, network: string, guess: CodeGuess): void {
+    const now = this.now()
+    const history = this.#accounts.get(userId)
+    const familiar = [...(history?.familiar ?? [])].filter(([, time]) => isFamiliar(time, now))
+    put(this.#accounts, userId, {
+      wrong: (history?.wrong ?? []).filter((each) => each !== guess),
+      familiar: new Map([...familiar, [network, now]]),
+    })
+  }
+}
+
+interface CodeGuess {
+  readonly time: number
+}
+
+interface CodeHistory {
+  /** Oldest first. */
+  readonly wrong: readonly CodeGuess[]
+  /** Networks from which a right code came, and when. */
+  readonly familiar: ReadonlyMap<string, number>
+}
+
+function isFamiliar(lastTime: number | undefined, now: number): boolean {
+  return lastTime !== undefined && now - lastTime < familiarTime
 }
 
 class Failures {
@@ -91,7 +146,7 @@ function pair(address: string, name: string): string {
 }
 
 /** As the newest entry. */
-function put<Value>(table: Map<string, Value>, key: string, value: Value): void {
+function put<Key, Value>(table: Map<Key, Value>, key: Key, value: Value): void {
   table.delete(key)
   table.set(key, value)
   if (table.size > tableSize) {

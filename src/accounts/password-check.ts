@@ -1,7 +1,7 @@
 import type { UserRow } from '../store/rows.js'
 import type { Credentials } from './accounts.js'
 import { CodeRequired, WrongCredentials } from './errors.js'
-import { SignInLimiter } from './limiter.js'
+import { CodeLimiter, SignInLimiter } from './limiter.js'
 import { networkOf } from './networks.js'
 import { otpStep } from './otp.js'
 import { impossiblePassword, isPassword, staticHash } from './passwords.js'
@@ -27,6 +27,7 @@ interface Presented {
 /** Passwords and one-time codes of all doors, with what keeps guessers out. */
 export class PasswordCheck {
   readonly #limiter: SignInLimiter
+  readonly #codes: CodeLimiter
   readonly #remembered: RememberedPasswords
   readonly #turns = new Turns()
   /** Checks under way, by what was presented: a client with eight connections asks for one. */
@@ -37,6 +38,7 @@ export class PasswordCheck {
 
   constructor(private readonly options: PasswordCheckOptions) {
     this.#limiter = new SignInLimiter(options.now)
+    this.#codes = new CodeLimiter(options.now)
     this.#remembered = new RememberedPasswords(options.get, options.now)
   }
 
@@ -64,15 +66,39 @@ export class PasswordCheck {
 
   /**
    * The second step of an account that has one, after the password. `CodeRequired` where the code is missing, which does not
-   * count as a failed try, or where it is wrong or was used before, which does.
+   * count as a failed try, or where it is wrong or was used before, which does. `throttled` where the address has failed too
+   * often, or the account with codes from anywhere.
    */
   async code(user: UserRow, credentials: Credentials): Promise<void> {
     const { network, name } = this.#presented(credentials)
     if (credentials.code === undefined || credentials.code === '') throw new CodeRequired()
+    // Requests that shared one check of the password arrive here together.
+    this.#limiter.refuseGuesser(network, name)
+    this.#limiter.refuseLocked(network, name)
+    const confirm = this.#codes.count(user.id, network)
     const step = otpStep(user.otpSecret, credentials.code, this.options.now())
-    if (step !== undefined && (await this.options.useOtpStep(user.id, step))) return
+    if (step !== undefined && (await this.options.useOtpStep(user.id, step))) {
+      confirm()
+      return
+    }
     this.#limiter.failed(network, name)
     throw new CodeRequired()
+  }
+
+  /**
+   * Whether the code is one of `secret`, which the account is about to take; a right one is used up. `throttled` where the
+   * account has had too many wrong codes.
+   */
+  async newCode(
+    userId: number,
+    { secret, code, address }: { readonly secret: string; readonly code: string; readonly address: string },
+  ): Promise<boolean> {
+    const confirm = this.#codes.count(userId, networkOf(address))
+    const step = otpStep(secret, code, this.options.now())
+    if (step === undefined) return false
+    await this.options.useOtpStep(userId, step)
+    confirm()
+    return true
   }
 
   /** Everything that was asked for has been shown. `remember`: the password alone opens the door again. */

@@ -1,15 +1,17 @@
-/** `tidegate check`: would the daemon start here, and would everything work? It changes nothing. */
+/** `tidegate check`: would the daemon start here, and would everything work? It changes no configuration and no file. */
 import { createServer, connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
+import { z } from 'zod'
 import { driverTypes } from '../../drivers/index.js'
 import { WebClient } from '../../protocols/http/site/web-client.js'
 import { sitePath } from '../../protocols/lib/client.js'
-import { loadConfig, splitAddress, type Config } from '../config.js'
-import { ownFolders } from '../data-folder.js'
-import type { Driver, DriverEnv, OwnFolders } from '../driver.js'
+import { connectableHost, loadConfig, splitAddress, type Config } from '../config.js'
+import { holderOf, ownFolders, takeDataFolder, type Holder } from '../data-folder.js'
+import type { AnyDriverType, Driver, DriverEnv } from '../driver.js'
 import { EgressGuard } from '../egress.js'
-import { GatewayError, toGatewayError } from '../errors.js'
-import { checkOptions, parsedAddition } from '../fields.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
+import { changedAddition, checkOptions, parsedAddition } from '../fields.js'
 import { thisInstance } from '../instance.js'
 import { createLog } from '../log.js'
 import { root } from '../path.js'
@@ -40,20 +42,28 @@ export function addCheckCommand(program: Command): void {
     .description('check configuration, database, storages and ports; status 1 where something is wrong')
     .action(async (flags: CheckFlags) => {
       const config = await loadConfig({ flags, environment: process.env })
-      const findings: Finding[] = [{ what: 'configuration', ok: true, detail: `data in ${config.data}` }]
-      findings.push(...(await checkDatabase(config)))
-      if (config.dist_dir !== '') findings.push(await finding('web client', () => checkWebClient(config)))
-      for (const [what, address] of [
-        ['http', config.http],
-        ['sftp', config.sftp],
-      ] as const) {
-        if (address !== 'off')
-          findings.push(await finding(what, () => checkPort(address, `${sitePath(config.site_url)}/ping`)))
-      }
+      const findings = await check(config)
       const rows = findings.map(({ what, ok, detail }) => [wordFor(ok), what, detail])
       print(flags, findings, formatTable(['', 'what', 'detail'], rows).trim())
       if (findings.some(({ ok }) => ok === false)) process.exitCode = 1
     })
+}
+
+export async function check(
+  config: Config,
+  drivers: readonly AnyDriverType[] = driverTypes,
+): Promise<readonly Finding[]> {
+  const findings: Finding[] = [{ what: 'configuration', ok: true, detail: `data in ${config.data}` }]
+  findings.push(...(await checkDatabase(config, drivers)))
+  if (config.dist_dir !== '') findings.push(await finding('web client', () => checkWebClient(config)))
+  for (const [what, address] of [
+    ['http', config.http],
+    ['sftp', config.sftp],
+  ] as const) {
+    if (address !== 'off')
+      findings.push(await finding(what, () => checkPort(address, `${sitePath(config.site_url)}/ping`)))
+  }
+  return findings
 }
 
 function wordFor(ok: boolean | null): string {
@@ -66,11 +76,13 @@ async function finding(what: string, look: () => Promise<string>): Promise<Findi
     return { what, ok: true, detail: await look() }
   } catch (error) {
     if (error instanceof NotCheckedError) return { what, ok: null, detail: error.reason }
-    const failure = toGatewayError(error)
-    const detail =
-      failure.cause instanceof Error && failure.code === 'internal' ? failure.cause.message : failure.reason
-    return { what, ok: false, detail }
+    return { what, ok: false, detail: reasonOf(error) }
   }
+}
+
+function reasonOf(error: unknown): string {
+  const { cause, code, reason } = toGatewayError(error)
+  return cause instanceof Error && code === 'internal' ? cause.message : reason
 }
 
 async function checkWebClient(config: Config): Promise<string> {
@@ -78,45 +90,100 @@ async function checkWebClient(config: Config): Promise<string> {
   return `pages from ${config.dist_dir}`
 }
 
-async function checkDatabase(config: Config): Promise<readonly Finding[]> {
+async function checkDatabase(config: Config, drivers: readonly AnyDriverType[]): Promise<readonly Finding[]> {
   let store: Store | undefined
-  let rows: readonly StorageRow[] = []
   const database = await finding('database', async () => {
     store = await openStore(await databaseOf(config))
-    rows = await store.storages.all()
-    const users = await store.users.all()
+    const [users, rows] = [await store.users.all(), await store.storages.all()]
     return `${users.length} users, ${rows.length} storages`
   })
-  const opened = store
-  if (opened === undefined) return [database]
+  if (store === undefined) return [database]
   try {
-    const own = await ownFolders(config.data)
-    const storages = rows.map((row) => finding(`storage ${row.mountPath}`, () => checkStorage(row, opened, own)))
-    return [database, ...(await Promise.all(storages))]
+    return [database, ...(await checkStorages({ config, store, drivers }, () => true))]
   } finally {
-    await opened.close()
+    await store.close()
   }
 }
 
-async function checkStorage(row: StorageRow, store: Store, own: OwnFolders): Promise<string> {
-  if (row.disabled) return 'disabled'
-  const type = driverTypes.find((each) => each.name === row.driver)
+/** Whether this one would work, and what is said of it. */
+export async function checkStorage(
+  id: number,
+  { config, store }: Pick<Subject, 'config' | 'store'>,
+): Promise<Finding | undefined> {
+  return (await checkStorages({ config, store, drivers: driverTypes }, (row) => row.id === id)).at(-1)
+}
+
+interface Subject {
+  readonly config: Config
+  readonly store: Store
+  readonly drivers: readonly AnyDriverType[]
+}
+
+/**
+ * One process at a time opens a storage: two that refresh the same token would sign each other out. A running daemon is
+ * asked; without one, this process holds the data folder while it opens storages.
+ */
+async function checkStorages(subject: Subject, isAsked: (row: StorageRow) => boolean): Promise<readonly Finding[]> {
+  const { config, store } = subject
+  for (;;) {
+    const holder = await holderOf(config.data)
+    if (holder) return askDaemon(holder, subject, isAsked)
+    const giveBack = await takeDataFolder(config.data).catch((error: unknown) => {
+      // A daemon was started meanwhile.
+      if (isGatewayError(error, 'busy')) return undefined
+      throw error
+    })
+    if (!giveBack) continue
+    try {
+      // Read only now: a daemon that has just stopped may have stored a newer token.
+      const rows = (await store.storages.all()).filter(isAsked)
+      const own = await ownFolders(config.data)
+      const networks = (await store.settings.all()).get('egress_networks') ?? ''
+      const egress = new EgressGuard(() => networks)
+      return await Promise.all(rows.map((row) => storageFinding(row, () => openStorage(row, subject, { own, egress }))))
+    } finally {
+      await giveBack()
+    }
+  }
+}
+
+function storageFinding(row: StorageRow, look: () => Promise<string>): Promise<Finding> {
+  return finding(`storage ${row.mountPath}`, async () => (row.disabled ? 'disabled' : look()))
+}
+
+/** Opens and closes it as the daemon would. What the driver saves meanwhile, such as a refreshed token, is stored. */
+async function openStorage(
+  row: StorageRow,
+  { store, drivers }: Subject,
+  shared: Pick<DriverEnv, 'own' | 'egress'>,
+): Promise<string> {
+  const type = drivers.find((each) => each.name === row.driver)
   if (type === undefined) throw new GatewayError('invalid', { reason: `there is no driver ${row.driver}` })
   const options = checkOptions(type.fields, parsedAddition(row.addition))
   const signal = AbortSignal.timeout(patience)
-  const networks = (await store.settings.all()).get('egress_networks') ?? ''
+  let { addition } = row
+  const stored: Promise<unknown>[] = []
+  const storing = <T>(work: Promise<T>) => {
+    stored.push(work.catch(() => undefined))
+    return work
+  }
   const env: DriverEnv = {
+    ...shared,
     log: createLog('silent'),
     signal,
     instance: thisInstance(),
-    own,
-    save: async () => undefined,
-    state: { get: (key) => store.driverState.get(row.id, key), set: async () => undefined },
+    save: async (changed) => {
+      addition = changedAddition(addition, changed)
+      await storing(store.storages.update(row.id, { addition }))
+    },
+    state: {
+      get: (key) => store.driverState.get(row.id, key),
+      set: (key, value) => storing(store.driverState.set(row.id, key, value)),
+    },
     uploads: () => store.uploads.tokens(),
     tree: () => {
       throw new NotCheckedError(`${row.driver} stands on other storages: only the daemon can open it`)
     },
-    egress: new EgressGuard(() => networks),
   }
   let driver: Driver | undefined
   try {
@@ -125,6 +192,61 @@ async function checkStorage(row: StorageRow, store: Store, own: OwnFolders): Pro
     return `${row.driver} opens`
   } finally {
     await driver?.close?.()
+    await Promise.all(stored)
+  }
+}
+
+async function askDaemon(
+  holder: Holder,
+  { config, store }: Subject,
+  isAsked: (row: StorageRow) => boolean,
+): Promise<readonly Finding[]> {
+  const process = `process ${holder.pid}`
+  const token = (await store.settings.all()).get('token') ?? ''
+  let url = ''
+  const daemon = await finding('daemon', async () => {
+    url = await announcedUrl(config.data)
+    await ask(`${url}/ping`).catch((error: unknown) => {
+      const reason = `${process} serves the data folder, but does not answer at ${url}`
+      throw new GatewayError('unavailable', { reason, cause: error })
+    })
+    return `${process} answers at ${url}`
+  })
+  const storages = (await store.storages.all()).filter(isAsked).map((row) =>
+    storageFinding(row, async () => {
+      if (daemon.ok !== true) throw new NotCheckedError(`only the daemon may open it while ${process} runs`)
+      const answer = await ask(`${url}/api/admin/storage/check?id=${row.id}`, { authorization: token })
+      const { code, message } = envelope.parse(JSON.parse(answer))
+      if (code !== 200) throw new GatewayError('unavailable', { reason: message })
+      return `${row.driver} answers`
+    }),
+  )
+  return [daemon, ...(await Promise.all(storages))]
+}
+
+/** The address of `--http` is not used: another program may listen there, and would see the token. */
+async function announcedUrl(folder: string): Promise<string> {
+  const until = Date.now() + patience
+  for (;;) {
+    const holder = await holderOf(folder)
+    if (holder?.url !== undefined) return holder.url
+    if (!holder) throw new GatewayError('unavailable', { reason: 'the process that had the data folder has ended' })
+    if (Date.now() > until) {
+      const reason = `process ${holder.pid} has the data folder, but is not ready to answer`
+      throw new GatewayError('unavailable', { reason })
+    }
+    await pause(100)
+  }
+}
+
+const envelope = z.object({ code: z.number(), message: z.string() })
+
+async function ask(url: string, headers: Record<string, string> = {}): Promise<string> {
+  try {
+    const response = await fetch(url, { headers, redirect: 'error', signal: AbortSignal.timeout(patience) })
+    return await response.text()
+  } catch (error) {
+    throw new GatewayError('unavailable', { reason: 'the daemon does not answer in time', cause: error })
   }
 }
 
@@ -150,10 +272,9 @@ async function checkPort(address: string, ping: string): Promise<string> {
 
 /** The SSH banner names us, and so does the answer to `/ping`. */
 function isTidegate(host: string, port: number, ping: string): Promise<boolean> {
-  const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return new Promise((resolve) => {
     let answer = ''
-    const socket = connect({ host: local, port, timeout: 3000 })
+    const socket = connect({ host: connectableHost(host), port, timeout: 3000 })
     const end = () => {
       socket.destroy()
       resolve(/^SSH-2\.0-Tidegate|\r\n\r\npong\s*$/.test(answer))

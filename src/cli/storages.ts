@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
-import { isTaken } from '../data-folder.js'
+import { holderOf } from '../data-folder.js'
 import type { AnyDriverType } from '../driver.js'
 import { GatewayError } from '../errors.js'
 import { checkOptions, mustBeGiven } from '../fields.js'
@@ -10,7 +10,8 @@ import { cleanPath } from '../path.js'
 import { storeNew } from '../storages.js'
 import { newStorage } from '../store/new-storage.js'
 import type { StorageRow, Store } from '../store/rows.js'
-import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
+import { checkStorage } from './check.js'
+import { inDataFolder, withCommonOptions, type CommonFlags, type DataFolder } from './data-folder.js'
 import { readInput } from './input.js'
 import { formatTable, print } from './output.js'
 
@@ -24,7 +25,7 @@ export function addStorageCommands(program: Command): void {
   const storage = program.command('storage').description('storages: add, list, rm')
 
   withCommonOptions(storage.command('add <mount-path> <driver>'))
-    .description('mount a storage; a running daemon starts it at once')
+    .description('mount a storage; a running daemon starts it at once; status 1 where it does not work')
     .option(
       '-o, --option <name=value>',
       'an option of the driver; may be given several times',
@@ -47,10 +48,11 @@ export function addStorageCommands(program: Command): void {
       const wanted = newStorage({ mountPath: cleanPath(mountPath), driver, addition: JSON.stringify(addition) })
       await inDataFolder(flags, async ({ config, store }) => {
         const { id } = await storeNew({ ...wanted, remark: flags.remark }, { store, driverTypes })
-        const isServed = await isTaken(config.data)
-        const row = await (isServed ? settled(store, id) : rowOf(store, id))
+        const isServed = (await holderOf(config.data)) !== undefined
+        const row = await (isServed ? settled(store, id) : tried(id, { config, store }))
         if (!['work', ''].includes(row.status)) {
-          const reason = `${row.mountPath} is stored, with the id ${id}, but does not start: ${row.status}`
+          if (flags.json === true) print(flags, describe(row), '')
+          const reason = `${row.mountPath} is added, with the id ${id}, but does not work: ${row.status}`
           throw new GatewayError('unavailable', { reason })
         }
         const state =
@@ -92,6 +94,13 @@ async function settled(store: Store, id: number): Promise<StorageRow> {
     if (row.status !== '' || waited >= patience) return row
     await setTimeout(interval)
   }
+}
+
+/** Without a daemon: the row with the status that a daemon would give it now, as far as that can be found out. */
+async function tried(id: number, { config, store }: Pick<DataFolder, 'config' | 'store'>): Promise<StorageRow> {
+  const found = await checkStorage(id, { config, store })
+  const row = await rowOf(store, id)
+  return found?.ok === false ? { ...row, status: found.detail } : row
 }
 
 async function rowOf(store: Store, id: number): Promise<StorageRow> {

@@ -14,7 +14,8 @@ export interface Answer {
 export interface RequestOptions {
   readonly egress: Egress
   readonly signal: AbortSignal
-  readonly headers?: OutgoingHttpHeaders
+  /** These alone: they are sent again at every redirect, whatever the host. */
+  readonly headers?: Pick<OutgoingHttpHeaders, 'range' | 'if-range'>
   /** Milliseconds until an answer must have begun, with all redirects on the way to it. */
   readonly patience?: number
 }

@@ -37,13 +37,14 @@ const usualLimits: SearchLimits = { counting: 250, page: 3000 }
 const turn = 10
 /** Names of one page, whatever is asked for. */
 const mostNames = 10_000
-/** Words of one search. */
+/** Words of one search, and the characters of all of them. */
 const mostWords = 64
+const mostCharacters = 1000
 /** Names that are looked through at once: counted by the database, or judged here. */
 const countedAtOnce = 20_000
 const judgedAtOnce = 2000
 
-/** Searches below `top`. Rejects with `invalid` for too many words. */
+/** Searches below `top`. Rejects with `invalid` for too many words or characters. */
 export async function find(
   reader: NamesReader,
   visible: VisibleNames,
@@ -52,6 +53,9 @@ export async function find(
   limits = usualLimits,
 ): Promise<Found> {
   const ask = { ...asked, limit: Math.min(asked.limit, mostNames) }
+  if (ask.keywords.length > mostCharacters) {
+    throw new GatewayError('invalid', { reason: `more than ${mostCharacters} characters` })
+  }
   const words = searchWords(ask.keywords)
   if (words.length > mostWords) throw new GatewayError('invalid', { reason: `more than ${mostWords} words` })
   // A word that no name can hold is found in none, and no word is no question.
@@ -111,7 +115,8 @@ async function judged(
   { signal }: Ask,
 ): Promise<readonly IndexedName[]> {
   const found: IndexedName[] = []
-  const atOnce = 200
+  // With the longest patterns a name takes milliseconds.
+  const atOnce = 8
   let since = performance.now()
   for (let at = 0; at < names.length; at += atOnce) {
     if (signal?.aborted) throw new GatewayError('aborted')

@@ -3,6 +3,7 @@
  * goes through the gateway. What of it somebody may find is decided in finding.ts.
  */
 import PQueue from 'p-queue'
+import { settlesWithin } from '../aborting.js'
 import type { Entry } from '../driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
 import type { Events } from '../events.js'
@@ -36,6 +37,8 @@ const noteInterval = 5000
 const mostReadings = 100
 /** Trees that wait to be read again; more are one: everything. */
 const mostDue = 1000
+/** Milliseconds that the index has to take up the last changes when the program stops. */
+const closeTimeout = 3000
 
 /** A build or an update. */
 interface Run {
@@ -372,11 +375,26 @@ export class Search {
     } while (this.#engine?.follower.isBusy === true || this.#walks.size + this.#walks.pending > 0)
   }
 
-  /** Ends what runs, takes up what was heard, and closes the index. Storages still answer. */
+  /**
+   * Ends what runs, takes up what was heard, and closes the index. Storages still answer. If one does not answer in time, the index
+   * closes without the changes that were heard; the next start reads the tree again.
+   */
   async close(): Promise<void> {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
-    await this.#switching.onIdle()
-    await this.#switchOff(false)
+    const ended = this.#switching.onIdle().then(() => this.#switchOff(false))
+    const failed = (error: unknown) => this.parts.log.warn({ err: error }, 'the search index did not close well')
+    ended.catch(failed)
+    if (await settlesWithin(ended, closeTimeout)) return
+    this.parts.log.warn('the search index did not take up the last changes in time')
+    const engine = this.#engine
+    this.#engine = undefined
+    if (engine) await this.#leave(engine).catch(failed)
+  }
+
+  async #leave({ index, ending, extent }: Engine): Promise<void> {
+    ending.abort()
+    if (extent !== 'nothing') await index.writer.setDue([root])
+    await index.close()
   }
 }
 

@@ -8,7 +8,7 @@ import { holds, type Principal } from '../principal.js'
 import type { Rule, Rules } from '../rules.js'
 import type { IndexedName } from '../store/search/names.js'
 import type { ClosedPart } from '../store/search/names-reader.js'
-import { visibleEntries } from '../visibility.js'
+import { isVisible } from '../visibility.js'
 
 /** More parts than this, or more exceptions of one, make a query slower than judging name by name. */
 const mostParts = 40
@@ -33,7 +33,7 @@ export class VisibleNames {
 
   /** Those names that the principal may find, in their order. */
   of(names: readonly IndexedName[]): readonly IndexedName[] {
-    if (this.rules.list().length === 0) return names
+    if (this.rules.isEmpty) return names
     return names.filter((name) => this.#isOpen(name.parent) && this.#shows(name.parent, name.name))
   }
 
@@ -59,7 +59,7 @@ export class VisibleNames {
 
   #shows(folder: Path, name: string): boolean {
     const entry = { name, kind: 'file', size: 0, modified: never } as const
-    return visibleEntries(this.rules, this.principal, folder, [entry]).length > 0
+    return isVisible(this.rules, this.principal, folder, entry)
   }
 
   #verdict(folder: Path): Verdict {

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { parentOf, type Path } from '../path.js'
 import type { Database } from './database.js'
+import type { Presence } from './presence.js'
 import { checkApart, renamed, subtree } from './ranges.js'
 import type { RememberedAttributes } from './rows.js'
 
@@ -13,15 +14,18 @@ interface AttributeColumns {
 }
 
 export class AttributesTable {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly presence: Presence,
+  ) {}
 
   async of(path: Path): Promise<RememberedAttributes | undefined> {
-    const row = await this.database.run((query) => query<AttributeColumns>('attributes').where({ path }).first())
+    const row = await this.database.read((query) => query<AttributeColumns>('attributes').where({ path }).first())
     return row === undefined ? undefined : read(row)
   }
 
   async ofChildren(folder: Path): Promise<Map<Path, RememberedAttributes>> {
-    const rows = await this.database.run((query) =>
+    const rows = await this.database.read((query) =>
       query<AttributeColumns>('attributes')
         .where({ parent: folder })
         // The root is its own parent, and nobody's child.
@@ -37,12 +41,17 @@ export class AttributesTable {
     if (to.modified !== undefined) changes.modified = to.modified.getTime()
     if (to.mode !== undefined) changes.mode = to.mode
     if (Object.keys(changes).length === 0) return
+    this.presence.inserting()
     await this.database.run((query) =>
       query<AttributeColumns>('attributes')
         .insert({ path, parent: parentOf(path), ...changes })
         .onConflict('path')
         .merge(changes),
     )
+  }
+
+  hasWithin(...paths: readonly Path[]): Promise<boolean> {
+    return this.database.read((query) => this.presence.within(query, ...paths))
   }
 
   async move(from: Path, to: Path): Promise<void> {
@@ -60,6 +69,7 @@ export class AttributesTable {
   }
 
   async delete(path: Path): Promise<void> {
+    if (!(await this.hasWithin(path))) return
     await this.database.run((query) => query('attributes').where(subtree(path)).delete())
   }
 }

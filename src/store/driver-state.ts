@@ -10,7 +10,7 @@ export class DriverStateTable {
   constructor(private readonly database: Database) {}
 
   async get(storageId: number, key: string): Promise<string | undefined> {
-    const row = await this.database.run((query) =>
+    const row = await this.database.read((query) =>
       query<StateColumns>('driver_state').where({ storage_id: storageId, key }).first(),
     )
     return row?.value

@@ -13,12 +13,12 @@ export class FoldersTable {
   constructor(private readonly database: Database) {}
 
   async of(path: Path): Promise<Date | undefined> {
-    const row = await this.database.run((query) => query<FolderColumns>('folders').where({ path }).first())
+    const row = await this.database.read((query) => query<FolderColumns>('folders').where({ path }).first())
     return row && new Date(Number(row.modified))
   }
 
   async ofChildren(folder: Path): Promise<Map<Path, Date>> {
-    const rows = await this.database.run((query) =>
+    const rows = await this.database.read((query) =>
       query<FolderColumns>('folders')
         .where({ parent: folder })
         // The root is its own parent, and nobody's child.

@@ -1,7 +1,11 @@
 /** How a process hears that another one has written. */
+import { settlesWithin } from '../aborting.js'
 
 /** Milliseconds between two looks. */
 const interval = 250
+
+/** Milliseconds that a look under way has to end when the store closes: a listener may wait for a backend. */
+const closeTimeout = 1000
 
 type Listener = () => void | Promise<void>
 
@@ -28,11 +32,11 @@ export class ForeignChanges {
     }
   }
 
-  /** Resolves when no look is under way any more. */
+  /** Resolves when no look is under way any more, or when a listener takes too long. */
   async close(): Promise<void> {
     this.#listeners.clear()
     this.#stop()
-    await this.#looking
+    if (this.#looking) await settlesWithin(this.#looking, closeTimeout)
   }
 
   #stop(): void {

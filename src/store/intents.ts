@@ -18,19 +18,19 @@ export class IntentsTable {
   constructor(private readonly database: Database) {}
 
   async all(): Promise<Intent[]> {
-    const rows = await this.database.run((query) => query<IntentColumns>('intents').select().orderBy('id'))
+    const rows = await this.database.read((query) => query<IntentColumns>('intents').select().orderBy('id'))
     return rows.map(intentOf)
   }
 
   async ofStorage(storageId: number): Promise<Intent[]> {
-    const rows = await this.database.run((query) =>
+    const rows = await this.database.read((query) =>
       query<IntentColumns>('intents').where({ storage_id: storageId }).select().orderBy('id'),
     )
     return rows.map(intentOf)
   }
 
   async get(id: number): Promise<Intent | undefined> {
-    const row = await this.database.run((query) => query<IntentColumns>('intents').where({ id }).first())
+    const row = await this.database.read((query) => query<IntentColumns>('intents').where({ id }).first())
     return row && intentOf(row)
   }
 

@@ -19,7 +19,7 @@ export class LocksTable {
   constructor(private readonly database: Database) {}
 
   async all(): Promise<Lock[]> {
-    const stored = await this.database.run((query) => query<Stored>('locks').select().orderBy('path'))
+    const stored = await this.database.read((query) => query<Stored>('locks').select().orderBy('path'))
     return stored.map((row) => readRow(columns, row))
   }
 

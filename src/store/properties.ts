@@ -3,6 +3,7 @@ import { GatewayError } from '../errors.js'
 import { parentOf, type Path } from '../path.js'
 import { largestProperties, type Property, type PropertyChange } from '../properties.js'
 import type { Database } from './database.js'
+import type { Presence } from './presence.js'
 import { checkApart, renamed, subtree } from './ranges.js'
 
 interface PropertyColumns extends Property {
@@ -16,10 +17,13 @@ const shown = ['namespace', 'name', 'value', 'language'] as const
 const pathsAtOnce = 500
 
 export class PropertiesTable {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly presence: Presence,
+  ) {}
 
   async of(path: Path): Promise<Property[]> {
-    const rows = await this.database.run((query) =>
+    const rows = await this.database.read((query) =>
       query<PropertyColumns>('properties')
         .where({ path })
         .orderBy(['namespace', 'name'])
@@ -29,7 +33,7 @@ export class PropertiesTable {
   }
 
   async ofChildren(folder: Path, which?: readonly Path[]): Promise<Map<Path, Property[]>> {
-    const rows = await this.database.run((query) => {
+    const rows = await this.database.read((query) => {
       const found = query<PropertyColumns>('properties')
       return (
         (which ? found.whereIn('path', which) : found.where({ parent: folder }))
@@ -49,10 +53,11 @@ export class PropertiesTable {
   }
 
   async sizeOfChildren(folder: Path): Promise<number> {
-    return this.database.run((query) => sizeOf(query, { parent: folder }))
+    return this.database.read((query) => sizeOf(query, { parent: folder }))
   }
 
   async change(path: Path, changes: readonly PropertyChange[]): Promise<void> {
+    this.presence.inserting()
     await this.database.transaction(async (query) => {
       for (const change of changes) {
         if ('set' in change) {
@@ -74,6 +79,10 @@ export class PropertiesTable {
     })
   }
 
+  hasWithin(...paths: readonly Path[]): Promise<boolean> {
+    return this.database.read((query) => this.presence.within(query, ...paths))
+  }
+
   async move(from: Path, to: Path): Promise<void> {
     await this.database.transaction((query) => moveProperties(query, from, to))
   }
@@ -92,7 +101,7 @@ export class PropertiesTable {
 
   async *within(path: Path): AsyncGenerator<readonly Path[]> {
     for (let after = ''; ;) {
-      const rows = await this.database.run((query) =>
+      const rows = await this.database.read((query) =>
         query<PropertyColumns>('properties')
           .where(subtree(path))
           .andWhere('path', '>', after)
@@ -123,6 +132,7 @@ export class PropertiesTable {
   }
 
   async delete(path: Path): Promise<void> {
+    if (!(await this.hasWithin(path))) return
     await this.database.run((query) => query('properties').where(subtree(path)).delete())
   }
 }

@@ -10,7 +10,7 @@ export class RevokedTokensTable {
   constructor(private readonly database: Database) {}
 
   async all(): Promise<Map<string, Date>> {
-    const rows = await this.database.run((query) =>
+    const rows = await this.database.read((query) =>
       query<RevokedColumns>('revoked_tokens').where('expires', '>', Date.now()).select('id', 'expires'),
     )
     return new Map(rows.map(({ id, expires }) => [id, new Date(Number(expires))]))

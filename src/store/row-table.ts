@@ -13,7 +13,7 @@ export class RowTable<Row extends { readonly id: number }> {
 
   /** By id. */
   async all(): Promise<Row[]> {
-    const stored = await this.database.run((query) => query<Stored>(this.table).select().orderBy('id'))
+    const stored = await this.database.read((query) => query<Stored>(this.table).select().orderBy('id'))
     return stored.map((row) => readRow(this.columns, row))
   }
 

@@ -159,8 +159,81 @@ export interface Intent {
 
 type New<Row> = Omit<Row, 'id'>
 
-/** What the core asks of the database. Every write resolves when it is committed. */
-export interface Store {
+/** What is recorded about files: tables that may be written once for every file. */
+export interface FileRecords {
+  /** Keyed by path of the whole tree. */
+  readonly properties: {
+    of(path: Path): Promise<Property[]>
+    /** Of all children of a folder that have any, by path; of some of them where `which` names them. */
+    ofChildren(folder: Path, which?: readonly Path[]): Promise<Map<Path, Property[]>>
+    /** Characters that those of all children take up. */
+    sizeOfChildren(folder: Path): Promise<number>
+    /** In one transaction. `no_space` where they would take up more than `largestProperties`. */
+    change(path: Path, changes: readonly PropertyChange[]): Promise<void>
+    move(from: Path, to: Path): Promise<void>
+    copy(from: Path, to: Path, deep: boolean): Promise<void>
+    /** Paths at and below `path` that have any, in pages, by what is stored when each page is read. */
+    within(path: Path): AsyncIterable<readonly Path[]>
+    /** Whether there are any at or below one of these paths. */
+    hasWithin(...paths: readonly Path[]): Promise<boolean>
+    /**
+     * What each of these paths has, without what lies below it, replaces what its new path has; in one transaction. `keep`: the
+     * old paths have it too.
+     */
+    follow(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean): Promise<void>
+    delete(path: Path): Promise<void> // with everything below
+  }
+  /** Modification times and modes of files whose backend keeps none. Follows moves like properties do. */
+  readonly attributes: {
+    of(path: Path): Promise<RememberedAttributes | undefined>
+    ofChildren(folder: Path): Promise<Map<Path, RememberedAttributes>>
+    set(path: Path, to: RememberedAttributes): Promise<void>
+    /** Whether there are any at or below one of these paths. */
+    hasWithin(...paths: readonly Path[]): Promise<boolean>
+    move(from: Path, to: Path): Promise<void>
+    copy(from: Path, to: Path): Promise<void>
+    delete(path: Path): Promise<void>
+  }
+  /** Folders of storages whose backend has none without something in them. */
+  readonly folders: {
+    /** When it was made or last changed; undefined for one that is not kept. */
+    of(path: Path): Promise<Date | undefined>
+    /** Of all children of a folder, by path. */
+    ofChildren(folder: Path): Promise<Map<Path, Date>>
+    /** What `modified` leaves out stays as it was. */
+    put(path: Path, modified?: Date): Promise<void>
+    move(from: Path, to: Path): Promise<void>
+    delete(path: Path): Promise<void> // with everything below
+  }
+  /**
+   * What a backend may have done and the rows have not followed yet: written before, deleted after, settled
+   * when its storage starts.
+   */
+  readonly intents: {
+    all(): Promise<Intent[]>
+    ofStorage(storageId: number): Promise<Intent[]>
+    get(id: number): Promise<Intent | undefined>
+    insert(intent: Omit<Intent, 'id'>): Promise<number>
+    setSpare(id: number, spare: boolean): Promise<void>
+    /**
+     * Of kind 'move': moves rules, properties and attributes, drops the intent, and makes spare what stepped aside for it, in one
+     * transaction. `mount`: where the storage is seen.
+     */
+    carryOut(id: number, mount: Path): Promise<void>
+    drop(id: number): Promise<void>
+  }
+}
+
+/**
+ * What the core asks of the database. Every write resolves when it is committed, and outlives a power cut; only those of
+ * `relaxed` may be undone by one.
+ */
+export interface Store extends FileRecords {
+  /**
+   * The same tables. The end of the process undoes no write, but a power cut may undo the last ones, up to the latest write
+   * outside of `relaxed`.
+   */
+  readonly relaxed: FileRecords
   readonly users: {
     all(): Promise<UserRow[]>
     insert(row: New<UserRow>): Promise<UserRow> // `exists` for a taken name
@@ -223,46 +296,6 @@ export interface Store {
     deleteWithin(path: Path): Promise<void>
     sweep(now: Date): Promise<void>
   }
-  /** Keyed by path of the whole tree. */
-  readonly properties: {
-    of(path: Path): Promise<Property[]>
-    /** Of all children of a folder that have any, by path; of some of them where `which` names them. */
-    ofChildren(folder: Path, which?: readonly Path[]): Promise<Map<Path, Property[]>>
-    /** Characters that those of all children take up. */
-    sizeOfChildren(folder: Path): Promise<number>
-    /** In one transaction. `no_space` where they would take up more than `largestProperties`. */
-    change(path: Path, changes: readonly PropertyChange[]): Promise<void>
-    move(from: Path, to: Path): Promise<void>
-    copy(from: Path, to: Path, deep: boolean): Promise<void>
-    /** Paths at and below `path` that have any, in pages, by what is stored when each page is read. */
-    within(path: Path): AsyncIterable<readonly Path[]>
-    /**
-     * What each of these paths has, without what lies below it, replaces what its new path has; in one transaction. `keep`: the
-     * old paths have it too.
-     */
-    follow(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean): Promise<void>
-    delete(path: Path): Promise<void> // with everything below
-  }
-  /** Modification times and modes of files whose backend keeps none. Follows moves like properties do. */
-  readonly attributes: {
-    of(path: Path): Promise<RememberedAttributes | undefined>
-    ofChildren(folder: Path): Promise<Map<Path, RememberedAttributes>>
-    set(path: Path, to: RememberedAttributes): Promise<void>
-    move(from: Path, to: Path): Promise<void>
-    copy(from: Path, to: Path): Promise<void>
-    delete(path: Path): Promise<void>
-  }
-  /** Folders of storages whose backend has none without something in them. */
-  readonly folders: {
-    /** When it was made or last changed; undefined for one that is not kept. */
-    of(path: Path): Promise<Date | undefined>
-    /** Of all children of a folder, by path. */
-    ofChildren(folder: Path): Promise<Map<Path, Date>>
-    /** What `modified` leaves out stays as it was. */
-    put(path: Path, modified?: Date): Promise<void>
-    move(from: Path, to: Path): Promise<void>
-    delete(path: Path): Promise<void> // with everything below
-  }
   readonly tasks: {
     all(): Promise<TaskRow[]>
     put(row: TaskRow): Promise<void>
@@ -301,23 +334,6 @@ export interface Store {
     get(storageId: number, key: string): Promise<string | undefined>
     set(storageId: number, key: string, value: string | undefined): Promise<void>
     deleteAll(storageId: number): Promise<void>
-  }
-  /**
-   * What a backend may have done and the rows have not followed yet: written before, deleted after, settled
-   * when its storage starts.
-   */
-  readonly intents: {
-    all(): Promise<Intent[]>
-    ofStorage(storageId: number): Promise<Intent[]>
-    get(id: number): Promise<Intent | undefined>
-    insert(intent: Omit<Intent, 'id'>): Promise<number>
-    setSpare(id: number, spare: boolean): Promise<void>
-    /**
-     * Of kind 'move': moves rules, properties and attributes, drops the intent, and makes spare what stepped aside for it, in one
-     * transaction. `mount`: where the storage is seen.
-     */
-    carryOut(id: number, mount: Path): Promise<void>
-    drop(id: number): Promise<void>
   }
   /**
    * `listener` is called after another process has changed anything, within 250 ms; again and again while it rejects.

@@ -9,7 +9,7 @@ export class SettingsTable {
   constructor(private readonly database: Database) {}
 
   async all(): Promise<Map<string, string>> {
-    const rows = await this.database.run((query) => query<SettingColumns>('settings').select('key', 'value'))
+    const rows = await this.database.read((query) => query<SettingColumns>('settings').select('key', 'value'))
     return new Map(rows.map(({ key, value }) => [key, value]))
   }
 

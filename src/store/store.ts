@@ -3,7 +3,7 @@ import knex, { type Knex } from 'knex'
 import { GatewayError, isGatewayError } from '../errors.js'
 import { AppPasswordsTable } from './app-passwords.js'
 import { AttributesTable } from './attributes.js'
-import { Database } from './database.js'
+import { Commits, Database } from './database.js'
 import { DriverStateTable } from './driver-state.js'
 import { toStoreError } from './errors.js'
 import { FoldersTable } from './folders.js'
@@ -12,10 +12,11 @@ import { IntentsTable } from './intents.js'
 import { KeysTable } from './keys.js'
 import { LocksTable } from './locks.js'
 import { migrate, type Migration } from './migrations.js'
+import { Presence } from './presence.js'
 import { keepPrivate } from './private-file.js'
 import { PropertiesTable } from './properties.js'
 import { RevokedTokensTable } from './revoked-tokens.js'
-import type { Store } from './rows.js'
+import type { FileRecords, Store } from './rows.js'
 import { RulesTable } from './rules.js'
 import { SecretsTable } from './secrets.js'
 import { SettingsTable } from './settings.js'
@@ -55,9 +56,9 @@ function connect(file: string): Knex {
       max: 1,
       afterCreate: (sqlite: { exec(sql: string, done: (error: Error | null) => void): void }, done: () => void) => {
         /*
-         * WAL: other processes read while we write. FULL: what was answered outlives a power cut. With NORMAL the last
-         * commits would be undone by one, and a revoked token or an old password would work again; the difference is one
-         * sync, 0.25 ms a commit on an SSD, and nothing that is written for every file goes through here.
+         * WAL: other processes read while we write. FULL: what was answered outlives a power cut, or a revoked token or an
+         * old password might work again after one. It costs a sync for each commit, so `Store.relaxed` has the tables that
+         * are written for every file.
          */
         sqlite.exec(
           'PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;',
@@ -80,8 +81,12 @@ function unusable(file: string, error: unknown): GatewayError {
 }
 
 function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
-  const database = new Database(connection)
+  const commits = new Commits(connection)
+  const database = new Database(connection, commits.at('FULL'))
+  const presence = { properties: new Presence('properties'), attributes: new Presence('attributes') }
   return {
+    ...fileRecords(database, presence),
+    relaxed: fileRecords(new Database(connection, commits.at('NORMAL')), presence),
     users: new UsersTable(database),
     keys: new KeysTable(database),
     appPasswords: new AppPasswordsTable(database),
@@ -91,13 +96,9 @@ function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
     rules: new RulesTable(database),
     revokedTokens: new RevokedTokensTable(database),
     locks: new LocksTable(database),
-    properties: new PropertiesTable(database),
-    attributes: new AttributesTable(database),
-    folders: new FoldersTable(database),
     tasks: new TasksTable(database),
     uploads: new UploadsTable(database),
     driverState: new DriverStateTable(database),
-    intents: new IntentsTable(database),
     onForeignChange: (listener) => foreignChanges.listen(listener),
     close: async () => {
       await foreignChanges.close()
@@ -107,5 +108,17 @@ function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
         throw toStoreError(error)
       }
     },
+  }
+}
+
+function fileRecords(
+  database: Database,
+  presence: Readonly<Record<'properties' | 'attributes', Presence>>,
+): FileRecords {
+  return {
+    properties: new PropertiesTable(database, presence.properties),
+    attributes: new AttributesTable(database, presence.attributes),
+    folders: new FoldersTable(database),
+    intents: new IntentsTable(database),
   }
 }

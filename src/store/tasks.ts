@@ -47,7 +47,7 @@ export class TasksTable {
   constructor(private readonly database: Database) {}
 
   async all(): Promise<TaskRow[]> {
-    const stored = await this.database.run((query) => query<Stored>('tasks').select().orderBy(['created', 'id']))
+    const stored = await this.database.read((query) => query<Stored>('tasks').select().orderBy(['created', 'id']))
     return stored.map((row) => readRow(columns, row))
   }
 
@@ -117,7 +117,7 @@ export class TasksTable {
   }
 
   async #items(which: Readonly<Record<string, string>>): Promise<TaskItemRow[]> {
-    const stored = await this.database.run((query) =>
+    const stored = await this.database.read((query) =>
       query<Stored>('task_items').where(which).select().orderBy(['parent', 'name']),
     )
     return stored.map((row) => {

@@ -16,7 +16,7 @@ export class UploadsTable {
   constructor(private readonly database: Database) {}
 
   async of(taskId: string, at: Path): Promise<UploadRow | undefined> {
-    const row = await this.database.run((query) =>
+    const row = await this.database.read((query) =>
       query<Stored>('uploads').where({ task_id: taskId, path: at }).first(),
     )
     return row && readRow(columns, row)
@@ -42,21 +42,21 @@ export class UploadsTable {
   }
 
   async loose(): Promise<UploadRow[]> {
-    const rows = await this.database.run((query) =>
+    const rows = await this.database.read((query) =>
       query<Stored>('uploads').whereNull('task_id').select().orderBy('id'),
     )
     return rows.map((row) => readRow(columns, row))
   }
 
   async tokens(): Promise<string[]> {
-    const rows = await this.database.run((query) =>
+    const rows = await this.database.read((query) =>
       query<{ token: string }>('uploads').whereNotNull('task_id').select('token'),
     )
     return rows.map(({ token }) => token)
   }
 
   async owners(): Promise<string[]> {
-    const rows = await this.database.run((query) =>
+    const rows = await this.database.read((query) =>
       query<{ task_id: string }>('uploads').whereNotNull('task_id').distinct('task_id'),
     )
     return rows.map(({ task_id: taskId }) => taskId)

@@ -51,6 +51,8 @@ export interface TaskRun {
   readonly items: TaskItems
   /** What clients read while it runs. */
   status(text: string): void
+  /** What clients read once this run is over, beside its error: what they have to know although nothing failed. */
+  remark(text: string): void
   /** How much there is to do, as far as that is known. */
   total(bytes: number): void
   /** So many bytes more are done; of what has to be done again, fewer. */

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import PQueue from 'p-queue'
+import { settlesWithin } from '../aborting.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
 import type { KeptUploads } from '../kept-uploads.js'
 import type { Log } from '../log.js'
@@ -44,6 +45,8 @@ interface Entry {
   controller: AbortController | undefined
   running: Promise<void> | undefined
   timer: NodeJS.Timeout | undefined
+  /** Of the last run. */
+  remark: string
   /** Nobody can see it any more. */
   forgotten: boolean
 }
@@ -54,6 +57,8 @@ const mostOfOne = 10_000
 const mostKept = 10_000
 /** Milliseconds between two looks for what has been kept long enough. */
 const sweepEvery = 3_600_000
+/** Milliseconds that the runs have to end when the program stops. */
+const closeTimeout = 8000
 const day = 86_400_000
 
 /** The settings that say how many of a kind run at once. */
@@ -294,7 +299,7 @@ export class Tasks {
       await this.#failed(entry, stop, toGatewayError(error))
       return
     }
-    await this.#end(entry, { state: 'succeeded', status: '', doneBytes: entry.task.totalBytes })
+    await this.#end(entry, { state: 'succeeded', status: entry.remark, doneBytes: entry.task.totalBytes })
     // Only now: killed before that, the next run knows by them that all was done.
     await this.parts.store.forgetItems(entry.task.id)
   }
@@ -326,6 +331,7 @@ export class Tasks {
       resumes,
       items: itemsOf(entry.task.id, { ...this.parts, journal: this.#journal }),
       status: (status) => set({ status }),
+      remark: (text) => (entry.remark = text),
       total: (totalBytes) => set({ totalBytes }),
       advance: (bytes) => set({ doneBytes: entry.task.doneBytes + bytes }),
     }
@@ -342,11 +348,12 @@ export class Tasks {
     const { id, tries } = entry.task
     const delay = retryDelay(error, tries)
     log.warn({ err: error, task: id, ...(delay !== undefined && { delay }) }, 'a task failed')
+    const text = [failureText(error), entry.remark].filter((part) => part !== '').join('; ')
     if (delay === undefined) {
-      await this.#end(entry, { state: 'failed', status: '', error: failureText(error) })
+      await this.#end(entry, { state: 'failed', status: '', error: text })
       return
     }
-    await this.#change(entry, { state: 'waiting', status: `retry ${tries} in ${delay} s`, error: failureText(error) })
+    await this.#change(entry, { state: 'waiting', status: `retry ${tries} in ${delay} s`, error: text })
     entry.timer = setTimeout(() => {
       this.#queue(entry).catch((failure: unknown) => log.error({ err: failure, task: id }, 'a task could not go on'))
     }, delay * 1000).unref()
@@ -393,14 +400,19 @@ export class Tasks {
     }
   }
 
-  /** Stops what runs. It goes on when the program starts again. */
+  /** Stops what runs. It goes on when the program starts again. A run that does not end in time is logged and left. */
   async close(): Promise<void> {
     this.#stopping.abort()
     this.#unsubscribe()
     clearInterval(this.#sweeping)
     for (const { timer } of this.#entries.values()) clearTimeout(timer)
     for (const queue of this.#queues.values()) queue.clear()
-    await Promise.all([...this.#queues.values()].map((queue) => queue.onIdle()))
+    const idle = Promise.all([...this.#queues.values()].map((queue) => queue.onIdle()))
+    if (!(await settlesWithin(idle, closeTimeout))) {
+      const running = [...this.#entries.values()].filter((entry) => entry.running !== undefined)
+      const tasks = running.map(({ task: { id, kind, name } }) => ({ id, kind, name }))
+      this.parts.log.warn({ tasks }, 'tasks did not end in time; they continue at the next start')
+    }
     this.parts.uploads.close()
     await this.#journal.settled().catch((error: unknown) => {
       this.parts.log.warn({ err: error }, 'what tasks did last could not be recorded')
@@ -409,7 +421,7 @@ export class Tasks {
 }
 
 function newEntry(task: Task): Entry {
-  return { task, controller: undefined, running: undefined, timer: undefined, forgotten: false }
+  return { task, controller: undefined, running: undefined, timer: undefined, remark: '', forgotten: false }
 }
 
 function isVisible(task: Task, { role, userId }: Principal): boolean {

@@ -6,7 +6,8 @@ import { visiblePath, type Mounts } from '../mounts.js'
 import { childOf, parentOf, root, under, within, type Path } from '../path.js'
 import type { Principal } from '../principal.js'
 import { joinSignals } from '../signals.js'
-import type { VirtualFs } from '../virtual-fs.js'
+import type { CopyAsk, VirtualFs } from '../virtual-fs.js'
+import { LeftOutNames } from './failures.js'
 import { planOf, type TaskRequest, type TaskRun, type TaskType } from './task.js'
 
 export interface TransferOptions {
@@ -62,13 +63,19 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   const { overwrite, merge, password } = plan
   const [from, to] = [ownPath(principal, plan.from), ownPath(principal, plan.to)]
   await items.fail([])
+  run.remark('')
+  const names = new LeftOutNames()
+  const leftOut: CopyAsk['leftOut'] = (folder, left) => {
+    names.add(folder, left)
+    run.remark(names.text)
+  }
   run.status('getting src object')
   const walked = new AbortController()
   const either = joinSignals(signal, walked.signal)
   const measured = measure(kind, fs, from, run, either.signal)
   try {
     const journal = { ...items, resumes }
-    await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance })
+    await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance, leftOut })
   } catch (error) {
     if (error instanceof TreeError) {
       const failures = error.failures.map((failure) => ({

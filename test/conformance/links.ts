@@ -1,3 +1,4 @@
+import type { Entry } from '../../src/driver.js'
 import { at, listed, namesIn, put, refuses, textAt, without, type Run, type WritableDriver } from './subject.js'
 
 export async function linkTests(run: Run): Promise<void> {
@@ -80,6 +81,31 @@ export async function linkTests(run: Run): Promise<void> {
       t.ok((await namesIn(driver, '/')).includes('folder'))
     },
     lacks,
+  )
+
+  await run(
+    'setLinkTime() sets the time of a link and of nothing else',
+    async (t, { driver, traits }) => {
+      const modified = new Date('2011-11-11T11:11:11.111Z')
+      const set = async (path: string) => driver.setLinkTime?.(at(path), modified)
+      const isSet = ({ modified: time }: Entry) => Math.abs(time.getTime() - modified.getTime()) < traits.timeStep
+      await driver.mkdir(at('/folder'))
+      await put(driver, '/folder/file', 'hello')
+      await link(driver, '/folder/link', 'file')
+      await link(driver, '/nowhere', 'missing')
+      await link(driver, '/way', 'folder')
+      const before = await driver.stat(at('/folder/file'))
+      for (const path of ['/way/link', '/nowhere', '/way']) {
+        await set(path)
+        t.ok(isSet(await driver.stat(at(path), { link: true })), path)
+      }
+      t.same(await driver.stat(at('/folder/file')), before, 'the target is as it was')
+      t.notOk(isSet(await driver.stat(at('/folder'))))
+      await refuses(t, () => set('/folder/file'), 'invalid', 'of a file')
+      await refuses(t, () => set('/folder'), 'invalid', 'of a folder')
+      await refuses(t, () => set('/none'), 'not_found', 'of nothing')
+    },
+    without('symlink', 'setLinkTime'),
   )
 
   await run(

@@ -7,6 +7,7 @@ import { defaultTraits, type Driver, type Entry, type Source, type Traits } from
 import type { ErrorCode } from '../../src/errors.js'
 import { GatewayError } from '../../src/errors.js'
 import type { Path } from '../../src/path.js'
+import { ListedNames } from '../../src/listed-names.js'
 
 export interface Opened {
   readonly driver: Driver
@@ -114,6 +115,21 @@ export async function listed(driver: Driver, path: string): Promise<Entry[]> {
   const entries: Entry[] = []
   for await (const page of driver.list(at(path))) entries.push(...page)
   return entries.sort((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+/** The names that the core shows of this driver's listings, and the folders of which it logs that it leaves names out. */
+export function shownBy(driver: Driver) {
+  const logged: object[] = []
+  const silent = () => undefined
+  const warn = (details: object) => void logged.push(details)
+  const listedNames = new ListedNames({ debug: silent, info: silent, warn, error: silent })
+  const names = async (path: string) => {
+    const shown: string[] = []
+    const pages = listedNames.pages(at(path), driver.list(at(path)))
+    for await (const page of pages) shown.push(...page.map(({ name }) => name))
+    return shown.sort()
+  }
+  return { names, logged }
 }
 
 export async function namesIn(driver: Driver, path: string): Promise<string[]> {

@@ -25,6 +25,31 @@ void t.test('every link from one page to another leads to a file, and to a headi
   }
 })
 
+void t.test('every file of the source that a page names is there, and in the folder that the page says', async (t) => {
+  const folders = ['src', 'protocols', 'drivers', 'test', 'bench']
+  const listed = await Promise.all(
+    folders.map(async (folder) => (await readdir(folder, { recursive: true })).map((name) => join(folder, name))),
+  )
+  const files = listed.flat()
+  let found = 0
+  for (const page of await pages()) {
+    // What was changed once may be gone by now.
+    if (page === 'CHANGELOG.md') continue
+    let folder = ''
+    for (const line of (await readFile(page, 'utf8')).split('\n')) {
+      // A list of the files of one folder lasts until the next line of text.
+      if (/^\w|^#/.test(line)) folder = /^In `([\w/]+\/)`/.exec(line)?.[1] ?? ''
+      const isOfFolder = folder !== '' && line.startsWith('- ')
+      for (const [, name = ''] of line.matchAll(/`([\w./-]+\.ts)`/g)) {
+        found += 1
+        const isThere = isOfFolder ? existsSync(folder + name) : files.some((file) => `/${file}`.endsWith(`/${name}`))
+        t.ok(isThere, `${page}: ${isOfFolder ? folder : ''}${name}`)
+      }
+    }
+  }
+  t.ok(found > 100, 'the names were found')
+})
+
 void t.test('what examples ask of the API is asked of endpoints that there are, by the right method', async (t) => {
   let found = 0
   for (const page of await pages()) {

@@ -12,7 +12,6 @@ import { startQBittorrent, type QBittorrentServer } from '../services/qbittorren
 import { rangeStart, startScripted, type ScriptedServer } from './scripted-server.js'
 import { startTracker, torrentOf } from './torrent-file.js'
 
-t.setTimeout(180_000)
 // They wait for programs most of the time, each for its own.
 const jobs = 3
 t.jobs = 2

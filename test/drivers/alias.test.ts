@@ -9,8 +9,6 @@ import { conformance } from '../conformance/driver.js'
 import { at, listed, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
 import { compositeTree } from './composite-tree.js'
 
-t.setTimeout(180_000)
-
 const one = asPath('/one')
 const two = asPath('/two')
 

@@ -12,8 +12,6 @@ import { conformance } from '../conformance/driver.js'
 import { at, bytesAt, listed, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
 import { compositeTree, onDisk } from './composite-tree.js'
 
-t.setTimeout(180_000)
-
 const store = asPath('/store')
 
 async function openOver(env: DriverEnv, path: string, options: Partial<CryptOptions> = {}): Promise<WritableDriver> {

@@ -88,7 +88,7 @@ void t.test('whoever asks whether an idle connection stands can give up', async 
   for (const fake of made) Object.assign(fake, { idleSince: 0, isSilent: true })
   const before = Date.now()
   await refuses(t, () => connections.take('ask', AbortSignal.timeout(50)), 'aborted', 'the first that is silent')
-  t.ok(Date.now() - before < 2000)
+  t.ok(Date.now() - before < 4500, 'before the pool gives up by itself')
   t.equal(made.filter(({ broken }) => broken).length, 1)
   connections.close()
 })

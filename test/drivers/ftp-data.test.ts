@@ -34,7 +34,7 @@ function hurry(t: Test): void {
   t.teardown(() => (globalThis.setTimeout = real))
 }
 
-void t.test('a data connection that is not let in ends with its call', { skip, timeout: 60_000 }, async (t) => {
+void t.test('a data connection that is not let in ends with its call', { skip }, async (t) => {
   const server = await started(t, () => startPureFtpd())
   const full = await startFullPort()
   t.teardown(() => full.stop())
@@ -51,7 +51,7 @@ void t.test('a data connection that is not let in ends with its call', { skip, t
   t.ok(Date.now() - before < 5000, 'at once')
 })
 
-void t.test('a data connection that is not secured is given up', { skip, timeout: 60_000 }, async (t) => {
+void t.test('a data connection that is not secured is given up', { skip }, async (t) => {
   const server = await started(t, () => startPureFtpd())
   const { path } = await emptyFolder(server)
   const { certificate, key } = await makeCertificate(t.testdir())
@@ -75,7 +75,7 @@ void t.test('a data connection that is not secured is given up', { skip, timeout
   t.equal((await driver.stat(at('/'))).kind, 'folder', 'the server can be asked again')
 })
 
-void t.test('a data connection that the server leaves open is closed', { skip, timeout: 60_000 }, async (t) => {
+void t.test('a data connection that the server leaves open is closed', { skip }, async (t) => {
   const server = await started(t, () => startPureFtpd())
   const { path } = await emptyFolder(server)
   const data = createServer({ allowHalfOpen: true })

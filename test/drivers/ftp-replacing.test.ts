@@ -38,7 +38,7 @@ async function mounted(t: Test, options?: PureFtpdOptions) {
   return { driver, files, seen, errors, front }
 }
 
-void t.test('the connection may be lost at each step of replacing a file', { skip, timeout: 60_000 }, async (t) => {
+void t.test('the connection may be lost at each step of replacing a file', { skip }, async (t) => {
   const { driver, files, seen, errors } = await mounted(t)
   await put(driver, '/file', 'old')
   for (const [lost, step] of steps.entries()) {
@@ -63,31 +63,27 @@ void t.test('the connection may be lost at each step of replacing a file', { ski
   t.same(errors, [])
 })
 
-void t.test(
-  'a server that goes away in between is told of, with the name to look for',
-  { skip, timeout: 60_000 },
-  async (t) => {
-    const { driver, files, seen, errors } = await mounted(t)
-    await put(driver, '/file', 'old')
-    seen.fate = (step) => {
-      seen.isAway = step === 2
-      return seen.isAway ? 'lost' : 'pass'
-    }
-    const error = await put(driver, '/file', 'new').then(
-      () => undefined,
-      (reason: unknown) => reason as GatewayError,
-    )
-    const aside = (await readdir(files)).find((name) => name.startsWith('file~replaced-')) ?? 'none'
-    t.equal(error?.code, 'unavailable')
-    t.match(error?.message, aside)
-    t.match(errors, [{ path: '/file', aside: `/${aside}` }])
-    seen.isAway = false
-    t.ok((await namesIn(driver, '/')).includes(aside), 'it is shown')
-    t.equal(await textAt(driver, `/${aside}`), 'old', 'and stays, though its run is over')
-  },
-)
+void t.test('a server that goes away in between is told of, with the name to look for', { skip }, async (t) => {
+  const { driver, files, seen, errors } = await mounted(t)
+  await put(driver, '/file', 'old')
+  seen.fate = (step) => {
+    seen.isAway = step === 2
+    return seen.isAway ? 'lost' : 'pass'
+  }
+  const error = await put(driver, '/file', 'new').then(
+    () => undefined,
+    (reason: unknown) => reason as GatewayError,
+  )
+  const aside = (await readdir(files)).find((name) => name.startsWith('file~replaced-')) ?? 'none'
+  t.equal(error?.code, 'unavailable')
+  t.match(error?.message, aside)
+  t.match(errors, [{ path: '/file', aside: `/${aside}` }])
+  seen.isAway = false
+  t.ok((await namesIn(driver, '/')).includes(aside), 'it is shown')
+  t.equal(await textAt(driver, `/${aside}`), 'old', 'and stays, though its run is over')
+})
 
-void t.test('a new file that is refused leaves the old one', { skip, timeout: 60_000 }, async (t) => {
+void t.test('a new file that is refused leaves the old one', { skip }, async (t) => {
   const { driver, files, seen } = await mounted(t)
   await put(driver, '/file', 'old')
   seen.fate = (step) => (step === 3 ? { answer: '550 No.' } : 'pass')
@@ -96,7 +92,7 @@ void t.test('a new file that is refused leaves the old one', { skip, timeout: 60
   t.equal(await textAt(driver, '/file'), 'old')
 })
 
-void t.test('a name that cannot be longer makes room for where it went', { skip, timeout: 60_000 }, async (t) => {
+void t.test('a name that cannot be longer makes room for where it went', { skip }, async (t) => {
   const { driver, files } = await mounted(t)
   const name = `${'é'.repeat(120)}.txt`
   await put(driver, `/${name}`, 'old')
@@ -105,7 +101,7 @@ void t.test('a name that cannot be longer makes room for where it went', { skip,
   t.equal(await textAt(driver, `/${name}`), 'new')
 })
 
-void t.test('a move that is aborted in between puts the old file back', { skip, timeout: 60_000 }, async (t) => {
+void t.test('a move that is aborted in between puts the old file back', { skip }, async (t) => {
   const { driver, files, seen } = await mounted(t)
   await put(driver, '/from', 'new')
   await put(driver, '/to', 'old')
@@ -125,7 +121,7 @@ void t.test('a move that is aborted in between puts the old file back', { skip, 
   t.equal(await textAt(driver, '/from'), 'new')
 })
 
-void t.test('it is put right on a server with room for one connection', { skip, timeout: 60_000 }, async (t) => {
+void t.test('it is put right on a server with room for one connection', { skip }, async (t) => {
   const { driver, files, seen } = await mounted(t, { connections: 1 })
   await put(driver, '/file', 'old')
   seen.fate = (step) => (step === 2 ? 'lost' : 'pass')
@@ -136,7 +132,7 @@ void t.test('it is put right on a server with room for one connection', { skip, 
   t.equal(await textAt(driver, '/file'), 'old')
 })
 
-void t.test('a storage that is stopped in between waits for that', { skip, timeout: 60_000 }, async (t) => {
+void t.test('a storage that is stopped in between waits for that', { skip }, async (t) => {
   const { driver, files, seen } = await mounted(t)
   await put(driver, '/file', 'old')
   let closing: Promise<void> | undefined

@@ -14,12 +14,12 @@ for (const [name, start, cannotKeep] of [
   ['Pure-FTPd', startPureFtpd, endsWithSpace],
   ['vsftpd', startVsftpd, undefined],
 ] as const) {
-  void t.test(`FTP on ${name} keeps the contract`, { skip, timeout: 300_000 }, async (t) => {
+  void t.test(`FTP on ${name} keeps the contract`, { skip }, async (t) => {
     const server = await started(t, () => start())
     await conformance(t, {
       name: `FTP on ${name}`,
       traits: ftpType.traits,
-      many: 2000,
+      many: 1100,
       ...(cannotKeep && { cannotKeep }),
       open: async () => {
         const { files, path } = await emptyFolder(server)

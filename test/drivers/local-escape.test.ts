@@ -102,6 +102,7 @@ await t.test('a link that leads outside is shown as a link, and no method follow
       await denied(() => driver.symlink(below, 'x'), 'symlink below')
       await denied(() => driver.hardLink(at('/own'), below), 'hardLink to below')
       await denied(() => driver.setAttributes(below, { mode: 0o777 }), 'setAttributes below')
+      await denied(() => driver.setLinkTime(below, new Date(0)), 'setLinkTime below')
     }
     await refuses(t, () => driver.mkdir(link), 'exists', `mkdir over ${name}`)
   }

@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Entry } from '../../src/driver.js'
-import { at, listed, namesIn, put, type WritableDriver } from '../conformance/subject.js'
+import { at, listed, namesIn, put, type WritableDriver, shownBy } from '../conformance/subject.js'
 import { secondThread } from '../../drivers/local/second-thread.js'
 import { openLocal } from './env.js'
+import { processorTime } from '../processor-time.js'
 
 const base = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-list-'))
 t.teardown(() => rm(base, { recursive: true }))
@@ -18,24 +19,25 @@ await t.test('100,000 entries are listed in pages, flat in memory and without a 
   for (let index = 0; index < count; index++) writeFileSync(join(folder, `entry-${index}`), '')
   const driver = await openLocal(base)
   let longest = 0
-  let last = performance.now()
+  let last = process.cpuUsage()
   const timer = setInterval(() => {
-    longest = Math.max(longest, performance.now() - last)
-    last = performance.now()
+    const { user, system } = process.cpuUsage(last)
+    longest = Math.max(longest, (user + system) / 1000)
+    last = process.cpuUsage()
   }, 1)
   const before = process.memoryUsage.rss()
   let most = 0
   let total = 0
-  const begin = performance.now()
-  for await (const page of driver.list(at('/many'))) {
-    total += page.length
-    most = Math.max(most, process.memoryUsage.rss() - before)
-  }
-  const took = performance.now() - begin
+  const took = await processorTime(async () => {
+    for await (const page of driver.list(at('/many'))) {
+      total += page.length
+      most = Math.max(most, process.memoryUsage.rss() - before)
+    }
+  })
   clearInterval(timer)
   t.comment(`${took.toFixed(0)} ms, longest turn ${longest.toFixed(0)} ms, ${(most / 1048576).toFixed(0)} MiB more`)
   t.equal(total, count)
-  t.ok(took < 10_000, 'in a time that is no joke even on a busy machine')
+  t.ok(took < 10_000, 'with little work for each')
   t.ok(longest < 1000, 'others get their turn')
   t.ok(most < 100 * 1024 * 1024, 'memory stays flat')
   await driver.close?.()
@@ -64,20 +66,17 @@ await t.test(
   },
 )
 
-await t.test('names that cannot be asked for again are left out, and told to the log once', async (t) => {
+await t.test('names that cannot be asked for again are reported, and the core leaves them out', async (t) => {
   const folder = join(base, 'names')
   mkdirSync(folder)
   writeFileSync(Buffer.concat([Buffer.from(`${folder}/bad-`), Buffer.from([0xff, 0xfe])]), '')
   writeFileSync(join(folder, 'back\\slash'), '')
   writeFileSync(join(folder, 'good'), '')
-  let warnings = 0
-  const silent = () => undefined
-  const warn = () => {
-    warnings++
-  }
-  const driver = await openLocal(folder, {}, { log: { debug: silent, info: silent, warn, error: silent } })
-  t.same(await namesIn(driver, '/'), ['good'])
-  t.equal(warnings, 1)
+  const driver = await openLocal(folder)
+  const { names, logged } = shownBy(driver)
+  t.same(await names('/'), ['good'])
+  t.equal(logged.length, 1)
+  t.equal((await namesIn(driver, '/')).length, 3)
   await driver.close?.()
 })
 

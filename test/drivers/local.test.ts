@@ -8,9 +8,6 @@ import { asPath } from '../../src/path.js'
 import { sourceOf } from '../src/tree-fixture.js'
 import { openLocal } from './env.js'
 
-// A busy disk takes its time.
-t.setTimeout(180_000)
-
 for (const [title, sync] of [
   ['Local keeps the contract', false],
   ['Local with sync keeps the contract', true],

@@ -15,8 +15,9 @@ export interface Bucket {
   stop(): Promise<void>
 }
 
-export async function startBucket(): Promise<Bucket> {
-  const swift = await startSwift()
+/** `page`: keys of one answer to a listing. */
+export async function startBucket(page?: number): Promise<Bucket> {
+  const swift = await startSwift(page)
   const name = 'tests'
   const client = new S3Client({
     endpoint: swift.endpoint,

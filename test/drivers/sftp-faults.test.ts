@@ -23,8 +23,6 @@ import { startCuttingProxy, type CuttingProxy } from '../services/cutting-proxy.
 import { startOpenSsh, type OpenSshServer } from '../services/openssh.js'
 import { testEnv } from './env.js'
 
-t.setTimeout(300_000)
-
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
 
@@ -173,7 +171,7 @@ async function started(t: Test, words?: string): Promise<Between> {
 t.jobs = 2
 
 for (const { name, open } of rows) {
-  void t.test(`${name}, on a server that fails`, { skip, timeout: 300_000 }, async (t) => {
+  void t.test(`${name}, on a server that fails`, { skip }, async (t) => {
     const { server, proxy } = await started(t)
 
     await t.test(`a connection that is cut at any stage`, async (t) => {
@@ -259,7 +257,7 @@ for (const { name, open } of rows) {
           refuses(t, () => ask(AbortSignal.timeout(200)), 'aborted', `a stalled ${call}`),
         ),
       )
-      t.ok(Date.now() - begin < 2000, 'at once')
+      t.ok(Date.now() - begin < 10_000, 'long before the driver gives up by itself')
       const stalled = driver.stat(at('/file'))
       setTimeout(() => void driver.close?.(), 100)
       await refuses(t, () => stalled, 'aborted', 'a call that stalls when the mount ends')

@@ -1,5 +1,5 @@
 /** The SFTP driver against OpenSSH's server. */
-import { mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -7,12 +7,12 @@ import { sftpFields, sftpType, type SftpOptions } from '../../drivers/sftp/index
 import type { DriverEnv } from '../../src/driver.js'
 import { checkOptions } from '../../src/fields.js'
 import { conformance } from '../conformance/driver.js'
-import { at, listed, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
+import { at, listed, put, refuses, shownBy, textAt, type WritableDriver } from '../conformance/subject.js'
 import { lacks } from '../programs.js'
 import { startOpenSsh } from '../services/openssh.js'
 import { testEnv } from './env.js'
 
-void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen'), timeout: 300_000 }, async (t) => {
+void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
   const server = await startOpenSsh()
   t.teardown(() => server.stop())
   const folder = async (): Promise<string> => {
@@ -30,7 +30,7 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen'), timeout: 300_000 }, asy
     await conformance(t, {
       name: 'SFTP',
       traits: sftpType.traits,
-      many: 2000,
+      many: 1100,
       open: async () => {
         const root = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))
         return {
@@ -58,6 +58,13 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen'), timeout: 300_000 }, asy
         ['link', 'file'],
       ],
     )
+    const modified = new Date('2001-02-03T04:05:06Z')
+    for (const link of ['/link', '/dangling'].map(at)) {
+      await driver.setLinkTime?.(link, modified)
+      t.same((await driver.stat(link, { link: true })).modified, modified, `${link} has a time of its own`)
+    }
+    t.not((await driver.stat(at('/file'))).modified.getTime(), modified.getTime(), 'not its target')
+    await refuses(t, async () => driver.setLinkTime?.(at('/file'), modified), 'invalid', 'of a file')
     await driver.remove(at('/link'))
     t.same((await readdir(root)).sort(), ['dangling', 'file'])
     await driver.close?.()
@@ -69,6 +76,26 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen'), timeout: 300_000 }, asy
     )
     await strict.close?.()
   })
+
+  await t.test(
+    'names that no protocol could open are left out by the core, and no folder with them counts as empty',
+    async (t) => {
+      const root = await folder()
+      for (const name of ['good', 'back\\slash', Buffer.from([0x62, 0xff, 0xfe])]) {
+        await writeFile(Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)]), '')
+      }
+      await symlink('good', join(root, 'link\\to'))
+      const driver = await open(root)
+      const { names, logged } = shownBy(driver)
+      t.same(await names('/'), ['good'])
+      t.same(await names('/'), ['good'])
+      t.match(logged, [{ folder: '/' }])
+      await mkdir(join(root, 'folder'))
+      await writeFile(join(root, 'folder', 'a\\b'), '')
+      await refuses(t, () => driver.remove(at('/folder')), 'not_empty', 'a folder with such a name')
+      await driver.close?.()
+    },
+  )
 
   await t.test('the first host key is trusted and remembered, another one refused', async (t) => {
     const root = await folder()

@@ -12,12 +12,10 @@ import { startCuttingProxy } from '../services/cutting-proxy.js'
 import { sambaPrograms, startSamba } from '../services/samba.js'
 import { openShare } from './smb-mount.js'
 
-t.setTimeout(300_000)
-
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
 
-await t.test('SMB: faults', { skip: lacks(...sambaPrograms), timeout: 300_000 }, async (t) => {
+await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
   const server = await startSamba()
   t.teardown(() => server.stop())
   const folder = async (name: string): Promise<string> => {

@@ -12,8 +12,6 @@ import { status } from '../../drivers/smb/client/statuses.js'
 import { lacks } from '../programs.js'
 import { sambaPrograms, startSamba, type SambaServer } from '../services/samba.js'
 
-t.setTimeout(200_000)
-
 const limits = { connect: 5000, answer: 20_000, work: 60_000 }
 
 function open({ port, username, password }: SambaServer, more: Partial<ShareOptions> = {}): Promise<Share> {
@@ -28,7 +26,7 @@ function open({ port, username, password }: SambaServer, more: Partial<ShareOpti
   })
 }
 
-await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms), timeout: 200_000 }, async (t) => {
+await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, async (t) => {
   const server = await startSamba()
   t.teardown(() => server.stop())
 

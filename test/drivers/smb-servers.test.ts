@@ -10,8 +10,6 @@ import { refuses } from '../conformance/subject.js'
 import { startGuestSmb, type GuestSmb } from '../services/guest-smb.js'
 import { testEnv } from './env.js'
 
-t.setTimeout(60_000)
-
 function open({ port }: GuestSmb, limits: { answer?: number; work?: number } = {}, signal?: AbortSignal) {
   return Share.open(
     {

@@ -21,8 +21,6 @@ import { startOpenSsh } from '../services/openssh.js'
 import { sambaPrograms, startSamba } from '../services/samba.js'
 import { testEnv } from './env.js'
 
-t.setTimeout(120_000)
-
 const mebibyte = 1024 * 1024
 const data = randomBytes(24 * mebibyte)
 
@@ -137,7 +135,7 @@ for (const [name, skip, start] of [
   ['SFTP', lacks('sshd', 'ssh-keygen'), sftpServer],
   ['SMB', lacks(...sambaPrograms), smbServer],
 ] as const) {
-  void t.test(`uploads that were cut off: ${name}`, { skip, timeout: 120_000 }, async (t) => {
+  void t.test(`uploads that were cut off: ${name}`, { skip }, async (t) => {
     const server = await start()
     t.teardown(() => server.stop())
 

@@ -7,7 +7,17 @@ import t, { type Test } from 'tap'
 import { webdavFields, webdavType, type WebdavOptions } from '../../drivers/webdav/index.js'
 import type { DriverEnv, Source } from '../../src/driver.js'
 import { checkOptions } from '../../src/fields.js'
-import { at, listed, namesIn, put, refuses, source, textAt, type WritableDriver } from '../conformance/subject.js'
+import {
+  at,
+  listed,
+  namesIn,
+  put,
+  refuses,
+  source,
+  textAt,
+  type WritableDriver,
+  shownBy,
+} from '../conformance/subject.js'
 import { testEnv } from './env.js'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
@@ -119,19 +129,29 @@ await t.test('names that cannot be are left out, and the log says so once', asyn
     '%2fetc%2fpasswd',
     '../../etc/passwd',
   ]
-  const told: string[] = []
-  const silent = () => undefined
-  const log = { debug: silent, info: silent, warn: (_: object, text: string) => told.push(text), error: silent }
   const hostile = multistatus(
     response('/dav/', folder),
     ...names.map((name) => response(`/dav/${name}`, file(1))),
     response('/elsewhere', file(1)),
     response('/dav/good', file(1)),
   )
-  const driver = await listing(t, hostile, { log })
-  t.same(await namesIn(driver, '/'), ['good'])
-  t.same(await namesIn(driver, '/'), ['good'])
-  t.equal(told.length, 1)
+  const { names: shown, logged } = shownBy(await listing(t, hostile))
+  t.same(await shown('/'), ['good'])
+  t.same(await shown('/'), ['good'])
+  t.equal(logged.length, 1)
+})
+
+await t.test('a folder that holds nothing but such names is not empty, and is not removed', async (t) => {
+  const methods: string[] = []
+  const address = await serve(t, (request, reply) => {
+    methods.push(request.method ?? '')
+    const itself = response('/dav/folder/', folder)
+    const members = request.headers.depth === '1' ? [response('/dav/folder/a%5cb', file(1))] : []
+    reply.writeHead(207).end(multistatus(itself, ...members))
+  })
+  const driver = await open(t, address)
+  await refuses(t, () => driver.remove(at('/folder')), 'not_empty', 'the folder')
+  t.notOk(methods.includes('DELETE'), 'DELETE would have removed what is in it')
 })
 
 let current = ''

@@ -14,7 +14,7 @@ import { apacheAccount, apachePrograms, startApacheDav } from '../services/apach
 import { startCuttingProxy } from '../services/cutting-proxy.js'
 import { testEnv } from './env.js'
 
-void t.test('WebDAV', { skip: lacks(...apachePrograms), timeout: 300_000 }, async (t) => {
+void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
   const server = await startApacheDav()
   t.teardown(() => server.stop())
   const open = async (more: Partial<WebdavOptions> = {}, env: Partial<DriverEnv> = {}) => {

@@ -8,10 +8,8 @@ import { testEnv } from '../drivers/env.js'
 import { startGateway } from '../gateway.js'
 import { connectHttp } from '../stories/doors.js'
 
-t.setTimeout(240_000)
-
 for (const name of ['Local', 'Memory']) {
-  await t.test(`the SFTP driver over our SFTP door keeps the contract, on ${name}`, { timeout: 240_000 }, async (t) => {
+  await t.test(`the SFTP driver over our SFTP door keeps the contract, on ${name}`, async (t) => {
     const running = await startGateway(t, name === 'Local' ? {} : { driver: { name } })
     const who = { username: 'admin', password: running.adminPassword }
     const http = await connectHttp(running, who)

@@ -10,50 +10,44 @@ import { testEnv } from '../drivers/env.js'
 import { startGateway } from '../gateway.js'
 import { connectHttp } from '../stories/doors.js'
 
-t.setTimeout(240_000)
-
 for (const name of ['Local', 'Memory']) {
-  await t.test(
-    `the WebDAV driver over our WebDAV door keeps the contract, on ${name}`,
-    { timeout: 240_000 },
-    async (t) => {
-      const running = await startGateway(t, name === 'Local' ? {} : { driver: { name } })
-      const who = { username: 'admin', password: running.adminPassword }
-      const http = await connectHttp(running, who)
-      t.teardown(() => http.close())
-      const kept = new Map<string, string>()
-      const state: DriverState = {
-        get: async (key) => kept.get(key),
-        set: async (key, value) => void kept.set(key, value ?? ''),
-      }
-      const open = async (root: string) => {
-        const options = { ...who, address: running.davUrl, root_folder_path: root }
-        return (await webdavType.open(checkOptions(webdavFields, options), testEnv({ state }))) as WritableDriver
-      }
+  await t.test(`the WebDAV driver over our WebDAV door keeps the contract, on ${name}`, async (t) => {
+    const running = await startGateway(t, name === 'Local' ? {} : { driver: { name } })
+    const who = { username: 'admin', password: running.adminPassword }
+    const http = await connectHttp(running, who)
+    t.teardown(() => http.close())
+    const kept = new Map<string, string>()
+    const state: DriverState = {
+      get: async (key) => kept.get(key),
+      set: async (key, value) => void kept.set(key, value ?? ''),
+    }
+    const open = async (root: string) => {
+      const options = { ...who, address: running.davUrl, root_folder_path: root }
+      return (await webdavType.open(checkOptions(webdavFields, options), testEnv({ state }))) as WritableDriver
+    }
 
-      const driver = await open('/')
-      t.equal(driver.traits?.timeStep, undefined, 'nobody knows yet')
-      await driver.write(at('/first'), source('x'), { modified: new Date('2001-02-03T04:05:06Z') })
-      await driver.remove(at('/first'))
-      await driver.close?.()
+    const driver = await open('/')
+    t.equal(driver.traits?.timeStep, undefined, 'nobody knows yet')
+    await driver.write(at('/first'), source('x'), { modified: new Date('2001-02-03T04:05:06Z') })
+    await driver.remove(at('/first'))
+    await driver.close?.()
 
-      await conformance(t, {
-        name: `WebDAV over our own door, on ${name}`,
-        traits: webdavType.traits,
-        many: 300,
-        open: async () => {
-          const root = `/${randomUUID()}`
-          await http.makeFolder(root)
-          const opened = await open(root)
-          t.equal(opened.traits?.timeStep, 1000, 'the server has shown that it keeps times')
-          return {
-            driver: opened,
-            dispose: async () => {
-              await http.remove(root)
-            },
-          }
-        },
-      })
-    },
-  )
+    await conformance(t, {
+      name: `WebDAV over our own door, on ${name}`,
+      traits: webdavType.traits,
+      many: 300,
+      open: async () => {
+        const root = `/${randomUUID()}`
+        await http.makeFolder(root)
+        const opened = await open(root)
+        t.equal(opened.traits?.timeStep, 1000, 'the server has shown that it keeps times')
+        return {
+          driver: opened,
+          dispose: async () => {
+            await http.remove(root)
+          },
+        }
+      },
+    })
+  })
 }

@@ -6,8 +6,6 @@ import { asPath } from '../../src/path.js'
 import { startGateway } from '../gateway.js'
 import { addRule, addUser, basic, everyPermission, post, send, sendRaw, signIn, store, unbound } from './world.js'
 
-t.setTimeout(120_000)
-
 const markup = `<img src=x onerror=alert(1)>"'&.html`
 
 void t.test('a name writes no header, whatever the disk holds', async (t) => {

@@ -3,8 +3,6 @@ import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { addUser, everyPermission, post, send, signIn, type Envelope } from './world.js'
 
-t.setTimeout(120_000)
-
 const endpoints = [
   '/api/auth/login',
   '/api/auth/login/hash',

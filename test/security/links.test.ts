@@ -7,8 +7,6 @@ import { flags, links, names, status, string, type PacketClient } from '../proto
 import { everyField } from './fields.js'
 import { addRule, addUser, busy, closedFolders, giveaways, mark, packets, send, startWorld, store } from './world.js'
 
-t.setTimeout(300_000)
-
 const link = (session: PacketClient, target: string, at: string) =>
   session.status(links.symlink, string(target), string(at))
 

@@ -4,8 +4,6 @@ import { asPath } from '../../src/path.js'
 import { bait, everyField } from './fields.js'
 import { startWorld, store, type World } from './world.js'
 
-t.setTimeout(300_000)
-
 const making =
   /mkdir path|File-Path|^PUT|^MKCOL|Destination|^LOCK|OPEN to (replace|create)|MKDIR|(RENAME|posix-rename|hardlink) to|SYMLINK at/
 

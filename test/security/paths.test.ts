@@ -5,8 +5,6 @@ import { endpoints } from '../../protocols/http/endpoints.js'
 import { bait, everyField, type Field } from './fields.js'
 import { addUser, closedFolders, everyPermission, giveaways, restore, startWorld, store, type World } from './world.js'
 
-t.setTimeout(300_000)
-
 /** Ways to say `../team-secret/there.txt`, or to hope that somebody downstream reads it so. */
 const climbs = (target: string): Readonly<Record<string, readonly string[]>> => ({
   'a name is checked by itself, never joined first': [

@@ -17,8 +17,6 @@ import {
   type World,
 } from './world.js'
 
-t.setTimeout(120_000)
-
 /** Folders that hold, deep inside, something that is not theirs. */
 const holders = {
   '/hides/d/e/veiled': 'a hidden file',

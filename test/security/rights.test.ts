@@ -15,8 +15,6 @@ import {
 } from '../protocols/sftp/packet-client.js'
 import { addUser, basic, busy, packets, post, send, signIn, store, unbound } from './world.js'
 
-t.setTimeout(300_000)
-
 interface Hands {
   /** Whether the API did it. */
   readonly api: (endpoint: string, body: object) => Promise<boolean>

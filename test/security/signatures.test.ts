@@ -4,8 +4,6 @@ import t from 'tap'
 import { asPath } from '../../src/path.js'
 import { mark, post, send, signIn, startWorld, store } from './world.js'
 
-t.setTimeout(120_000)
-
 const sign = (key: string, path: string, expiry: string): string => {
   const digest = createHmac('sha256', key).update(`${path}:${expiry}`).digest('base64')
   return `${digest.replaceAll('+', '-').replaceAll('/', '_')}:${expiry}`

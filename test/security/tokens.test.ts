@@ -18,8 +18,6 @@ import {
   type Envelope,
 } from './world.js'
 
-t.setTimeout(300_000)
-
 type Test = Parameters<typeof startGateway>[0]
 
 async function ask({ url }: RunningGateway, headers: Readonly<Record<string, string>>): Promise<Envelope> {

@@ -15,17 +15,17 @@ export interface FtpFront {
   stop(): Promise<void>
 }
 
-/** `fate`: of one command. `tls`: the front speaks TLS from the start, the server need not. */
+/** `fate`: of one command, and which of the connections it came over, the first being 1. `tls`: the front speaks TLS from the start, the server need not. */
 export async function startFtpFront(
   target: number,
-  fate: (command: string) => Fate,
+  fate: (command: string, connection: number) => Fate,
   tls?: TlsOptions,
 ): Promise<FtpFront> {
   const sockets = new Set<Socket>()
   const clients = new Set<Socket>()
   let made = 0
   const attend = (client: Socket) => {
-    made++
+    const connection = ++made
     const upstream = connect(target, '127.0.0.1')
     clients.add(client)
     const end = () => {
@@ -35,7 +35,7 @@ export async function startFtpFront(
     }
     for (const socket of [client, upstream]) {
       sockets.add(socket)
-      socket.setEncoding('latin1').on('error', end)
+      socket.setNoDelay(true).setEncoding('latin1').on('error', end)
       socket.once('close', () => {
         sockets.delete(socket)
         end()
@@ -49,7 +49,7 @@ export async function startFtpFront(
       rest = lines.pop() ?? ''
       for (const line of lines) {
         if (client.destroyed) return
-        const decided = fate(line)
+        const decided = fate(line, connection)
         if (typeof decided === 'object') {
           client.write(`${'answer' in decided ? decided.answer : decided.before}\r\n`, 'latin1')
           if ('answer' in decided) continue

@@ -36,7 +36,8 @@ const run = promisify(execFile)
 const parts = ['account', 'container', 'object'] as const
 const account = { user: 'test:tester', secret: 'secret-for-tests' }
 
-export async function startSwift(): Promise<SwiftServer> {
+/** `page`: keys of one answer to a listing. */
+export async function startSwift(page = 1000): Promise<SwiftServer> {
   const folder = await mkdtemp(join(tmpdir(), 'swift-'))
   const ports = await freePorts(5)
   const [proxyPort = 0, cachePort = 0, ...partPorts] = ports
@@ -85,7 +86,7 @@ export async function startSwift(): Promise<SwiftServer> {
       'app:proxy-server': ['use = egg:swift#proxy', 'account_autocreate = true', 'allow_account_management = true'],
       'filter:catch_errors': ['use = egg:swift#catch_errors'],
       'filter:cache': ['use = egg:swift#memcache', `memcache_servers = 127.0.0.1:${cachePort}`],
-      'filter:s3api': ['use = egg:swift#s3api', 's3_acl = false'],
+      'filter:s3api': ['use = egg:swift#s3api', 's3_acl = false', `max_bucket_listing = ${page}`],
       'filter:tempauth': [
         'use = egg:swift#tempauth',
         `user_${account.user.replace(':', '_')} = ${account.secret} .admin`,

@@ -102,6 +102,14 @@ void t.test('what is not accepted is refused with a reason', async (t) => {
   }
 })
 
+void t.test('options with quotes that do not end are refused in linear time', async (t) => {
+  const before = process.cpuUsage().user
+  for (const end of ['', '"', ' ssh-ed25519 AAAA']) {
+    t.throws(() => parseKeyLine(`"${'\\"'.repeat(20_000)}${end}`), { code: 'invalid' })
+  }
+  t.ok(process.cpuUsage().user - before < 2_000_000)
+})
+
 void t.test('malformed blobs are refused: lengths, points, numbers, leftovers', async (t) => {
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey

@@ -19,22 +19,25 @@ void t.test('a stream goes no faster than its limit, and arrives as it was', asy
   const limit = new SpeedLimit(() => 200 * kib)
   const sent = Buffer.alloc(100 * kib, 'abc')
   const took = await secondsOf(async () => t.ok((await buffer(limit.stream(Readable.from([sent])))).equals(sent)))
-  t.ok(took > 0.35 && took < 5, `${took} s`)
+  t.ok(took > 0.35, `${took} s`)
 })
 
 void t.test('all who go one way share the limit, each of them gets on', async (t) => {
   const limit = new SpeedLimit(() => 200 * kib)
-  const ends: number[] = []
+  const arrived = [0, 0]
+  const atFirstEnd: number[][] = []
   const took = await secondsOf(() =>
     Promise.all(
-      [0, 1].map(async () => {
-        await buffer(limit.stream(Readable.from([Buffer.alloc(50 * kib)])))
-        ends.push(performance.now())
+      [0, 1].map(async (index) => {
+        for await (const chunk of limit.stream(Readable.from([Buffer.alloc(50 * kib)]))) {
+          arrived[index] = (arrived[index] ?? 0) + (chunk as Buffer).length
+        }
+        atFirstEnd.push([...arrived])
       }),
     ),
   )
   t.ok(took > 0.35, `${took} s`)
-  t.ok(Math.abs((ends[0] ?? 0) - (ends[1] ?? 1000)) < 300, 'none waits for the end of the other')
+  t.ok(Math.min(...(atFirstEnd[0] ?? [])) >= 20 * kib, `none waits for the end of the other: ${atFirstEnd.join(' ')}`)
 })
 
 void t.test('without a limit nothing stands between', async (t) => {
@@ -107,9 +110,10 @@ void t.test('the settings hold for streams and handles, for clients and for back
       ['max_server_upload_speed', '1'],
     ]),
   )
+  // At this rate these would take two minutes.
   const took = await secondsOf(async () => {
     await put('near')
     await get('near')
   })
-  t.ok(took < 5, 'a storage of this machine is none of these')
+  t.ok(took < 60, 'a storage of this machine is none of these')
 })

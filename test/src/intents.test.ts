@@ -1,4 +1,5 @@
 /** What was cut off on a storage is settled when the storage starts, and later where that fails. */
+import { EventEmitter, once } from 'node:events'
 import t from 'tap'
 import { setTimeout as wait } from 'node:timers/promises'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
@@ -84,7 +85,7 @@ void t.test('a move that was not done is forgotten, and one of which nothing is 
   t.match(await store.intents.all(), [{ id: waiting }])
 })
 
-void t.test('what could not be settled is settled later by itself', { timeout: 20_000 }, async (t) => {
+void t.test('what could not be settled is settled later by itself', async (t) => {
   const inner = new MemoryDriver(0)
   let broken = false
   const down = () => {
@@ -131,4 +132,100 @@ void t.test('what a copy left in its place before it failed does not take the ol
   await as().write(p('/far/x'), sourceOf('new'))
   await t.rejects(as().copy(p('/far/x'), p('/disk/x'), overwrite))
   t.ok(Object.values(await contents(as(), p('/disk'))).includes('old'))
+})
+
+void t.test('a rename is written down first only where rows follow it', async (t) => {
+  const inner = new MemoryDriver(0)
+  let journaled = 0
+  const driver = altered(inner, {
+    ...bare,
+    move: async (...args) => {
+      journaled = (await store.intents.all()).length
+      return inner.move(...args)
+    },
+  })
+  const { as, store, rule } = await newTree(t, { '/': { driverOf: async () => driver } })
+  const ada = as()
+  const property = { namespace: 'urn:x', name: 'x', value: '1', language: '' }
+  const set = (path: string) => ada.setProperties(p(path), [{ set: property }])
+  /** Intents that there were while the backend moved it. */
+  const intentsOf = async (from: string, to: string) => {
+    journaled = -1
+    await ada.move(p(from), p(to), overwrite)
+    t.same(await store.intents.all(), [], 'none is left')
+    return journaled
+  }
+  for (const path of ['/a', '/b', '/c', '/d']) await ada.write(p(path), sourceOf(path))
+  await ada.mkdir(p('/folder'))
+  await ada.write(p('/folder/file'), sourceOf('in it'))
+
+  t.equal(await intentsOf('/a', '/plain'), 0, 'nothing is recorded anywhere')
+  await set('/b')
+  t.equal(await intentsOf('/plain', '/again'), 0, 'nothing is recorded about either name')
+  t.equal(await intentsOf('/b', '/carrying'), 1, 'the source has properties')
+  t.match(await ada.properties(p('/carrying')), [property])
+  t.equal(await intentsOf('/again', '/carrying'), 1, 'what gives its place has properties')
+  t.same(await ada.properties(p('/carrying')), [], 'they go with it')
+  await set('/folder/file')
+  t.equal(await intentsOf('/folder', '/other'), 1, 'something in the folder has properties')
+  t.match(await ada.properties(p('/other/file')), [property])
+  await ada.setAttributes(p('/c'), { modified: new Date(5000) })
+  t.equal(await intentsOf('/c', '/timed'), 1, 'the source has times that the backend cannot store')
+  t.equal((await ada.stat(p('/timed'))).modified.getTime(), 5000)
+  await rule('/d', { readme: 'text' })
+  t.equal(await intentsOf('/d', '/ruled'), 1, 'the source has a rule')
+  t.match(await store.rules.all(), [{ path: '/ruled' }])
+  t.equal(await intentsOf('/timed', '/other'), 2, 'a folder is set aside')
+})
+
+void t.test('a rule that is made while the backend renames follows, with and without other records', async (t) => {
+  const inner = new MemoryDriver(0)
+  let during: (() => Promise<unknown>) | undefined
+  const driver = altered(inner, {
+    ...bare,
+    move: async (...args) => {
+      await during?.()
+      return inner.move(...args)
+    },
+  })
+  const { as, rule, parts } = await newTree(t, { '/': { driverOf: async () => driver } })
+  const ada = as()
+  for (const name of ['plain', 'carrying']) {
+    await ada.mkdir(p(`/${name}`))
+    await ada.write(p(`/${name}/file`), sourceOf(name))
+  }
+  const property = { namespace: 'urn:x', name: 'x', value: '1', language: '' }
+  await ada.setProperties(p('/carrying/file'), [{ set: property }])
+  for (const name of ['plain', 'carrying']) {
+    during = () => rule(`/${name}`, { password: 'secret', passwordSub: true })
+    await ada.move(p(`/${name}`), p(`/${name}-moved`), overwrite)
+    during = undefined
+    t.equal(parts.rules.of(p(`/${name}`)), undefined, name)
+    t.equal(parts.rules.of(p(`/${name}-moved`))?.password, 'secret', name)
+  }
+})
+
+void t.test('attributes that are set during a rename are not recorded under the old name', async (t) => {
+  const inner = new MemoryDriver(0)
+  const steps = new EventEmitter()
+  const driver = altered(inner, {
+    ...bare,
+    move: async (...args) => {
+      const go = once(steps, 'go')
+      steps.emit('begun')
+      await go
+      return inner.move(...args)
+    },
+  })
+  const { as, store } = await newTree(t, { '/': { driverOf: async () => driver } })
+  const ada = as()
+  await ada.write(p('/old'), sourceOf('content'))
+  const begun = once(steps, 'begun')
+  const moving = ada.move(p('/old'), p('/new'), overwrite)
+  await begun
+  const setting = t.rejects(ada.setAttributes(p('/old'), { mode: 0o600 }), { code: 'not_found' })
+  await wait(50)
+  steps.emit('go')
+  await Promise.all([moving, setting])
+  t.equal(await store.attributes.of(p('/old')), undefined)
 })

@@ -4,6 +4,7 @@ import { Links } from '../../src/links.js'
 import { asPath } from '../../src/path.js'
 import { Settings } from '../../src/settings.js'
 import { openStore } from '../../src/store/store.js'
+import { processorTime } from '../processor-time.js'
 
 const file = asPath('/a b.txt')
 const known = 'a2RLXAma6F5HcObBOkmDcLlHi5zhBly92nDAjrKq0mo=:0'
@@ -91,13 +92,12 @@ void t.test('without a signature only what nothing protects is opened', async (t
 void t.test('signatures that never expire are remembered, up to a bound', async (t) => {
   const { links } = await opened(t)
   const paths = Array.from({ length: 3000 }, (_, n) => asPath(`/folder/${'x'.repeat(200)}/${n}`))
-  const time = (): number => {
-    const start = performance.now()
-    for (const path of paths) links.sign(path)
-    return performance.now() - start
-  }
-  const first = time()
-  t.ok(time() < first, 'the second time is quicker')
+  const time = () =>
+    processorTime(() => {
+      for (const path of paths) links.sign(path)
+    })
+  const first = await time()
+  t.ok((await time()) < first, 'the second time is quicker')
   for (let n = 0; n < 20; n++) links.sign(asPath(`/${'y'.repeat(255)}/${'z'.repeat(3800)}${n}`))
   t.equal(links.sign(file), known)
 })

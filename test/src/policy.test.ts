@@ -16,7 +16,7 @@ function nearest(rules: RuleTable, path: string): Rule | undefined {
     if (fields) {
       const row = { ...ruleRow({ ...fields, path: at }), id: 1 }
       const patterns = hidePatterns(row.hide)
-      return { ...row, hides: (name) => patterns.some((pattern) => pattern.test(name)) }
+      return { ...row, hides: (name) => patterns.some((pattern) => pattern.test(name)), hideCost: 0 }
     }
     if (at === '/') return undefined
   }

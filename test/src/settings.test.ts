@@ -76,6 +76,53 @@ void t.test('a token is made once, is never empty, and never public', async (t) 
   t.match((await Settings.open(store)).get('token'), /^tidegate-/)
 })
 
+void t.test('a permanent token that could be guessed is refused, and a stored one is warned of', async (t) => {
+  const store = await openStore(join(t.testdir(), 'tidegate.db'))
+  t.teardown(() => store.close())
+  const first = await Settings.open(store)
+  const token = first.get('token')
+  const strong = 'x'.repeat(32)
+  const refused = { code: 'invalid', reason: /^setting \[token\] must be at least 32 visible ASCII characters/ }
+  const weak = [
+    'x',
+    ' ',
+    '\t',
+    'x'.repeat(31),
+    ' '.repeat(40),
+    `${strong} `,
+    `${strong}\n`,
+    `${strong}\0`,
+    `${strong}\u007f`,
+  ]
+  for (const value of [...weak, `${strong}\u00a0`, `${strong}é`]) {
+    await t.rejects(first.set(new Map([['token', value]])), refused, JSON.stringify(value))
+  }
+  t.equal(first.get('token'), token)
+  await first.set(new Map([['token', strong]]))
+  t.equal(first.get('token'), strong)
+  first.close()
+
+  const warnings: unknown[] = []
+  const log = { warn: (...words: unknown[]) => void warnings.push(words.at(-1)) }
+  const open = () => Settings.open(store, log)
+  await open()
+  t.same(warnings, [])
+  await store.settings.set(new Map([['token', 'short']]))
+  const settings = await open()
+  t.equal(settings.get('token'), 'short')
+  t.match(warnings, [/^the permanent token is not at least 32 .* "tidegate admin token --reset"$/])
+  t.notMatch(String(warnings), /short/)
+  await settings.set(
+    new Map([
+      ['token', 'short'],
+      ['site_title', 'mine'],
+    ]),
+  )
+  await t.rejects(settings.set(new Map([['token', 'other']])), refused)
+  await settings.resetToken()
+  t.match(settings.get('token'), /^tidegate-/)
+})
+
 void t.test('values that do not fit are refused, and then none is stored', async (t) => {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
   t.teardown(() => store.close())

@@ -447,6 +447,26 @@ void t.test('attributes: remembered one by one, follow moves and copies', async 
   t.equal(await attributes.of(asPath('/e/f')), undefined)
 })
 
+void t.test('a table is known to be empty only until a row is inserted', async (t) => {
+  const store = await fresh(t)
+  const path = asPath('/a/b')
+  // The look at the empty table and the insertion are under way at the same time.
+  const [early] = await Promise.all([
+    store.properties.hasWithin(path),
+    store.relaxed.properties.change(path, [{ set: property('x') }]),
+  ])
+  t.type(early, 'boolean')
+  t.equal(await store.properties.hasWithin(path), true)
+  t.equal(await store.relaxed.properties.hasWithin(asPath('/a')), true, 'below')
+  t.equal(await store.properties.hasWithin(asPath('/c'), path), true, 'one of several')
+  t.equal(await store.properties.hasWithin(asPath('/a/bc')), false)
+  t.equal(await store.attributes.hasWithin(root), false)
+  await store.relaxed.attributes.set(path, { mode: 0o600 })
+  t.equal(await store.attributes.hasWithin(root), true)
+  await store.attributes.delete(path)
+  t.equal(await store.attributes.hasWithin(root), false)
+})
+
 void t.test('an intent carries rules, properties and attributes along, once', async (t) => {
   const { intents, rules, properties, attributes, storages } = await fresh(t)
   const [from, to] = [asPath('/mount/a'), asPath('/mount/b')]

@@ -7,7 +7,7 @@ import type { TAP } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import { Bandwidth } from '../../src/bandwidth.js'
 import { BaseFolders } from '../../src/base-folders.js'
-import type { AnyDriverType, Driver, Source, Traits } from '../../src/driver.js'
+import type { AnyDriverType, Driver, DriverLog, Source, Traits } from '../../src/driver.js'
 import { Deliveries } from '../../src/deliveries.js'
 import { EgressGuard } from '../../src/egress.js'
 import { Events, type TreeEvent } from '../../src/events.js'
@@ -106,6 +106,7 @@ export async function newStorage(
   over: Over = {},
   fields: Partial<StorageRow> = {},
   traits: Partial<Traits> = {},
+  log: DriverLog = createLog('silent'),
 ): Promise<StorageFixture> {
   const store = await newStore(t)
   // Most tests are of backends that cannot tell whether a folder still stands.
@@ -122,8 +123,8 @@ export async function newStorage(
     events,
     spool,
     bandwidth: unlimited,
-    attributes: store.attributes,
-    folders: store.folders,
+    store,
+    log,
     listings: new ListingBudget(),
     leads: () => false,
   })

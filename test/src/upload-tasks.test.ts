@@ -27,8 +27,9 @@ async function stage(t: Test) {
   const type = uploadTasks(spool, () => tree.as())
   const run = async (task: Task, resumes = false, who: Asker = {}) => {
     let done = 0
-    const fields: Pick<TaskRun, 'status' | 'total' | 'advance'> = {
+    const fields: Pick<TaskRun, 'status' | 'remark' | 'total' | 'advance'> = {
       status: () => undefined,
+      remark: () => undefined,
       total: () => undefined,
       advance: (bytes) => (done += bytes),
     }

@@ -70,7 +70,7 @@ async function prepare(t: Test): Promise<Bench> {
   return { running, folder, rclone, sshOptions }
 }
 
-void t.test('rclone', { timeout: 300_000 }, async (t) => {
+void t.test('rclone', async (t) => {
   const { rclone } = await prepare(t)
   await rclone('copy', tree, 'dav:/by webdav', ...sample)
   await rclone('copy', tree, 'sftp:/by sftp', ...sample)
@@ -90,7 +90,7 @@ void t.test('rclone', { timeout: 300_000 }, async (t) => {
   t.equal(await rclone('lsf', 'sftp:/'), 'by sftp/\n')
 })
 
-void t.test('OpenSSH sftp in batch mode', { timeout: 120_000 }, async (t) => {
+void t.test('OpenSSH sftp in batch mode', async (t) => {
   const { running, folder, sshOptions } = await prepare(t)
   const content = join(folder, 'content')
   await writeFile(content, 'through the tide gate\n')
@@ -110,7 +110,7 @@ void t.test('OpenSSH sftp in batch mode', { timeout: 120_000 }, async (t) => {
     'bye',
   ]
   await writeFile(batch, commands.join('\n'))
-  const { stdout } = await run('sftp', [...sshOptions, '-b', batch, 'admin@127.0.0.1'], { timeout: 60_000 })
+  const { stdout } = await run('sftp', [...sshOptions, '-b', batch, 'admin@127.0.0.1'], { timeout: 180_000 })
   t.match(stdout, /second/)
   t.match(stdout, /name with é and 世界/)
   t.equal(await readFile(join(folder, 'back'), 'utf8'), 'through the tide gate\n')
@@ -118,17 +118,17 @@ void t.test('OpenSSH sftp in batch mode', { timeout: 120_000 }, async (t) => {
   t.same(await http.names('/folder'), ['name with é and 世界'])
 })
 
-void t.test('OpenSSH scp', { timeout: 120_000 }, async (t) => {
+void t.test('OpenSSH scp', async (t) => {
   const { folder, sshOptions } = await prepare(t)
   const content = join(folder, 'content')
   // Large enough for many reads in flight: this client cuts a file off where answers come out of order.
   await writeFile(content, randomBytes(40_000_000))
-  await run('scp', [...sshOptions, '-p', content, 'admin@127.0.0.1:/copied'], { timeout: 60_000 })
-  await run('scp', [...sshOptions, 'admin@127.0.0.1:/copied', join(folder, 'back')], { timeout: 60_000 })
+  await run('scp', [...sshOptions, '-p', content, 'admin@127.0.0.1:/copied'], { timeout: 180_000 })
+  await run('scp', [...sshOptions, 'admin@127.0.0.1:/copied', join(folder, 'back')], { timeout: 180_000 })
   t.ok((await readFile(join(folder, 'back'))).equals(await readFile(content)), 'byte for byte')
 })
 
-void t.test('curl', { timeout: 120_000 }, async (t) => {
+void t.test('curl', async (t) => {
   const { running, folder } = await prepare(t)
   const content = join(folder, 'content')
   await writeFile(content, 'by curl\n')

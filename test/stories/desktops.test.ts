@@ -50,30 +50,26 @@ gio remove "$DAV/copied.bin" "$DAV/fold er"
 gio mount -u "$DAV"
 `
 
-void t.test(
-  'GNOME’s programs',
-  { skip: lacks('gio', 'gvfsd-dav', 'dbus-run-session'), timeout: 120_000 },
-  async (t) => {
-    for (const driver of drivers) {
-      await t.test(`mount, copy, rename, save and remove over ${driver}`, async (t) => {
-        const running = await gateway(t, driver)
-        const { folder, environment } = await home(t)
-        const large = randomBytes(3_000_000)
-        await writeFile(join(folder, 'large.bin'), large)
-        const env = {
-          ...environment,
-          PASSWORD: running.adminPassword,
-          DAV: `dav://${new URL(running.davUrl).host}/dav`,
-        }
-        await run('dbus-run-session', ['--', 'bash', '-c', filesDay], { cwd: folder, env })
-        t.ok(large.equals(await readFile(join(folder, 'back.bin'))))
-        const { body } = await sender(running)('PROPFIND', '/', { depth: '1' }, propfind('<D:getcontentlength/>'))
-        t.same(texts(body, 'href').sort(), ['/dav/', '/dav/moved.bin', '/dav/note.txt'])
-        t.same(texts(body, 'getcontentlength').filter(Boolean).sort(), ['3000000', '6'])
-      })
-    }
-  },
-)
+void t.test('GNOME’s programs', { skip: lacks('gio', 'gvfsd-dav', 'dbus-run-session') }, async (t) => {
+  for (const driver of drivers) {
+    await t.test(`mount, copy, rename, save and remove over ${driver}`, async (t) => {
+      const running = await gateway(t, driver)
+      const { folder, environment } = await home(t)
+      const large = randomBytes(3_000_000)
+      await writeFile(join(folder, 'large.bin'), large)
+      const env = {
+        ...environment,
+        PASSWORD: running.adminPassword,
+        DAV: `dav://${new URL(running.davUrl).host}/dav`,
+      }
+      await run('dbus-run-session', ['--', 'bash', '-c', filesDay], { cwd: folder, env })
+      t.ok(large.equals(await readFile(join(folder, 'back.bin'))))
+      const { body } = await sender(running)('PROPFIND', '/', { depth: '1' }, propfind('<D:getcontentlength/>'))
+      t.same(texts(body, 'href').sort(), ['/dav/', '/dav/moved.bin', '/dav/note.txt'])
+      t.same(texts(body, 'getcontentlength').filter(Boolean).sort(), ['3000000', '6'])
+    })
+  }
+})
 
 /** The Python that Debian's packages extend. */
 const python = '/usr/bin/python3'
@@ -121,7 +117,7 @@ function conversation(child: ChildProcessWithoutNullStreams): { next(): Promise<
   }
 }
 
-void t.test('LibreOffice', { skip: lacksOffice(), timeout: 180_000 }, async (t) => {
+void t.test('LibreOffice', { skip: lacksOffice() }, async (t) => {
   for (const driver of drivers) {
     await t.test(`holds a lock over ${driver} while it has a document open, and stores it`, async (t) => {
       const running = await gateway(t, driver)

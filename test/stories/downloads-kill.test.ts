@@ -11,8 +11,6 @@ import { lacks } from '../programs.js'
 import { startAria2 } from '../services/aria2.js'
 import { startQBittorrent } from '../services/qbittorrent.js'
 
-t.setTimeout(120_000)
-
 const content = randomBytes(2_000_000)
 
 interface TaskShown {

@@ -17,8 +17,6 @@ import { startDaemon, startGateway, type Addresses, type Daemon } from '../gatew
 import { lacks } from '../programs.js'
 import { mount, remotes, type RemoteServer } from '../services/remotes.js'
 
-t.setTimeout(600_000)
-
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
 /** Of each large upload: there are six for every kind of storage. */
@@ -206,15 +204,13 @@ const skip = process.platform === 'linux' ? false : 'reads /proc'
 t.jobs = 2
 
 for (const remote of remotes) {
-  void t.test(remote.name, { skip: lacks('rclone', ...remote.programs), timeout: 600_000 }, async (t) => {
+  void t.test(remote.name, { skip: lacks('rclone', ...remote.programs) }, async (t) => {
     // Some take longer to start than all of this to go through.
     const server = await remote.start()
     t.teardown(() => server.stop())
-    await t.test('a real tree goes there and back through the doors', { timeout: 300_000 }, (t) =>
+    await t.test('a real tree goes there and back through the doors', (t) =>
       treeGoesThrough(t, server, remote.isSlow === true ? small : large),
     )
-    await t.test('large uploads are streamed', { skip, timeout: 300_000 }, (t) =>
-      largeUploads(t, server, file, expected),
-    )
+    await t.test('large uploads are streamed', { skip }, (t) => largeUploads(t, server, file, expected))
   })
 }

@@ -14,8 +14,6 @@ import { lacks } from '../programs.js'
 import { openChannel } from '../protocols/sftp/door-fixture.js'
 import { flags, PacketClient, status, string, types, uint32, uint64 } from '../protocols/sftp/packet-client.js'
 
-t.setTimeout(600_000)
-
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
 

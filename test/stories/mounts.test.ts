@@ -44,7 +44,7 @@ async function mounted(t: Test, folder: string, unmount: readonly [string, ...st
     if (!isMounted) return
     isMounted = false
     const [program, ...words] = unmount
-    await run(program, [...words, folder], { timeout: 60_000 })
+    await run(program, [...words, folder], { timeout: 180_000 })
   }
   t.teardown(end)
   t.ok((await run('findmnt', ['--noheadings', folder])).stdout.includes('fuse'), 'it is mounted')
@@ -81,7 +81,7 @@ async function mountDavfs(t: Test, daemon: Daemon, base: string): Promise<Mounte
   const config = join(place, 'davfs2.conf')
   const lines = [`secrets ${secrets}`, `cache_dir ${cache}`, 'buf_size 64', 'ask_auth 0', 'delay_upload 0']
   await writeFile(config, `${lines.join('\n')}\n`)
-  await run('mount.davfs', ['-o', `conf=${config}`, daemon.davUrl + base, folder], { timeout: 30_000 })
+  await run('mount.davfs', ['-o', `conf=${config}`, daemon.davUrl + base, folder], { timeout: 120_000 })
   return mounted(t, folder, ['umount.davfs'])
 }
 
@@ -119,7 +119,7 @@ async function workWithSources(t: Test, folder: string): Promise<void> {
 
 void t.test(
   'davfs2: a source tree is copied in, searched, built, compared and removed',
-  { skip: lacks('mount.davfs', 'gcc'), timeout: 280_000 },
+  { skip: lacks('mount.davfs', 'gcc') },
   async (t) => {
     for (const driver of ['Local', 'Memory']) {
       await t.test(`over ${driver}`, async (t) => {
@@ -149,7 +149,7 @@ void t.test(
 
 void t.test(
   'sshfs: a repository is cloned, a source tree unpacked, built, searched and removed',
-  { skip: lacks('sshfs', 'git', 'gcc', 'tar'), timeout: 280_000 },
+  { skip: lacks('sshfs', 'git', 'gcc', 'tar') },
   async (t) => {
     for (const driver of ['Local', 'Memory']) {
       await t.test(`over ${driver}`, async (t) => {

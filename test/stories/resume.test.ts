@@ -11,8 +11,6 @@ import { lacks } from '../programs.js'
 import { startCuttingProxy } from '../services/cutting-proxy.js'
 import { sftpClients } from './sftp-clients.js'
 
-t.setTimeout(900_000)
-
 const mebibyte = 1024 * 1024
 /** Mebibytes of the file that is sent. */
 const size = Math.min(1024, Number(process.env.TIDEGATE_LARGE_MIB ?? 64)) * mebibyte

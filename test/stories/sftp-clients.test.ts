@@ -8,8 +8,6 @@ import { startGateway } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { sftpClients } from './sftp-clients.js'
 
-t.setTimeout(600_000)
-
 const digest = async (file: string) =>
   createHash('sha256')
     .update(await readFile(file))

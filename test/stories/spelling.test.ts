@@ -6,7 +6,7 @@ import { startGateway } from '../gateway.js'
 import { ruleRow } from '../src/store-rows.js'
 import { connectAll } from './doors.js'
 
-void t.test('names that differ in case alone are one name at all three doors', { timeout: 120_000 }, async (t) => {
+void t.test('names that differ in case alone are one name at all three doors', async (t) => {
   const running = await startGateway(t, { driver: { name: 'Memory', addition: { case_sensitive: false } } })
   const { gateway, adminPassword } = running
   const admins = await connectAll(running, { username: 'admin', password: adminPassword })

@@ -10,10 +10,11 @@ export interface TaskShown {
   readonly name: string
   readonly state: number
   readonly error: string
+  readonly status: string
 }
 
 /** Signed in as admin; what is asked of a daemon that is just being killed is answered with undefined. */
-export async function connect(daemon: Daemon) {
+export async function connect(daemon: Pick<Daemon, 'url' | 'adminPassword'>) {
   const send = async (path: string, init: RequestInit): Promise<unknown> => {
     try {
       const response = await fetch(daemon.url + path, init)

@@ -14,7 +14,7 @@ import { rangeStart, startScripted } from '../downloads/scripted-server.js'
 import { startDaemon } from '../gateway.js'
 import { connect, ended, kinds, type Client, type Kind, type TaskShown } from './task-client.js'
 
-const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 10)
+const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 4)
 const program = fileURLToPath(new URL('../services/unreliable-daemon.js', import.meta.url))
 /** Digests by path below a folder. */
 type Digests = ReadonlyMap<string, string>

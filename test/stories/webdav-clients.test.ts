@@ -29,7 +29,7 @@ function cadaver(home: string, running: RunningGateway, lines: readonly string[]
   })
 }
 
-void t.test('cadaver', { skip: lacks('cadaver'), timeout: 60_000 }, async (t) => {
+void t.test('cadaver', { skip: lacks('cadaver') }, async (t) => {
   for (const driver of ['Local', 'Memory']) {
     await t.test(`over ${driver}`, async (t) => {
       const running = await startGateway(t, driver === 'Local' ? {} : { driver: { name: driver } })
@@ -53,37 +53,35 @@ void t.test('cadaver', { skip: lacks('cadaver'), timeout: 60_000 }, async (t) =>
   }
 })
 
-void t.test(
-  'rclone syncs both ways, keeps times, and the second time finds nothing to do',
-  { timeout: 300_000 },
-  async (t) => {
-    const tree = '/usr/share/doc'
-    const sample = ['--include', '/[a-c]*/**', '--max-size', '1M', '--skip-links']
-    for (const vendor of ['owncloud', 'nextcloud', 'other']) {
-      await t.test(vendor, async (t) => {
-        const running = await startGateway(t)
-        const folder = await temporaryFolder(t)
-        const config = join(folder, 'rclone.conf')
-        const { stdout: obscured } = await run('rclone', ['obscure', running.adminPassword])
-        const remote = `type = webdav\nurl = ${running.davUrl}\nvendor = ${vendor}\nuser = admin\npass = ${obscured.trim()}\n`
-        await writeFile(config, `[dav]\n${remote}`)
-        const sync = async (from: string, to: string, ...words: readonly string[]): Promise<string> => {
-          const options = ['--config', config, '--retries', '1', '--transfers', '8', '-v']
-          return (await run('rclone', [...options, 'sync', from, to, ...words], { maxBuffer: 1 << 26 })).stderr
-        }
-        t.notMatch(await sync(tree, 'dav:/docs', ...sample), /nothing to transfer/)
-        t.match(await sync(tree, 'dav:/docs', ...sample), /nothing to transfer/, 'up a second time')
-        const back = join(folder, 'back')
-        await sync('dav:/docs', back)
-        t.match(await sync('dav:/docs', back), /nothing to transfer/, 'down a second time')
-        if (vendor !== 'other')
-          t.match(await sync(back, tree, ...sample, '--dry-run'), /nothing to transfer/, 'the same times')
-        await writeFile(join(back, 'added'), 'one more\n')
-        t.match(await sync(back, 'dav:/docs'), /added: Copied/)
-        t.match(await sync(back, 'dav:/docs'), /nothing to transfer/)
-        await rm(join(back, 'added'))
-        t.match(await sync(back, 'dav:/docs'), /added: Deleted/)
-      })
-    }
-  },
-)
+void t.test('rclone syncs both ways, keeps times, and the second time finds nothing to do', async (t) => {
+  const tree = '/usr/share/doc'
+  const sample = ['--include', '/[a-c]*/**', '--max-size', '1M', '--skip-links']
+  const version = Number(/v1\.(\d+)/.exec((await run('rclone', ['version'])).stdout)?.[1])
+  for (const vendor of ['owncloud', 'nextcloud', 'other']) {
+    const skip = vendor === 'nextcloud' && version >= 63 && 'since 1.63 rclone asks for what only Nextcloud has'
+    await t.test(vendor, { skip }, async (t) => {
+      const running = await startGateway(t)
+      const folder = await temporaryFolder(t)
+      const config = join(folder, 'rclone.conf')
+      const { stdout: obscured } = await run('rclone', ['obscure', running.adminPassword])
+      const remote = `type = webdav\nurl = ${running.davUrl}\nvendor = ${vendor}\nuser = admin\npass = ${obscured.trim()}\n`
+      await writeFile(config, `[dav]\n${remote}`)
+      const sync = async (from: string, to: string, ...words: readonly string[]): Promise<string> => {
+        const options = ['--config', config, '--retries', '1', '--transfers', '8', '-v']
+        return (await run('rclone', [...options, 'sync', from, to, ...words], { maxBuffer: 1 << 26 })).stderr
+      }
+      t.notMatch(await sync(tree, 'dav:/docs', ...sample), /nothing to transfer/)
+      t.match(await sync(tree, 'dav:/docs', ...sample), /nothing to transfer/, 'up a second time')
+      const back = join(folder, 'back')
+      await sync('dav:/docs', back)
+      t.match(await sync('dav:/docs', back), /nothing to transfer/, 'down a second time')
+      if (vendor !== 'other')
+        t.match(await sync(back, tree, ...sample, '--dry-run'), /nothing to transfer/, 'the same times')
+      await writeFile(join(back, 'added'), 'one more\n')
+      t.match(await sync(back, 'dav:/docs'), /added: Copied/)
+      t.match(await sync(back, 'dav:/docs'), /nothing to transfer/)
+      await rm(join(back, 'added'))
+      t.match(await sync(back, 'dav:/docs'), /added: Deleted/)
+    })
+  }
+})

@@ -1,9 +1,10 @@
 /** Administration of storages. What is refused is told with code 500, as clients expect it here. */
 import { z } from 'zod'
-import { isGatewayError } from '../../../src/errors.js'
+import { isGatewayError, toGatewayError } from '../../../src/errors.js'
 import { RelativePathError } from '../../../src/path.js'
 import { StorageNotStarted } from '../../../src/storages.js'
 import { rowThere } from '../admin-rows.js'
+import { signalOf } from '../context.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { WireError } from '../errors.js'
 import { integerValue, paging, rowId } from '../fields.js'
@@ -55,6 +56,27 @@ export const adminStorageEndpoints = [
     data: storageData,
     refusals: [{ code: 500, text: 'record not found' }],
     answer: ({ door, query }) => storageObject(rowThere(door.gateway.storages.get(query.id), 'record not found')),
+  }),
+
+  endpoint({
+    method: 'get',
+    path: '/api/admin/storage/check',
+    tag: 'Storages',
+    summary: 'Whether the backend of a storage answers now',
+    access: 'admin',
+    query: rowId,
+    refusals: [
+      unknown,
+      { code: 500, text: '…', when: 'the storage does not run, or its backend does not answer; the text says why' },
+    ],
+    async answer({ context, door, query }) {
+      try {
+        await door.gateway.storages.check(query.id, { signal: signalOf(context.res) })
+      } catch (error) {
+        // The table of errors hides from users what an admin has to know.
+        throw new WireError(500, toGatewayError(error).reason)
+      }
+    },
   }),
 
   endpoint({

@@ -24,7 +24,11 @@ const refusals: readonly Refusal[] = [
   { code: 400, text: 'Current user is disabled, replace please', when: 'the password is right' },
   { code: 400, text: 'the account has just changed, sign in again' },
   { code: 402, text: 'Invalid 2FA code', when: 'the password is right, and the code is missing, wrong or used' },
-  { code: 429, text: 'Too many …', when: 'this address has failed too often, or too many tries of it are waiting' },
+  {
+    code: 429,
+    text: 'Too many …',
+    when: 'this address has failed too often, too many tries of it are waiting, or the account has had too many wrong codes',
+  },
 ]
 
 export const authEndpoints = [

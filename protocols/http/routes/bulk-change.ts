@@ -67,6 +67,7 @@ export const bulkChangeEndpoints = [
       nameExists,
       { code: 500, text: '… is illegal: …', when: 'the pattern is none' },
       { code: 500, text: 'patterns and replacements have … characters at most' },
+      { code: 400, text: '… takes too long on a text of this length', when: 'the pattern takes too long on a name' },
     ],
     async answer({ context, door, fields, headers, principal }) {
       const { src_name_regex: pattern, new_name_regex: replacement } = fields

@@ -64,6 +64,7 @@ export const searchEndpoints = [
       { code: 400, text: 'a path cannot hold a NUL character' },
       { code: 400, text: 'the path is too long' },
       { code: 400, text: 'more than … words' },
+      { code: 400, text: 'more than … characters', when: '`keywords` is too long' },
       { code: 503, text: 'the database is busy', when: 'too many searches are made at once' },
       { code: 500, text: '…', when: 'the index cannot be opened; the text is its reason' },
     ],

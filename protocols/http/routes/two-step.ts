@@ -44,8 +44,13 @@ export const twoStepEndpoints = [
         .meta({ wire: { type: 'string', minLength: 1 }, example: '123456' }),
       secret: z.string().min(1, 'must not be empty').max(128, 'is too long').describe('The one that `generate` gave.'),
     }),
-    refusals: [{ code: 400, text: 'Invalid 2FA code' }],
-    answer: ({ door, fields: { code, secret }, principal }) =>
-      door.gateway.accounts.turnOnTwoStep(principal.userId, secret, code),
+    refusals: [
+      { code: 400, text: 'Invalid 2FA code' },
+      { code: 429, text: 'Too many …', when: 'this account has had too many wrong codes' },
+    ],
+    answer({ context, door, fields: { code, secret }, principal }) {
+      const { address } = door.clientOf(context.req)
+      return door.gateway.accounts.turnOnTwoStep(principal.userId, { secret, code, address })
+    },
   }),
 ]

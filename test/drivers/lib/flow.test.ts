@@ -80,7 +80,7 @@ await t.test('a body that fails, or ends before its end, says so', async (t) => 
   await refuses(t, () => flow(of(gone), new Taken(), undefined), 'aborted', 'before anybody read it')
 })
 
-await t.test('whoever takes no more ends the body, also one that stands still', { timeout: 10_000 }, async (t) => {
+await t.test('whoever takes no more ends the body, also one that stands still', async (t) => {
   const full = new GatewayError('no_space')
   const refusals: readonly (() => Intake)[] = [
     () => ({ take: () => Promise.reject(full) }),

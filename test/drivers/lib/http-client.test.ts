@@ -1,7 +1,9 @@
 /** What the drivers' HTTP client tells whom, what it asks again, and what it never does. */
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -12,6 +14,7 @@ import t, { type Test } from 'tap'
 import { HttpClient, type HttpClientOptions, type HttpRequest } from '../../../drivers/lib/http-client.js'
 import { EgressGuard } from '../../../src/egress.js'
 import { refuses } from '../../conformance/subject.js'
+import { makeCertificate } from '../../services/certificates.js'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -85,6 +88,165 @@ await t.test('a redirect to another host bears no credentials, and passes the eg
   await refuses(t, () => ask(client, { ...request, method: 'PROPFIND' }), 'unavailable', 'a listing')
   t.equal(other.seen.length, 1)
   t.equal((await client.request({ ...request, follow: false })).status, 302)
+})
+
+/** Headers of a request that hold a credential, and headers that hold none. */
+const secrets = {
+  authorization: 'Bearer the-token',
+  Cookie: 'session=the-cookie',
+  'X-Vendor-Token': 'the-vendor-token',
+  if: '(<opaquelocktoken:the-lock>)',
+  destination: 'http://127.0.0.1/the-destination',
+}
+const harmless = { range: 'bytes=1-2', 'If-Match': '"the-tag"', accept: 'text/plain', 'User-Agent': 'a test' }
+
+function assertNoSecret(t: Test, { headers }: IncomingMessage, where: string): void {
+  const text = JSON.stringify(headers)
+  t.notMatch(text, /the-token|the-cookie|the-vendor-token|the-lock|the-destination|Basic|Digest|somebody/, where)
+}
+
+const challenges = {
+  Basic: 'Basic realm="r"',
+  Digest: 'Digest realm="r", nonce="n", qop="auth"',
+}
+
+/** A server that asks for credentials, and redirects `/away` to `target()`. */
+async function guarded(t: Test, challenge: string, target: () => string) {
+  return serve(t, (request, response) => {
+    if (request.headers.authorization === undefined && !request.url?.startsWith('/open')) {
+      response.writeHead(401, { 'www-authenticate': challenge }).end()
+    } else if (request.url === '/away') {
+      response.writeHead(302, { location: target() }).end()
+    } else response.end('home')
+  })
+}
+
+for (const [scheme, challenge] of Object.entries(challenges)) {
+  for (const [what, host] of [
+    ['port', '127.0.0.1'],
+    ['host', '127.0.0.2'],
+  ] as const) {
+    await t.test(
+      `a redirect to another ${what} carries no header of the caller and no ${scheme} credentials`,
+      async (t) => {
+        // It asks for credentials, too: a challenge of another origin is not answered.
+        const answer: Answer = (_request, response) => response.writeHead(401, { 'www-authenticate': challenge }).end()
+        const other = await serve(t, answer, host)
+        const { address, seen } = await guarded(t, challenge, () => other.address.href)
+        const client = clientOf(t, address, '127.0.0.0/8')
+        const { authorization: _authorization, ...headers } = { ...secrets, ...harmless }
+        const url = new URL('/away', address)
+        t.equal((await ask(client, { method: 'GET', url, headers })).status, 401)
+        t.match(seen.at(-1)?.headers, {
+          authorization: new RegExp(`^${scheme} `),
+          'x-vendor-token': 'the-vendor-token',
+        })
+        const [first] = other.seen
+        t.equal(other.seen.length, 1)
+        if (!first) return
+        assertNoSecret(t, first, 'at the other origin')
+        t.match(first.headers, {
+          range: 'bytes=1-2',
+          'if-match': '"the-tag"',
+          accept: 'text/plain',
+          'user-agent': 'a test',
+        })
+      },
+    )
+  }
+
+  await t.test(`a way back from another origin carries no ${scheme} credentials`, async (t) => {
+    const other = await serve(t, (request, response) => {
+      const path = request.url === '/' ? '/open' : '/closed'
+      response.writeHead(302, { location: new URL(path, home.address).href }).end()
+    })
+    let target = other.address
+    const home = await guarded(t, challenge, () => target.href)
+    const client = clientOf(t, home.address, '127.0.0.0/8')
+    const request = { method: 'GET', url: new URL('/away', home.address), headers: { cookie: secrets.Cookie } }
+    t.same(await ask(client, request), { status: 200, text: 'home' })
+    const back = home.seen.at(-1)
+    t.equal(back?.url, '/open')
+    if (back) assertNoSecret(t, back, 'at the first origin, on the way back')
+    target = new URL('/again', other.address)
+    const seen = home.seen.length
+    t.equal((await ask(client, request)).status, 401, 'nor are they sent when the way back is asked for them')
+    const asked = home.seen.slice(seen).map(({ url, headers }) => [url, headers.authorization === undefined])
+    t.same(asked, [
+      ['/away', false],
+      ['/closed', true],
+    ])
+  })
+}
+
+await t.test(
+  'a token of the caller stays at its origin, also where that is not the server of the client',
+  async (t) => {
+    const home = await serve(t, (_request, response) => response.end('home'))
+    const other = await serve(t, (request, response) => {
+      const target = request.url === '/here' ? new URL('/there', other.address) : home.address
+      if (request.url === '/there') response.end('there')
+      else response.writeHead(302, { location: target.href }).end()
+    })
+    const client = clientOf(t, home.address, '127.0.0.0/8')
+    const get = (path: string) =>
+      ask(client, { method: 'GET', url: new URL(path, other.address), headers: { ...secrets, ...harmless } })
+    t.equal((await get('/here')).text, 'there')
+    t.equal(other.seen.at(-1)?.headers.authorization, secrets.authorization, 'a redirect within the origin carries it')
+    t.equal((await get('/home')).text, 'home')
+    const [first] = home.seen
+    if (first) assertNoSecret(t, first, 'at the server of the client')
+    t.equal(first?.headers.range, harmless.range)
+  },
+)
+
+await t.test('a redirect from TLS to plain HTTP carries no credentials', async (t) => {
+  const plain = await serve(t, (_request, response) => response.end('plain'))
+  const files = await makeCertificate(t.testdir({}))
+  const [cert, key] = await Promise.all([readFile(files.certificate), readFile(files.key)])
+  const seen: IncomingMessage[] = []
+  const server = createTlsServer({ cert, key }, (request, response) => {
+    seen.push(request)
+    if (request.headers.authorization === undefined) {
+      response.writeHead(401, { 'www-authenticate': challenges.Basic }).end()
+    } else response.writeHead(302, { location: plain.address.href }).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+  const client = clientOf(t, address, '127.0.0.0/8', { verifiesCertificate: false })
+  const headers = { cookie: secrets.Cookie, 'x-vendor-token': secrets['X-Vendor-Token'] }
+  t.equal((await ask(client, { method: 'GET', url: address, headers })).text, 'plain')
+  t.match(seen.at(-1)?.headers, { ...headers, authorization: /^Basic / })
+  const [first] = plain.seen
+  t.equal(plain.seen.length, 1)
+  if (first) assertNoSecret(t, first, 'over plain HTTP')
+})
+
+await t.test('a redirect cannot name credentials, and takes no body along', async (t) => {
+  const other = await serve(t, (_request, response) => response.end('elsewhere'))
+  let target = ''
+  const { address, seen } = await serve(t, (request, response) => {
+    if (request.url === '/away') response.writeHead(307, { location: target }).end()
+    else response.end('home')
+  })
+  const client = clientOf(t, address, '127.0.0.0/8')
+  const url = new URL('/away', address)
+  for (const { host } of [address, other.address]) {
+    target = `http://intruder:secret@${host}/`
+    await refuses(t, () => ask(client, { method: 'GET', url }), 'unavailable', target)
+  }
+  target = other.address.href
+  await refuses(t, () => ask(client, { method: 'GET', url, body: 'a token' }), 'unavailable', 'a body')
+  t.equal(other.seen.length, 0)
+  t.ok(
+    seen.every(({ headers }) => headers.authorization === undefined),
+    'the credentials of an address are never sent',
+  )
 })
 
 await t.test('a redirect to an address that is none, or goes in circles, ends', async (t) => {

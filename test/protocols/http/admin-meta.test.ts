@@ -71,3 +71,17 @@ void t.test('folder rules', async (t) => {
     t.match(await admin.get('/api/admin/meta/get'), { code: 400 })
   })
 })
+
+void t.test('patterns that cost too much are refused, and the refusal says why', async (t) => {
+  const admin = await serve(t)
+  const refused = async (hide: string, message: RegExp) => {
+    const before = process.cpuUsage()
+    t.match(await admin.post('/api/admin/meta/create', { path: '/', hide }), { code: 400, message })
+    const { user, system } = process.cpuUsage(before)
+    t.ok(user + system < 200_000, `${(user + system) / 1000} ms`)
+  }
+  await refused('a'.repeat(20_000), /is illegal: it has more than 1000 characters/)
+  await refused('a{1000}'.repeat(140), /is illegal: too many repetitions/)
+  await refused('a*b*c*d*\n'.repeat(2000), /is illegal: too many repetitions/)
+  await refused('a\n'.repeat(20_000), /is illegal: it has more than 20000 characters/)
+})

@@ -1,4 +1,7 @@
 import t from 'tap'
+import { PrivacyMasks } from '../../../protocols/http/privacy-masks.js'
+import type { Log } from '../../../src/log.js'
+import type { Settings } from '../../../src/settings.js'
 import { Served, serve } from './served.js'
 
 interface Row {
@@ -111,6 +114,9 @@ void t.test('settings', async (t) => {
     t.match(await machine.get('/api/me'), { data: { username: 'admin' } })
     t.match(await admin.post('/api/admin/setting/reset_token'), { code: 200, data: /.{100}/ })
     t.match(await machine.get('/api/me'), { code: 401, message: 'token is invalidated' })
+    for (const value of ['x', ' ', 'x'.repeat(31), ' '.repeat(40), `${'x'.repeat(40)}\n`]) {
+      t.match(await save([{ key: 'token', value }]), { code: 400, message: /^setting \[token\] must be at least 32 / })
+    }
     t.match(await save([{ key: 'token', value: '' }]), done)
     t.match(await new Served(admin.url, admin.gateway).get('/api/me'), { code: 401 }, 'an empty token is nobody')
   })
@@ -124,4 +130,31 @@ void t.test('settings', async (t) => {
       t.match(await ann.post(`/api/admin/setting/${path}`, []), { code: 403, data: null })
     }
   })
+})
+
+void t.test('patterns and texts that would cost other requests much are refused', async (t) => {
+  const admin = await serve(t)
+  const save = (key: string, value: string) => admin.post('/api/admin/setting/save', [{ key, value }])
+  const costly = { code: 500, message: /failed to execute hook on privacy_regs: .* is illegal: / }
+  t.match(await save('privacy_regs', 'a*'.repeat(10_000)), costly)
+  t.match(await save('privacy_regs', `${'.*'.repeat(100)}\n`.repeat(10)), costly)
+  t.match(await save('privacy_regs', '(a+)+$'), done)
+  t.match(await save('video_types', 'a,'.repeat(200_000)), { code: 400, message: /setting \[video_types\] must be / })
+  const before = process.cpuUsage()
+  const name = `${'a'.repeat(100)}!`
+  await admin.put(`/${name}`, 'x')
+  const copy = { src_dir: '/', dst_dir: '/', names: [name] }
+  t.match(await admin.post('/api/fs/copy', copy), { code: 403, message: `file [${name}] exists` })
+  const { user, system } = process.cpuUsage(before)
+  t.ok(user + system < 500_000, 'a pattern that backtracks takes no time')
+})
+
+void t.test('stored patterns that cost too much mask everything, and are logged', async (t) => {
+  const settings = { get: () => 'a*'.repeat(10_000), guard: () => () => undefined } as unknown as Settings
+  const logged: object[] = []
+  const masks = new PrivacyMasks(settings, { error: (what: object) => void logged.push(what) } as unknown as Log)
+  t.equal(masks.apply('a secret'), '********')
+  t.equal(masks.apply('another'), '*******')
+  t.match(logged, [{ setting: 'privacy_regs', reason: / is illegal: / }])
+  t.equal(logged.length, 1)
 })

@@ -240,3 +240,14 @@ void t.test('a list tells how full storages are, where the admin wants that', as
     mount_details: { total_space: Number, used_space: Number, free_space: Number },
   })
 })
+
+void t.test('cache policies that cost too much are refused', async (t) => {
+  const admin = await serve(t)
+  const mount = (policies: string) => admin.mount('/x', 'Local', { custom_cache_policies: policies })
+  t.match(await mount(`/${'*a'.repeat(150)}:5\n`.repeat(2)), {
+    code: 500,
+    message: / is illegal: too many repetitions/,
+  })
+  t.match(await mount('/**:5\n'.repeat(10_000)), { code: 500, message: / is illegal: / })
+  t.match(await mount('/news/**:1\n/*/old:600'), { code: 200 })
+})

@@ -4,6 +4,7 @@ import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import { asPath } from '../../../src/path.js'
 import { serve, type Envelope } from './served.js'
+import { processorTime } from '../../processor-time.js'
 
 interface Listed {
   readonly content: readonly Record<string, unknown>[]
@@ -248,7 +249,7 @@ void t.test('a long list that was written before follows every change', async (t
   t.match((await served.post('/api/fs/list', { path: '/many' })).data, { content: [{ sign: /:\d{10}$/ }] })
 })
 
-void t.test('a page of a large folder is quick', async (t) => {
+void t.test('a page of a large folder is a small part of the work of all', async (t) => {
   const served = await serve(t)
   const ann = await served.as('ann', [])
   const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))
@@ -256,19 +257,17 @@ void t.test('a page of a large folder is quick', async (t) => {
   await fs.mkdir(asPath('/many'))
   for (let index = 0; index < 10_000; index += 1) await fs.write(asPath(`/many/file ${index}.txt`), empty)
   const time = async (fields: object) => {
-    const times: number[] = []
-    for (let round = 0; round < 7; round += 1) {
-      await delay(1)
-      const start = performance.now()
+    let total = 0
+    const took = await processorTime(async () => {
       const { data } = await ann.post('/api/fs/list', { path: '/many', ...fields })
-      times.push(performance.now() - start)
-      t.equal((data as Listed).total, 10_000)
-    }
-    return times.sort((a, b) => a - b)[3] ?? NaN
+      total = (data as Listed).total
+    }, 7)
+    t.equal(total, 10_000)
+    return took
   }
   const all = await time({})
   const page = await time({ page: 3, per_page: 100 })
   t.comment(`10,000 entries: ${all.toFixed(1)} ms, a page of 100: ${page.toFixed(1)} ms`)
   // Machines differ; these are bounds for a fault, not the aim.
-  t.ok(all < 1000 && page < 200)
+  t.ok(all < 2000 && page < all / 2)
 })

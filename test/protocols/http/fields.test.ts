@@ -1,4 +1,7 @@
 import Koa from 'koa'
+import { createRequire } from 'node:module'
+import { connect } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { WireError } from '../../../protocols/http/errors.js'
@@ -17,7 +20,7 @@ import { listen } from './listen.js'
 
 const schema = z.object({ path: text, count: integer(7), refresh: flag, names: texts, ...paging })
 
-async function echo(test: Test, fields: z.ZodType = schema): Promise<string> {
+async function echo(test: Test, fields: z.ZodType = schema, limit = 1000): Promise<string> {
   const app = new Koa({ asyncLocalStorage: false })
   app.use(async (ctx, next) => {
     try {
@@ -27,7 +30,7 @@ async function echo(test: Test, fields: z.ZodType = schema): Promise<string> {
     }
   })
   app.use(async (ctx) => {
-    ctx.body = checkFields(fields, await fieldsOf(ctx, 1000))
+    ctx.body = checkFields(fields, await fieldsOf(ctx, limit))
   })
   const handle = app.callback()
   return listen(test, (request, response) => void handle(request, response))
@@ -39,6 +42,17 @@ async function ask(url: string, init: RequestInit = {}): Promise<unknown> {
 
 const defaults = { path: '', count: 7, refresh: false, names: [], page: 1, per_page: 0 }
 const json = { 'content-type': 'application/json' }
+
+void t.test('koa-body is loaded with the first body, and brings no second zod', async (t) => {
+  const { cache, resolve } = createRequire(import.meta.url)
+  const isLoaded = () => Object.keys(cache).some((file) => file.includes('/co-body/'))
+  const url = await echo(t)
+  await ask(`${url}/?path=/`, { method: 'GET' })
+  t.equal(isLoaded(), false)
+  t.match(await ask(url, { body: 'path=/a' }), { path: '/a' })
+  t.equal(isLoaded(), true)
+  t.equal(createRequire(resolve('koa-body')).resolve('zod'), resolve('zod'))
+})
 
 void t.test('fields come from JSON, forms and the query alike', async (t) => {
   const url = await echo(t)
@@ -59,6 +73,58 @@ void t.test('fields come from JSON, forms and the query alike', async (t) => {
   const form = new FormData()
   for (const [name, value] of new URLSearchParams(query)) form.append(name, value)
   t.match(await ask(url, { body: form }), expected)
+})
+
+void t.test('a body is read whatever its type says', async (t) => {
+  const url = await echo(t)
+  const types = [
+    'text/plain',
+    'text/html; charset=utf-16',
+    'image/png',
+    'multipart/mixed',
+    'application/xml',
+    'nonsense',
+    ';',
+  ]
+  for (const type of types) {
+    const headers = { 'content-type': type }
+    t.match(await ask(url, { body: '{"path":"/ä","count":3}', headers }), { path: '/ä', count: 3 }, type)
+    t.match(await ask(url, { body: 'path=%2F%C3%A4&count=3', headers }), { path: '/ä', count: 3 }, type)
+  }
+  t.match(await ask(url, { method: 'DELETE', body: '{"count":3}', headers: json }), { count: 3 })
+  t.match(await ask(url, { method: 'OPTIONS', body: '{"count":3}', headers: json }), { count: 3 })
+  const stream = new Blob(['{"path":"/chunked"}']).stream()
+  t.match(await ask(url, { body: stream, headers: json, duplex: 'half' }), { path: '/chunked' })
+})
+
+void t.test('a compressed body is refused', async (t) => {
+  const url = await echo(t)
+  const refusal = { code: 400, message: 'the body is compressed, which is not supported' }
+  const body = gzipSync('{"path":"/"}')
+  t.same(await ask(url, { body, headers: { ...json, 'content-encoding': 'gzip' } }), refusal)
+  t.same(await ask(url, { body, headers: { ...json, 'content-encoding': 'x' } }), refusal)
+  t.match(await ask(url, { body: '{"path":"/"}', headers: { ...json, 'content-encoding': 'identity' } }), { path: '/' })
+})
+
+void t.test('a client that leaves in the middle of its body ends the reading', async (t) => {
+  const ended = new Promise<string>((resolve) => {
+    const app = new Koa()
+    app.silent = true
+    app.use((ctx) =>
+      fieldsOf(ctx, 1000).then(
+        () => resolve('read'),
+        (error: unknown) => resolve(String(error)),
+      ),
+    )
+    const handle = app.callback()
+    void listen(t, (request, response) => void handle(request, response)).then((url) => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1', () => {
+        socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"path"')
+        setTimeout(() => socket.destroy(), 100)
+      })
+    })
+  })
+  t.match(await ended, /the body is malformed/)
 })
 
 void t.test('absent, null and empty fields have their defaults', async (t) => {
@@ -142,4 +208,40 @@ void t.test('pages count from one, and everything is one page', async (t) => {
   t.equal(page(3, -1), '')
   t.equal(page(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), '')
   t.same(sliceOf({ page: 3, per_page: 10 }), { offset: 20, limit: 10 })
+})
+
+void t.test('a body of very many values is refused before it is read', async (t) => {
+  const url = await echo(t, schema, 1024 * 1024)
+  const tooMany = { code: 400, message: 'the body holds more than 50000 values' }
+  for (const body of ['['.repeat(1_000_000), `{"names":[${'1,'.repeat(60_000)}1]}`, 'names=a&'.repeat(60_000)]) {
+    t.strictSame(await ask(url, { body }), tooMany, body.slice(0, 20))
+  }
+  const names = Array.from({ length: 40_000 }, (_, number) => `[{"${number},`)
+  t.match(await ask(url, { body: JSON.stringify({ names }) }), { names })
+  const form = names.map((name) => `names=${encodeURIComponent(name)}+b`).join('&')
+  t.match(await ask(url, { body: form }), { names: names.map((name) => `${name} b`) })
+})
+
+void t.test('of a long list with many faults the first one is told, and the others are not looked for', async (t) => {
+  const rows = z.object({ rows: z.array(z.object({ key: z.string(), value: z.string() })), other: z.array(z.string()) })
+  const row = { key: 'a', value: 'b' }
+  const fault = (fields: unknown): string => {
+    try {
+      checkFields(rows, fields)
+    } catch (error) {
+      return error instanceof WireError ? error.message : String(error)
+    }
+    return ''
+  }
+  const before = process.cpuUsage()
+  t.match(fault({ rows: Array<object>(40_000).fill({}), other: [] }), /^rows\.0\.key: /)
+  const { user, system } = process.cpuUsage(before)
+  t.ok(user + system < 100_000, `${(user + system) / 1000} ms`)
+  t.match(
+    fault({ rows: [...Array<object>(1700).fill(row), { key: 'a', value: 1 }], other: [] }),
+    /^rows\.1700\.value: /,
+  )
+  t.match(fault({ rows: Array<object>(1700).fill(row), other: [...Array<string>(900).fill(''), 7] }), /^other\.900: /)
+  t.match(fault({ rows: Array<object>(1700).fill(row) }), /^other: /)
+  t.equal(fault({ rows: Array<object>(1700).fill(row), other: Array<string>(900).fill('') }), '')
 })

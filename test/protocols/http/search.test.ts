@@ -145,6 +145,11 @@ void t.test('words stand anywhere in a name, in any order, whatever their case; 
   }
   const many = Array.from({ length: 65 }, (_, at) => `word${at}x`).join(' ')
   t.match(await found(served, many), [/more than 64 words/])
+  const long = Array.from({ length: 15_000 }, (_, at) => `word${at}x`).join(' ')
+  const before = process.cpuUsage()
+  t.match(await found(served, long), [/more than 1000 characters/])
+  const { user, system } = process.cpuUsage(before)
+  t.ok(user + system < 500_000, `${(user + system) / 1000} ms`)
 })
 
 void t.test('a result is what the asking user could walk to', async (t) => {

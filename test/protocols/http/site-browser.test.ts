@@ -20,7 +20,7 @@ async function dump(t: Test, url: string): Promise<string> {
   const { stdout } = await run(
     findProgram('chromium') ?? 'chromium',
     [...words, '--disable-background-networking', `--user-data-dir=${profile}`, '--dump-dom', url],
-    { timeout: 60_000, killSignal: 'SIGKILL', maxBuffer: 8 << 20 },
+    { timeout: 180_000, killSignal: 'SIGKILL', maxBuffer: 8 << 20 },
   )
   return stdout
 }

@@ -45,6 +45,86 @@ void t.test('a request that is no HTTP is answered with 400, and others go on', 
   t.equal(await (await fetch(url)).text(), 'fine')
 })
 
+void t.test('an unknown method is answered with 501, and what is malformed with 400', async (t) => {
+  const { port } = await listen(t, {
+    '': (request, response) => {
+      void drain(request).then(() => response.end('first'))
+    },
+  })
+  const first = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}'
+  const head = 'Host: x\r\nContent-Length: 5\r\n\r\nhello'
+  for (const [request, status] of [
+    [`FOO /dav/x HTTP/1.1\r\n${head}`, 501],
+    [`\r\nFOO /dav/x HTTP/1.1\r\n${head}`, 501],
+    [`PROPFOO http://x/dav/%20 HTTP/1.0\r\n${head}`, 501],
+    [`get / HTTP/1.1\r\n${head}`, 501],
+    [`M-2!~ / HTTP/1.1\n${head}`, 501],
+    ['FO', 501],
+    ['FOO /dav', 501],
+    [`FOO\r\n${head}`, 400],
+    [`FOO /dav/x\r\n${head}`, 400],
+    [`FOO  /dav/x HTTP/1.1\r\n${head}`, 400],
+    [`F@O / HTTP/1.1\r\n${head}`, 400],
+    [`@ / HTTP/1.1\r\n\r\nFOO / HTTP/1.1\r\n\r\n`, 400],
+    [`\x16\x03\x01\x02`, 400],
+    [`GET / HTTP/1.1\r\nHost : x\r\n\r\n`, 400],
+  ] as const) {
+    const refusal = new RegExp(`^HTTP/1\\.1 ${status} [^]*\r\nConnection: close\r\n`)
+    t.match(await rawReply(port, request), refusal, JSON.stringify(request))
+    const [, after] = (await rawReply(port, first + request)).split('\r\n\r\nfirst')
+    t.match(after, refusal, `${JSON.stringify(request)} on a kept connection`)
+  }
+})
+
+void t.test('an unknown method behind a long body is found in linear time, and CONNECT is answered', async (t) => {
+  const { port } = await listen(t, {
+    '': (request, response) => {
+      void drain(request).then(() => response.end('first'))
+    },
+  })
+  const body = `${'a'.repeat(60_000)} `
+  const before = process.cpuUsage().user
+  const first = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  t.match(await rawReply(port, `${first}FOO / HTTP/1.1\r\nHost: x\r\n\r\n`), /^HTTP\/1\.1 200 [^]*HTTP\/1\.1 501 /)
+  t.ok(process.cpuUsage().user - before < 1_000_000)
+  t.match(await rawReply(port, 'CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n'), /^HTTP\/1\.1 501 /)
+})
+
+void t.test('what is no request is answered after the requests before it', async (t) => {
+  const { port } = await listen(t, {
+    '/slow': (_request, response) => {
+      response.writeHead(200, { 'content-length': 10 }).write('begin')
+      void wait(200).then(() => response.end('ended'))
+    },
+    '/quick': says('quick'),
+  })
+  const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
+  const reply = await rawReply(port, `${get('/slow')}${get('/quick')}FOO /dav/x HTTP/1.1\r\nHost: x\r\n\r\n`)
+  t.match(reply, /^HTTP\/1\.1 200 OK\r\n[^]*beginendedHTTP\/1\.1 200 OK\r\n[^]*quickHTTP\/1\.1 501 Not Implemented\r\n/)
+  const chunked = 'POST /quick HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnone\r\n'
+  const torn = await rawReply(port, get('/slow') + chunked)
+  t.match(torn, /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nbegin$/, 'nothing is written into the middle of an answer')
+})
+
+void t.test('a client that goes on sending after a refusal reads the answer', async (t) => {
+  const { port } = await listen(t, { '': says('fine') })
+  const socket = connect(port, '127.0.0.1')
+  let reply = ''
+  socket.on('data', (chunk) => (reply += chunk.toString()))
+  let failure: Error | undefined
+  socket.on('error', (error) => (failure = error))
+  const closed = new Promise((resolve) => socket.on('close', resolve))
+  socket.write('FOO / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n')
+  for (let n = 0; n < 10; n++) {
+    socket.write('x'.repeat(10_000))
+    await wait(20)
+  }
+  await closed
+  t.match(reply, /^HTTP\/1\.1 501 /)
+  t.equal(reply.split('HTTP/1.1').length, 2, 'answered once')
+  t.equal(failure, undefined)
+})
+
 void t.test('stop() lets a request finish and refuses new connections', async (t) => {
   const { listener, url } = await listen(t, {
     '': (_request, response) => {

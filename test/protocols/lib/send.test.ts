@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import t, { type Test } from 'tap'
+import t, { type TAP } from 'tap'
 import { sendFile, type SendOptions } from '../../../protocols/lib/send.js'
 import { GatewayError, toGatewayError } from '../../../src/errors.js'
 import { asPath } from '../../../src/path.js'
-import { singleFile, singleFileFs, type SingleFile } from './single-file-fs.js'
+import { servedFile, type ServedFile } from './served-file.js'
 
 interface Served {
   readonly port: number
@@ -16,11 +16,15 @@ interface Served {
   readonly sent: Promise<void>[]
 }
 
-async function serve(test: Test, file: SingleFile, options: Partial<SendOptions> = {}): Promise<Served> {
+async function serve(
+  test: Pick<TAP, 'teardown'>,
+  file: ServedFile,
+  options: Partial<SendOptions> = {},
+): Promise<Served> {
   const errors: GatewayError[] = []
   const sent: Promise<void>[] = []
   const server = createServer((request, response) => {
-    const done = sendFile(request, response, { fs: singleFileFs(file), path: asPath('/file.bin'), ...options })
+    const done = sendFile(request, response, { fs: file.fs, path: file.path, ...options })
     sent.push(
       done.catch((error: unknown) => {
         errors.push(toGatewayError(error))
@@ -47,7 +51,8 @@ async function get(url: string, headers: Record<string, string> = {}, method = '
 for (const handles of [true, false]) {
   void t.test(handles ? 'a file with a handle' : 'a file that can only be streamed', async (t) => {
     const content = randomBytes(3_000_001)
-    const file = singleFile(content, { handles, revision: 'rev-1' })
+    const modified = new Date('2024-05-17T16:05:36.465Z')
+    const file = await servedFile(t, content, { handles, revision: 'rev-1', modified })
     const { url } = await serve(t, file)
 
     await t.test('is sent whole, as a download that no browser renders', async (t) => {
@@ -173,7 +178,8 @@ for (const handles of [true, false]) {
       }
     })
 
-    t.equal(file.open, 0, 'no handle stays open')
+    t.equal(file.open(), 0, 'no handle stays open')
+    t.equal(file.streams.length > 0, !handles)
     t.ok(
       file.streams.every((stream) => stream.destroyed),
       'no stream stays open',
@@ -181,7 +187,7 @@ for (const handles of [true, false]) {
   })
 
   void t.test(`a cut client ends the transfer at once (${handles ? 'handle' : 'stream'})`, async (t) => {
-    const file = singleFile(Buffer.alloc(64 * 1024 * 1024), { handles })
+    const file = await servedFile(t, Buffer.alloc(64 * 1024 * 1024), { handles })
     const { port, errors, sent } = await serve(t, file)
     const socket = connect(port, '127.0.0.1')
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
@@ -189,22 +195,72 @@ for (const handles of [true, false]) {
     socket.destroy()
     await sent[0]
     t.match(errors, [{ code: 'aborted' }])
-    t.equal(file.open, 0)
+    t.equal(file.open(), 0)
     t.ok(file.streams.every((stream) => stream.destroyed))
   })
 
   void t.test(`a file that shrinks meanwhile cuts the connection (${handles ? 'handle' : 'stream'})`, async (t) => {
-    const file = singleFile(Buffer.alloc(5_000_000), { handles, readableBytes: 4_000_000 })
+    const file = await servedFile(t, Buffer.alloc(5_000_000), { handles, readableBytes: 4_000_000 })
     const { url, errors, sent } = await serve(t, file)
     await t.rejects(get(url))
     await Promise.all(sent)
     t.match(errors, [{ code: 'aborted' }])
-    t.equal(file.open, 0)
+    t.equal(file.open(), 0)
   })
 }
 
+void t.test('without handles, the driver is asked for exactly what the client asked for', async (t) => {
+  const content = randomBytes(1_000_000)
+  const file = await servedFile(t, content, { handles: false })
+  const { url } = await serve(t, file)
+  for (const [range, ...asked] of [
+    ['bytes=100-101', { offset: 100, length: 2 }],
+    ['bytes=0-1', { offset: 0, length: 2 }],
+    ['bytes=-5', { offset: 999_995, length: 5 }],
+    ['bytes=999000-', { offset: 999_000, length: 1000 }],
+    ['bytes=0-9,500-509,-1', { offset: 0, length: 10 }, { offset: 500, length: 10 }, { offset: 999_999, length: 1 }],
+    ['bytes=0-', undefined],
+    ['bytes=1000000-'],
+  ] as const) {
+    file.asked.length = 0
+    await get(url, { range })
+    t.same(file.asked, asked, range)
+  }
+  for (const [headers, method, asked] of [
+    [{}, 'GET', [undefined]],
+    [{ range: 'bytes=0-1' }, 'HEAD', []],
+    [{ range: 'bytes=0-1', 'if-none-match': '*' }, 'GET', []],
+    [{ range: 'bytes=0-1', 'if-match': '"other"' }, 'GET', []],
+    [{ range: 'bytes=0-1', 'if-range': '"other"' }, 'GET', [undefined]],
+  ] as const) {
+    file.asked.length = 0
+    await get(url, { ...headers }, method)
+    t.same(file.asked, asked, `${method} ${JSON.stringify(headers)}`)
+  }
+})
+
+void t.test('of an empty file nothing is asked', async (t) => {
+  const file = await servedFile(t, Buffer.alloc(0), { handles: false })
+  const { url } = await serve(t, file)
+  for (const range of ['bytes=0-1', 'bytes=-1']) t.equal((await get(url, { range })).status, 200)
+  t.same(file.asked, [])
+})
+
+void t.test('a file that has grown meanwhile is sent as far as was promised', async (t) => {
+  const content = randomBytes(300_000)
+  for (const handles of [true, false]) {
+    const file = await servedFile(t, content, { handles, toldSize: 200_000 })
+    const { url, sent } = await serve(t, file)
+    const { status, body } = await get(url)
+    t.equal(status, 200)
+    t.ok(body.equals(content.subarray(0, 200_000)))
+    await Promise.all(sent)
+    t.ok(file.streams.every((stream) => stream.destroyed))
+  }
+})
+
 void t.test('an empty file answers 200 to a range', async (t) => {
-  const { url } = await serve(t, singleFile(Buffer.alloc(0)))
+  const { url } = await serve(t, await servedFile(t, Buffer.alloc(0)))
   const { status, headers, body } = await get(url, { range: 'bytes=0-1' })
   t.equal(status, 200)
   t.equal(headers.get('content-length'), '0')
@@ -212,32 +268,32 @@ void t.test('an empty file answers 200 to a range', async (t) => {
 })
 
 void t.test('a small file that cannot be read is an error the door can still tell', async (t) => {
-  const file = singleFile(Buffer.alloc(500), { readableBytes: 100 })
+  const file = await servedFile(t, Buffer.alloc(500), { readableBytes: 100 })
   const { url, errors } = await serve(t, file)
   const { status } = await get(url)
   t.equal(status, 500)
   t.match(errors, [{ code: 'aborted' }])
-  t.equal(file.open, 0)
+  t.equal(file.open(), 0)
 })
 
 void t.test('a refusal reaches the door before anything is sent', async (t) => {
-  const file = singleFile(Buffer.alloc(500), { refuse: new GatewayError('is_dir') })
-  const { url, errors } = await serve(t, file)
+  const file = await servedFile(t, Buffer.alloc(500))
+  const { url, errors } = await serve(t, file, { path: asPath('/') })
   t.equal((await get(url)).status, 500)
   t.equal((await get(url, {}, 'HEAD')).status, 500)
   t.match(errors, [{ code: 'is_dir' }, { code: 'is_dir' }])
 })
 
 void t.test('the name decides type and attachment', async (t) => {
-  const file = singleFile(Buffer.from('x'))
-  const page = await serve(t, file, { path: asPath(`/Ünï "c' (1).HTML`), headers: { 'X-Own': 'yes' } })
+  const named = (path: string) => servedFile(t, Buffer.from('x'), { path })
+  const page = await serve(t, await named(`/Ünï "c' (1).HTML`), { headers: { 'X-Own': 'yes' } })
   const { headers } = await get(page.url)
   t.equal(headers.get('content-type'), 'text/html; charset=utf-8')
   const encoded = '%C3%9Cn%C3%AF%20%22c%27%20%281%29.HTML'
   t.equal(headers.get('content-disposition'), `attachment; filename="${encoded}"; filename*=utf-8''${encoded}`)
   t.equal(headers.get('x-own'), 'yes')
 
-  const bare = await serve(t, file, { path: asPath('/html'), disposition: 'none' })
+  const bare = await serve(t, await named('/html'), { disposition: 'none' })
   const plain = await get(bare.url)
   t.equal(plain.headers.get('content-type'), 'application/octet-stream')
   t.equal(plain.headers.get('content-disposition'), null)
@@ -248,8 +304,8 @@ void t.test('a client that reads slowly holds no more than a few buffers', async
   const size = 256 * 1024 * 1024
   const content = Buffer.alloc(size)
   let reads = 0
-  const file = singleFile(content, {
-    beforeRead: async () => {
+  const file = await servedFile(t, content, {
+    onRead: () => {
       reads += 1
     },
   })
@@ -262,5 +318,5 @@ void t.test('a client that reads slowly holds no more than a few buffers', async
   let received = 0
   for await (const chunk of response) received += (chunk as Buffer).length
   t.equal(received, size)
-  t.equal(file.open, 0)
+  t.equal(file.open(), 0)
 })

@@ -5,8 +5,6 @@ import t from 'tap'
 import { startGateway } from '../../gateway.js'
 import { findProgram, lacks } from '../../programs.js'
 
-t.setTimeout(120_000)
-
 void t.test('ssh-audit finds nothing to fail', { skip: lacks('ssh-audit') }, async (t) => {
   const { sftpPort } = await startGateway(t)
   const child = spawn(findProgram('ssh-audit')!, ['--no-colors', '--port', String(sftpPort), '127.0.0.1'], {

@@ -12,7 +12,6 @@ import { sections } from './conformance/sections.js'
 import { openssh, opensshServer, tidegate, type Server } from './conformance/servers.js'
 import { names, noAttributes, string, type PacketClient } from './packet-client.js'
 
-t.setTimeout(300_000)
 t.jobs = 1
 
 const differences = await readDifferences()
@@ -43,7 +42,7 @@ async function runAll(t: Test, server: Server): Promise<void> {
     await t.test(title, async (t) => {
       for (const check of checks) {
         if (check.needs === 'links' && server.kinds.includes('without links')) continue
-        await t.test(check.title, { timeout: 20_000 }, async (t) => {
+        await t.test(check.title, async (t) => {
           const folder = `${server.root}/${count++}`
           await owner.status(names.mkdir, string(folder), noAttributes)
           t.equal(await answerOf(server, check, folder), expected(check, server, differences))

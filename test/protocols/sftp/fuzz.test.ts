@@ -19,8 +19,6 @@ import {
   uint64,
 } from './packet-client.js'
 
-t.setTimeout(600_000)
-
 const rounds = Number(process.env.TIDEGATE_FUZZ_ROUNDS ?? 15)
 const seed = Number(process.env.TIDEGATE_FUZZ_SEED ?? Date.now() % 1_000_000)
 t.comment(`TIDEGATE_FUZZ_SEED=${seed} TIDEGATE_FUZZ_ROUNDS=${rounds}`)

@@ -4,8 +4,6 @@ import t from 'tap'
 import { openChannel, startDoor, type Running } from './door-fixture.js'
 import { flags, names, PacketClient, permissions, status, string, types, uint32, uint64 } from './packet-client.js'
 
-t.setTimeout(120_000)
-
 const { read, write, create, truncate } = flags
 const packetSize = 32 * 1024
 

@@ -14,8 +14,6 @@ interface Outcome {
   readonly complaints: string
 }
 
-t.setTimeout(120_000)
-
 void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
   const door = await startDoor(t)
   const folder = t.testdir()
@@ -30,7 +28,7 @@ void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
     new Promise<Outcome>((resolve) => {
       const done = (error: ExecFileException | null, out: string, complaints: string) =>
         resolve({ status: error ? Number(error.code ?? -1) : 0, out, complaints })
-      const child = execFile(program, [...args], { cwd: folder, timeout: 30_000 }, done)
+      const child = execFile(program, [...args], { cwd: folder, timeout: 120_000 }, done)
       child.stdin?.end(input)
     })
   const sftp = (lines: readonly string[], ...more: readonly string[]) =>

@@ -6,8 +6,6 @@ import { asPath } from '../../../src/path.js'
 import { openChannel, password, startDoor, type Running } from './door-fixture.js'
 import { flags, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'
 
-t.setTimeout(120_000)
-
 const { read, write, create, truncate, exclusive } = flags
 
 async function keeping(t: Test): Promise<Running> {

@@ -97,7 +97,7 @@ void t.test('all others run side by side', async (t) => {
   for (const [one, two] of rows) t.ok(await runBeside(one, two), `${one.join(' ')}, then ${two.join(' ')}`)
 })
 
-void t.test('a file that is slow to be stored holds up only who looks for it', { timeout: 60_000 }, async (t) => {
+void t.test('a file that is slow to be stored holds up only who looks for it', async (t) => {
   const inner = new MemoryDriver(0)
   let store: () => void = () => undefined
   const stored = new Promise<void>((resolve) => (store = resolve))

@@ -19,8 +19,6 @@ import {
   uint64,
 } from './packet-client.js'
 
-t.setTimeout(120_000)
-
 let running: Running
 let ssh: Client
 t.before(async () => {

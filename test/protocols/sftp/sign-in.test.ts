@@ -24,8 +24,6 @@ async function addKey(door: Door, title: string, pair: { readonly public: string
 const refused = (t: Test, door: Door, options: ConnectConfig) =>
   t.rejects(door.connect(options), { message: /authentication methods failed/ })
 
-t.setTimeout(120_000)
-
 void t.test('keys of every plain type open a session, once their signature is proved', async (t) => {
   const door = await startDoor(t)
   for (const [type, bits] of [

@@ -3,8 +3,6 @@ import t from 'tap'
 import { openChannel, startDoor } from './door-fixture.js'
 import { flags, PacketClient, status } from './packet-client.js'
 
-t.setTimeout(120_000)
-
 void t.test('stop waits for open files, accepts nobody, and ends who has none', async (t) => {
   const door = await startDoor(t)
   const idle = await door.connect()

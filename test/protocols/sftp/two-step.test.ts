@@ -9,8 +9,6 @@ import { newOtpSecret } from '../../../src/accounts/otp.js'
 import { lacks } from '../../programs.js'
 import { openChannel, password, startDoor, type Running } from './door-fixture.js'
 
-t.setTimeout(120_000)
-
 interface Account {
   readonly door: Running
   /** Good at this time; offsets in seconds. */
@@ -137,7 +135,7 @@ void t.test('OpenSSH asks through its own dialogue', { skip: lacks('sftp') }, as
       const env = { ...process.env, SSH_ASKPASS: helper, SSH_ASKPASS_REQUIRE: 'force' }
       const done = (error: ExecFileException | null, out: string, complaints: string) =>
         resolve({ status: error ? Number(error.code ?? -1) : 0, told: out + complaints })
-      execFile('sftp', [...options, 'ada@127.0.0.1'], { timeout: 30_000, env }, done).stdin?.end('mkdir made\nls\n')
+      execFile('sftp', [...options, 'ada@127.0.0.1'], { timeout: 120_000, env }, done).stdin?.end('mkdir made\nls\n')
     })
   await answer(password, '000000')
   t.not((await run()).status, 0)

@@ -14,7 +14,7 @@ async function createUser(running: RunningGateway, username: string, permissions
   return running.gateway.accounts.users.create(user)
 }
 
-void t.test('who may enter by WebDAV', { timeout: 60_000 }, async (t) => {
+void t.test('who may enter by WebDAV', async (t) => {
   const running = await startGateway(t, { driver: { name: 'Memory' } })
   const { gateway } = running
   const admin = sender(running)

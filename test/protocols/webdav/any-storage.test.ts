@@ -20,7 +20,7 @@ async function putDated(send: Send, path: string, body = 'content'): Promise<voi
 }
 
 for (const name of ['Local', 'Memory', ...limitedTypes().map((type) => type.name)]) {
-  void t.test(`a ${name} storage`, { timeout: 120_000 }, async (t) => {
+  void t.test(`a ${name} storage`, async (t) => {
     const driverTypes = limitedTypes()
     let running: RunningGateway = await startGateway(t, name === 'Local' ? {} : { driver: { name }, driverTypes })
     let send = sender(running)

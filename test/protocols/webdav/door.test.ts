@@ -6,7 +6,7 @@ import { startGateway } from '../../gateway.js'
 import { find, lockinfo, propfind, proppatch, sender, texts, tokenOf } from './dav-client.js'
 
 for (const driver of ['Local', 'Memory']) {
-  void t.test(`the WebDAV door over ${driver}`, { timeout: 120_000 }, async (t) => {
+  void t.test(`the WebDAV door over ${driver}`, async (t) => {
     const running = await startGateway(t, driver === 'Local' ? {} : { driver: { name: driver } })
     const send = sender(running)
     const { pathname } = new URL(running.davUrl)

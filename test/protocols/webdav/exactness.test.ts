@@ -1,4 +1,6 @@
 /** RFC 4918 to the letter, where no conformance suite looks. */
+import { readdir, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { parseXml, serializeContent } from '../../../protocols/webdav/xml.js'
 import { permissionBits } from '../../../src/principal.js'
@@ -8,7 +10,7 @@ import { basic, find, lockinfo, propfind, proppatch, sender, texts, tokenOf } fr
 
 const base = '/dav'
 
-void t.test('WebDAV to the letter', { timeout: 120_000 }, async (t) => {
+void t.test('WebDAV to the letter', async (t) => {
   const running = await startGateway(t, { driver: { name: 'Memory' } })
   const send = sender(running)
   const password = 'a password of bob'
@@ -294,4 +296,22 @@ void t.test('WebDAV to the letter', { timeout: 120_000 }, async (t) => {
     t.equal((await send('GET', '/cond', { 'if-none-match': '*' })).status, 304)
     t.equal((await send('DELETE', '/cond', { 'if-match': '*' })).status, 204)
   })
+})
+
+void t.test('§9.10.4: a link that leads nowhere cannot be locked, as it cannot be put', async (t) => {
+  const running = await startGateway(t)
+  const send = sender(running)
+  const files = join(running.dataFolder, 'files')
+  await symlink('missing', join(files, 'nowhere'))
+  const lock = (path: string) => send('LOCK', path, {}, lockinfo('exclusive'))
+  t.match(await lock('/nowhere/'), { status: 409, headers: { 'lock-token': undefined } })
+  t.match(await lock('/nowhere'), { status: 403, headers: { 'lock-token': undefined } })
+  t.equal((await send('PUT', '/nowhere', {}, 'x')).status, 403)
+  t.same(running.gateway.locks.list(), [])
+  t.same(
+    (await readdir(files)).filter((name) => !name.startsWith('.')),
+    ['nowhere'],
+    'nothing was made',
+  )
+  t.equal((await send('DELETE', '/nowhere')).status, 204, 'nor is the name locked')
 })

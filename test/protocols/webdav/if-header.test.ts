@@ -2,6 +2,7 @@ import t from 'tap'
 import { isGatewayError } from '../../../src/errors.js'
 import { asPath } from '../../../src/path.js'
 import { parseEntityTags, parseIf, submittedTokens } from '../../../protocols/webdav/if-header.js'
+import { processorTime } from '../../processor-time.js'
 
 const ours = (reference: string) =>
   reference.startsWith('http://example.org/dav/') ? asPath(reference.slice('http://example.org/dav'.length)) : undefined
@@ -64,9 +65,8 @@ void t.test('whatever does not follow the grammar is invalid', async (t) => {
 
 void t.test('a header of 16 KiB of brackets is refused at once', async (t) => {
   for (const text of ['('.repeat(16_000), '<'.repeat(16_000), '(Not '.repeat(3_000), ' '.repeat(16_000)]) {
-    const start = performance.now()
-    t.throws(() => parseIf(text, nothing), { code: 'invalid' })
-    t.ok(performance.now() - start < 50)
+    const took = await processorTime(() => t.throws(() => parseIf(text, nothing), { code: 'invalid' }), 3)
+    t.ok(took < 50, `${took.toFixed(1)} ms`)
   }
 })
 

@@ -20,7 +20,7 @@ const driverTypes = [
 
 for (const name of ['Local', 'Memory', ...driverTypes.map((type) => type.name)]) {
   const title = `litmus passes on ${name} without a failure, a warning or a skipped test`
-  void t.test(title, { timeout: 120_000, skip: lacks('litmus') }, async (t) => {
+  void t.test(title, { skip: lacks('litmus') }, async (t) => {
     const running = await startGateway(t, name === 'Local' ? {} : { driver: { name }, driverTypes })
     await litmusPasses(t, running.davUrl, running.adminPassword)
   })
@@ -28,7 +28,7 @@ for (const name of ['Local', 'Memory', ...driverTypes.map((type) => type.name)])
 
 for (const remote of remotes) {
   const title = `litmus passes on ${remote.name} without a failure, a warning or a skipped test`
-  void t.test(title, { timeout: 240_000, skip: lacks('litmus', ...remote.programs) }, async (t) => {
+  void t.test(title, { skip: lacks('litmus', ...remote.programs) }, async (t) => {
     const server = await remote.start()
     t.teardown(() => server.stop())
     const running = await startGateway(t)

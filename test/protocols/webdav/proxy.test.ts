@@ -62,7 +62,7 @@ const settings: readonly Setting[] = [
   },
 ]
 
-void t.test('WebDAV behind nginx', { skip: missing, timeout: 300_000 }, async (t) => {
+void t.test('WebDAV behind nginx', { skip: missing }, async (t) => {
   const proxy = await startNginx(t)
   const start = async (config: ConfigInput, headers: Setting['headers']) => {
     const linking = { link: () => ({ url: '/d/direct' }), asked: 0 }

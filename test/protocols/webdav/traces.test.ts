@@ -7,7 +7,7 @@ import type { Expected, Step, Trace } from './traces/trace.js'
 import { traces } from './traces/traces.js'
 
 for (const driver of ['Local', 'Memory']) {
-  void t.test(`over ${driver}`, { timeout: 120_000 }, async (t) => {
+  void t.test(`over ${driver}`, async (t) => {
     const running = await startGateway(t, driver === 'Local' ? {} : { driver: { name: driver } })
     for (const trace of traces) {
       await t.test(`${trace.client} finds what it relies on`, (t) => replay(t, running, trace))

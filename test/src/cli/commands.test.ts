@@ -14,8 +14,6 @@ import { startGateway } from '../../gateway.js'
 import { connectHttp } from '../../stories/doors.js'
 import { makeKeyPair } from '../../../src/host-keys.js'
 
-t.setTimeout(120_000)
-
 const main = fileURLToPath(new URL('../../../src/main.js', import.meta.url))
 const publicKey = (await makeKeyPair('ed25519', { comment: 'someone@somewhere' })).public
 
@@ -162,7 +160,7 @@ void t.test('storages come and go while the daemon runs', async (t) => {
   t.match(await tidegate(words), {
     status: 1,
     out: '',
-    err: /^tidegate: \/gone is stored, with the id \d+, but does not start: root folder \/no\/such\/folder not exists\n$/,
+    err: /^tidegate: \/gone is added, with the id \d+, but does not work: root folder \/no\/such\/folder not exists\n$/,
   })
   const unknown = await tidegate(['storage', 'add', '/third', 'Floppy', ...data])
   t.match(unknown, { status: 2, err: /^tidegate: there is no driver Floppy; there are: / })
@@ -234,13 +232,15 @@ void t.test('check', async (t) => {
   const free = { TIDEGATE_HTTP: '127.0.0.1:0', TIDEGATE_SFTP: '127.0.0.1:0' }
   const good = await tidegate(['check', '--data', dataFolder], { environment: free })
   t.equal(good.status, 0, good.out)
-  t.match(good.out, /ok +storage \/ +Memory opens/)
+  t.match(good.out, /ok +daemon +process \d+ answers at http:/)
+  t.match(good.out, /ok +storage \/ +Memory answers/)
   const environment = { ...free, TIDEGATE_HTTP: `127.0.0.1:${port}` }
   const bad = await tidegate(['check', '--data', dataFolder, '--json'], { environment })
   t.equal(bad.status, 1)
   t.match(JSON.parse(bad.out), [
     { what: 'configuration', ok: true },
     { what: 'database', ok: true },
+    { what: 'daemon', ok: true },
     { what: 'storage /', ok: true },
     { what: 'http', ok: false, detail: /is taken by another program/ },
     { what: 'sftp', ok: true },
@@ -248,10 +248,10 @@ void t.test('check', async (t) => {
 })
 
 void t.test(
-  'check says of storages on other storages that they were not checked, and takes addresses as serve does',
+  'check says of storages on other storages that only a daemon can check them, and takes addresses as serve does',
   async (t) => {
-    const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
-    const data = ['--data', dataFolder]
+    const daemon = await startGateway(t, { driver: { name: 'Memory' } })
+    const data = ['--data', daemon.dataFolder]
     for (const words of [
       ['/shown', 'Alias', '-o', 'paths=/'],
       ['/sealed', 'Crypt', '-o', 'remote_path=/', '-o', 'password=tide'],
@@ -260,6 +260,9 @@ void t.test(
       t.equal(status, 0, err)
     }
     const addresses = ['--http', '127.0.0.1:0', '--sftp', 'off']
+    const asked = await tidegate(['check', ...data, ...addresses])
+    t.match(asked, { status: 0, out: /^ok +storage \/shown +Alias answers$/m }, asked.out)
+    await daemon.stop()
     const good = await tidegate(['check', ...data, ...addresses])
     t.equal(good.status, 0, good.out)
     t.match(good.out, /^not checked +storage \/shown +Alias stands on other storages: only the daemon can open it$/m)

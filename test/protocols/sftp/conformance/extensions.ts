@@ -22,6 +22,12 @@ const home = (ground: Ground, user: string) => ground.extended('home-directory',
 const lsetstat = (ground: Ground, name: string, to: Buffer) =>
   ground.extended('lsetstat@openssh.com', ground.at(name), to)
 
+/** Of a link, not of its target. */
+async function ownTime(ground: Ground, name: string): Promise<number | string> {
+  const found = await ground.attributes(name, types.lstat)
+  return typeof found === 'string' ? found : found.modified
+}
+
 /** The eleven numbers of a reply about a file system. */
 async function numbers(ground: Ground, extension: string, of: Buffer): Promise<readonly number[] | string> {
   const { type, body } = await ground.client.extended(extension, of)
@@ -127,6 +133,28 @@ export const extensionsSection: Section = {
       await ground.symlink('file', 'link')
       const told = await lsetstat(ground, 'link', attributes({ times: 1_000_000_000 }))
       return all(told, (await ground.modified('file')) !== 1_000_000_000)
+    }),
+    withLinks('lsetstat of times of a link is of the link itself', 'OK, 1000000000, 2000000000', async (ground) => {
+      await ground.file('file')
+      await ground.setstat('file', attributes({ times: 2_000_000_000 }))
+      await ground.symlink('file', 'link')
+      const told = await lsetstat(ground, 'link', attributes({ times: 1_000_000_000 }))
+      return all(told, ownTime(ground, 'link'), ground.modified('file'))
+    }),
+    withLinks('lsetstat of times of a link that leads nowhere', 'OK, 1000000000', async (ground) => {
+      await ground.symlink('none', 'link')
+      return all(await lsetstat(ground, 'link', attributes({ times: 1_000_000_000 })), ownTime(ground, 'link'))
+    }),
+    withLinks('setstat of times of a link is of its target', 'OK, false, 1000000000', async (ground) => {
+      await ground.file('file')
+      await ground.symlink('file', 'link')
+      const told = await ground.setstat('link', attributes({ times: 1_000_000_000 }))
+      return all(told, (await ownTime(ground, 'link')) === 1_000_000_000, ground.modified('file'))
+    }),
+    withLinks('lsetstat of the mode of a link', 'FAILURE, 644', async (ground) => {
+      await ground.file('file')
+      await ground.symlink('file', 'link')
+      return all(await lsetstat(ground, 'link', attributes({ mode: 0o600 })), ground.mode('file'))
     }),
     check('lsetstat of a size', 'BAD_MESSAGE, "abc"', async (ground) => {
       await ground.file('file', 'abc')

@@ -1,0 +1,44 @@
+/** Another commit of Tidegate, built to be measured. It depends on fixed names alone: `npm run build`, `dist/src/main.js`. */
+import { existsSync } from 'node:fs'
+import { readFile, symlink } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { run } from './programs.js'
+
+export interface Build {
+  readonly title: string
+  /** The file of its program. */
+  readonly main: string
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const program = join('dist', 'src', 'main.js')
+
+/**
+ * Builds a commit in a worktree at `folder`, which must not exist; `onEnd` is given how to remove it. Its packages are those of
+ * this checkout, unless its lock file differs. A folder in place of the commit is a checkout that is built already.
+ */
+export async function build(
+  commit: string,
+  folder: string,
+  say: (line: string) => void,
+  onEnd: (remove: () => Promise<unknown>) => void,
+): Promise<Build> {
+  const built = resolve(commit, program)
+  if (existsSync(built)) return { title: commit, main: built }
+  const git = (...words: readonly string[]) => run('git', ['-C', root, ...words])
+  const hash = (await git('rev-parse', '--verify', '--end-of-options', `${commit}^{commit}`)).trim()
+  const title = `${commit} (${hash.slice(0, 10)})`
+  onEnd(() => git('worktree', 'remove', '--force', folder))
+  await git('worktree', 'add', '--quiet', '--detach', folder, hash)
+  const lock = (checkout: string) => readFile(join(checkout, 'package-lock.json'), 'utf8')
+  if ((await lock(root)) === (await lock(folder))) {
+    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+  } else {
+    say(`${title}: package-lock.json differs, its packages are installed`)
+    await run('npm', ['ci', '--prefix', folder], { minutes: 20 })
+  }
+  say(`${title} is built`)
+  await run('npm', ['run', '--silent', 'build', '--prefix', folder], { minutes: 20 })
+  return { title, main: join(folder, program) }
+}

@@ -1,0 +1,166 @@
+/** Tidegate of this checkout beside another commit: both run by turns, processor time and wall clock are compared. */
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { memoryOver, runMemoryFigures } from './memory.js'
+import { dataFolder, startTidegate } from './peers/tidegate.js'
+import type { Bench, Figure, Row } from './row.js'
+import { median, type Sample } from './samples.js'
+import { takeTurns, type Contender, type Samples } from './turns.js'
+
+export type Side = 'old' | 'new'
+
+export interface Compared {
+  readonly programs: Readonly<Record<Side, string>>
+  /** Where each side has its data. */
+  readonly places: Readonly<Record<Side, Bench>>
+  readonly rows: readonly Row[]
+  readonly rounds: number
+  readonly say: (line: string) => void
+  /** Called with how to stop what was just started. */
+  readonly onStart: (stop: () => Promise<unknown>) => void
+  readonly onFailure: (row: Row, contender: Contender<Side>, error: unknown) => void
+}
+
+/** "Not slower" allows this much more: a machine with other work cannot tell less. */
+export const allowed = { processor: 1.05, wall: 1.15 } as const
+
+/** A process is fast or slow as a whole, by where its memory lies: so many rounds share one, the next ones start anew. */
+const roundsOfProcess = 3
+/**
+ * Processor time comes in ticks of 10 ms. A row is measured as often as it takes for this many seconds in each round, but not for
+ * longer than `longestTurn`; what still stays below `shortest` is not judged.
+ */
+const enough = 0.3
+const longestTurn = 5
+const mostTimes = 20
+const shortest = 0.1
+
+export interface Pair {
+  readonly old: number
+  readonly new: number
+  /** New over old, as times: above 1 the new one takes longer, or more memory. */
+  readonly ratio: number
+}
+
+export interface Comparison {
+  readonly row: string
+  readonly figure: Figure
+  /** Milliseconds for each request; undefined: not about time, not measured on both sides, or too short to judge. */
+  readonly processor: Pair | undefined
+  /** In the unit of the figure. */
+  readonly value: Pair | undefined
+  readonly verdict: string
+  readonly samples: Readonly<Record<Side, readonly Sample[]>>
+}
+
+export async function compare(compared: Compared): Promise<readonly Comparison[]> {
+  const { places, rows, rounds, say, onFailure } = compared
+  const taken = new Map<Row, Record<Side, Sample[][]>>(rows.map((row) => [row, { old: [], new: [] }]))
+  const memory: Record<Side, Sample[][]> = { old: [], new: [] }
+  const times = new Map<Row, number>()
+  for (let round = 0; round < rounds; round += roundsOfProcess) {
+    const ofProcess = Math.min(roundsOfProcess, rounds - round)
+    const contenders = await startBoth(compared)
+    const peers = contenders.map(({ peer }) => peer)
+    const over = await memoryOver(peers, places.new, async () => {
+      for (const row of rows) {
+        say(`rounds ${round + 1} to ${round + ofProcess} of ${rounds}: ${row.name}`)
+        const failed = (contender: Contender<Side>, error: unknown) => onFailure(row, contender, error)
+        // The first measurement of a process is of code that is not compiled yet; it shows how long the row takes.
+        const begin = performance.now()
+        const first = await takeTurns(row, contenders, { rounds: 1 }, failed)
+        const repeated = times.get(row) ?? timesOf(first, (performance.now() - begin) / 1000 / contenders.length)
+        times.set(row, repeated)
+        add(taken.get(row), await takeTurns(row, contenders, { rounds: ofProcess, times: repeated }, failed))
+      }
+    })
+    add(memory, new Map(contenders.map(({ name }, index) => [name, (over[index] ?? []).map((value) => [{ value }])])))
+    for (const peer of peers) for (const each of peer.processes) await each.stop()
+  }
+  const ofRow = (row: string, figures: readonly Figure[], samples: Record<Side, Sample[][]> | undefined) =>
+    figures.map((figure, index) =>
+      comparison(row, figure, { old: samples?.old[index] ?? [], new: samples?.new[index] ?? [] }),
+    )
+  return [
+    ...rows.flatMap((row) => ofRow(row.name, row.figures(places.new), taken.get(row))),
+    ...ofRow('memory-run', runMemoryFigures, memory),
+  ]
+}
+
+/** Both daemons, on data folders that hold files and nothing else: neither reads the database of another commit. */
+async function startBoth(compared: Compared): Promise<readonly Contender<Side>[]> {
+  const contenders: Contender<Side>[] = []
+  for (const name of ['old', 'new'] as const) {
+    const bench = compared.places[name]
+    const data = dataFolder(bench)
+    for (const each of await readdir(data)) {
+      if (join(data, each) !== bench.files) await rm(join(data, each), { recursive: true })
+    }
+    const peer = await startTidegate(compared.programs[name], bench, data)
+    compared.onStart(() => Promise.all(peer.processes.map((each) => each.stop())))
+    contenders.push({ name, peer, bench })
+  }
+  return contenders
+}
+
+function add(samples: Record<Side, Sample[][]> | undefined, more: Samples<Side>): void {
+  for (const [side, figures] of more) {
+    figures.forEach((taken, figure) => ((samples?.[side] ?? [])[figure] ??= []).push(...taken))
+  }
+}
+
+/** How often a row is measured in each round, from one measurement of `wall` seconds. */
+function timesOf(samples: Samples<Side>, wall: number): number {
+  const used = [...samples.values()].flat(2).flatMap(({ processor }) => (processor === undefined ? [] : [processor]))
+  if (used.length === 0) return 1
+  const needed = Math.ceil(enough / Math.max(0.01, Math.min(...used)))
+  return Math.max(1, Math.min(needed, mostTimes, Math.floor(longestTurn / wall)))
+}
+
+function comparison(row: string, figure: Figure, samples: Record<Side, readonly Sample[]>): Comparison {
+  const value = pair(samples, (sample) => sample.value, figure.unit === '/s')
+  const isLong = [...samples.old, ...samples.new].every(({ processor = 0 }) => processor >= shortest)
+  const processor = isLong
+    ? pair(samples, ({ processor: time = 0, requests = 1 }) => (time * 1000) / requests, false)
+    : undefined
+  const isTime = ['s', 'ms', '/s'].includes(figure.unit)
+  return { row, figure, processor, value, samples, verdict: isTime ? verdict(processor?.ratio, value?.ratio) : '' }
+}
+
+function pair(
+  samples: Record<Side, readonly Sample[]>,
+  figure: (sample: Sample) => number,
+  isRate: boolean,
+): Pair | undefined {
+  if (samples.old.length === 0 || samples.new.length === 0) return undefined
+  const [older, newer] = [median(samples.old.map(figure)), median(samples.new.map(figure))]
+  return { old: older, new: newer, ratio: isRate ? older / newer : newer / older }
+}
+
+/** In words, from ratios of time; undefined: not judged. */
+export function verdict(processor: number | undefined, wall: number | undefined): string {
+  if (wall === undefined) return 'not measured'
+  const slower = [
+    ...(processor !== undefined && processor > allowed.processor ? ['processor time'] : []),
+    ...(wall > allowed.wall ? ['wall clock'] : []),
+  ]
+  if (slower.length > 0) return `**slower**: ${slower.join(', ')}`
+  return processor === undefined ? 'not slower by the wall clock alone' : 'not slower'
+}
+
+/**
+ * Why a run does not pass `limit`, a ratio of processor time; nothing where it passes. What one side could not do does not pass
+ * where that side is the new one.
+ */
+export function overLimit(comparisons: readonly Comparison[], limit: number): readonly string[] {
+  const faults = comparisons.flatMap(({ row, figure, processor, samples }) => {
+    const named = `${row}: ${figure.title}`
+    if (samples.new.length === 0) return [`${named}: not measured`]
+    if (processor !== undefined && processor.ratio > limit) {
+      return [`${named}: ${processor.ratio.toFixed(3)} times the processor time`]
+    }
+    return []
+  })
+  if (faults.length > 0 || comparisons.some(({ processor }) => processor !== undefined)) return faults
+  return ['no figure took enough processor time to be judged']
+}

@@ -1,0 +1,156 @@
+/** The bench runs: every row against Tidegate with next to no work, and two builds by turns. Its figures are not judged. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { overLimit, verdict, type Comparison } from '../bench/compare.js'
+import { startProcess } from '../bench/peers/process.js'
+import { lacks } from './programs.js'
+
+const run = promisify(execFile)
+const program = fileURLToPath(new URL('../bench/run.js', import.meta.url))
+const checkout = fileURLToPath(new URL('../..', import.meta.url))
+
+interface Printed {
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs the bench with next to no work to its end with this status; afterwards its folders are gone. */
+async function runBench(t: Test, expected: number, ...words: readonly string[]): Promise<Printed> {
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-bench-test-'))
+  const stop = new AbortController()
+  t.teardown(async () => {
+    stop.abort() // The bench ends its daemons itself, also where this test took too long.
+    await rm(folder, { recursive: true, force: true })
+  })
+  const options = { cwd: checkout, env: { ...process.env, TMPDIR: folder }, maxBuffer: 1 << 24, signal: stop.signal }
+  const tiny = ['--size', '0.1', '--scale', '0.001', '--repeat', '1', '--json']
+  const printed = await run(process.execPath, [program, ...tiny, ...words], options).then(
+    (output) => ({ status: 0, ...output }),
+    (error: unknown) => {
+      const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
+      return { status: code, stdout, stderr }
+    },
+  )
+  if (!t.equal(printed.status, expected, 'the status')) t.comment(printed.stderr)
+  t.same(await readdir(folder), [], 'no folder remains')
+  return printed
+}
+
+const skip = lacks('wrk', 'curl', 'rclone', 'sftp', 'ssh-keygen', 'sshd', 'git')
+
+interface Shown {
+  readonly row: string
+  readonly title: string
+  readonly medians: Readonly<Record<string, number>>
+}
+
+/** All but the storages on servers, which have suites of their own; of the six ways whose memory is measured, one. */
+const rows = [
+  ...['get', 'put', 'move', 'ping', 'fs', 'propfind', 'list', 'wrk', 'search', 'sftp', 'start', 'copy'],
+  ...['memory-sftp-get', 'memory-connections'],
+]
+
+void t.test('every kind of row measures Tidegate', { skip }, async (t) => {
+  const { stdout } = await runBench(t, 0, '--peers', 'tidegate', '--only', ...rows)
+  const figures = JSON.parse(stdout) as readonly Shown[]
+  t.same(
+    figures.filter(({ medians }) => !Number.isFinite(medians.tidegate)).map(({ row, title }) => `${row}: ${title}`),
+    [],
+    'each figure has a value',
+  )
+  const measured = new Set(figures.map(({ row }) => row))
+  for (const row of ['move', 'ping', 'fs-get', 'fs-list', 'get-small-webdav', 'sftp-rclone', 'memory-run']) {
+    t.ok(measured.has(row), row)
+  }
+})
+
+void t.test('the bare Node server does the work of the file rows', { skip }, async (t) => {
+  const { stdout } = await runBench(t, 0, '--peers', 'node', '--only', 'get-http', 'put', 'move', 'ping')
+  const figures = JSON.parse(stdout) as readonly Shown[]
+  t.ok(figures.length > 8)
+  t.same(
+    figures.filter(({ medians }) => !Number.isFinite(medians.node)).map(({ row, title }) => `${row}: ${title}`),
+    [],
+  )
+})
+
+void t.test('a build is compared with another one, here with itself', { skip }, async (t) => {
+  const words = ['--compare', '.', '--only', 'move', '--scale', '0.05', '--limit', '0.001']
+  const { stdout, stderr } = await runBench(t, 1, ...words)
+  t.match(stderr, /over the limit of 0.001: /)
+  const comparisons = JSON.parse(stdout) as readonly Comparison[]
+  t.same(
+    comparisons.map(({ row }) => row),
+    ['move', 'memory-run', 'memory-run', 'memory-run'],
+  )
+  for (const { row, value, samples } of comparisons) {
+    t.ok(value && value.old > 0 && value.new > 0 && value.ratio > 0, row)
+    t.equal(samples.old.length, 1)
+    t.equal(samples.new.length, 1)
+  }
+  const [move] = comparisons
+  t.ok(Number(move?.samples.new[0]?.processor) > 0, 'the daemon used processor time')
+  t.equal(Number(move?.samples.new[0]?.requests) % 5, 0, 'it is reported for each request')
+})
+
+void t.test('a commit that is none, and a row that is none, end the bench with a sentence', async (t) => {
+  const commit = await runBench(t, 1, '--compare', 'no-such-commit', '--only', 'ping')
+  t.match(commit.stderr, /no-such-commit/)
+  const row = await runBench(t, 1, '--only', 'no-such-row')
+  t.match(row.stderr, /--only no-such-row: there is get-http/)
+})
+
+void t.test('processor time is that of the program, its children, and children that have ended', async (t) => {
+  const burn = 'const end = performance.now() + 300; while (performance.now() < end);'
+  const spawned = `require('node:child_process').spawnSync(process.execPath, ['-e', ${JSON.stringify(burn)}]);`
+  const running = await startProcess(
+    process.execPath,
+    ['-e', `${burn}${spawned}console.log('done');setInterval(() => undefined, 1000)`],
+    { isReady: (output) => output.includes('done') },
+  )
+  try {
+    const used = await running.processorTime()
+    t.ok(used > 0.1, `${used} s`)
+    const rest = await running.processorTime()
+    t.ok(rest - used < 0.2, 'at rest it uses none')
+    t.ok((await running.lifetimePeak()) > 2 ** 20)
+  } finally {
+    await running.stop()
+  }
+})
+
+void t.test('a program that ends before it accepts is reported, and is not waited for', async (t) => {
+  const words = ['-e', 'console.log("no such module"); process.exit(3)']
+  await t.rejects(startProcess(process.execPath, words, { isReady: () => false }), /it ended with 3: no such module/)
+})
+
+void t.test('not slower is at most 5 % more processor time and 15 % more wall clock', async (t) => {
+  t.equal(verdict(1.05, 1.15), 'not slower')
+  t.equal(verdict(1.06, 1.1), '**slower**: processor time')
+  t.equal(verdict(1, 1.16), '**slower**: wall clock')
+  t.equal(verdict(1.06, 1.16), '**slower**: processor time, wall clock')
+  t.equal(verdict(undefined, 1.16), '**slower**: wall clock')
+  t.equal(verdict(undefined, 1), 'not slower by the wall clock alone')
+  t.equal(verdict(undefined, undefined), 'not measured')
+})
+
+void t.test('a limit is passed by ratios of processor time that were measured, and by nothing else', async (t) => {
+  const comparison = (processor: number | undefined, wall: number, samples = 1): Comparison => ({
+    row: 'row',
+    figure: { title: 'work', unit: 's', aims: [] },
+    processor: processor === undefined ? undefined : { old: 1, new: processor, ratio: processor },
+    value: { old: 1, new: wall, ratio: wall },
+    verdict: '',
+    samples: { old: [{ value: 1 }], new: Array.from({ length: samples }, () => ({ value: wall })) },
+  })
+  t.same(overLimit([comparison(1.05, 9)], 1.05), [], 'wall clock is not judged')
+  t.same(overLimit([comparison(1.06, 1)], 1.05), ['row: work: 1.060 times the processor time'])
+  t.same(overLimit([comparison(1, 1), comparison(undefined, 1)], 1.05), [], 'a short figure is not judged')
+  t.same(overLimit([comparison(undefined, 1)], 1.05), ['no figure took enough processor time to be judged'])
+  t.same(overLimit([comparison(1, 1), comparison(1, 1, 0)], 1.05), ['row: work: not measured'])
+})

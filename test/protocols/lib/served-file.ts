@@ -1,0 +1,77 @@
+/** One file in a tree over memory, with what its driver is asked for; with handles of the driver's own or without, and with faults on demand. */
+import type { Readable } from 'node:stream'
+import { MemoryDriver } from '../../../drivers/memory/memory.js'
+import type { ByteRange, Entry } from '../../../src/driver.js'
+import { asPath, nameOf, type Path } from '../../../src/path.js'
+import type { VirtualFs } from '../../../src/virtual-fs.js'
+import { altered, newTree, sourceOf, type Over, type Test } from '../../src/tree-fixture.js'
+
+export interface FileFacts {
+  readonly path?: string
+  /** false: the driver has only streams. */
+  readonly handles?: boolean
+  readonly revision?: string
+  readonly modified?: Date
+  /** Reads end here although the entry promises more. */
+  readonly readableBytes?: number
+  /** Bytes that the entry tells, although there are others. */
+  readonly toldSize?: number
+  /** Told of each positional read of the driver. */
+  readonly onRead?: () => void
+}
+
+export interface ServedFile {
+  readonly fs: VirtualFs
+  readonly path: Path
+  /** What `read` of the driver was asked for; undefined for all of the file. */
+  readonly asked: (ByteRange | undefined)[]
+  /** Streams of the driver. */
+  readonly streams: Readable[]
+  /** Handles of the driver that were not closed. */
+  readonly open: () => number
+}
+
+export async function servedFile(t: Test, content: Buffer, facts: FileFacts = {}): Promise<ServedFile> {
+  const { handles = true, revision, readableBytes = Infinity, toldSize, onRead } = facts
+  const path = asPath(facts.path ?? '/file.bin')
+  const inner = new MemoryDriver(0)
+  await inner.write(path, sourceOf(content), { modified: facts.modified })
+  const told = (entry: Entry): Entry =>
+    entry.name === nameOf(path)
+      ? { ...entry, ...(revision !== undefined && { revision }), ...(toldSize !== undefined && { size: toldSize }) }
+      : entry
+  const asked: (ByteRange | undefined)[] = []
+  const streams: Readable[] = []
+  let open = 0
+  const over: Over = {
+    stat: async (...args) => told(await inner.stat(...args)),
+    read: async (at, range, options) => {
+      asked.push(range)
+      const { offset, length = Infinity } = range ?? { offset: 0 }
+      const left = Math.max(0, Math.min(length, readableBytes - offset))
+      const stream = await inner.read(at, left === Infinity ? range : { offset, length: left }, options)
+      streams.push(stream)
+      return stream
+    },
+    open: handles
+      ? async (...args) => {
+          const file = await inner.open(...args)
+          open++
+          return {
+            entry: told(file.entry),
+            read: async (into, position) => {
+              onRead?.()
+              return file.read(into.subarray(0, Math.max(0, readableBytes - position)), position)
+            },
+            close: async () => {
+              open--
+              await file.close()
+            },
+          }
+        }
+      : undefined,
+    revision: undefined,
+  }
+  const tree = await newTree(t, { '/': { driverOf: async () => altered(inner, over) } })
+  return { fs: tree.as(), path, asked, streams, open: () => open }
+}

@@ -1,0 +1,123 @@
+/**
+ * The daemon as a process of its own that measures its main thread: `fork(program, [data folder])`. It says where it serves, then
+ * answers one order after the other. Processor time counts, not the clock: no turn is longer because the machine is busy.
+ */
+import { openSync, readSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
+import { configSchema } from '../../src/config.js'
+import { startDaemon } from '../../src/daemon.js'
+import { createLog } from '../../src/log.js'
+import { root } from '../../src/path.js'
+import { allPermissions, permissionBits } from '../../src/principal.js'
+import { settingsTable } from '../../src/settings-table.js'
+
+/**
+ * `longest`: milliseconds of processor time of the longest turn since it was asked last. `tokens`: new ones of the admin, and of a
+ * reader who sees nothing hidden. `restore`: rules, storages, accounts and settings become what they were at the start.
+ */
+export type Order = 'longest' | 'tokens' | 'restore'
+
+export interface Answers {
+  readonly url: string
+  readonly longest: number
+  readonly admin: string
+  readonly reader: string
+}
+
+class TurnClock {
+  readonly #file = openSync('/proc/thread-self/schedstat', 'r')
+  readonly #buffer = Buffer.alloc(64)
+  #before = this.#now()
+  #longest = 0
+
+  constructor() {
+    // The event loop runs a timer that is due once in each of its turns.
+    setInterval(() => {
+      this.#tick()
+    }, 1)
+  }
+
+  /** Milliseconds that this thread has spent on a processor. */
+  #now(): number {
+    const length = readSync(this.#file, this.#buffer, 0, this.#buffer.length, 0)
+    return Number(this.#buffer.toString('latin1', 0, length).split(' ')[0]) / 1e6
+  }
+
+  #tick(): void {
+    const now = this.#now()
+    this.#longest = Math.max(this.#longest, now - this.#before)
+    this.#before = now
+  }
+
+  longest(): number {
+    this.#tick()
+    const longest = this.#longest
+    this.#longest = 0
+    return longest
+  }
+}
+
+const password = 'a password for tests'
+const [data = ''] = process.argv.slice(2)
+// Requests come from addresses of their own, so that no limit of sign-ins stops them.
+const file = { http: '127.0.0.1:0', sftp: 'off', drain_seconds: 1, trusted_proxies: ['127.0.0.1'] }
+const daemon = await startDaemon({ ...configSchema.parse(file), data }, createLog('fatal'), password)
+const { accounts, rules, search, settings, storages } = daemon.gateway
+
+const own = settingsTable.filter(({ flag, key }) => flag !== 'readonly' && key !== 'index_progress')
+const initial = new Map([...own.map(({ key }) => [key, settings.get(key)] as const), ['search_index', 'database']])
+await settings.set(initial)
+await search.settled()
+await search.build()
+await search.settled()
+const permission = allPermissions & ~permissionBits.seeHidden
+const { id: readerId } = await accounts.users.create({
+  ...{ username: 'reader', password, basePath: root, role: 0, disabled: false, ssoId: '' },
+  permission,
+})
+/** For whoever changes an account. */
+const { id: lastUser } = await accounts.users.create({
+  ...{ username: 'changed', password, basePath: root, role: 0, disabled: false, ssoId: '' },
+  permission,
+})
+const mounted = storages.list()
+
+async function restore(): Promise<void> {
+  for (const { id } of rules.list()) await rules.delete(id)
+  for (const row of storages.list()) {
+    const before = mounted.find(({ id }) => id === row.id)
+    if (before === undefined) await storages.delete(row.id)
+    else if (!isDeepStrictEqual({ ...row, modified: before.modified }, before)) await storages.update(row.id, before)
+  }
+  for (const { id } of accounts.users.list()) if (id > lastUser) await accounts.users.delete(id)
+  for (const { flag, key } of settings.rows()) if (flag === 3) await settings.delete(key)
+  await settings.set(initial)
+}
+
+let signIns = 0
+
+async function token(id: number, username: string): Promise<string> {
+  await accounts.users.update(id, { username, password, otpSecret: '' })
+  const address = `198.51.100.${++signIns % 256}`
+  return accounts.signIn({ username, password: { plain: password }, code: undefined, address })
+}
+
+const clock = new TurnClock()
+
+async function answer(order: Order): Promise<Partial<Answers>> {
+  if (order === 'longest') return { longest: clock.longest() }
+  if (order === 'restore') {
+    await restore()
+    return {}
+  }
+  const admin = await token(accounts.users.single(2)?.id ?? 0, 'admin')
+  return { admin, reader: await token(readerId, 'reader') }
+}
+
+process.on('message', (order: Order) => {
+  void answer(order).then((answers) => process.send?.(answers))
+})
+process.on('disconnect', () => {
+  void daemon.stop().then(() => process.exit(0))
+})
+process.send?.({ url: `http://${daemon.http}` } satisfies Partial<Answers>)

@@ -1,0 +1,44 @@
+/**
+ * The daemon with one more kind of storage, with one file in it, that never answers one kind of
+ * call, whatever the signal of the call says.
+ */
+import { Readable } from 'node:stream'
+import { driverTypes } from '../../drivers/index.js'
+import { memoryType } from '../../drivers/memory/index.js'
+import { loadConfig } from '../../src/config.js'
+import { startDaemon } from '../../src/daemon.js'
+import type { AnyDriverType, Driver } from '../../src/driver.js'
+import { createLog } from '../../src/log.js'
+import { asPath } from '../../src/path.js'
+
+const { TIDEGATE_ADMIN_PASSWORD: adminPassword = 'a password for tests' } = process.env
+const [data = ''] = process.argv.slice(2)
+
+/** Like the open connection of a driver, it keeps the process alive. */
+function never(): Promise<never> {
+  return new Promise(() => setInterval(() => undefined, 1000))
+}
+
+/** What a listing is in the contract: pages. */
+async function* noPage(): AsyncGenerator<never> {
+  yield await never()
+}
+
+const stuckCalls = { read: never, close: never, list: noPage }
+
+const stuckTypes = Object.entries(stuckCalls).map(([name, call]): AnyDriverType => ({
+  ...memoryType,
+  name: `Stuck in ${name}`,
+  open: async (options: never, env) => {
+    const driver: Driver = await memoryType.open(options, env)
+    const read = async () => Readable.from([Buffer.from('content')], { objectMode: false })
+    await driver.write?.(asPath('/file'), { size: 7, rereadable: true, read }, {})
+    return Object.assign(driver, { [name]: call })
+  },
+}))
+
+const flags = { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' }
+const config = { ...(await loadConfig({ flags, environment: process.env })), drain_seconds: 1 }
+const daemon = await startDaemon(config, createLog('warn'), adminPassword, [...driverTypes, ...stuckTypes])
+process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
+console.log(`ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)

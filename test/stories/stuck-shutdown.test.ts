@@ -1,0 +1,66 @@
+/** A stop comes to its end although a backend never answers. */
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { openStore } from '../../src/store/store.js'
+import { startDaemon, type Daemon } from '../gateway.js'
+import { post, signIn } from '../security/world.js'
+
+const program = fileURLToPath(new URL('../services/stuck-daemon.js', import.meta.url))
+
+interface Stuck {
+  readonly daemon: Daemon
+  readonly token: string
+}
+
+async function start(t: Test, driver: string): Promise<Stuck> {
+  const daemon = await startDaemon(t, { program })
+  const token = await signIn(daemon, 'admin', daemon.adminPassword)
+  const row = { mount_path: '/stuck', driver, cache_expiration: 0, addition: '{}' }
+  t.match(await post(daemon.url, '/api/admin/storage/create', row, token), { code: 200 })
+  return { daemon, token }
+}
+
+/** Whether the last connection to a database was closed: its log is part of the file then, and gone. */
+async function isClosed(folder: string, file = 'data.db'): Promise<boolean> {
+  return access(join(folder, `${file}-wal`)).then(
+    () => false,
+    () => true,
+  )
+}
+
+void t.test('a driver that never closes', async (t) => {
+  const { daemon } = await start(t, 'Stuck in close')
+  t.equal(await isClosed(daemon.dataFolder), false)
+  t.equal(await daemon.stop(), 0)
+  t.match(daemon.log, /"storages":\["\/stuck"\],"msg":"storages did not close in time"/)
+  t.equal(await isClosed(daemon.dataFolder), true)
+  await t.rejects(access(join(daemon.dataFolder, 'daemon.pid')), 'the data folder is free')
+})
+
+void t.test('a task whose call of a driver never ends', async (t) => {
+  const { daemon, token } = await start(t, 'Stuck in read')
+  const fields = { src_dir: '/stuck', dst_dir: '/', names: ['file'] }
+  t.match(await post(daemon.url, '/api/fs/copy', fields, token), { code: 200 })
+  await wait(1000)
+  t.equal(await daemon.stop(), 0)
+  t.match(daemon.log, /"tasks":\[\{"id":"[\w-]+","kind":"copy",.*"msg":"tasks did not end in time/)
+  t.equal(await isClosed(daemon.dataFolder), true)
+  const store = await openStore(join(daemon.dataFolder, 'data.db'))
+  t.teardown(() => store.close())
+  t.match(await store.tasks.all(), [{ kind: 'copy', state: 'running' }], 'the next start goes on with it')
+})
+
+void t.test('a walk of the search index that never ends', async (t) => {
+  const { daemon, token } = await start(t, 'Stuck in list')
+  const settings = [{ key: 'search_index', value: 'database' }]
+  t.match(await post(daemon.url, '/api/admin/setting/save', settings, token), { code: 200 })
+  t.match(await post(daemon.url, '/api/admin/index/build', {}, token), { code: 200 })
+  await wait(1000)
+  t.equal(await daemon.stop(), 0)
+  t.match(daemon.log, /"msg":"the search index did not take up the last changes in time"/)
+  t.equal(await isClosed(daemon.dataFolder), true)
+  t.equal(await isClosed(daemon.dataFolder, 'search.db'), true)
+})

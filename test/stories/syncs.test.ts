@@ -1,0 +1,139 @@
+/** What is done once for every file does not wait for the medium, but for storages that promise it; accounts and locks do. */
+import { execFile } from 'node:child_process'
+import { stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import knex from 'knex'
+import t from 'tap'
+import { startDaemon, type Daemon } from '../gateway.js'
+import { lacks } from '../programs.js'
+import { connectAll } from './doors.js'
+import { connect } from './task-client.js'
+
+const run = promisify(execFile)
+
+/** Loaded before the C library: adds a byte to a file for every call that syncs. */
+const counter = `
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void count(void) {
+  int file = open(getenv("TIDEGATE_TEST_SYNCS"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (write(file, "x", 1) != 1) abort();
+  close(file);
+}
+int fsync(int fd) { count(); return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd); }
+int fdatasync(int fd) { count(); return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd); }
+`
+
+interface Counted {
+  readonly daemon: Daemon
+  /** Calls that synced while the work was done. */
+  readonly syncs: (work: () => Promise<unknown>) => Promise<number>
+  /** Whether anything was committed to the database meanwhile. */
+  readonly commits: (work: () => Promise<unknown>) => Promise<boolean>
+}
+
+async function startCounted(t: Parameters<typeof startDaemon>[0]): Promise<Counted> {
+  const folder = t.testdir()
+  const [library, file] = [join(folder, 'counter.so'), join(folder, 'syncs')]
+  await writeFile(join(folder, 'counter.c'), counter)
+  await run('gcc', ['-shared', '-fPIC', '-o', library, join(folder, 'counter.c'), '-ldl'])
+  Object.assign(process.env, { LD_PRELOAD: library, TIDEGATE_TEST_SYNCS: file })
+  const daemon = await startDaemon(t)
+  delete process.env.LD_PRELOAD
+  const counted = async () => (await stat(file)).size
+  const filename = join(daemon.dataFolder, 'data.db')
+  const database = knex({ client: 'sqlite3', connection: { filename }, useNullAsDefault: true })
+  t.teardown(() => database.destroy())
+  const version = async () => JSON.stringify(await database.raw('PRAGMA data_version'))
+  return {
+    daemon,
+    syncs: async (work) => {
+      const before = await counted()
+      await work()
+      return (await counted()) - before
+    },
+    commits: async (work) => {
+      const before = await version()
+      await work()
+      return (await version()) !== before
+    },
+  }
+}
+
+void t.test('what is done once for every file waits for no medium', { skip: lacks('gcc') }, async (t) => {
+  const { daemon, syncs, commits } = await startCounted(t)
+  const basic = `Basic ${Buffer.from(`admin:${daemon.adminPassword}`).toString('base64')}`
+  const dav = async (method: string, path: string, headers: Record<string, string> = {}, body?: string) => {
+    const response = await fetch(daemon.davUrl.replace(/\/$/, '') + path, {
+      method,
+      headers: { Authorization: basic, ...headers },
+      ...(body !== undefined && { body }),
+    })
+    await response.arrayBuffer()
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status}`)
+  }
+  const setProperty = (path: string) =>
+    dav(
+      'PROPPATCH',
+      path,
+      {},
+      '<propertyupdate xmlns="DAV:"><set><prop><x xmlns="urn:x">1</x></prop></set></propertyupdate>',
+    )
+  const destination = (path: string) => ({ Destination: daemon.davUrl.replace(/\/$/, '') + path, Overwrite: 'T' })
+
+  for (const client of await connectAll(daemon, { username: 'admin', password: daemon.adminPassword })) {
+    const at = (name: string) => `/${client.door}/${name}`
+    const work = async () => {
+      t.equal(await client.makeFolder(`/${client.door}`), 'done')
+      t.equal(await client.makeFolder(at('folder')), 'done')
+      for (let file = 0; file < 5; file++) {
+        t.equal(await client.put(at(`new-${file}`), Buffer.from('content')), 'done')
+        t.equal(await client.rename(at(`new-${file}`), at(`named-${file}`)), 'done')
+        t.equal(await client.rename(at(`named-${file}`), at(`folder/moved-${file}`)), 'done')
+      }
+      t.equal(await client.rename(at('folder'), at('renamed')), 'done')
+      t.equal(await client.remove(at('renamed/moved-0')), 'done')
+    }
+    let committed = true
+    const count = await syncs(async () => {
+      committed = await commits(work)
+    })
+    t.equal(count, 0, `${client.door}: nothing is synced`)
+    t.notOk(committed, `${client.door}: nothing is committed where nothing is recorded`)
+    await client.close()
+  }
+  const replacing = async () => {
+    await dav('PUT', '/one', {}, 'one')
+    await dav('PUT', '/other', {}, 'other')
+    await dav('MOVE', '/one', destination('/other'))
+  }
+  t.notOk(await commits(replacing), 'nor where a file takes the place of another')
+  t.equal(
+    await syncs(async () => {
+      await setProperty('/other')
+      await dav('MOVE', '/other', destination('/named'))
+      await setProperty('/named')
+      await dav('DELETE', '/named')
+    }),
+    0,
+    'properties and what follows a rename are committed, and not synced',
+  )
+
+  const lock = '<lockinfo xmlns="DAV:"><lockscope><exclusive/></lockscope><locktype><write/></locktype></lockinfo>'
+  t.ok(await syncs(() => dav('LOCK', '/webdav/renamed', {}, lock)), 'a lock is synced')
+  const admin = await connect(daemon)
+  const addition = JSON.stringify({ root_folder_path: t.testdir({ disk: {} }) + '/disk', sync: true })
+  await admin.post('/api/admin/storage/create', { mount_path: '/durable', driver: 'Local', addition })
+  await dav('PUT', '/durable/file', {}, 'content')
+  t.ok(await syncs(() => setProperty('/durable/file')), 'a storage that syncs has its properties synced')
+  // Two for the folder, one each for the intent and for what follows.
+  const folders = await syncs(() => dav('MOVE', '/durable/file', destination('/durable/named')))
+  await dav('PUT', '/durable/plain', {}, 'content')
+  const plain = await syncs(() => dav('MOVE', '/durable/plain', destination('/durable/other')))
+  t.equal(folders - plain, 2, 'and the intent and the rows of a rename, where it has any')
+  t.equal(await daemon.stop(), 0)
+})

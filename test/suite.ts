@@ -1,0 +1,140 @@
+/** Runs compiled test files, each in a process of its own, and reports what came of them. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { parseResults, type FileResults } from './results.js'
+
+export interface TestFile {
+  /** What reports call it. */
+  readonly name: string
+  /** The compiled file. */
+  readonly program: string
+}
+
+export interface SuiteOptions {
+  readonly files: readonly TestFile[]
+  /** So many at once. */
+  readonly jobs: number
+  /** What each file may take. */
+  readonly seconds: number
+  /** Names of files that run one after the other, when all others have ended. */
+  readonly quiet?: readonly string[]
+  /**
+   * Where it is written how long each test file took. The longest begin first, so that none runs on alone at the end; before
+   * them those that it does not name, in the order of `files`.
+   */
+  readonly durations?: string
+  readonly say: (line: string) => void
+}
+
+export interface Totals {
+  passed: number
+  failed: number
+  skipped: number
+}
+
+/** So many files at the most get a second run: where more of them fail, it is not the machine. */
+const maxSecondRuns = 3
+
+const running = new Set<ChildProcess>()
+
+/** Ends the files that run now. */
+export function killRunning(): void {
+  for (const child of running) child.kill('SIGKILL')
+}
+
+/**
+ * A file that fails has failed. A few of them run once more by themselves, which shows whether the failure can be repeated;
+ * it does not change the totals.
+ */
+export async function runSuite({ files, jobs, seconds, quiet = [], durations, say }: SuiteOptions): Promise<Totals> {
+  const total: Totals = { passed: 0, failed: 0, skipped: 0 }
+  const took = new Map(readDurations(durations))
+  const failed: TestFile[] = []
+  const run = async (file: TestFile): Promise<void> => {
+    const begin = performance.now()
+    const results = await runFile(file, seconds)
+    took.set(file.name, (performance.now() - begin) / 1000)
+    report(file, results, took.get(file.name) ?? 0, say)
+    total.passed += results.passed
+    total.failed += results.failed
+    total.skipped += results.skipped
+    if (results.failed > 0) failed.push(file)
+  }
+  const worker = async (waiting: TestFile[]): Promise<void> => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) await run(file)
+  }
+  const length = ({ name }: TestFile) => took.get(name) ?? 1e6
+  const beside = files.filter(({ name }) => !quiet.includes(name)).sort((one, other) => length(other) - length(one))
+  await Promise.all(Array.from({ length: jobs }, () => worker(beside)))
+  await worker(files.filter(({ name }) => quiet.includes(name)))
+  if (durations !== undefined) writeFileSync(durations, JSON.stringify([...took], null, 1))
+  if (files.length > 1 && failed.length <= maxSecondRuns) {
+    for (const file of failed) {
+      const { failed: again } = await runFile(file, seconds)
+      say(`${file.name} failed; run again by itself, it ${again === 0 ? 'passed' : 'failed'}`)
+    }
+  }
+  return total
+}
+
+function readDurations(file: string | undefined): [string, number][] {
+  return file !== undefined && existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as [string, number][]) : []
+}
+
+function report(
+  { name }: TestFile,
+  { passed, failed, skipped, failures, output }: FileResults & { readonly output: string },
+  seconds: number,
+  say: (line: string) => void,
+): void {
+  const skips = skipped > 0 ? `, ${skipped} skipped` : ''
+  say(`${failed === 0 ? 'ok    ' : 'not ok'}  ${name}  ${passed} passed${skips}, ${seconds.toFixed(1)} s`)
+  for (const failure of failures) {
+    say(`  failed: ${failure.name}`)
+    for (const line of failure.details) say(`    ${line}`)
+  }
+  if (failed > 0 && output !== '') say(`  stderr:\n${output.replaceAll(/^/gm, '    ')}`)
+}
+
+/** Runs one file to its end. Whatever goes wrong is a failure of that file. */
+async function runFile({ program }: TestFile, seconds: number): Promise<FileResults & { readonly output: string }> {
+  const child = spawn(process.execPath, ['--enable-source-maps', program], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // tap's own limit comes first, because it can say which test was running.
+    env: { ...process.env, TAP_TIMEOUT: String(seconds - 30) },
+  })
+  running.add(child)
+  let output = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output = (output + text).slice(-65_536)
+  })
+  let timedOut = false
+  const timer = setTimeout(() => {
+    timedOut = true
+    child.kill('SIGKILL')
+  }, seconds * 1000)
+
+  const parsed = new Promise<FileResults>((resolve) => {
+    const parser = parseResults(resolve)
+    child.stdout.on('data', (chunk: Buffer) => parser.write(chunk)).on('end', () => parser.end())
+  })
+  const ended = new Promise<string | undefined>((resolve) => {
+    child.on('error', (error) => {
+      resolve(error.message)
+    })
+    child.on('close', (status, signal) => {
+      if (timedOut) resolve(`did not end within ${seconds} s: something is left open, or hangs`)
+      else if (signal !== null) resolve(`ended by ${signal}`)
+      else resolve(status === 0 ? undefined : `ended with status ${String(status)}`)
+    })
+  })
+  const [results, problem] = await Promise.all([parsed, ended])
+  clearTimeout(timer)
+  running.delete(child)
+  // tap ends with status 1 for each failure that is counted already.
+  if (problem !== undefined && results.failed === 0) {
+    results.failed++
+    results.failures.push({ name: problem, details: [] })
+  }
+  return { ...results, output }
+}
