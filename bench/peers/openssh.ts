@@ -6,6 +6,7 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort } from '../../test/services/free-port.js'
+import { makePrivilegeSeparationFolder } from '../../test/services/openssh.js'
 import { versionLine, type PeerType } from './peer.js'
 import { accepts, startProcess } from './process.js'
 
@@ -37,6 +38,7 @@ export const openssh: PeerType = {
     ]
     const file = join(folder, 'sshd_config')
     await writeFile(file, `${lines.join('\n')}\n`)
+    await makePrivilegeSeparationFolder()
     const running = await startProcess(program, ['-D', '-e', '-f', file], { isReady: () => accepts(port) })
     return { name: 'openssh', sftp: { port, username: userInfo().username }, processes: [running] }
   },

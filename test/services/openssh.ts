@@ -1,6 +1,6 @@
 /** OpenSSH's server on a port of its own, with a configuration and keys of its own; it serves the user who runs it. */
 import { execFile, spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -32,6 +32,14 @@ async function answers(port: number): Promise<boolean> {
   })
 }
 
+/**
+ * sshd that runs as root does not start without `/run/sshd`. Debian's unit makes that when the service starts; installing the package
+ * does not everywhere.
+ */
+export async function makePrivilegeSeparationFolder(): Promise<void> {
+  if (userInfo().uid === 0) await mkdir('/run/sshd', { recursive: true, mode: 0o755 })
+}
+
 /** `words`: options of its SFTP server. */
 export async function startOpenSsh(words = ''): Promise<OpenSshServer> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-sshd-'))
@@ -46,6 +54,7 @@ export async function startOpenSsh(words = ''): Promise<OpenSshServer> {
     ...['PermitRootLogin yes', `Subsystem sftp internal-sftp ${words}`],
   ]
   await writeFile(join(folder, 'sshd_config'), `${config.join('\n')}\n`)
+  await makePrivilegeSeparationFolder()
   const child = spawn(program, ['-D', '-e', '-f', join(folder, 'sshd_config')], { stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
   child.stderr.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-5000)))
