@@ -24,6 +24,7 @@ const slowFolders = ['test/drivers/', 'test/stories/', 'test/downloads/', 'test/
 
 /** What judges time or memory by figures that a busy machine spoils. */
 const quiet = [
+  'test/stories/driver-streams.test.ts',
   'test/stories/many-connections.test.ts',
   'test/stories/memory.test.ts',
   'test/stories/search-speed.test.ts',

@@ -1,26 +1,20 @@
 /**
  * Storages on real servers through the doors: rclone brings a real tree there and back, moves and removes it, over WebDAV and
- * over SFTP; large uploads go through the daemon without touching its disk or filling its memory.
+ * over SFTP. Large uploads are in driver-streams.test.ts.
  */
 import { execFile } from 'node:child_process'
-import { createHash, randomBytes } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
-import { cp, mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises'
-import { request } from 'node:http'
+import { randomBytes } from 'node:crypto'
+import { cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { startDaemon, startGateway, type Addresses, type Daemon } from '../gateway.js'
+import { startGateway, type Addresses } from '../gateway.js'
 import { lacks } from '../programs.js'
 import { mount, remotes, type RemoteServer } from '../services/remotes.js'
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024
-/** Of each large upload: there are six for every kind of storage. */
-const size = Math.min(256, Number(process.env.TIDEGATE_LARGE_MIB ?? 64)) * mebibyte
 
 async function temporaryFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-doors-'))
@@ -111,94 +105,7 @@ async function treeGoesThrough(t: Test, server: RemoteServer, tree: string): Pro
   }
 }
 
-/** What the process has written to disks so far, in bytes. */
-async function writtenBy({ pid }: Daemon): Promise<number> {
-  return Number(/^write_bytes: (\d+)/m.exec(await readFile(`/proc/${pid}/io`, 'utf8'))?.[1])
-}
-
-async function resident({ pid }: Daemon): Promise<number> {
-  return Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
-}
-
-interface Cost {
-  /** MiB of memory at the most, above those of idling. */
-  readonly memory: number
-  /** Of what was uploaded, the part that went to the daemon's own disk. */
-  readonly disk: number
-}
-
-async function costOf(daemon: Daemon, idle: number, work: () => Promise<unknown>): Promise<Cost> {
-  let peak = 0
-  const before = await writtenBy(daemon)
-  const timer = setInterval(() => void resident(daemon).then((now) => (peak = Math.max(peak, now))), 20)
-  try {
-    await work()
-  } finally {
-    clearInterval(timer)
-  }
-  return { memory: Math.round((peak - idle) / mebibyte), disk: ((await writtenBy(daemon)) - before) / size }
-}
-
-async function digest(body: Readable): Promise<string> {
-  const hash = createHash('sha256')
-  await pipeline(body, hash)
-  return hash.digest('hex')
-}
-
-/** Over WebDAV; `chunked`: without its length. */
-function send(url: string, headers: Record<string, string>, file: string, chunked = false): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const length = chunked ? {} : { 'Content-Length': size }
-    const upload = request(url, { method: 'PUT', headers: { ...headers, ...length } }, (response) => {
-      response.resume().on('end', () => resolve(response.statusCode ?? 0))
-    })
-    pipeline(createReadStream(file, { highWaterMark: mebibyte }), upload).catch(reject)
-  })
-}
-
-async function digestAt(url: string, headers: Record<string, string>): Promise<string> {
-  const response = await new Promise<Readable>((resolve, reject) => {
-    request(url, { headers }, resolve).on('error', reject).end()
-  })
-  return digest(response)
-}
-
-async function largeUploads(t: Test, server: RemoteServer, file: string, expected: string): Promise<void> {
-  const daemon = await startDaemon(t)
-  await mount(daemon, daemon.adminPassword, await server.storages('/remote'))
-  const rclone = await rcloneFor(t, daemon, daemon.adminPassword)
-  const headers = { Authorization: `Basic ${Buffer.from(`admin:${daemon.adminPassword}`).toString('base64')}` }
-  const url = (name: string) => `${daemon.davUrl}remote/${name}`
-  await send(`${daemon.davUrl}warm`, headers, file)
-  const local = await costOf(daemon, 0, () => send(`${daemon.davUrl}local`, headers, file))
-  const measured = local.disk > 0.9
-  t.comment(measured ? 'the disk is measured' : 'the kernel does not tell what is written to this disk')
-  const idle = await resident(daemon)
-  const ways: readonly (readonly [string, () => Promise<unknown>])[] = [
-    ['webdav', () => send(url('webdav'), headers, file)],
-    ['chunked', () => send(url('chunked'), headers, file, true)],
-    ['sftp', () => rclone('copyto', file, 'sftp:/remote/sftp')],
-  ]
-  for (const [name, work] of ways) {
-    const cost = await costOf(daemon, idle, work)
-    t.ok(cost.disk < 0.01, `${name}: ${(cost.disk * 100).toFixed(2)} % of it went to the disk`)
-    t.ok(cost.memory < 200, `${name}: ${cost.memory} MiB above idle`)
-    const down = await costOf(daemon, idle, async () => {
-      t.equal(await digestAt(url(name), headers), expected, `${name}: byte for byte`)
-    })
-    t.ok(down.disk < 0.01, `${name}, read: ${(down.disk * 100).toFixed(2)} % of it went to the disk`)
-    t.ok(down.memory < 200, `${name}, read: ${down.memory} MiB above idle`)
-  }
-  t.same(await readdir(join(daemon.dataFolder, 'spool')).catch(() => []), [], 'nothing lies in the spool')
-  t.equal(await daemon.stop(), 0)
-}
-
 const [large, small] = [await realTree(t, 100), await realTree(t, 20)]
-const file = join(await temporaryFolder(t), 'large')
-const random = createReadStream('/dev/urandom', { end: size - 1, highWaterMark: mebibyte })
-await pipeline(random, createWriteStream(file))
-const expected = await digest(createReadStream(file))
-const skip = process.platform === 'linux' ? false : 'reads /proc'
 
 // Servers and clients wait for each other much of the time.
 t.jobs = 2
@@ -211,6 +118,5 @@ for (const remote of remotes) {
     await t.test('a real tree goes there and back through the doors', (t) =>
       treeGoesThrough(t, server, remote.isSlow === true ? small : large),
     )
-    await t.test('large uploads are streamed', { skip }, (t) => largeUploads(t, server, file, expected))
   })
 }
