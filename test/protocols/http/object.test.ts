@@ -15,7 +15,11 @@ const settings: Record<string, string> = {
   sign_all: 'false',
 }
 const gateway = {
-  settings: { get: (key: string) => settings[key] ?? '', bool: (key: string) => settings[key] === 'true' },
+  settings: {
+    get: (key: string) => settings[key] ?? '',
+    bool: (key: string) => settings[key] === 'true',
+    guard: () => () => undefined,
+  },
   links: { sign: (path: string) => `signed:${path}` },
 } as unknown as Gateway
 const door = new Door(gateway, { trustedProxies: new BlockList(), siteUrl: '' })
