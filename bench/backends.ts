@@ -1,6 +1,6 @@
 /**
- * A large file through the WebDAV door into a storage on a server, beside a client that takes it there straight: the same
- * server, the same file. What stands between is ours.
+ * Transfers a large file over WebDAV to a storage on a server, compared with a client that connects to that server
+ * directly. The difference is the overhead of Tidegate.
  */
 import { mkdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { rcloneProgram, run } from './programs.js'
 import { mebibytes, type Aim, type Bench, type Row } from './row.js'
 import { sampled, seconds } from './samples.js'
 
-/** A way to one folder, by a client program. */
+/** Access to one folder by a client program. */
 interface Way {
   write(from: string, name: string): Promise<unknown>
   read(name: string, to: string): Promise<unknown>
@@ -19,9 +19,9 @@ interface Way {
 }
 
 interface Backend {
-  /** Of the storage, the last one, and of what it stands on. */
+  /** The storage as the last element, after the storages on which it is based. */
   readonly storages: readonly StorageAsk[]
-  /** Past us. */
+  /** Direct access, without Tidegate. */
   readonly straight: Way
   stop(): Promise<void>
 }
@@ -33,10 +33,10 @@ interface BackendType {
   start(bench: Bench): Promise<Backend>
 }
 
-/** The client of the straight way: how it is made from what the storage is given. */
+/** Creates the client for direct access from the options of the storage. */
 type Client = (addition: Readonly<Record<string, string>>, bench: Bench) => Promise<Way>
 
-/** rclone's own remote, written from lines of its configuration. */
+/** An rclone remote with these lines of configuration. */
 async function rcloneWay(
   { folder }: Bench,
   lines: readonly string[],
@@ -45,7 +45,7 @@ async function rcloneWay(
 ): Promise<Way> {
   const config = join(folder, newName())
   await writeFile(config, ['[remote]', ...lines, ''].join('\n'), { mode: 0o600 })
-  // Without a bundle of certificates of the machine's own, which its client for S3 cannot work with.
+  // rclone's S3 client does not work with a certificate bundle from the environment.
   const rclone = (...words: readonly string[]) =>
     run('env', ['-u', 'AWS_CA_BUNDLE', rcloneProgram, '--config', config, '--retries', '1', ...flags, ...words])
   const at = (name: string) => `remote:${place}/${name}`
@@ -91,7 +91,7 @@ const ftpClient: Client = async (addition, bench) => {
   const [host, port] = address.split(':')
   const account = [`user = ${username}`, `pass = ${await obscured(secret)}`]
   const lines = ['type = ftp', `host = ${host}`, `port = ${port}`, ...account]
-  // In parts, which it breaks off, it takes vsftpd's word on that for a failure.
+  // Multi-threaded downloads abort their transfers, and rclone reports vsftpd's reply to that as a failure.
   return rcloneWay(bench, lines, root_folder_path, ['--multi-thread-streams', '0'])
 }
 
@@ -101,7 +101,7 @@ const webDavClient: Client = async (addition, bench) => {
   return rcloneWay(bench, ['type = webdav', `url = ${address}`, 'vendor = other', ...account], root_folder_path)
 }
 
-/** Samba's own client, one session for each file. */
+/** smbclient, with one session for each file. */
 const smbClient: Client = async (addition, { folder }) => {
   const { address = '', username, password: secret, share_name, root_folder_path } = addition
   const [host, port = ''] = address.split(':')
@@ -119,7 +119,7 @@ const smbClient: Client = async (addition, { folder }) => {
   }
 }
 
-/** A storage on one of the servers that the tests run on. */
+/** A storage on one of the servers of the test suite. */
 function onServer(name: string, client: Client): BackendType['start'] {
   return async (bench) => {
     const server = await remoteNamed(name).start()
@@ -151,26 +151,26 @@ const types: readonly BackendType[] = [
   { name: 'sftp', title: 'an SFTP mount (OpenSSH)', aims: aims(0.8), start: onServer('SFTP', sftpClient) },
   { name: 'ftp', title: 'an FTP mount (vsftpd)', aims: aims(0.8), start: onServer('FTP', ftpClient) },
   { name: 'webdav', title: 'a WebDav mount (Apache)', aims: aims(0.8), start: onServer('WebDav', webDavClient) },
-  // Of smbclient, in the column of rclone.
+  // The figures of smbclient are in the column of rclone.
   { name: 'smb', title: 'an SMB mount (Samba, beside smbclient)', aims: aims(0.8), start: onServer('SMB', smbClient) },
   { name: 'crypt', title: 'a Crypt mount over Local', aims: aims(1), start: startCrypt },
 ]
 
-/** What stays the same over all measurements of one row. */
+/** State that all measurements of one row share. */
 interface Running {
   readonly backend: Backend
-  /** rclone through the doors of Tidegates that have the storages already. */
-  readonly doors: Map<Tidegate, Way>
+  /** rclone over WebDAV, by Tidegate process in which the storages are mounted. */
+  readonly protocols: Map<Tidegate, Way>
 }
 
-async function throughDoor(peer: Tidegate, { backend, doors }: Running, bench: Bench): Promise<Way> {
-  const known = doors.get(peer)
+async function throughProtocol(peer: Tidegate, { backend, protocols }: Running, bench: Bench): Promise<Way> {
+  const known = protocols.get(peer)
   if (known) return known
   await mount(peer, password, backend.storages)
   const account = ['user = admin', `pass = ${await obscured(password)}`]
   const lines = ['type = webdav', `url = ${peer.url}/dav`, 'vendor = other', ...account]
   const way = await rcloneWay(bench, lines, backend.storages.at(-1)?.mountPath ?? '')
-  doors.set(peer, way)
+  protocols.set(peer, way)
   return way
 }
 
@@ -190,8 +190,8 @@ function row(type: BackendType): Row {
     },
     async measure(peer, bench) {
       if (peer.name !== 'rclone' && !isTidegate(peer)) return undefined
-      running ??= { backend: await type.start(bench), doors: new Map() }
-      const way = isTidegate(peer) ? await throughDoor(peer, running, bench) : running.backend.straight
+      running ??= { backend: await type.start(bench), protocols: new Map() }
+      const way = isTidegate(peer) ? await throughProtocol(peer, running, bench) : running.backend.straight
       const [name, back] = [newName(), join(bench.folder, 'back')]
       try {
         const from = join(bench.files, bench.bigFile)

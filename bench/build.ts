@@ -1,4 +1,4 @@
-/** Another commit of Tidegate, built to be measured. It depends on fixed names alone: `npm run build`, `dist/src/main.js`. */
+/** Builds another commit of Tidegate. Relies on two names only: `npm run build` and `dist/src/main.js`. */
 import { existsSync } from 'node:fs'
 import { readFile, symlink } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -7,7 +7,7 @@ import { run } from './programs.js'
 
 export interface Build {
   readonly title: string
-  /** The file of its program. */
+  /** The main file of the program. */
   readonly main: string
 }
 
@@ -15,8 +15,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const program = join('dist', 'src', 'main.js')
 
 /**
- * Builds a commit in a worktree at `folder`, which must not exist; `onEnd` is given how to remove it. Its packages are those of
- * this checkout, unless its lock file differs. A folder in place of the commit is a checkout that is built already.
+ * Builds a commit in a worktree at `folder`, which must not exist. Passes a function that removes it to `onEnd`. Uses
+ * the packages of this checkout unless the lock files differ. `commit` may also be the folder of a checkout that is
+ * already built.
  */
 export async function build(
   commit: string,

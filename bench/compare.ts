@@ -1,4 +1,4 @@
-/** Tidegate of this checkout beside another commit: both run by turns, processor time and wall clock are compared. */
+/** Compares this checkout with another commit, in alternating runs, by processor time and wall clock. */
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { memoryOver, runMemoryFigures } from './memory.js'
@@ -11,24 +11,24 @@ export type Side = 'old' | 'new'
 
 export interface Compared {
   readonly programs: Readonly<Record<Side, string>>
-  /** Where each side has its data. */
+  /** The data of each side. */
   readonly places: Readonly<Record<Side, Bench>>
   readonly rows: readonly Row[]
   readonly rounds: number
   readonly say: (line: string) => void
-  /** Called with how to stop what was just started. */
+  /** Called with a function that stops the process that was just started. */
   readonly onStart: (stop: () => Promise<unknown>) => void
   readonly onFailure: (row: Row, contender: Contender<Side>, error: unknown) => void
 }
 
-/** "Not slower" allows this much more: a machine with other work cannot tell less. */
+/** Tolerance of "not slower": smaller differences cannot be measured on a machine with other load. */
 export const allowed = { processor: 1.05, wall: 1.15 } as const
 
-/** A process is fast or slow as a whole, by where its memory lies: so many rounds share one, the next ones start anew. */
+/** Rounds that share one process. A process as a whole may be faster or slower because of its memory layout. */
 const roundsOfProcess = 3
 /**
- * Processor time comes in ticks of 10 ms. A row is measured as often as it takes for this many seconds in each round, but not for
- * longer than `longestTurn`; what still stays below `shortest` is not judged.
+ * Processor time has a resolution of 10 ms. In each round a row is repeated until it has used this many seconds of it,
+ * at most for `longestTurn`. A result below `shortest` is not judged.
  */
 const enough = 0.3
 const longestTurn = 5
@@ -38,14 +38,14 @@ const shortest = 0.1
 export interface Pair {
   readonly old: number
   readonly new: number
-  /** New over old, as times: above 1 the new one takes longer, or more memory. */
+  /** New divided by old: above 1 the new one takes more time or memory. */
   readonly ratio: number
 }
 
 export interface Comparison {
   readonly row: string
   readonly figure: Figure
-  /** Milliseconds for each request; undefined: not about time, not measured on both sides, or too short to judge. */
+  /** Milliseconds for each request; undefined if not a time, not measured on both sides, or too short to judge. */
   readonly processor: Pair | undefined
   /** In the unit of the figure. */
   readonly value: Pair | undefined
@@ -66,7 +66,7 @@ export async function compare(compared: Compared): Promise<readonly Comparison[]
       for (const row of rows) {
         say(`rounds ${round + 1} to ${round + ofProcess} of ${rounds}: ${row.name}`)
         const failed = (contender: Contender<Side>, error: unknown) => onFailure(row, contender, error)
-        // The first measurement of a process is of code that is not compiled yet; it shows how long the row takes.
+        // The first measurement warms up the compiler and shows how long the row takes.
         const begin = performance.now()
         const first = await takeTurns(row, contenders, { rounds: 1 }, failed)
         const repeated = times.get(row) ?? timesOf(first, (performance.now() - begin) / 1000 / contenders.length)
@@ -87,7 +87,7 @@ export async function compare(compared: Compared): Promise<readonly Comparison[]
   ]
 }
 
-/** Both daemons, on data folders that hold files and nothing else: neither reads the database of another commit. */
+/** Starts both daemons on data folders without a database, so that neither reads the database of another commit. */
 async function startBoth(compared: Compared): Promise<readonly Contender<Side>[]> {
   const contenders: Contender<Side>[] = []
   for (const name of ['old', 'new'] as const) {
@@ -109,7 +109,7 @@ function add(samples: Record<Side, Sample[][]> | undefined, more: Samples<Side>)
   }
 }
 
-/** How often a row is measured in each round, from one measurement of `wall` seconds. */
+/** The number of measurements of a row in each round, from one measurement of `wall` seconds. */
 function timesOf(samples: Samples<Side>, wall: number): number {
   const used = [...samples.values()].flat(2).flatMap(({ processor }) => (processor === undefined ? [] : [processor]))
   if (used.length === 0) return 1
@@ -137,7 +137,7 @@ function pair(
   return { old: older, new: newer, ratio: isRate ? older / newer : newer / older }
 }
 
-/** In words, from ratios of time; undefined: not judged. */
+/** The verdict on two ratios of time; undefined: not judged. */
 export function verdict(processor: number | undefined, wall: number | undefined): string {
   if (wall === undefined) return 'not measured'
   const slower = [
@@ -149,8 +149,8 @@ export function verdict(processor: number | undefined, wall: number | undefined)
 }
 
 /**
- * Why a run does not pass `limit`, a ratio of processor time; nothing where it passes. What one side could not do does not pass
- * where that side is the new one.
+ * The reasons why a run exceeds `limit`, a ratio of processor time; empty if it passes. A row that only the old side
+ * supports does not pass.
  */
 export function overLimit(comparisons: readonly Comparison[], limit: number): readonly string[] {
   const faults = comparisons.flatMap(({ row, figure, processor, samples }) => {

@@ -1,21 +1,21 @@
-/** Files to transfer, and names for them. */
+/** The content and names of files to transfer. */
 import { randomBytes } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'
 
-/** Of small files. */
+/** The content of small files. */
 export const smallContent = Buffer.alloc(1024, 'tide')
 
 let names = 0
 
 /**
- * A name that was not used in this run: some peers remember for minutes what they once saw. Small files stay until the end of the
- * run: ext4 passes over the inodes that were freed a moment ago, one by one, and the next writer would pay for that.
+ * A name that was not used in this run, because some peers cache entries for minutes. Small files are not deleted
+ * before the end of the run: ext4 skips recently freed inodes one by one, which slows down the next writer.
  */
 export function newName(): string {
   return `new-${++names}`
 }
 
-/** A file of `size` bytes that do not compress within a block of 4 MiB. */
+/** Writes a file of `size` bytes that are incompressible within a block of 4 MiB. */
 export async function writeContent(path: string, size: number): Promise<void> {
   const block = randomBytes(4 * 2 ** 20)
   const file = await open(path, 'w')
@@ -23,7 +23,7 @@ export async function writeContent(path: string, size: number): Promise<void> {
     for (let left = size; left > 0; left -= block.length) {
       await file.write(block, 0, Math.min(block.length, left))
     }
-    // What is still on its way to the disk would be paid for by the first measurement.
+    // Otherwise the write-back would slow down the first measurement.
     await file.sync()
   } finally {
     await file.close()
@@ -31,8 +31,8 @@ export async function writeContent(path: string, size: number): Promise<void> {
 }
 
 /**
- * Writes and removes so many bytes, so that the memory they take in the page cache is at hand. Without it, whoever is measured
- * first pays for memory that the machine's host had taken back, and those after find it free.
+ * Writes and deletes `size` bytes, so that memory for the page cache is available. Otherwise a virtual machine has to
+ * request it from its host during the first measurement only.
  */
 export async function warmPageCache(path: string, size: number): Promise<void> {
   const block = Buffer.alloc(4 * 2 ** 20, 1)

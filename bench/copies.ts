@@ -1,4 +1,7 @@
-/** Trees copied from one storage to another by a task, beside the programs that people copy with; and what a copy writes to our own disk. */
+/**
+ * Copies of trees between storages by a task, compared with other copy programs, and the bytes that a copy writes to
+ * the local disk.
+ */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,10 +19,10 @@ interface Shown {
   readonly error: string
 }
 
-/** Wire number of a task that has done all of its work. */
+/** The state number of a succeeded task in the API. */
 const succeeded = 2
 
-/** Copies members of one folder of the tree to another by a task; rejects where a part of it failed. */
+/** Copies members of one folder to another by a task. Rejects if any of it fails. */
 async function copyByTask(peer: Tidegate, from: string, to: string, names: readonly string[]): Promise<void> {
   await peer.call('/api/fs/copy', { src_dir: from, dst_dir: to, names })
   const tasks = async (list: string): Promise<readonly Shown[]> => {
@@ -38,11 +41,11 @@ interface Tree {
   readonly name: string
   readonly title: (bench: Bench) => string
   readonly fill: (folder: string, bench: Bench) => Promise<void>
-  /** Its copies stay until the end of the run, see `newName`. */
+  /** The copies are not deleted before the end of the run, see `newName`. */
   readonly stays: boolean
 }
 
-/** A tree below `name`, copied from one local folder to another on the same disk. */
+/** A row that copies the tree below `name` from one local folder to another on the same disk. */
 function treeRow({ name, title, fill, stays }: Tree) {
   const places = ({ folder }: Bench) => ({ from: join(folder, `${name}-from`), to: join(folder, `${name}-to`) })
   const mounted = new Set<Peer>()
@@ -106,14 +109,14 @@ const large = treeRow({
   },
 })
 
-/** Bytes that the process made the kernel write to a disk. */
+/** Bytes that the process has caused to be written to disks. */
 async function written({ processes }: Peer): Promise<number> {
   const [daemon] = processes
   const counted = await readFile(`/proc/${daemon?.pid}/io`, 'utf8')
   return Number(/^write_bytes: (\d+)/m.exec(counted)?.[1])
 }
 
-/** What a copy leaves on the disks that the daemon itself writes to. */
+/** The bytes that a copy writes to the local disks of the daemon. */
 function writtenRow(): Row {
   let server: RemoteServer | undefined
   return {

@@ -1,4 +1,4 @@
-/** A lean HTTP client: small requests over a fixed number of kept connections. */
+/** A minimal HTTP client: small requests over a fixed number of keep-alive connections. */
 import { Agent, request } from 'node:http'
 
 export interface Exchange {
@@ -9,9 +9,9 @@ export interface Exchange {
 }
 
 export interface Answer {
-  /** From the call to the first byte of the body, in milliseconds. */
+  /** Milliseconds from the call to the first byte of the body. */
   readonly firstByte: number
-  /** To its last byte. */
+  /** Milliseconds from the call to the last byte of the body. */
   readonly total: number
   readonly bytes: number
 }
@@ -23,7 +23,9 @@ export class HttpClient {
     this.#agent = new Agent({ keepAlive: true, maxSockets: connections })
   }
 
-  /** Drops the answer's body. Rejects where the status is no success, or nothing comes for a minute. */
+  /**
+   * Sends a request and discards the response body. Rejects for an unsuccessful status, or after a minute without data.
+   */
   send({ method, url, headers = {}, body }: Exchange): Promise<Answer> {
     const begin = performance.now()
     return new Promise((resolve, reject) => {
@@ -52,7 +54,7 @@ export class HttpClient {
   }
 }
 
-/** Runs `work` for 0 … count − 1, `streams` at a time. */
+/** Runs `work` for 0 … count − 1, with `streams` concurrent calls. */
 export async function inStreams(
   count: number,
   streams: number,

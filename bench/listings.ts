@@ -1,9 +1,9 @@
-/** Folders of many entries. */
+/** Listings of large folders. */
 import { writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HttpClient } from './http-client.js'
-import type { HttpDoor, Peer } from './peers/peer.js'
+import type { HttpProtocol, Peer } from './peers/peer.js'
 import { isTidegate } from './peers/tidegate.js'
 import { oftenAsked } from './request-rows.js'
 import { counted, scaled, type Bench, type Row } from './row.js'
@@ -11,7 +11,7 @@ import { median, sampled, type Sample } from './samples.js'
 
 const rounds = 5
 
-/** A folder of that many empty files, named after their number; made once. */
+/** Creates a folder of `count` empty files, named after their number, unless it exists. */
 export async function makeFolder({ files }: Bench, count: number): Promise<void> {
   const folder = join(files, String(count))
   if ((await mkdir(folder, { recursive: true })) === undefined) return
@@ -35,8 +35,8 @@ function propfind(amount: number): Row {
   }
 }
 
-/** Medians of a few PROPFINDs after one that does not count. */
-async function askForFolder(peer: Peer, { url, headers }: HttpDoor, count: number) {
+/** Medians of a few PROPFINDs after a warm-up. */
+async function askForFolder(peer: Peer, { url, headers }: HttpProtocol, count: number) {
   const client = new HttpClient(1)
   const ask = () => client.send({ method: 'PROPFIND', url: `${url}${count}/`, headers: { ...headers, Depth: '1' } })
   try {
@@ -70,7 +70,7 @@ const propfindHuge: Row = {
   },
 }
 
-/** `cold`: the aim of a listing that is not cached; undefined: none. */
+/** `cold`: the aim of an uncached listing; undefined: none. */
 function list(amount: number, aims: { whole: number; page: number; cold?: number }): Row {
   return {
     name: `list-${amount}`,
@@ -114,7 +114,7 @@ export const listingRows: readonly Row[] = [
   propfindHuge,
   list(10_000, { whole: 60, page: 10 }),
   list(hugeCount, { whole: 600, page: 60, cold: 1000 }),
-  // Whole folders, in the form that each server has: our objects, nginx's JSON, rclone's page.
+  // Whole folders in the format of each server: our objects, nginx's JSON, rclone's HTML.
   oftenAsked({
     name: 'wrk-list-1000',
     title: (bench) => `listing of ${counted(scaled(bench, 1000))}`,

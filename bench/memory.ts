@@ -1,6 +1,6 @@
 /**
- * What the servers need: memory of all of them over a whole run; and of Tidegate alone, in processes of their own, memory during
- * transfers and idle, and the time to start.
+ * Measures the memory of all servers over a whole run. For Tidegate also measures, in separate processes, the memory
+ * during transfers and when idle, and the start time.
  */
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { getOverWebDav, putOverHttp, putOverWebDav } from './transfers.js'
 
 const mebibyte = 2 ** 20
 const smallSize = (bench: Bench) => scaled(bench, 100 * mebibyte)
-/** After so long at rest memory is read, in milliseconds. */
+/** Idle milliseconds before memory is measured. */
 const rest = (bench: Bench) => scaled(bench, 3000)
 
 const ways: Readonly<Record<string, (peer: Tidegate, bench: Bench) => Promise<unknown> | undefined>> = {
@@ -29,7 +29,7 @@ const ways: Readonly<Record<string, (peer: Tidegate, bench: Bench) => Promise<un
   'SFTP PUT': ({ sftp }, bench) => sftp && putOverSftp(bench, sftp),
 }
 
-/** A daemon of the same program with an empty data folder, for `work` alone. */
+/** Runs `work` with a separate daemon of the same program and an empty data folder. */
 async function withDaemon<T>(
   { main }: Tidegate,
   bench: Bench,
@@ -58,7 +58,7 @@ async function peakOf(peer: Tidegate, work: () => Promise<unknown> | undefined):
   return (await daemon.peakMemory()) / mebibyte
 }
 
-/** One row for each door and direction, so that none starts with the memory that another left behind. */
+/** One row for each protocol and direction, so that none inherits the memory of another. */
 const peakRows: readonly Row[] = Object.entries(ways).map(([title, way]) => ({
   name: `memory-${title.toLowerCase().replace(' ', '-')}`,
   figures: (bench) => [
@@ -81,7 +81,7 @@ const peakRows: readonly Row[] = Object.entries(ways).map(([title, way]) => ({
 const idleCount = 50
 const busyCount = 10
 
-/** One `sftp` that puts a file and gets it back. */
+/** Uploads and downloads a file by `sftp`. */
 async function putAndGet({ sftp }: Tidegate, place: Bench, name: string): Promise<void> {
   if (sftp === undefined) return
   const folder = join(place.folder, `connection-${name}`)
@@ -140,7 +140,7 @@ const start: Row = {
   },
 }
 
-/** Of all processes of a peer, in MiB. */
+/** The sum over all processes of a peer, in MiB. */
 async function memoryOf({ processes }: Peer, figure: (process: RunningProcess) => Promise<number>): Promise<number> {
   const sizes = await Promise.all(processes.map(figure))
   return sizes.reduce((sum, each) => sum + each, 0) / mebibyte
@@ -154,7 +154,9 @@ export const runMemoryFigures: readonly Figure[] = [
   { title: 'peak memory over these rows', unit: 'MiB', aims: [{ atMost: 220 }, { atMost: 160 }] },
 ]
 
-/** Memory of peers that have just started over `work`: for each of them the three figures above, none where it runs no process. */
+/**
+ * Measures the memory of freshly started peers over `work`: the three figures above for each peer that runs a process.
+ */
 export async function memoryOver(
   peers: readonly Peer[],
   bench: Bench,

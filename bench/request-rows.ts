@@ -1,6 +1,6 @@
-/** Rows that are one kind of request, sent many times over keep-alive connections. */
+/** Rows that send one kind of request many times over keep-alive connections. */
 import { HttpClient, inStreams, type Exchange } from './http-client.js'
-import type { HttpDoor, Peer } from './peers/peer.js'
+import type { HttpProtocol, Peer } from './peers/peer.js'
 import { wrk } from './programs.js'
 import { scaled, type Aim, type Bench, type Row } from './row.js'
 import { sampled, seconds } from './samples.js'
@@ -8,13 +8,13 @@ import { sampled, seconds } from './samples.js'
 export interface Requests {
   readonly name: string
   readonly title: (count: number) => string
-  /** `s`: of all requests together; `ms`: of each. */
+  /** `s`: total of all requests; `ms`: per request. */
   readonly unit: 's' | 'ms'
   readonly aims: readonly Aim[]
   readonly count: number
   readonly connections: number
   readonly prepare?: (bench: Bench) => Promise<unknown>
-  /** Does what has to precede the requests and is not measured; resolves to the requests, or undefined: the peer has none such. */
+  /** Prepares without being measured. Resolves to the requests, or undefined if the peer does not support them. */
   readonly begin: (
     peer: Peer,
     send: (exchange: Exchange) => Promise<unknown>,
@@ -52,11 +52,11 @@ export interface OftenAsked {
   readonly title: (bench: Bench) => string
   readonly aims: readonly Aim[]
   readonly prepare: (bench: Bench) => Promise<unknown>
-  /** The request; undefined: the peer has none such. */
-  readonly request: (peer: Peer, bench: Bench) => HttpDoor | undefined | Promise<HttpDoor | undefined>
+  /** The request; undefined if the peer does not support it. */
+  readonly request: (peer: Peer, bench: Bench) => HttpProtocol | undefined | Promise<HttpProtocol | undefined>
 }
 
-/** As many as wrk gets answered over 16 connections within four seconds. */
+/** The number of responses that wrk receives over 16 connections in four seconds. */
 export function oftenAsked({ name, title, aims, prepare, request }: OftenAsked): Row {
   return {
     name,

@@ -1,13 +1,13 @@
-/** What is measured, what is aimed at, and how a figure is judged. */
+/** The rows of the bench, their aims, and the verdict on a figure. */
 import type { Ground, Peer, PeerName } from './peers/peer.js'
 import type { Sample } from './samples.js'
 
 export type Unit = 's' | 'ms' | '/s' | 'MiB' | 'bytes' | 'hits'
 
 /**
- * At least `factor` times the pace of the best of `peers`, or a figure that stands by itself. SFTPGo and OpenList are in no
- * distribution: where they set the mark, a peer stands for them with the factor by which they were ahead of it when all were
- * measured together.
+ * At least `factor` times the speed of the fastest of `peers`, or an absolute limit. SFTPGo and OpenList are in no
+ * distribution: if they are the reference, another peer represents them, with the factor by which they were faster when
+ * all were measured together.
  */
 export type Aim = { readonly factor: number; readonly peers: readonly PeerName[] } | { readonly atMost: number }
 
@@ -18,11 +18,11 @@ export interface Figure {
 }
 
 export interface Bench extends Ground {
-  /** Bytes of a large file. */
+  /** Size of a large file in bytes. */
   readonly size: number
   /** A file of `size` bytes below the served folder. */
   readonly bigFile: string
-  /** Factor of all other amounts of work: 1 for figures, less for a quick look. */
+  /** Factor of all other amounts of work: 1 for reliable figures, less for a quick run. */
   readonly scale: number
 }
 
@@ -31,35 +31,38 @@ export function scaled({ scale }: Bench, amount: number): number {
   return Math.max(1, Math.round(amount * scale))
 }
 
-/** Work that yields one or several figures at once. */
+/** A measurement that yields one or several figures. */
 export interface Row {
-  /** For `--only`. */
+  /** The name for `--only`. */
   readonly name: string
   readonly figures: (bench: Bench) => readonly Figure[]
-  /** A sentence on what the row cannot show on this machine. */
+  /** A note on what the row cannot measure on this machine. */
   readonly note?: () => Promise<string | undefined>
-  /** What has to be there before, once for all peers that serve the same folder. */
+  /** Prepares the files, once for all peers that serve the same folder. */
   readonly prepare?: (bench: Bench) => Promise<unknown>
-  /** Ends what the row has started, after all measurements. */
+  /** Stops what the row has started, after all measurements. */
   readonly finish?: () => Promise<void>
-  /** Bytes that one measurement leaves in the page cache: room that a virtual machine may first have to ask its host for. */
+  /**
+   * Bytes that one measurement leaves in the page cache: a virtual machine may have to request that memory from its
+   * host.
+   */
   readonly writes?: (bench: Bench) => number
-  /** One measurement of all figures in their order; undefined: this peer does not do such work. */
+  /** Measures all figures once, in their order; undefined if the peer does not support the work. */
   readonly measure: (peer: Peer, bench: Bench) => Promise<readonly (number | Sample)[] | undefined>
 }
 
-/** How much faster ours is: above 1 is better, whatever the unit. */
+/** How many times faster ours is: above 1 is better, for every unit. */
 export function ratio(unit: Unit, ours: number, theirs: number): number {
   return unit === '/s' ? ours / theirs : theirs / ours
 }
 
 export interface Verdict {
   readonly aim: string
-  /** Undefined: no peer to compare with was measured. */
+  /** Undefined if no reference peer was measured. */
   readonly met: boolean | undefined
 }
 
-/** `results` holds one median for each peer that was measured. */
+/** `results`: the median of each measured peer. */
 export function judgeAim(aim: Aim, unit: Unit, results: ReadonlyMap<PeerName, number>): Verdict {
   const ours = results.get('tidegate')
   if ('atMost' in aim) {
@@ -78,7 +81,7 @@ export function mebibytes(bytes: number): string {
   return `${Number((bytes / 2 ** 20).toPrecision(3))} MiB`
 }
 
-/** A count as titles show it: `10,000`. */
+/** A count as in titles: `10,000`. */
 export function counted(count: number): string {
   return count.toLocaleString('en')
 }

@@ -1,6 +1,6 @@
 /**
- * The bench: the same work on Tidegate and on the servers people would choose instead, or on two commits of Tidegate, in the same
- * run. Prints medians and ratios. `npm run bench -- --help` lists the options.
+ * Benchmarks Tidegate against other servers, or against another commit, with the same work in the same run. Prints
+ * medians and ratios. `npm run bench -- --help` lists the options.
  */
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
@@ -62,7 +62,7 @@ interface Options {
   readonly json?: boolean
 }
 
-/** What has to be undone at the end, the newest first; also when the bench is interrupted. */
+/** Cleanup functions, called in reverse order at the end or when the bench is interrupted. */
 const undo: (() => Promise<unknown>)[] = []
 
 async function cleanUp(): Promise<void> {
@@ -76,7 +76,7 @@ function positive(option: string, text: string): number {
   throw new Error(`--${option} takes a number above 0`)
 }
 
-/** Those that are named, or whose names begin so; all of them where no name is given. */
+/** The items whose names start with one of the given names; all items if no name is given. */
 function named<T extends { readonly name: string }>(
   option: string,
   all: readonly T[],
@@ -94,11 +94,11 @@ const names = (all: readonly { readonly name: string }[]) => all.map(({ name }) 
 interface Plan {
   readonly rows: readonly Row[]
   readonly rounds: number
-  /** Removed at the end. */
+  /** Deleted at the end. */
   readonly folder: string
-  /** Makes a folder of this name to serve, with the files that the rows need. */
+  /** Creates a folder of this name to serve, with the files that the rows need. */
   readonly place: (name: string) => Promise<Bench>
-  /** Prints a line for people; where the results are JSON, to standard error. */
+  /** Prints a progress line; to standard error if the results are JSON. */
   readonly say: (line: string) => void
 }
 
@@ -116,7 +116,7 @@ async function plan({ only, size, scale, repeat, json }: Options, defaultRounds:
   }
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-bench-'))
   undo.push(() => rm(folder, { recursive: true, force: true }))
-  // Where root runs the bench, Apache's children are another user.
+  // If root runs the bench, Apache's child processes run as another user.
   await chmod(folder, 0o711)
   const clientKey = join(folder, 'client-key')
   await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', clientKey])
@@ -158,7 +158,7 @@ async function startPeers(types: readonly PeerType[], bench: Bench, say: (line: 
 
 const message = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** The run goes on without the measurement, and ends with status 1. */
+/** Reports a failed measurement. The run continues without it, and exits with status 1. */
 function reportFailure(row: Row, { name }: Contender, error: unknown): void {
   console.error(`${row.name}, ${name}: ${message(error)}`)
   process.exitCode = 1
@@ -167,7 +167,7 @@ function reportFailure(row: Row, { name }: Contender, error: unknown): void {
 async function besidePeers(options: Options): Promise<void> {
   const types = named('peers', peerTypes, options.peers)
   const { rows, rounds, place, say } = await plan(options, 3)
-  // Before the peers start: some of them remember for minutes what they once saw of a folder.
+  // Before the peers start: some of them cache a listing for minutes.
   const bench = await place('served')
   const peers = await startPeers(types, bench, say)
   const columns = peers.map(({ name }) => name)

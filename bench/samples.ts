@@ -1,23 +1,23 @@
-/** What is taken of one measurement: the figure itself, and the processor time that the server spent on it. */
+/** The result of one measurement: the figure, and the processor time that the server used for it. */
 import type { Peer } from './peers/peer.js'
 
 export interface Sample {
-  /** In the unit of its figure. */
+  /** The figure, in its unit. */
   readonly value: number
-  /** Processor time of the server, in seconds; absent where the figure is not about time. */
+  /** Processor time of the server in seconds; absent if the figure is not a time. */
   readonly processor?: number
-  /** The requests that took this time, 1 unless given: processor time is reported for each of them. */
+  /** Number of measured requests, 1 by default. Processor time is reported per request. */
   readonly requests?: number
 }
 
-/** Seconds that `work` takes. */
+/** The duration of `work` in seconds. */
 export async function seconds(work: () => Promise<unknown>): Promise<number> {
   const begin = performance.now()
   await work()
   return (performance.now() - begin) / 1000
 }
 
-/** Runs `work`, which resolves to the figure, and adds the processor time that the peer used meanwhile. */
+/** Runs `work`, which resolves to the figure, and adds the processor time that the peer used during it. */
 export async function sampled(peer: Peer, work: () => Promise<number | Sample>): Promise<Sample> {
   const before = await processorTime(peer)
   const result = await work()

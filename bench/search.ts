@@ -1,4 +1,4 @@
-/** Search while the index is brought up to date and users sign in. */
+/** Searches while the index is updated and users sign in. */
 import { writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,16 +7,16 @@ import { isTidegate, password, type Tidegate } from './peers/tidegate.js'
 import { counted, scaled, type Bench, type Row } from './row.js'
 import { median } from './samples.js'
 
-/** Names in the index, without the folders that hold them. */
+/** Files in the index. */
 const nameCount = 1_000_000
 const namesInFolder = 100
 const searchCount = 200
 const signInsAtOnce = 2
 
-/** So many that each stands in some hundreds of a million names. */
+/** Number of words: each occurs in some hundreds of a million names. */
 const vocabulary = 4000
 
-/** Three syllables: pronounceable, all of one length, and seldom part of two words side by side. */
+/** A word of three syllables. All have the same length, and seldom match across two adjacent words. */
 function word(number: number): string {
   let rest = (number * 2_654_435_761) % 1_000_000
   let text = ''
@@ -43,7 +43,7 @@ async function makeTree(bench: Bench): Promise<void> {
   }
 }
 
-/** Words of three letters and more: whole ones, parts of them, two together, numbers. */
+/** Search terms of at least three letters: words, parts of words, pairs of words, numbers. */
 function keywords(round: number): string {
   const first = wordAt(round * 101)
   const kinds = [
@@ -72,7 +72,7 @@ async function untilDone(peer: Tidegate): Promise<void> {
   }
 }
 
-/** Seconds that a build takes. */
+/** The duration of an index build in seconds. */
 async function build(peer: Tidegate): Promise<number> {
   await peer.call('/api/admin/setting/save', [{ key: 'search_index', value: 'database' }])
   const begin = performance.now()

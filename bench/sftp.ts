@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Client, type SFTPWrapper } from 'ssh2'
 import { newName, smallContent } from './content.js'
 import { inStreams } from './http-client.js'
-import type { SftpDoor } from './peers/peer.js'
+import type { SftpServer } from './peers/peer.js'
 import { oldRcloneNote, rcloneProgram, run, sftpBatch, type SftpOptions } from './programs.js'
 import { counted, mebibytes, scaled, type Aim, type Bench, type Row } from './row.js'
 import { sampled, seconds } from './samples.js'
@@ -37,14 +37,14 @@ function large(name: keyof typeof ciphers, block: number): Row {
 
 const defaults: SftpOptions = { cipher: ciphers.gcm, block: 32_768 }
 
-export function getOverSftp(bench: Bench, door: SftpDoor, options = defaults): Promise<number> {
-  return sftpBatch(bench, door, options, [`get ${bench.bigFile} /dev/null`])
+export function getOverSftp(bench: Bench, protocol: SftpServer, options = defaults): Promise<number> {
+  return sftpBatch(bench, protocol, options, [`get ${bench.bigFile} /dev/null`])
 }
 
-export async function putOverSftp(bench: Bench, door: SftpDoor, options = defaults): Promise<number> {
+export async function putOverSftp(bench: Bench, protocol: SftpServer, options = defaults): Promise<number> {
   const name = newName()
   try {
-    return await sftpBatch(bench, door, options, [`put ${join(bench.files, bench.bigFile)} ${name}`])
+    return await sftpBatch(bench, protocol, options, [`put ${join(bench.files, bench.bigFile)} ${name}`])
   } finally {
     await rm(join(bench.files, name), { force: true })
   }
@@ -52,7 +52,7 @@ export async function putOverSftp(bench: Bench, door: SftpDoor, options = defaul
 
 const streams = 8
 const smallCount = 10_000
-/** What OpenSSH does with a process for each connection is shared by one here. */
+/** OpenSSH has one process for each connection; Tidegate serves all of them in one process. */
 const least: Aim = { factor: 0.7, peers: ['openssh'] }
 
 const small: Row = {
@@ -70,12 +70,12 @@ const small: Row = {
     },
   ],
   async measure(peer, bench) {
-    const { sftp: door } = peer
-    if (door === undefined) return undefined
+    const { sftp: protocol } = peer
+    if (protocol === undefined) return undefined
     const count = scaled(bench, smallCount)
     const folder = newName()
     const privateKey = await readFile(bench.clientKey)
-    const sessions = await Promise.all(Array.from({ length: streams }, () => openSession(door, privateKey)))
+    const sessions = await Promise.all(Array.from({ length: streams }, () => openSession(protocol, privateKey)))
     const session = (stream: number): SFTPWrapper => {
       const found = sessions[stream]
       if (found === undefined) throw new Error('there is no such stream')
@@ -98,9 +98,9 @@ const small: Row = {
   },
 }
 
-/** A connection with a session that asks for nothing yet. */
+/** Opens a connection with an idle session. */
 export function openSession(
-  { port, username }: SftpDoor,
+  { port, username }: SftpServer,
   privateKey: Buffer,
 ): Promise<{ client: Client; sftp: SFTPWrapper }> {
   const client = new Client()
@@ -121,7 +121,7 @@ export function openSession(
   })
 }
 
-/** One call of ssh2 as a promise. */
+/** Converts a callback of ssh2 to a promise. */
 function asked<T>(call: (done: (error: Error | null | undefined, value: T) => void) => void): Promise<T> {
   return new Promise((resolve, reject) => {
     call((error, value) => (error ? reject(error) : resolve(value)))
@@ -146,7 +146,7 @@ async function getFile(sftp: SFTPWrapper, path: string): Promise<void> {
 
 const copied = 2000
 
-/** What users run: `rclone copy`, which uploads to a temporary name and renames. */
+/** `rclone copy`, as users run it: uploads to a temporary name and renames. */
 const rcloneCopy: Row = {
   name: 'sftp-rclone',
   note: oldRcloneNote,

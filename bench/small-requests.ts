@@ -1,4 +1,4 @@
-/** Small requests over HTTP and WebDAV: files of a few KiB written, read and renamed, and single calls of the API. */
+/** Small requests over HTTP and WebDAV: writes, reads and renames of files of a few KiB, and single API calls. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newName, smallContent } from './content.js'
@@ -9,7 +9,7 @@ import { counted, type Aim, type Bench, type Row } from './row.js'
 
 const makeSmallFile = ({ files }: Bench) => writeFile(join(files, 'small.bin'), Buffer.alloc(4096, 'tide'))
 
-/** At least so many times the pace of rclone. */
+/** Aims relative to the speed of rclone. */
 const ofRclone = (...factors: readonly number[]): readonly Aim[] =>
   factors.map((factor) => ({ factor, peers: ['rclone'] }))
 
@@ -66,7 +66,7 @@ const ping = requests({
   begin: async ({ ping: url }) => (url === undefined ? undefined : () => ({ method: 'GET', url })),
 })
 
-/** A call of the API that only Tidegate has. */
+/** A call of Tidegate's API, without peers to compare. */
 function apiCall(
   name: string,
   title: string,
@@ -84,7 +84,7 @@ function apiCall(
     prepare,
     async begin(peer) {
       if (!isTidegate(peer)) return undefined
-      await peer.call(path, body) // Rejects where the envelope reports an error, which the client that measures would not see.
+      await peer.call(path, body) // rejects on an API error, which the measuring client ignores
       const exchange = peer.exchange(path, body)
       return () => exchange
     },

@@ -1,4 +1,4 @@
-/** The results as people read them, tables in Markdown, and as programs do. */
+/** Formats the results as Markdown tables and as JSON. */
 import type { Comparison, Pair } from './compare.js'
 import type { PeerName } from './peers/peer.js'
 import { judgeAim, ratio, type Figure, type Unit } from './row.js'
@@ -6,7 +6,7 @@ import { judgeAim, ratio, type Figure, type Unit } from './row.js'
 export interface Result {
   readonly row: string
   readonly figure: Figure
-  /** The median for each peer that was measured. */
+  /** The median of each measured peer. */
   readonly medians: ReadonlyMap<PeerName, number>
 }
 

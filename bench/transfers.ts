@@ -2,7 +2,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newName } from './content.js'
-import { encodedPath, type HttpDoor, type Peer } from './peers/peer.js'
+import { encodedPath, type HttpProtocol, type Peer } from './peers/peer.js'
 import { isTidegate, type Tidegate } from './peers/tidegate.js'
 import { curl, headerWords, run } from './programs.js'
 import { mebibytes, scaled, type Aim, type Bench, type Row } from './row.js'
@@ -22,7 +22,7 @@ interface Large {
   readonly name: string
   readonly verb: 'GET' | 'PUT'
   readonly over: string
-  /** Transfers the large file within so many seconds; undefined: the peer has no such door. */
+  /** Transfers the large file, and resolves to the seconds; undefined if the peer does not support the protocol. */
   readonly transfer: (peer: Peer, bench: Bench) => (() => Promise<number>) | undefined
 }
 
@@ -39,11 +39,11 @@ function large({ name, verb, over, transfer }: Large): Row {
   }
 }
 
-export function getOverWebDav({ url, headers }: HttpDoor, { bigFile }: Bench): Promise<number> {
+export function getOverWebDav({ url, headers }: HttpProtocol, { bigFile }: Bench): Promise<number> {
   return curl([...headerWords(headers), url + bigFile])
 }
 
-/** Puts the large file under a new name, and removes it from the disk again. */
+/** Uploads the large file under a new name, and deletes it from the disk. */
 async function put({ bigFile, files }: Bench, words: (name: string) => readonly string[]): Promise<number> {
   const name = newName()
   try {
@@ -53,7 +53,7 @@ async function put({ bigFile, files }: Bench, words: (name: string) => readonly 
   }
 }
 
-export function putOverWebDav({ url, headers }: HttpDoor, bench: Bench): Promise<number> {
+export function putOverWebDav({ url, headers }: HttpProtocol, bench: Bench): Promise<number> {
   return put(bench, (name) => [...headerWords(headers), url + encodedPath(name)])
 }
 

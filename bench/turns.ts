@@ -1,21 +1,21 @@
-/** Measurements by turns: what else the machine does falls on all contenders alike. */
+/** Alternates the measurements, so that other load of the machine affects all contenders equally. */
 import { join } from 'node:path'
 import { warmPageCache } from './content.js'
 import type { Peer } from './peers/peer.js'
 import type { Bench, Row } from './row.js'
 import type { Sample } from './samples.js'
 
-/** A server in a run, over the files of `bench`. */
+/** A server in a run, with the files of `bench`. */
 export interface Contender<Name extends string = string> {
   readonly name: Name
   readonly peer: Peer
   readonly bench: Bench
 }
 
-/** For each contender and each figure of a row, a sample of every round; no figures where it does not do such work. */
+/** The samples of all rounds, by contender and figure; no figures if the contender does not support the row. */
 export type Samples<Name extends string> = ReadonlyMap<Name, readonly (readonly Sample[])[]>
 
-/** One measurement after the other, `times` in all, as one sample of each figure. */
+/** Takes `times` consecutive measurements, and combines them into one sample of each figure. */
 async function measure(row: Row, { peer, bench }: Contender, times: number): Promise<readonly Sample[] | undefined> {
   const taken: (readonly Sample[])[] = []
   for (let time = 0; time < times; time++) {
@@ -38,8 +38,8 @@ function joined(samples: readonly Sample[]): Sample {
 }
 
 /**
- * Contender after contender, `times` measurements each, then all again from the next one on. A measurement that fails is
- * reported to `onFailure`, and left out.
+ * Measures each contender `times` times per round. Each round starts with the next contender. A failed measurement is
+ * reported to `onFailure` and omitted.
  */
 export async function takeTurns<Name extends string>(
   row: Row,

@@ -1,5 +1,5 @@
-/** Every driver there is: one line each. Nothing happens on import. */
-import type { AnyDriverType } from '../src/driver.js'
+/** All driver types. Importing this module does not load an implementation. */
+import type { AnyDriverType } from '../src/contract/driver.js'
 import { aliasType } from './alias/index.js'
 import { cryptType } from './crypt/index.js'
 import { ftpType } from './ftp/index.js'

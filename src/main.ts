@@ -1,32 +1,33 @@
 #!/usr/bin/env node
-/** The process: configuration, the daemon, signals. Nothing imports it. */
-import { startIsOver } from './collector.js' // first of all: see there
+/** The entry point of the process: commands, the daemon, signals. */
+import type { Logger } from 'pino'
+import { afterStartup } from './process/gc-flags.js' // must be the first import that loads code
 import { Command } from 'commander'
 import { addDataCommands } from './cli/commands.js'
 import { withAddressOptions, withDataOptions, type ServeFlags } from './cli/data-folder.js'
-import { loadConfig } from './config.js'
-import { GatewayError } from './errors.js'
-import { createLog, type Log } from './log.js'
-import { ServiceManager } from './service-manager.js'
-import { version } from './version.js'
+import { loadConfig } from './gateway/config.js'
+import { GatewayError } from './contract/errors.js'
+import { createLog } from './process/log.js'
+import { ServiceManager } from './process/service-manager.js'
+import { version } from './contract/version.js'
 
 async function serve(flags: ServeFlags): Promise<void> {
   const config = await loadConfig({ flags, environment: process.env })
   const log = createLog(config.log_level)
-  surviveTheUnforeseen(log)
+  handleUncaughtErrors(log)
   const adminPassword = process.env.TIDEGATE_ADMIN_PASSWORD || showPassword
-  // The commands on a data folder start faster without the doors.
-  const { startDaemon } = await import('./daemon.js')
+  // Imported lazily: the commands on a data folder start faster without the protocols.
+  const { startDaemon } = await import('./process/daemon.js')
   const daemon = await startDaemon(config, log, adminPassword)
-  startIsOver()
+  afterStartup()
   const manager = new ServiceManager({
     environment: process.env,
     log,
-    alive: () => daemon.gateway.store.settings.all(),
+    healthCheck: () => daemon.gateway.store.settings.all(),
   })
   let stopping = false
   const stop = (signal: NodeJS.Signals) => {
-    if (stopping) process.exit(1) // whoever asks twice does not want to wait
+    if (stopping) process.exit(1) // a second signal exits without waiting
     stopping = true
     log.info({ signal }, 'stopping')
     Promise.all([manager.stopping(), daemon.stop()]).then(
@@ -35,43 +36,43 @@ async function serve(flags: ServeFlags): Promise<void> {
         process.exit(0)
       },
       (error: unknown) => {
-        log.fatal({ err: error }, 'the daemon did not stop well')
+        log.fatal({ err: error }, 'shutdown failed')
         process.exit(1)
       },
     )
   }
   process.on('SIGTERM', stop).on('SIGINT', stop)
-  // Whoever reads this may stop us at once.
+  // After the signal handlers: a process that reads this line may send a signal immediately.
   console.log(`tidegate ${version} ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)
   await manager.ready()
 }
 
-function showPassword(made: string): void {
-  console.log(`first run: sign in as admin with the password ${made} (it is shown only this once)`)
+function showPassword(generated: string): void {
+  console.log(`first run: sign in as admin with the password ${generated} (it is shown only this once)`)
 }
 
 /**
- * A rejection that nobody waits for belongs to one request: it is logged, and the daemon lives. After an uncaught exception
- * nobody knows what was left half done in memory: the process ends and is started again (docs/decisions/0007).
+ * An unhandled rejection affects one request: it is logged and the daemon continues. After an uncaught exception the
+ * state in memory is undefined: the process exits and the service manager restarts it (docs/decisions/0007).
  */
-function surviveTheUnforeseen(log: Log): void {
+function handleUncaughtErrors(log: Logger): void {
   process.on('unhandledRejection', (error) => {
-    log.error({ err: error }, 'a rejection was not handled')
+    log.error({ err: error }, 'unhandled rejection')
   })
   process.on('uncaughtException', (error) => {
-    log.fatal({ err: error }, 'an exception was not caught')
+    log.fatal({ err: error }, 'uncaught exception')
     process.exit(1)
   })
-  // Whoever read the ready line may have gone.
+  // The reader of the ready line may have closed the pipe.
   process.stdout.on('error', () => undefined)
 }
 
 const program = new Command('tidegate')
-  // A wrong word counts as a bad configuration; help and the version are no failure.
+  // Status 2 for wrong arguments, as for a bad configuration; 0 for help and the version.
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
   .description('One tree of storages, served over HTTP, WebDAV and SFTP')
   .version(version)
-  // Else the default command would be said to have too many arguments.
+  // Otherwise an unknown command would be reported as excess arguments of the default command.
   .hook('preSubcommand', ({ args: [word = '-'], commands }) => {
     const isKnown = word.startsWith('-') || commands.some((command) => command.name() === word)
     if (!isKnown) program.error(`error: unknown command '${word}'`)

@@ -7,12 +7,12 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { driverTypes } from '../drivers/index.js'
-import { configSchema, type ConfigInput } from '../src/config.js'
-import { startDaemon as start } from '../src/daemon.js'
-import type { AnyDriverType } from '../src/driver.js'
-import type { Gateway } from '../src/gateway.js'
-import { loadHostKeys } from '../src/host-keys.js'
-import { createLog } from '../src/log.js'
+import type { AnyDriverType } from '../src/contract/driver.js'
+import { configSchema, type ConfigInput } from '../src/gateway/config.js'
+import type { Gateway } from '../src/gateway/gateway.js'
+import { startDaemon as start } from '../src/process/daemon.js'
+import { loadHostKeys } from '../src/process/host-keys.js'
+import { createLog } from '../src/process/log.js'
 
 export interface Addresses {
   /** `http://127.0.0.1:PORT` */
@@ -56,7 +56,7 @@ function addresses(http: string, sftp: string): Addresses {
   return { url, davUrl: `${url}/dav/`, sftpPort: Number(sftp.slice(sftp.lastIndexOf(':') + 1)) }
 }
 
-/** All doors on free ports of this process; stopped at the test's end. */
+/** All protocols on free ports of this process; stopped at the test's end. */
 export async function startGateway(t: Test, options: RunOptions = {}): Promise<RunningGateway> {
   const dataFolder = options.dataFolder ?? (await temporaryFolder(t))
   const adminPassword = options.adminPassword ?? password

@@ -1,6 +1,6 @@
 /** Programs of others that tests run, each with the Debian package that brings it. */
-import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { spawnSync, type StdioOptions } from 'node:child_process'
+import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 

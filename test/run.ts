@@ -1,6 +1,6 @@
 /**
  * Runs the compiled tests: `node dist/test/run.js [--jobs N] [--minutes N] [PATTERN…]`: so many files at once, so many
- * minutes for each at the most. A pattern is a part of a test file's path, such as `test/src/path.test.ts` or `webdav`.
+ * minutes for each at the most. A pattern is a part of a test file's path, such as `test/contract/path.test.ts` or `webdav`.
  * The last line is `N passed, N failed, N skipped`; the status is 1 where anything failed.
  */
 import { existsSync, readdirSync } from 'node:fs'

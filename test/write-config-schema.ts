@@ -1,5 +1,5 @@
 /** `npm run schema`: writes config/schema.json from the schema that the daemon checks its configuration with. */
 import { writeFileSync } from 'node:fs'
-import { configFileSchema } from '../src/config.js'
+import { configFileSchema } from '../src/gateway/config.js'
 
 writeFileSync('config/schema.json', configFileSchema())

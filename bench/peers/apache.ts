@@ -37,7 +37,7 @@ export const apache: PeerType = {
   async start(ground) {
     const folder = join(ground.folder, 'apache')
     await mkdir(folder)
-    // As root its children give their rights up, and still write the lock table.
+    // As root, Apache's child processes drop their privileges, but still write the lock table.
     await mkdir(join(folder, 'locks'))
     await chmod(join(folder, 'locks'), 0o777)
     const port = await freePort()

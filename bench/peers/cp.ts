@@ -1,4 +1,4 @@
-/** `cp` of the system: it serves nothing, and copies trees. */
+/** The system's `cp`: copies trees and serves nothing. */
 import { versionLine, type PeerType } from './peer.js'
 
 export const cp: PeerType = {

@@ -1,7 +1,7 @@
 /**
- * The program of the bare Node server: `node node-server.js FOLDER` prints its address, and serves the folder over HTTP on the
- * loopback interface. GET sends a file, PUT streams into a temporary name and renames, MOVE renames, MKCOL makes a folder. It
- * knows neither accounts nor locks nor conditions.
+ * The program of the bare Node server: `node node-server.js FOLDER` prints its address, and serves the folder over HTTP
+ * on the loopback interface. GET sends a file, PUT streams into a temporary name and renames, MOVE renames, MKCOL
+ * creates a folder. It supports neither accounts nor locks nor preconditions.
  */
 import { randomUUID } from 'node:crypto'
 import {
@@ -21,7 +21,7 @@ import { join, posix } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 
 const root = process.argv[2] ?? '.'
-/** Up to this size a file is read whole, by one call. */
+/** Files up to this size are read by one call. */
 const wholeSize = 65_536
 
 function fileOf(url: string): string {

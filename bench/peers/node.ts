@@ -1,4 +1,4 @@
-/** A bare Node server that does only the file calls: what the runtime itself allows, and so the ceiling for Tidegate. */
+/** A minimal Node server that only makes the file calls: the upper bound of what Tidegate can reach on this runtime. */
 import { fileURLToPath } from 'node:url'
 import { encodedPath, type PeerType } from './peer.js'
 import { startProcess } from './process.js'

@@ -11,7 +11,7 @@ import { versionLine, type PeerType } from './peer.js'
 import { accepts, startProcess } from './process.js'
 
 const run = promisify(execFile)
-/** sshd starts itself again for each connection, and insists on an absolute path for that. */
+/** sshd re-executes itself for each connection, which requires an absolute path. */
 const program = '/usr/sbin/sshd'
 
 export const openssh: PeerType = {

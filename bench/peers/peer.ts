@@ -1,4 +1,4 @@
-/** A server that the bench measures: ourselves, or one that people choose instead of us. */
+/** The servers that the bench measures: Tidegate and its alternatives. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { RunningProcess } from './process.js'
@@ -7,51 +7,51 @@ const run = promisify(execFile)
 
 export type PeerName = 'tidegate' | 'node' | 'rclone' | 'nginx' | 'apache' | 'openssh' | 'cp'
 
-/** What all peers of one run share. */
+/** The environment that all peers of one run share. */
 export interface Ground {
-  /** Of this run alone; removed at its end. */
+  /** The temporary folder of this run. */
   readonly folder: string
-  /** The folder that every peer serves: the same files on the same disk for all of them. */
+  /** The folder that every peer serves. */
   readonly files: string
-  /** Private key of the SFTP client; its public half lies beside it with `.pub`. */
+  /** Path of the SFTP client's private key. The public key has the suffix `.pub`. */
   readonly clientKey: string
 }
 
-export interface HttpDoor {
-  /** With a trailing slash where it is a folder. */
+export interface HttpProtocol {
+  /** Ends with a slash if it is a folder. */
   readonly url: string
   /** Sent with every request. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-export interface SftpDoor {
+export interface SftpServer {
   readonly port: number
   readonly username: string
 }
 
 export interface Peer {
   readonly name: PeerName
-  /** The address and query under which a file is read over plain HTTP; absent: it has no such door. */
+  /** The URL that downloads a file over plain HTTP; absent if the peer does not support it. */
   readonly download?: ((file: string) => Promise<string>) | undefined
-  readonly dav?: HttpDoor | undefined
-  /** The request that lists a folder over plain HTTP, by its name below the served folder. */
-  readonly listing?: ((folder: string) => HttpDoor) | undefined
-  readonly sftp?: SftpDoor | undefined
-  /** The address that answers a few fixed bytes: what HTTP alone costs. */
+  readonly dav?: HttpProtocol | undefined
+  /** The request that lists a folder over plain HTTP. `folder` is relative to the served folder. */
+  readonly listing?: ((folder: string) => HttpProtocol) | undefined
+  readonly sftp?: SftpServer | undefined
+  /** A URL with a short constant response, to measure the cost of HTTP alone. */
   readonly ping?: string | undefined
-  /** Everything that runs for this peer. */
+  /** All processes of this peer. */
   readonly processes: readonly RunningProcess[]
 }
 
 export interface PeerType {
   readonly name: PeerName
-  /** Its version in a few words; undefined: it is not installed. */
+  /** The version as a short text; undefined if it is not installed. */
   version(): Promise<string | undefined>
-  /** Resolves once it accepts; rejects, with nothing left running, where it does not in time. */
+  /** Resolves once the peer accepts connections. On a timeout, stops its processes and rejects. */
   start(ground: Ground): Promise<Peer>
 }
 
-/** What `program` prints, one line of it; undefined where there is no such program. */
+/** A line of the output of `program`; undefined if the program does not exist. */
 export async function versionLine(program: string, words: readonly string[]): Promise<string | undefined> {
   try {
     const { stdout, stderr } = await run(program, [...words], { timeout: 10_000 })
@@ -62,7 +62,7 @@ export async function versionLine(program: string, words: readonly string[]): Pr
   }
 }
 
-/** A path as it stands in a URL. */
+/** A path, percent-encoded for a URL. */
 export function encodedPath(path: string): string {
   return path.split('/').map(encodeURIComponent).join('/')
 }

@@ -1,4 +1,4 @@
-/** Programs as children of the bench: started, waited for, measured, and ended by their own ids. */
+/** Child processes of the bench: starts, measures and stops them. */
 import { spawn } from 'node:child_process'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -9,26 +9,26 @@ const stopLimit = 10_000
 
 export interface RunningProcess {
   readonly pid: number
-  /** Resident memory of the program and its children right now, in bytes. */
+  /** Current resident memory of the program and its child processes, in bytes. */
   memory(): Promise<number>
-  /** The most that was resident since the last `resetPeak`, in bytes. */
+  /** Peak resident memory since the last `resetPeak`, in bytes. */
   peakMemory(): Promise<number>
   resetPeak(): Promise<void>
-  /** The most that was resident since the start, whatever was reset. */
+  /** Peak resident memory since the start, regardless of `resetPeak`. */
   lifetimePeak(): Promise<number>
-  /** Seconds of processor time of the program, its children, and those of its children that have ended. */
+  /** Processor time of the program and its child processes, including ended ones, in seconds. */
   processorTime(): Promise<number>
-  /** SIGTERM, and SIGKILL where that does not help. */
+  /** Sends SIGTERM, and SIGKILL if the process does not exit in time. */
   stop(): Promise<void>
 }
 
 export interface StartOptions {
   readonly environment?: Readonly<Record<string, string>>
-  /** Whether the program accepts, asked until it does or ends; `output` is what it printed so far. */
+  /** Whether the program is ready. Polled until it is or exits. `output`: what it has printed so far. */
   readonly isReady: (output: string) => boolean | Promise<boolean>
 }
 
-/** Rejects, with the end of what the program printed, where it ends before it is ready or takes too long. */
+/** Starts a program. Rejects with the end of its output if it exits or times out before it is ready. */
 export async function startProcess(
   program: string,
   words: readonly string[],
@@ -86,7 +86,7 @@ export async function startProcess(
   }
 }
 
-/** Whether something listens on the port of this machine. */
+/** Whether a local port accepts connections. */
 export function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -95,12 +95,12 @@ export function accepts(port: number): Promise<boolean> {
   })
 }
 
-/** A process and all that descend from it. */
+/** The ids of a process and its descendants. */
 async function family(pid: number): Promise<number[]> {
   const parents = new Map<number, number>()
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue
-    const status = await readFile(`/proc/${name}/status`, 'utf8').catch(() => '') // it may have ended since
+    const status = await readFile(`/proc/${name}/status`, 'utf8').catch(() => '') // the process may have exited
     parents.set(Number(name), Number(/^PPid:\s+(\d+)/m.exec(status)?.[1] ?? 0))
   }
   const members = [pid]
@@ -119,14 +119,14 @@ async function familyFigure(pid: number, name: 'VmRSS' | 'VmHWM'): Promise<numbe
   return total
 }
 
-/** Clock ticks of a second in `/proc`, USER_HZ: the same on every architecture that Node runs on. */
+/** Clock ticks per second in `/proc` (USER_HZ), the same on every architecture that Node supports. */
 const ticksOfSecond = 100
 
 async function familyProcessorTime(pid: number): Promise<number> {
   let ticks = 0
   for (const member of await family(pid)) {
     const stat = await readFile(`/proc/${member}/stat`, 'utf8').catch(() => '')
-    // Fields are counted from the end of the name, which may hold anything: utime, stime, cutime, cstime (proc(5)).
+    // Starts after the name, which may contain any character. The fields are utime, stime, cutime, cstime (proc(5)).
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     for (const field of fields.slice(11, 15)) ticks += Number(field)
   }

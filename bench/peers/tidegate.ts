@@ -1,28 +1,28 @@
-/** Ourselves: the built program with a data folder of its own. */
+/** Tidegate: the built program with a separate data folder. */
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { version } from '../../src/version.js'
+import { version } from '../../src/contract/version.js'
 import type { Exchange } from '../http-client.js'
 import { encodedPath, type Ground, type Peer, type PeerType } from './peer.js'
 import { startProcess } from './process.js'
 
 /** The program of this checkout. */
 export const ownMain = fileURLToPath(new URL('../../src/main.js', import.meta.url))
-/** Of the admin. */
+/** The password of the admin. */
 export const password = 'a password for the bench'
 
 export interface Tidegate extends Peer {
-  /** The file of the program that runs. */
+  /** The main file of the program. */
   readonly main: string
   readonly url: string
-  /** Of a signed-in admin. */
+  /** The token of a signed-in admin. */
   readonly token: string
-  /** From the start of the process to its ready line, in milliseconds. */
+  /** Milliseconds from the start of the process to its ready line. */
   readonly startTime: number
-  /** One call of the API; rejects where the envelope does not say 200. */
+  /** Calls the API. Rejects if the code in the envelope is not 200. */
   call(path: string, body: unknown): Promise<unknown>
-  /** The same call as a request, for a client that measures. */
+  /** The same call as a request for the measuring client. */
   exchange(path: string, body: unknown): Exchange
 }
 
@@ -31,8 +31,8 @@ export function isTidegate(peer: Peer): peer is Tidegate {
 }
 
 /**
- * Starts the program `main`, which may be that of an older commit, over `data`; on the first start there, the client's key is
- * added to the admin's.
+ * Starts the program `main`, which may be of an older commit, with the data folder `data`. The first start adds the
+ * client's key to the admin account.
  */
 export async function startTidegate(main: string, ground: Ground, data: string): Promise<Tidegate> {
   const begin = performance.now()
@@ -63,7 +63,7 @@ export async function startTidegate(main: string, ground: Ground, data: string):
     }
     const basic = Buffer.from(`admin:${password}`).toString('base64')
     const dav = { url: `${url}/dav/`, headers: { Authorization: `Basic ${basic}` } }
-    // The slow check of a password comes once, and is no part of what is measured.
+    // The slow password hash is computed once, before the measurements.
     await fetch(dav.url, { method: 'HEAD', headers: dav.headers })
     return {
       name: 'tidegate',
@@ -108,7 +108,7 @@ async function post(url: string, body: unknown, token: string): Promise<unknown>
   return data
 }
 
-/** The data folder whose storage of a first run is `ground.files`. */
+/** The data folder whose default storage is `ground.files`. */
 export function dataFolder(ground: Ground): string {
   return dirname(ground.files)
 }

@@ -1,6 +1,9 @@
-/** Several paths of the tree as one. What an earlier path has stands before what a later one has under the same name. */
+/**
+ * The Alias driver: merges several paths of the tree. If a name exists in several of them, the earliest path takes
+ * precedence.
+ */
 import type { Readable } from 'node:stream'
-import { assertGoing } from '../../src/aborting.js'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type {
   Attributes,
   ByteRange,
@@ -9,43 +12,46 @@ import type {
   DriverEnv,
   Entry,
   Identity,
-  Link,
+  DirectUrl,
   Source,
   Usage,
   WriteOptions,
-} from '../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { childOf, isWithin, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/path.js'
+} from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { childOf, isWithin, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
 import type { AliasOptions } from './index.js'
 import { namedPaths } from './paths.js'
-import { anyOf, byFreeSpace, chosen, refused } from './policies.js'
+import { pickRandom, pickByFreeSpace, selectByPolicy, denied } from './policies.js'
 import { writeAll } from './write-all.js'
 
 /** Entries in one page of a listing. */
 const pageSize = 1000
 
-/** Policies by which a file always goes to the same single storage. */
-const steady: ReadonlySet<string> = new Set(['first', 'deterministic'])
+/** Policies that always select the same single storage for a file. */
+const singleTargetPolicies: ReadonlySet<string> = new Set(['first', 'deterministic'])
 
-/** Policies by which a new file goes to any one of several. */
-const scattering: ReadonlySet<string> = new Set(['random', 'quota', 'quota_strict'])
+/** Policies that select one of several storages for a new file. */
+const distributingPolicies: ReadonlySet<string> = new Set(['random', 'quota', 'quota_strict'])
 
-/** Storages that are merged under one name. */
+/** The storages that are merged under one name, in order of precedence. */
 type Merged = readonly Driver[]
 
-/** A path of ours as those see it that may have it. */
-interface Where {
+/** The merged storages that a path maps to, and the path within each of them. */
+interface Resolved {
   readonly merged: Merged
   readonly inner: Path
 }
 
-/** Something that is there, and which storage has it. */
+/** An existing entry, and the storage that contains it. */
 interface Copy {
   readonly driver: Driver
   readonly entry: Entry
 }
 
-/** A driver that changes things only where one of the policies allows it. Rejects with `invalid` where no path is given. */
+/**
+ * Opens the driver. It is read-only if both change policies are `disabled`. Throws `invalid` if the option `paths` is
+ * invalid.
+ */
 export function openAlias(options: AliasOptions, env: DriverEnv): Driver {
   const named = new Map<string, Merged>()
   for (const [name, paths] of namedPaths(options.paths))
@@ -58,9 +64,12 @@ export function openAlias(options: AliasOptions, env: DriverEnv): Driver {
 }
 
 export class AliasDriver implements Driver {
-  /** The only name, under which nothing has to be looked for. */
+  /** The storages of the only name; its folder is the root then. Undefined with several names. */
   readonly #only: Merged | undefined
-  /** Of a single path, where that is asked for: several may well be on one disk. */
+  /**
+   * Present only for a single path with `details_pass_through`. Several paths may share a disk, so their usage cannot
+   * be added.
+   */
   readonly usage?: (options?: CallOptions) => Promise<Usage>
 
   constructor(
@@ -79,36 +88,36 @@ export class AliasDriver implements Driver {
   }
 
   async stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
-    assertGoing(options.signal)
-    const where = this.where(path)
-    if (!where) return folderEntry('')
-    const copy = await firstOf(where, options)
+    throwIfAborted(options.signal)
+    const resolved = this.resolve(path)
+    if (!resolved) return folderEntry('')
+    const copy = await firstOf(resolved, options)
     if (!copy) throw new GatewayError('not_found')
-    return where.inner === root ? { ...copy.entry, name: nameOf(path) } : copy.entry
+    return resolved.inner === root ? { ...copy.entry, name: nameOf(path) } : copy.entry
   }
 
   async *list(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
-    assertGoing(options.signal)
-    const where = this.where(path)
-    if (!where) {
+    throwIfAborted(options.signal)
+    const resolved = this.resolve(path)
+    if (!resolved) {
       yield [...this.named.keys()].map(folderEntry)
       return
     }
-    const [first, ...others] = await allOf(where, options)
+    const [first, ...others] = await allOf(resolved, options)
     if (!first) throw new GatewayError('not_found')
     if (first.entry.kind !== 'folder') throw new GatewayError('not_dir')
     const folders = [first, ...others.filter(({ entry }) => entry.kind === 'folder')]
-    const seen = new Set<string>()
+    const names = new Set<string>()
     let page: Entry[] = []
     for (const { driver } of folders) {
-      for await (const entries of driver.list(where.inner, options)) {
+      for await (const entries of driver.list(resolved.inner, options)) {
         for (const entry of entries) {
-          if (seen.has(entry.name)) continue
-          seen.add(entry.name)
+          if (names.has(entry.name)) continue
+          names.add(entry.name)
           page.push(entry)
           if (page.length < pageSize) continue
           yield page
-          assertGoing(options.signal)
+          throwIfAborted(options.signal)
           page = []
         }
       }
@@ -121,29 +130,32 @@ export class AliasDriver implements Driver {
     return driver.read(inner, range, options)
   }
 
-  async link(path: Path, options: CallOptions = {}): Promise<Link> {
+  async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl> {
     const { driver, inner } = await this.#readable(path, options)
-    if (!driver.link) throw new GatewayError('unsupported')
-    return driver.link(inner, options)
+    if (!driver.directUrl) throw new GatewayError('unsupported')
+    return driver.directUrl(inner, options)
   }
 
   async #readable(path: Path, options: CallOptions): Promise<{ readonly driver: Driver; readonly inner: Path }> {
-    assertGoing(options.signal)
-    const where = this.where(path)
-    if (!where) throw new GatewayError('is_dir')
-    const { inner } = where
+    throwIfAborted(options.signal)
+    const resolved = this.resolve(path)
+    if (!resolved) throw new GatewayError('is_dir')
+    const { inner } = resolved
     if (this.options.read_conflict_policy === 'first') {
-      const copy = await firstOf(where, options)
+      const copy = await firstOf(resolved, options)
       if (!copy) throw new GatewayError('not_found')
       return { driver: copy.driver, inner }
     }
-    const [first, ...others] = await allOf(where, options)
+    const [first, ...others] = await allOf(resolved, options)
     if (!first) throw new GatewayError('not_found')
-    const { driver } = anyOf([first, ...others.filter(({ entry }) => this.#isSame(first.entry, entry))])
+    const { driver } = pickRandom([first, ...others.filter(({ entry }) => this.#isSame(first.entry, entry))])
     return { driver, inner }
   }
 
-  /** Ranges of one file may come from any of its copies, so another size is another file. */
+  /**
+   * Whether two copies are interchangeable: ranges of one file may be read from any of them. Compares sizes, and hashes
+   * if configured.
+   */
   #isSame(one: Entry, other: Entry): boolean {
     if (one.kind !== other.kind || one.size !== other.size) return false
     if (!this.options.file_consistency_check) return true
@@ -153,33 +165,33 @@ export class AliasDriver implements Driver {
   }
 
   async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
-    const where = this.where(path)
-    if (!where || where.merged.length === 0) return path
-    // What is not there yet lies where the folder is that will hold it.
-    let { inner } = where
-    let copy = await firstOf(where, options)
+    const resolved = this.resolve(path)
+    if (!resolved || resolved.merged.length === 0) return path
+    // A missing path is resolved by the storage that contains its nearest existing ancestor.
+    let { inner } = resolved
+    let copy = await firstOf(resolved, options)
     while (!copy && inner !== root) {
       inner = parentOf(inner)
-      copy = await firstOf({ ...where, inner }, options)
+      copy = await firstOf({ ...resolved, inner }, options)
     }
-    const real = await copy?.driver.realPath?.(where.inner, options)
+    const real = await copy?.driver.realPath?.(resolved.inner, options)
     if (real === undefined) return path
     const name = this.#only ? root : childOf(root, segmentsOf(path)[0] ?? '')
     return segmentsOf(real).reduce<Path>(childOf, name)
   }
 
   async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
-    assertGoing(options.signal)
-    const where = this.where(path)
-    const copies = where ? await allOf(where, options) : []
+    throwIfAborted(options.signal)
+    const resolved = this.resolve(path)
+    const copies = resolved ? await allOf(resolved, options) : []
     const found = await Promise.all(
-      copies.map(async ({ driver }) => driver.identities?.(where?.inner ?? root, options)),
+      copies.map(async ({ driver }) => driver.identities?.(resolved?.inner ?? root, options)),
     )
     return found.flatMap((each) => each ?? [])
   }
 
-  /** Undefined for the folder that only shows the names. Nothing is merged under a name that is none. */
-  protected where(path: Path): Where | undefined {
+  /** Resolves a path. Undefined for the root if it lists several names. For an unknown name, `merged` is empty. */
+  protected resolve(path: Path): Resolved | undefined {
     if (this.#only) return { merged: this.#only, inner: path }
     const [name, ...rest] = segmentsOf(path)
     if (name === undefined) return undefined
@@ -187,182 +199,190 @@ export class AliasDriver implements Driver {
   }
 }
 
-/** All that changes something; what the policies turn off is refused before anything is done. */
+/** Adds the changing operations. What the policies do not allow is rejected before anything is changed. */
 export class WritableAliasDriver extends AliasDriver {
-  /** Absent where a file may go to several storages, or to any one: the core copies it then. */
+  /** Absent if the policy may select several storages, or any of several. The core copies the content then. */
   readonly copy?: (from: Path, to: Path, options?: WriteOptions) => Promise<void>
-  /** Absent where files are scattered, so that one may have to go to where another lies. */
+  /** Absent if the policy distributes files: the source and the target may be on different storages then. */
   readonly move?: (from: Path, to: Path, options?: CallOptions) => Promise<void>
-  /** Where new files go that are on their way: who writes the same one meanwhile writes it there, and not a second one. */
-  readonly #placed = new Map<Path, Promise<Driver>>()
+  /**
+   * Storages selected for new files that are being written. Concurrent writes of one path must use the same storage.
+   */
+  readonly #placements = new Map<Path, Promise<Driver>>()
 
   constructor(named: ReadonlyMap<string, Merged>, options: AliasOptions) {
     super(named, options)
-    if (steady.has(options.put_conflict_policy)) this.copy = (...call) => this.#copy(...call)
-    if (!scattering.has(options.put_conflict_policy)) this.move = (...call) => this.#move(...call)
+    if (singleTargetPolicies.has(options.put_conflict_policy)) this.copy = (...call) => this.#copy(...call)
+    if (!distributingPolicies.has(options.put_conflict_policy)) this.move = (...call) => this.#move(...call)
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    assertGoing(options.signal)
+    throwIfAborted(options.signal)
     const { inner, drivers } = await this.#targets(path, source.size ?? 0, options)
-    const writes = drivers.map((driver) => async (from: Source, how: WriteOptions) => {
+    const writes = drivers.map((driver) => async (part: Source, writeOptions: WriteOptions) => {
       if (!driver.write) throw new GatewayError('unsupported')
-      return driver.write(inner, from, how)
+      return driver.write(inner, part, writeOptions)
     })
     const [only, ...others] = writes
     if (!only) throw new GatewayError('parent_missing')
-    const placed = this.#placed.get(path)
+    const placement = this.#placements.get(path)
     try {
       return await (others.length === 0 ? only(source, options) : writeAll(writes, source, options))
     } finally {
-      if (placed === this.#placed.get(path)) this.#placed.delete(path)
+      if (placement === this.#placements.get(path)) this.#placements.delete(path)
     }
   }
 
   async #copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
-    assertGoing(options.signal)
-    const source = this.where(from)
+    throwIfAborted(options.signal)
+    const source = this.resolve(from)
     const copy = source && (await firstOf(source, options))
     if (!source || copy?.entry.kind === 'folder') throw new GatewayError('is_dir')
     if (!copy) throw new GatewayError('not_found')
     const { inner, drivers } = await this.#targets(to, copy.entry.size, options)
     const [driver] = drivers
-    // Between storages the core copies.
+    // Between storages, the core copies the content.
     if (driver !== copy.driver || !driver.copy) throw new GatewayError('unsupported')
     await driver.copy(source.inner, inner, options)
   }
 
-  /** Where a file is to be written: over its copies, or into the folders that are there. */
+  /** The storages to write a file to: those that contain it, or else those that contain its parent folder. */
   async #targets(
     path: Path,
     size: number,
     options: WriteOptions,
   ): Promise<{ inner: Path; drivers: readonly Driver[] }> {
     const policy = this.options.put_conflict_policy
-    const where = this.where(path)
-    if (!where || where.inner === root) throw new GatewayError('is_dir')
-    const { inner, merged } = where
-    const copies = await allOf(where, options)
+    const resolved = this.resolve(path)
+    if (!resolved || resolved.inner === root) throw new GatewayError('is_dir')
+    const { inner, merged } = resolved
+    const copies = await allOf(resolved, options)
     if (copies[0]?.entry.kind === 'folder') throw new GatewayError('is_dir')
     if (copies.length > 0 && options.createOnly === true) throw new GatewayError('exists')
     const files = copies.filter(({ entry }) => entry.kind !== 'folder').map(({ driver }) => driver)
-    const oneOfMany = scattering.has(policy)
+    const isDistributed = distributingPolicies.has(policy)
     if (files.length > 0) {
-      // What is written must be what is read next: the first copy is the one that is seen.
-      return { inner, drivers: chosen(oneOfMany ? 'first' : policy, { there: files, merged: merged.length }) }
+      // Reads return the first copy, so a single write must replace that one.
+      return {
+        inner,
+        drivers: selectByPolicy(isDistributed ? 'first' : policy, { candidates: files, merged: merged.length }),
+      }
     }
-    const there = await parentsOf(where, options)
-    if (!oneOfMany) return { inner, drivers: chosen(policy, { there, merged: merged.length }) }
-    const placing =
-      this.#placed.get(path) ??
-      (policy === 'random' ? Promise.resolve(anyOf(there)) : this.#roomiest(there, size, options))
-    this.#placed.set(path, placing)
+    const candidates = await parentsOf(resolved, options)
+    if (!isDistributed) return { inner, drivers: selectByPolicy(policy, { candidates, merged: merged.length }) }
+    const selection =
+      this.#placements.get(path) ??
+      (policy === 'random' ? Promise.resolve(pickRandom(candidates)) : this.#withFreeSpace(candidates, size, options))
+    this.#placements.set(path, selection)
     try {
-      return { inner, drivers: [await placing] }
+      return { inner, drivers: [await selection] }
     } catch (error) {
-      this.#placed.delete(path)
+      this.#placements.delete(path)
       throw error
     }
   }
 
-  async #roomiest(there: readonly Driver[], size: number, options: CallOptions): Promise<Driver> {
+  async #withFreeSpace(candidates: readonly Driver[], size: number, options: CallOptions): Promise<Driver> {
     const known: { value: Driver; free: number }[] = []
-    const silent: Driver[] = []
-    for (const driver of there) {
+    const unmeasured: Driver[] = []
+    for (const driver of candidates) {
       const usage = await usageOf(driver, options)
       if (usage) known.push({ value: driver, free: usage.free })
-      else silent.push(driver)
+      else unmeasured.push(driver)
     }
-    const fitting = byFreeSpace(known, size)
+    const fitting = pickByFreeSpace(known, size)
     if (fitting) return fitting
-    if (this.options.put_conflict_policy === 'quota' && silent.length > 0) return anyOf(silent)
+    if (this.options.put_conflict_policy === 'quota' && unmeasured.length > 0) return pickRandom(unmeasured)
     throw new GatewayError('no_space', { reason: 'none of the merged paths has enough space' })
   }
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
-    assertGoing(options.signal)
-    const where = this.where(path)
-    if (!where || (await firstOf(where, { ...options, link: true }))) throw new GatewayError('exists')
-    const there = await parentsOf(where, options)
-    await eachOf(this.#chosen(there, where), async (driver) => driver.mkdir?.(where.inner, options))
+    throwIfAborted(options.signal)
+    const resolved = this.resolve(path)
+    if (!resolved || (await firstOf(resolved, { ...options, link: true }))) throw new GatewayError('exists')
+    const candidates = await parentsOf(resolved, options)
+    await eachOf(this.#select(candidates, resolved), async (driver) => driver.mkdir?.(resolved.inner, options))
   }
 
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
-    const { where, copies } = await this.#removable(path, options)
+    const { resolved, copies } = await this.#removable(path, options)
     if (copies[0]?.entry.kind === 'folder') {
-      // Also where the copy that goes is empty: what another one holds would be taken for gone.
+      // Even if the selected copy is empty: the entries of the other copies would disappear from view.
       for await (const page of this.list(path, options)) if (page.length > 0) throw new GatewayError('not_empty')
     }
-    await eachOf(this.#chosenCopies(copies, where), async (driver) => driver.remove?.(where.inner, options))
+    await eachOf(this.#selectCopies(copies, resolved), async (driver) => driver.remove?.(resolved.inner, options))
   }
 
   async removeTree(path: Path, options: CallOptions = {}): Promise<void> {
-    const { where, copies } = await this.#removable(path, options)
-    await eachOf(this.#chosenCopies(copies, where), async (driver) => {
+    const { resolved, copies } = await this.#removable(path, options)
+    await eachOf(this.#selectCopies(copies, resolved), async (driver) => {
       if (!driver.removeTree) throw new GatewayError('unsupported')
-      await driver.removeTree(where.inner, options)
+      await driver.removeTree(resolved.inner, options)
     })
   }
 
   async #move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
-    const { where, copies } = await this.#removable(from, options)
+    const { resolved, copies } = await this.#removable(from, options)
     const isFolder = copies[0]?.entry.kind === 'folder'
     if (from === to) return
-    const target = this.where(to)
+    const target = this.resolve(to)
     if (isFolder && isWithin(from, to))
       throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
     if (!target || target.inner === root) throw new GatewayError('is_dir')
-    const drivers = this.#chosenCopies(copies, where)
+    const drivers = this.#selectCopies(copies, resolved)
     const old = await allOf(target, { ...options, link: true })
-    const isSame = where.merged === target.merged && old.every(({ driver }) => drivers.includes(driver))
+    const isSame = resolved.merged === target.merged && old.every(({ driver }) => drivers.includes(driver))
     if (old[0]?.entry.kind === 'folder' && !(isSame && old[0].entry.name === nameOf(from)))
       throw new GatewayError('is_dir')
     if (isFolder && old[0]?.entry.kind === 'file') throw new GatewayError('exists')
     const parents = await parentsOf(target, options)
-    // Anywhere else the file would come to lie under another one, or in no folder: the core copies it then.
+    // Otherwise the moved file could be hidden by another copy, or its target folder is missing. The core copies it
+    // then.
     if (!isSame || drivers.some((driver) => !parents.includes(driver) || !driver.move)) {
       throw new GatewayError('unsupported')
     }
-    await eachOf(drivers, async (driver) => driver.move?.(where.inner, target.inner, options))
+    await eachOf(drivers, async (driver) => driver.move?.(resolved.inner, target.inner, options))
   }
 
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
-    assertGoing(options.signal)
-    const where = this.where(path)
-    if (!where) throw new GatewayError('unsupported')
-    const copies = await allOf(where, options)
+    throwIfAborted(options.signal)
+    const resolved = this.resolve(path)
+    if (!resolved) throw new GatewayError('unsupported')
+    const copies = await allOf(resolved, options)
     if (copies.length === 0) throw new GatewayError('not_found')
-    await eachOf(this.#chosenCopies(copies, where), async (driver) => {
+    await eachOf(this.#selectCopies(copies, resolved), async (driver) => {
       if (!driver.setAttributes) throw new GatewayError('unsupported')
-      await driver.setAttributes(where.inner, to, options)
+      await driver.setAttributes(resolved.inner, to, options)
     })
   }
 
-  async #removable(path: Path, options: CallOptions): Promise<{ where: Where; copies: readonly Copy[] }> {
-    assertGoing(options.signal)
-    const where = this.where(path)
-    if (!where || where.inner === root) throw refused('the root of a storage stays')
-    const copies = await allOf(where, { ...options, link: true })
+  async #removable(path: Path, options: CallOptions): Promise<{ resolved: Resolved; copies: readonly Copy[] }> {
+    throwIfAborted(options.signal)
+    const resolved = this.resolve(path)
+    if (!resolved || resolved.inner === root) throw denied('the root folder cannot be moved or removed')
+    const copies = await allOf(resolved, { ...options, link: true })
     if (copies.length === 0) throw new GatewayError('not_found')
-    return { where, copies }
+    return { resolved, copies }
   }
 
-  #chosenCopies(copies: readonly Copy[], where: Where): readonly Driver[] {
-    return this.#chosen(
+  #selectCopies(copies: readonly Copy[], resolved: Resolved): readonly Driver[] {
+    return this.#select(
       copies.map(({ driver }) => driver),
-      where,
+      resolved,
     )
   }
 
-  #chosen(there: readonly Driver[], { merged }: Where): readonly Driver[] {
-    return chosen(this.options.write_conflict_policy, { there, merged: merged.length })
+  #select(candidates: readonly Driver[], { merged }: Resolved): readonly Driver[] {
+    return selectByPolicy(this.options.write_conflict_policy, { candidates, merged: merged.length })
   }
 }
 
 type StatOptions = CallOptions & { readonly link?: boolean | undefined }
 
-/** The copy that is seen. Where an earlier storage does not answer nobody knows which that is, so its error is told. */
-async function firstOf({ merged, inner }: Where, options: StatOptions): Promise<Copy | undefined> {
+/**
+ * The visible copy, which is the first. Rejects if an earlier storage fails, because it may contain the visible copy.
+ */
+async function firstOf({ merged, inner }: Resolved, options: StatOptions): Promise<Copy | undefined> {
   for (const driver of merged) {
     const copy = await copyIn(driver, inner, options)
     if (copy) return copy
@@ -370,8 +390,8 @@ async function firstOf({ merged, inner }: Where, options: StatOptions): Promise<
   return undefined
 }
 
-/** One after the other: in a circle of storages the first error ends it. */
-async function allOf({ merged, inner }: Where, options: StatOptions): Promise<readonly Copy[]> {
+/** All copies in order of precedence. Sequential, so that a cycle of storages ends with the first error. */
+async function allOf({ merged, inner }: Resolved, options: StatOptions): Promise<readonly Copy[]> {
   const copies: Copy[] = []
   for (const driver of merged) {
     const copy = await copyIn(driver, inner, options)
@@ -389,8 +409,8 @@ async function copyIn(driver: Driver, inner: Path, options: StatOptions): Promis
   }
 }
 
-/** Those that have the folder above. */
-async function parentsOf({ merged, inner }: Where, options: CallOptions): Promise<readonly Driver[]> {
+/** The storages that contain the parent folder. Rejects with `parent_missing` or `not_dir`. */
+async function parentsOf({ merged, inner }: Resolved, options: CallOptions): Promise<readonly Driver[]> {
   const copies = await allOf({ merged, inner: parentOf(inner) }, options)
   const [first] = copies
   if (!first) throw new GatewayError('parent_missing')
@@ -398,7 +418,10 @@ async function parentsOf({ merged, inner }: Where, options: CallOptions): Promis
   return copies.filter(({ entry }) => entry.kind === 'folder').map(({ driver }) => driver)
 }
 
-/** What one refuses as `unsupported` after another did it is no thing that can be done in a slower way. */
+/**
+ * Runs `work` for each driver. An `unsupported` after a success becomes `denied`, so that the core does not run its
+ * fallback.
+ */
 async function eachOf(drivers: readonly Driver[], work: (driver: Driver) => Promise<void>): Promise<void> {
   let done = 0
   for (const driver of drivers) {
@@ -406,7 +429,7 @@ async function eachOf(drivers: readonly Driver[], work: (driver: Driver) => Prom
       await work(driver)
     } catch (error) {
       if (done === 0 || !isGatewayError(error, 'unsupported')) throw error
-      throw refused('only some of the merged paths could be changed')
+      throw denied('only some of the merged paths could be changed')
     }
     done++
   }

@@ -1,5 +1,5 @@
-/** Storages that show several paths of the tree as one. */
-import type { DriverType, OptionsOf } from '../../src/driver.js'
+/** Driver type `Alias`: several paths of the tree, merged into one. */
+import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
 
 const writing = ['disabled', 'first', 'deterministic', 'deterministic_or_all', 'all', 'all_strict'] as const
 
@@ -7,19 +7,19 @@ export const aliasFields = {
   paths: {
     type: 'text',
     required: true,
-    help: 'One path for each line, or name:path. Those of one name are merged, the earlier ones first.',
+    help: 'One path or name:path on each line. Paths with the same name are merged; earlier ones take precedence.',
   },
   read_conflict_policy: {
     type: 'select',
     options: ['first', 'random', 'all'],
     default: 'first',
-    help: 'Which copy of a file is read: the first, or any one of the same size.',
+    help: 'Which copy of a file is read: the first, or any of the same size.',
   },
   write_conflict_policy: {
     type: 'select',
     options: writing,
     default: 'disabled',
-    help: 'Where folders are made, and things renamed and removed.',
+    help: 'Where folders are created, and entries are renamed and removed.',
   },
   put_conflict_policy: {
     type: 'select',
@@ -30,12 +30,12 @@ export const aliasFields = {
   file_consistency_check: {
     type: 'bool',
     default: false,
-    help: 'Files are copies of each other only where their hashes are the same too.',
+    help: 'Treat files as copies of each other only if their hashes are equal too.',
   },
   details_pass_through: {
     type: 'bool',
     default: false,
-    help: 'Tell how full the storage below is; only with a single path.',
+    help: 'Report the usage of the underlying storage; only with a single path.',
   },
 } as const
 

@@ -1,10 +1,10 @@
-/** The option `paths`: which paths of the tree are shown under which names. */
-import { GatewayError } from '../../src/errors.js'
-import { checkName, cleanPath, nameOf, type Path } from '../../src/path.js'
+/** Parses the option `paths`: names, and the paths of the tree that each of them shows. */
+import { GatewayError } from '../../src/contract/errors.js'
+import { checkName, cleanPath, nameOf, type Path } from '../../src/contract/path.js'
 
 /**
- * Paths by name, both in the order in which they were written. A line is a path, or a name, a colon and a path; without a
- * name the path is shown by its last segment. Rejects with `invalid` where there is no path, or a name cannot be one.
+ * Paths by name, in the order of the text. Each line is `path` or `name:path`; the default name is the last segment of
+ * the path. Throws `invalid` if there is no path or a name is invalid.
  */
 export function namedPaths(text: string): ReadonlyMap<string, readonly Path[]> {
   const named = new Map<string, Path[]>()
@@ -19,8 +19,8 @@ export function namedPaths(text: string): ReadonlyMap<string, readonly Path[]> {
     if (paths) paths.push(path)
     else named.set(name, [path])
   }
-  if (named.size === 0) throw new GatewayError('invalid', { reason: 'no path is given' })
+  if (named.size === 0) throw new GatewayError('invalid', { reason: 'paths must contain at least one path' })
   if (named.size > 1 && named.has(''))
-    throw new GatewayError('invalid', { reason: 'the root needs a name beside others' })
+    throw new GatewayError('invalid', { reason: 'the root path needs a name if there are other paths' })
   return named
 }

@@ -1,13 +1,16 @@
-/** One body written to several places at once: it is read once, and shown at none of them before it arrived at all. */
+/** Writes one body to several storages. It is read once, and published nowhere before all of them have received it. */
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { Entry, Source, WriteOptions } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
+import type { Entry, Source, WriteOptions } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
 
+/** Writes `source` to one storage. */
 export type WriteOne = (source: Source, options: WriteOptions) => Promise<Entry>
 
-/** The entry of the first. Where one fails before the body arrived everywhere, nothing is changed at any of them. */
+/**
+ * Resolves to the entry of the first write. If any write fails before all have received the body, none is published.
+ */
 export async function writeAll(writes: readonly WriteOne[], source: Source, options: WriteOptions): Promise<Entry> {
   const failed = new AbortController()
   const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal
@@ -16,7 +19,7 @@ export async function writeAll(writes: readonly WriteOne[], source: Source, opti
     reason ??= error
     failed.abort()
   }
-  const beforePublish = togetherAt(writes.length, signal, async () => options.beforePublish?.())
+  const beforePublish = barrier(writes.length, signal, async () => options.beforePublish?.())
   const bodies = writes.map(() => new PassThrough({ signal }).on('error', () => undefined))
   const settled = Promise.allSettled(
     writes.map(async (write, index) => {
@@ -33,7 +36,7 @@ export async function writeAll(writes: readonly WriteOne[], source: Source, opti
   )
   try {
     const body = await source.read(undefined, { signal })
-    await pipeline(body, (chunks: AsyncIterable<Buffer>) => share(chunks, bodies, signal), { signal })
+    await pipeline(body, (chunks: AsyncIterable<Buffer>) => distribute(chunks, bodies, signal), { signal })
   } catch (error) {
     fail(error)
   }
@@ -44,8 +47,8 @@ export async function writeAll(writes: readonly WriteOne[], source: Source, opti
   return first.value
 }
 
-/** As fast as the slowest takes it. */
-async function share(
+/** Writes the chunks to all bodies, with the backpressure of the slowest. */
+async function distribute(
   chunks: AsyncIterable<Buffer>,
   bodies: readonly PassThrough[],
   signal: AbortSignal,
@@ -57,26 +60,29 @@ async function share(
   for (const body of bodies) body.end()
 }
 
-/** Runs `work` once when it was called `count` times, and lets all callers go on, or fail, together. */
-function togetherAt(count: number, signal: AbortSignal, work: () => Promise<void>): () => Promise<void> {
-  let missing = count
-  let open!: () => void
+/**
+ * A barrier: the `count`-th call runs `work`, and all calls resolve or reject with its result. An abort rejects with
+ * `aborted`.
+ */
+function barrier(count: number, signal: AbortSignal, work: () => Promise<void>): () => Promise<void> {
+  let remaining = count
+  let release!: () => void
   const all = new Promise<void>((resolve, reject) => {
-    open = () => {
+    release = () => {
       work().then(resolve, reject)
     }
     signal.addEventListener('abort', () => reject(new GatewayError('aborted')), { once: true })
   })
-  // Those who wait are told; where nobody does, nobody has to be.
+  // Prevents an unhandled rejection if no call is waiting.
   all.catch(() => undefined)
   return () => {
-    missing--
-    if (missing === 0) open()
+    remaining--
+    if (remaining === 0) release()
     return all
   }
 }
 
-/** A body that ends without its end is one that its sender gave up. */
+/** Converts an error of a body. A premature close means that the client aborted the upload. */
 function asBodyError(error: unknown): unknown {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
   if (code === 'ERR_STREAM_PREMATURE_CLOSE') return new GatewayError('aborted', { cause: error })

@@ -1,40 +1,40 @@
 /**
- * Contents as rclone's crypt keeps them: a header of 8 known bytes and 24 of nonce, then blocks of 64 KiB, each sealed with the
- * nonce counted on by one. An empty file is its header alone.
+ * The file format of rclone's crypt: a header of 8 magic bytes and a nonce of 24 bytes, then blocks of 64 KiB. Each
+ * block is sealed with the nonce plus its index. An empty file consists of the header only.
  */
 import { randomBytes } from 'node:crypto'
 import { Transform, type TransformCallback } from 'node:stream'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { tagSize, type SecretBox } from './sodium.js'
 
 const magic = Buffer.from('RCLONE\0\0', 'latin1')
 const nonceSize = 24
 export const headerSize = magic.length + nonceSize
 export const blockSize = 64 * 1024
-export const sealedSize = blockSize + tagSize
+export const sealedBlockSize = blockSize + tagSize
 
-/** Bytes of the encrypted file. */
+/** Size of the encrypted file, in bytes. */
 export function encryptedSize(plain: number): number {
   const rest = plain % blockSize
-  return headerSize + Math.floor(plain / blockSize) * sealedSize + (rest > 0 ? tagSize + rest : 0)
+  return headerSize + Math.floor(plain / blockSize) * sealedBlockSize + (rest > 0 ? tagSize + rest : 0)
 }
 
-/** Bytes of the content of an encrypted file; undefined where no such file has this size. */
+/** Size of the content of an encrypted file, in bytes; undefined if no encrypted file has this size. */
 export function plainSize(encrypted: number): number | undefined {
   const body = encrypted - headerSize
-  const rest = body % sealedSize
+  const rest = body % sealedBlockSize
   if (body < 0 || (rest > 0 && rest <= tagSize)) return undefined
-  return Math.floor(body / sealedSize) * blockSize + (rest > 0 ? rest - tagSize : 0)
+  return Math.floor(body / sealedBlockSize) * blockSize + (rest > 0 ? rest - tagSize : 0)
 }
 
-/** The nonce of a file from its first bytes; undefined where they are no header. */
-export function nonceIn(header: Buffer): Buffer | undefined {
+/** The nonce in the header of a file; undefined if `header` is too short or has other magic bytes. */
+export function nonceFromHeader(header: Buffer): Buffer | undefined {
   if (header.length < headerSize || !header.subarray(0, magic.length).equals(magic)) return undefined
   return Buffer.from(header.subarray(magic.length, headerSize))
 }
 
-/** Little endian, over all 24 bytes. */
-export function nonceOf(first: Buffer, block: number): Buffer {
+/** The nonce of a block: `first` plus `block`, as a 24-byte little-endian integer. */
+export function blockNonce(first: Buffer, block: number): Buffer {
   const nonce = Buffer.from(first)
   for (let index = 0, carry = block; index < nonceSize && carry > 0; index++) {
     const sum = nonce.readUInt8(index) + (carry % 256)
@@ -44,30 +44,30 @@ export function nonceOf(first: Buffer, block: number): Buffer {
   return nonce
 }
 
-/** Bytes that come in any portions, as blocks of one size; the last one may be shorter. */
+/** Splits a stream of chunks into blocks of `size` bytes. */
 class Blocks {
-  #held: Buffer[] = []
+  #chunks: Buffer[] = []
   #bytes = 0
 
   constructor(private readonly size: number) {}
 
   *add(chunk: Buffer): Generator<Buffer> {
-    this.#held.push(chunk)
+    this.#chunks.push(chunk)
     this.#bytes += chunk.length
     if (this.#bytes < this.size) return
-    let rest = this.#held.length === 1 ? chunk : Buffer.concat(this.#held)
+    let rest = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks)
     for (; rest.length >= this.size; rest = rest.subarray(this.size)) yield rest.subarray(0, this.size)
-    this.#held = [rest]
+    this.#chunks = [rest]
     this.#bytes = rest.length
   }
 
-  /** What is left, which is less than a block. */
+  /** The rest, which is shorter than a block. */
   last(): Buffer {
-    return Buffer.concat(this.#held)
+    return Buffer.concat(this.#chunks)
   }
 }
 
-/** Content in, encrypted file out. A content of another size than `announced` is `invalid`. */
+/** Encrypts a file. Fails with `invalid` if the content does not have the `announced` size. */
 export class Encryption extends Transform {
   readonly #blocks = new Blocks(blockSize)
   readonly #nonce: Buffer
@@ -80,7 +80,7 @@ export class Encryption extends Transform {
     private readonly announced: number | undefined,
     nonce: Buffer = randomBytes(nonceSize),
   ) {
-    super({ readableHighWaterMark: 2 * sealedSize, writableHighWaterMark: 2 * blockSize })
+    super({ readableHighWaterMark: 2 * sealedBlockSize, writableHighWaterMark: 2 * blockSize })
     this.#nonce = nonce
     this.push(Buffer.concat([magic, nonce]))
   }
@@ -107,47 +107,47 @@ export class Encryption extends Transform {
   }
 
   #seal(block: Buffer): void {
-    this.push(this.box.seal(block, nonceOf(this.#nonce, this.#block++), this.key))
+    this.push(this.box.seal(block, blockNonce(this.#nonce, this.#block++), this.key))
   }
 }
 
 export interface DecryptionPlan {
   readonly box: SecretBox
   readonly key: Buffer
-  /** Where the stream starts with the header, absent. */
+  /** Nonce of the file; undefined if the stream starts with the header. */
   readonly nonce?: Buffer | undefined
-  /** Number of the block with which the stream starts, after its header. */
+  /** Index of the first block of the stream. */
   readonly block: number
-  /** Bytes of the first block that are left out. */
+  /** Bytes to skip in the first block. */
   readonly skip: number
-  /** Bytes that come out at most. */
+  /** Maximum number of decrypted bytes to return. */
   readonly length: number
 }
 
-/** Blocks of an encrypted file in, content out. */
+/** Decrypts blocks of an encrypted file. */
 export class Decryption extends Transform {
-  /** When the first block proved to be right, or there is none: the header's nonce. */
+  /** Resolves to the nonce once the first block was decrypted, or once the stream has ended without one. */
   readonly started: Promise<Buffer>
-  readonly #blocks = new Blocks(sealedSize)
-  #begin!: (nonce: Buffer) => void
-  #fail!: (error: Error) => void
+  readonly #blocks = new Blocks(sealedBlockSize)
+  #resolveStarted!: (nonce: Buffer) => void
+  #rejectStarted!: (error: Error) => void
   #head: Buffer = Buffer.alloc(0)
   #nonce: Buffer | undefined
   #block: number
   #skip: number
-  #left: number
+  #remaining: number
 
   constructor(private readonly plan: DecryptionPlan) {
-    super({ readableHighWaterMark: 2 * blockSize, writableHighWaterMark: 2 * sealedSize })
+    super({ readableHighWaterMark: 2 * blockSize, writableHighWaterMark: 2 * sealedBlockSize })
     this.#nonce = plan.nonce
     this.#block = plan.block
     this.#skip = plan.skip
-    this.#left = plan.length
+    this.#remaining = plan.length
     this.started = new Promise((resolve, reject) => {
-      this.#begin = resolve
-      this.#fail = reject
+      this.#resolveStarted = resolve
+      this.#rejectStarted = reject
     })
-    // Who waits for it is told; nobody else has to be.
+    // A caller need not await it.
     this.started.catch(() => undefined)
   }
 
@@ -159,7 +159,7 @@ export class Decryption extends Transform {
         done()
         return
       }
-      this.#nonce = nonceIn(this.#head)
+      this.#nonce = nonceFromHeader(this.#head)
       if (!this.#nonce) {
         done(new NotEncryptedError())
         return
@@ -183,29 +183,29 @@ export class Decryption extends Transform {
     }
     const last = this.#blocks.last()
     const error = last.length > 0 ? this.#open(this.#nonce, last) : undefined
-    if (!error) this.#begin(this.#nonce)
+    if (!error) this.#resolveStarted(this.#nonce)
     done(error)
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#fail(error ?? new GatewayError('aborted'))
+    this.#rejectStarted(error ?? new GatewayError('aborted'))
     done(error)
   }
 
   #open(nonce: Buffer, sealed: Buffer): GatewayError | undefined {
     const { box, key } = this.plan
-    const plain = sealed.length > tagSize ? box.open(sealed, nonceOf(nonce, this.#block++), key) : undefined
+    const plain = sealed.length > tagSize ? box.open(sealed, blockNonce(nonce, this.#block++), key) : undefined
     if (!plain) return new WrongKeyError()
-    this.#begin(nonce)
-    const part = plain.subarray(this.#skip, this.#skip + this.#left)
+    this.#resolveStarted(nonce)
+    const part = plain.subarray(this.#skip, this.#skip + this.#remaining)
     this.#skip = 0
-    this.#left -= part.length
+    this.#remaining -= part.length
     if (part.length > 0) this.push(part)
     return undefined
   }
 }
 
-/** A block that is not what was sealed with this key and nonce. */
+/** A block is not authentic under this key and nonce. */
 export class WrongKeyError extends GatewayError {
   constructor() {
     super('unavailable', {
@@ -214,9 +214,9 @@ export class WrongKeyError extends GatewayError {
   }
 }
 
-/** A file that does not start like an encrypted one. */
+/** A file has no valid header. */
 export class NotEncryptedError extends GatewayError {
   constructor() {
-    super('unavailable', { reason: 'the stored file is no encrypted one, or it is damaged' })
+    super('unavailable', { reason: 'the stored file is not encrypted, or it is damaged' })
   }
 }

@@ -1,7 +1,9 @@
-/** A tree whose names and contents are encrypted in another one. Nothing is kept of either in clear. */
+/**
+ * The Crypt driver: encrypts names and contents and stores them in another path of the tree. No plaintext is stored.
+ */
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { assertGoing } from '../../src/aborting.js'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type {
   Attributes,
   ByteRange,
@@ -16,36 +18,36 @@ import type {
   Traits,
   Usage,
   WriteOptions,
-} from '../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { childOf, cleanPath, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/path.js'
+} from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { childOf, cleanPath, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
 import {
   blockSize,
   Decryption,
   encryptedSize,
   Encryption,
   headerSize,
-  nonceIn,
+  nonceFromHeader,
   NotEncryptedError,
   plainSize,
-  sealedSize,
+  sealedBlockSize,
   WrongKeyError,
 } from './content.js'
 import type { CryptOptions } from './index.js'
 import { namesOf, type Names } from './names.js'
-import { keysOf, passwordOf, storedForm } from './passwords.js'
+import { keysOf, passwordOf, obscuredForm } from './passwords.js'
 import { secretBox, type SecretBox } from './sodium.js'
 
 /** Entries in one page of a listing. */
 const pageSize = 1000
 
-/** Files whose nonce is remembered, so that each further range of them costs one call. */
-const noncesKept = 4096
+/** Maximum number of cached nonces. With a cached nonce, reading a range takes one call instead of two. */
+const maxNonces = 4096
 
-/** Bytes of a thumbnail. */
+/** Maximum size of a thumbnail, in bytes. */
 const thumbnailLimit = 4 * 1024 * 1024
 
-/** Rejects with `invalid` where an option makes no sense. Passwords that came in clear are stored obscured. */
+/** Rejects with `invalid` if an option is invalid. Passwords that are given in plaintext are saved in obscured form. */
 export async function openCrypt(options: CryptOptions, env: DriverEnv): Promise<Driver> {
   const keys = await keysOf(passwordOf(options.password), passwordOf(options.salt))
   const driver = new CryptDriver({
@@ -56,7 +58,7 @@ export async function openCrypt(options: CryptOptions, env: DriverEnv): Promise<
     thumbnails: options.thumbnail,
     showHidden: options.show_hidden,
   })
-  const changed = { password: storedForm(options.password), salt: storedForm(options.salt) }
+  const changed = { password: obscuredForm(options.password), salt: obscuredForm(options.salt) }
   const toStore = Object.entries(changed).filter(([, value]) => value !== undefined)
   if (toStore.length > 0) await env.save(Object.fromEntries(toStore))
   return driver
@@ -66,15 +68,15 @@ export interface CryptParts {
   readonly tree: Driver
   readonly names: Names
   readonly box: SecretBox
-  /** Of contents. */
+  /** The key for contents, 32 bytes. */
   readonly key: Buffer
-  /** Whether thumbnails lie beside the files. */
+  /** Whether thumbnails are stored in `.thumbnails` beside the files. */
   readonly thumbnails: boolean
   readonly showHidden: boolean
 }
 
-/** Where something is kept: its encrypted path, and what it is. */
-interface Kept {
+/** An entry of the underlying tree, and its encrypted path. */
+interface Located {
   readonly at: Path
   readonly entry: Entry
 }
@@ -83,7 +85,7 @@ export class CryptDriver implements Driver {
   readonly traits: Partial<Traits>
   readonly #tree: Driver
   readonly #names: Names
-  /** By encrypted path. One that is out of date is noticed, as nothing can be decrypted with it. */
+  /** Cached nonces by encrypted path, in order of use. Decryption with a stale nonce fails, so it is detected. */
   readonly #nonces = new Map<Path, Buffer>()
 
   constructor(private readonly parts: CryptParts) {
@@ -95,32 +97,32 @@ export class CryptDriver implements Driver {
   // Reading
 
   async stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
-    const { entry } = await this.#existing(path, options)
+    const { entry } = await this.#require(path, options)
     return this.#plain(path, entry)
   }
 
   async *list(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
-    assertGoing(options.signal)
+    throwIfAborted(options.signal)
     let page: Entry[] = []
     let readable = 0
-    let otherKey = 0
-    for await (const kept of this.#pages(path, options)) {
-      for (const entry of kept) {
-        const found = this.#nameOf(entry)
-        if ('unreadable' in found) {
-          if (found.unreadable === 'other key') otherKey++
+    let undecryptable = 0
+    for await (const entries of this.#pages(path, options)) {
+      for (const entry of entries) {
+        const decrypted = this.#nameOf(entry)
+        if ('unreadable' in decrypted) {
+          if (decrypted.unreadable === 'other key') undecryptable++
           continue
         }
         readable++
-        if (!this.parts.showHidden && found.name.startsWith('.')) continue
-        page.push(plainEntry(found.name, entry))
+        if (!this.parts.showHidden && decrypted.name.startsWith('.')) continue
+        page.push(plainEntry(decrypted.name, entry))
         if (page.length < pageSize) continue
         yield page
-        assertGoing(options.signal)
+        throwIfAborted(options.signal)
         page = []
       }
     }
-    if (readable === 0 && otherKey > 0) {
+    if (readable === 0 && undecryptable > 0) {
       const reason = 'none of the names here can be decrypted: the password, the salt or the encoding is wrong'
       throw new GatewayError('unavailable', { reason })
     }
@@ -137,7 +139,7 @@ export class CryptDriver implements Driver {
   }
 
   async read(path: Path, range: ByteRange = { offset: 0 }, options: CallOptions = {}): Promise<Readable> {
-    assertGoing(options.signal)
+    throwIfAborted(options.signal)
     if (path === root) throw new GatewayError('is_dir')
     const at = this.#fileAt(path)
     try {
@@ -154,32 +156,32 @@ export class CryptDriver implements Driver {
 
   async #readFromStart(at: Path, length: number | undefined, options: CallOptions): Promise<Readable> {
     const blocks = length === undefined ? undefined : Math.ceil(length / blockSize)
-    const range = blocks === undefined ? undefined : { offset: 0, length: headerSize + blocks * sealedSize }
+    const range = blocks === undefined ? undefined : { offset: 0, length: headerSize + blocks * sealedBlockSize }
     const sealed = await this.#tree.read(at, range, options)
     const plain = await this.#decrypted(sealed, { block: 0, skip: 0, length: length ?? Infinity }, options)
-    this.#remember(at, await plain.started)
+    this.#cacheNonce(at, await plain.started)
     return plain
   }
 
   async #readFrom(at: Path, range: ByteRange, options: CallOptions): Promise<Readable> {
-    const remembered = this.#nonces.get(at)
-    if (remembered) {
+    const cachedNonce = this.#nonces.get(at)
+    if (cachedNonce) {
       try {
-        return await this.#readBlocks(at, range, remembered, options)
+        return await this.#readBlocks(at, range, cachedNonce, options)
       } catch (error) {
         if (!(error instanceof WrongKeyError)) throw error
       }
     }
-    // Where the file was replaced after its header was read, the nonce is that of another one: the second try has the new one.
-    for (let tries = 0; ; tries++) {
+    // The file may have been replaced after its header was read. The second attempt reads the new header.
+    for (let attempt = 0; ; attempt++) {
       const header = await buffer(await this.#tree.read(at, { offset: 0, length: headerSize }, options))
-      const nonce = nonceIn(header)
+      const nonce = nonceFromHeader(header)
       if (!nonce) throw new NotEncryptedError()
-      this.#remember(at, nonce)
+      this.#cacheNonce(at, nonce)
       try {
         return await this.#readBlocks(at, range, nonce, options)
       } catch (error) {
-        if (!(error instanceof WrongKeyError) || tries > 0) throw error
+        if (!(error instanceof WrongKeyError) || attempt > 0) throw error
       }
     }
   }
@@ -191,15 +193,15 @@ export class CryptDriver implements Driver {
     const sealed = await this.#tree.read(
       at,
       {
-        offset: headerSize + block * sealedSize,
-        length: length === Infinity ? undefined : Math.ceil((skip + length) / blockSize) * sealedSize,
+        offset: headerSize + block * sealedBlockSize,
+        length: length === Infinity ? undefined : Math.ceil((skip + length) / blockSize) * sealedBlockSize,
       },
       options,
     )
     return this.#decrypted(sealed, { nonce, block, skip, length }, options)
   }
 
-  /** Settles when the first block proved to be right. */
+  /** Resolves once the first block was decrypted. */
   async #decrypted(
     sealed: Readable,
     plan: { readonly nonce?: Buffer; readonly block: number; readonly skip: number; readonly length: number },
@@ -208,17 +210,17 @@ export class CryptDriver implements Driver {
     const { box, key } = this.parts
     const plain = new Decryption({ box, key, ...plan })
     if (signal) addAbortSignal(signal, plain)
-    // What goes wrong is told by the stream itself.
+    // Errors are emitted by the stream.
     pipeline(sealed, plain, () => undefined)
     await plain.started
     return plain
   }
 
-  #remember(at: Path, nonce: Buffer): void {
+  #cacheNonce(at: Path, nonce: Buffer): void {
     this.#nonces.delete(at)
     this.#nonces.set(at, nonce)
     const [oldest] = this.#nonces.keys()
-    if (this.#nonces.size > noncesKept && oldest !== undefined) this.#nonces.delete(oldest)
+    if (this.#nonces.size > maxNonces && oldest !== undefined) this.#nonces.delete(oldest)
   }
 
   async thumbnail(path: Path, _kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail> {
@@ -243,27 +245,28 @@ export class CryptDriver implements Driver {
 
   async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
     if (path === root || !this.#tree.realPath) return path
-    const kept = await this.#find(path, options)
-    const at = kept?.at ?? this.#fileAt(path)
+    const located = await this.#find(path, options)
+    const at = located?.at ?? this.#fileAt(path)
     const segments = segmentsOf(await this.#tree.realPath(at, options))
-    const isFolder = kept?.entry.kind === 'folder'
+    const isFolder = located?.entry.kind === 'folder'
     return segments.reduce<Path>((plain, segment, index) => {
       const asFolder = isFolder || index < segments.length - 1
-      const found = asFolder ? this.#names.plainFolder(segment) : this.#names.plainFile(segment)
-      if ('unreadable' in found) throw new GatewayError('denied', { reason: 'a link to what is not encrypted' })
-      return childOf(plain, found.name)
+      const decrypted = asFolder ? this.#names.plainFolder(segment) : this.#names.plainFile(segment)
+      if ('unreadable' in decrypted)
+        throw new GatewayError('denied', { reason: 'a symlink to a path that is not encrypted' })
+      return childOf(plain, decrypted.name)
     }, root)
   }
 
   async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
-    const { at } = await this.#existing(path, options)
+    const { at } = await this.#require(path, options)
     return (await this.#tree.identities?.(at, options)) ?? []
   }
 
   // Changing
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    assertGoing(options.signal)
+    throwIfAborted(options.signal)
     if (path === root || (await this.#folderBeside(path, options))) throw new GatewayError('is_dir')
     const entry = await this.#tree.write?.(this.#fileAt(path), this.#encrypted(source), options)
     if (!entry) throw readOnly()
@@ -279,7 +282,7 @@ export class CryptDriver implements Driver {
       rereadable: false,
       read: async (_range, options) => {
         const sealed = new Encryption(box, key, size)
-        // What goes wrong is told by the stream itself.
+        // Errors are emitted by the stream.
         pipeline(await source.read(undefined, options), sealed, () => undefined)
         return sealed
       },
@@ -287,7 +290,7 @@ export class CryptDriver implements Driver {
   }
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
-    assertGoing(options.signal)
+    throwIfAborted(options.signal)
     if (path === root || (await this.#fileBeside(path, options))) throw new GatewayError('exists')
     if (!this.#tree.mkdir) throw readOnly()
     await this.#tree.mkdir(this.#folder(path), options)
@@ -305,9 +308,9 @@ export class CryptDriver implements Driver {
     await this.#tree.removeTree(at, options)
   }
 
-  #removable(path: Path, options: CallOptions): Promise<Kept> {
-    if (path === root) throw new GatewayError('denied', { reason: 'the root of a storage stays' })
-    return this.#existing(path, { ...options, link: true })
+  #removable(path: Path, options: CallOptions): Promise<Located> {
+    if (path === root) throw new GatewayError('denied', { reason: 'the root folder cannot be moved or removed' })
+    return this.#require(path, { ...options, link: true })
   }
 
   async move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
@@ -322,7 +325,7 @@ export class CryptDriver implements Driver {
   }
 
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
-    const { at, entry } = await this.#existing(from, options)
+    const { at, entry } = await this.#require(from, options)
     if (entry.kind === 'folder' || to === root || (await this.#folderBeside(to, options))) {
       throw new GatewayError('is_dir')
     }
@@ -331,12 +334,12 @@ export class CryptDriver implements Driver {
   }
 
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
-    const { at } = await this.#existing(path, options)
+    const { at } = await this.#require(path, options)
     if (!this.#tree.setAttributes) throw new GatewayError('unsupported')
     await this.#tree.setAttributes(at, to, options)
   }
 
-  // Where things are kept
+  // Encrypted paths
 
   #folder(path: Path): Path {
     return segmentsOf(path).reduce<Path>((at, name) => childOf(at, this.#names.folder(name)), root)
@@ -346,46 +349,58 @@ export class CryptDriver implements Driver {
     return childOf(this.#folder(parentOf(path)), this.#names.file(nameOf(path)))
   }
 
-  async #existing(path: Path, options: CallOptions & { readonly link?: boolean | undefined }): Promise<Kept> {
-    const kept = await this.#find(path, options)
-    if (!kept) throw new GatewayError('not_found')
-    return kept
+  async #require(path: Path, options: CallOptions & { readonly link?: boolean | undefined }): Promise<Located> {
+    const located = await this.#find(path, options)
+    if (!located) throw new GatewayError('not_found')
+    return located
   }
 
-  /** What has this name; a file and a folder may have to be looked for at different places. */
-  async #find(path: Path, options: CallOptions & { readonly link?: boolean | undefined }): Promise<Kept | undefined> {
-    assertGoing(options.signal)
+  /** Looks up a path. The encrypted path of a file and of a folder may differ. */
+  async #find(
+    path: Path,
+    options: CallOptions & { readonly link?: boolean | undefined },
+  ): Promise<Located | undefined> {
+    throwIfAborted(options.signal)
     if (path === root) return { at: root, entry: await this.#tree.stat(root, options) }
-    if (this.#fileAt(path) === this.#folder(path)) return this.#kept(this.#folder(path), options)
-    // Most files have a dot in their names, and most folders have none.
+    if (this.#fileAt(path) === this.#folder(path)) return this.#locate(this.#folder(path), options)
+    // A heuristic to save a call: most file names contain a dot, most folder names do not.
     return nameOf(path).includes('.')
       ? ((await this.#file(path, options)) ?? (await this.#folderBeside(path, options)))
       : ((await this.#folderBeside(path, options)) ?? (await this.#file(path, options)))
   }
 
-  async #file(path: Path, options: CallOptions & { readonly link?: boolean | undefined }): Promise<Kept | undefined> {
+  async #file(
+    path: Path,
+    options: CallOptions & { readonly link?: boolean | undefined },
+  ): Promise<Located | undefined> {
     if (path === root) return undefined
-    const kept = await this.#kept(this.#fileAt(path), options)
-    return kept?.entry.kind === 'folder' ? undefined : kept
+    const located = await this.#locate(this.#fileAt(path), options)
+    return located?.entry.kind === 'folder' ? undefined : located
   }
 
-  /** A file that stands where no folder of this name would; elsewhere the backend itself tells of it. */
-  async #fileBeside(path: Path, options: CallOptions): Promise<Kept | undefined> {
+  /**
+   * The file with this name, if its encrypted path differs from that of a folder. If they are equal, the backend
+   * detects the conflict.
+   */
+  async #fileBeside(path: Path, options: CallOptions): Promise<Located | undefined> {
     return this.#fileAt(path) === this.#folder(path) ? undefined : this.#file(path, { ...options, link: true })
   }
 
-  /** The same for a folder that stands where no file of this name would. */
+  /** The folder with this name, if its encrypted path differs from that of a file. */
   async #folderBeside(
     path: Path,
     options: CallOptions & { readonly link?: boolean | undefined },
-  ): Promise<Kept | undefined> {
+  ): Promise<Located | undefined> {
     const at = this.#folder(path)
     if (at === this.#fileAt(path)) return undefined
-    const kept = await this.#kept(at, options)
-    return kept?.entry.kind === 'file' ? undefined : kept
+    const located = await this.#locate(at, options)
+    return located?.entry.kind === 'file' ? undefined : located
   }
 
-  async #kept(at: Path, options: CallOptions & { readonly link?: boolean | undefined }): Promise<Kept | undefined> {
+  async #locate(
+    at: Path,
+    options: CallOptions & { readonly link?: boolean | undefined },
+  ): Promise<Located | undefined> {
     try {
       return { at, entry: await this.#tree.stat(at, options) }
     } catch (error) {
@@ -394,11 +409,11 @@ export class CryptDriver implements Driver {
     }
   }
 
-  /** An entry as it is shown, under the name that the backend has for it where that can be read. */
+  /** The decrypted entry. Its name is the one that the backend reports, if that can be decrypted. */
   #plain(path: Path, entry: Entry): Entry {
     if (path === root) return plainEntry('', entry)
-    const found = this.#nameOf(entry)
-    return plainEntry('name' in found ? found.name : nameOf(path), entry)
+    const decrypted = this.#nameOf(entry)
+    return plainEntry('name' in decrypted ? decrypted.name : nameOf(path), entry)
   }
 
   #nameOf(entry: Entry) {
@@ -406,7 +421,7 @@ export class CryptDriver implements Driver {
   }
 }
 
-/** Hashes and pictures of what is encrypted are nobody's business. */
+/** Hashes and thumbnails are left out: they are those of the encrypted content. */
 function plainEntry(name: string, { kind, size, modified, revision, mode, created, isLink }: Entry): Entry {
   return {
     name,
@@ -421,5 +436,5 @@ function plainEntry(name: string, { kind, size, modified, revision, mode, create
 }
 
 function readOnly(): GatewayError {
-  return new GatewayError('unsupported', { reason: 'the storage below is read-only' })
+  return new GatewayError('unsupported', { reason: 'the underlying storage is read-only' })
 }

@@ -1,5 +1,5 @@
-/** Storages that keep everything encrypted in another path of the tree, byte for byte as rclone's crypt does. */
-import type { DriverType, OptionsOf } from '../../src/driver.js'
+/** Driver type `Crypt`: encrypted files in another path of the tree, in the format of rclone's crypt. */
+import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
 
 export const cryptFields = {
   filename_encryption: {
@@ -7,36 +7,41 @@ export const cryptFields = {
     options: ['off', 'standard', 'obfuscate'],
     default: 'off',
     required: true,
-    help: 'Obfuscate only turns letters round: it hides names from nobody who wants to know them.',
+    help: 'Obfuscate only rotates characters; it does not protect names.',
   },
   directory_name_encryption: {
     type: 'select',
     options: ['false', 'true'],
     default: 'false',
     required: true,
-    help: 'Of no effect where file names are not encrypted.',
+    help: 'Has no effect if file names are not encrypted.',
   },
-  remote_path: { type: 'string', required: true, help: 'The path of the tree where the encrypted files are.' },
-  password: { type: 'string', required: true, secret: true, help: 'Kept obscured, as in the configuration of rclone.' },
+  remote_path: { type: 'string', required: true, help: 'The path of the tree that contains the encrypted files.' },
+  password: {
+    type: 'string',
+    required: true,
+    secret: true,
+    help: 'Stored obscured, as in the configuration of rclone.',
+  },
   salt: { type: 'string', secret: true, help: 'The second password of rclone; may be empty.' },
   encrypted_suffix: {
     type: 'string',
     default: '.bin',
     required: true,
-    help: 'What the names of files get where names are not encrypted.',
+    help: 'The suffix of file names if names are not encrypted.',
   },
   filename_encoding: {
     type: 'select',
     options: ['base64', 'base32', 'base32768'],
     default: 'base64',
     required: true,
-    help: 'How encrypted names are written. Where the backend takes names for one that differ in case: base32.',
+    help: 'The encoding of encrypted names. For backends with case-insensitive names: base32.',
   },
   thumbnail: {
     type: 'bool',
     default: false,
     required: true,
-    help: 'Thumbnails are files that lie beside: .thumbnails/<name>.webp.',
+    help: 'Thumbnails are stored as .thumbnails/<name>.webp in the same folder.',
   },
   show_hidden: { type: 'bool', default: true, help: 'Off: names that start with a dot are not listed.' },
 } as const

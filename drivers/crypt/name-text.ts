@@ -1,50 +1,50 @@
-/** The three ways in which the bytes of an encrypted name are written, all of them rclone's. */
+/** The encodings of encrypted names that rclone supports: base32, base64 and base32768. */
 import { decode as decode32768, encode as encode32768 } from 'base32768'
 
-export interface NameText {
+export interface NameEncoding {
   encode(bytes: Buffer): string
-  /** Undefined for what `encode` never writes. */
+  /** Undefined if `text` is not the canonical encoding of any bytes. */
   decode(text: string): Buffer | undefined
 }
 
-/** RFC 4648 section 7, in small letters and without padding. */
+/** base32hex (RFC 4648 §7) in lowercase, without padding. */
 const alphabet = '0123456789abcdefghijklmnopqrstuv'
 
-const base32: NameText = {
+const base32: NameEncoding = {
   encode(bytes) {
     let text = ''
     let bits = 0
-    let held = 0
+    let buffered = 0
     for (const byte of bytes) {
-      held = (held << 8) | byte
+      buffered = (buffered << 8) | byte
       bits += 8
-      for (; bits >= 5; bits -= 5) text += alphabet.charAt((held >> (bits - 5)) & 31)
-      held &= (1 << bits) - 1
+      for (; bits >= 5; bits -= 5) text += alphabet.charAt((buffered >> (bits - 5)) & 31)
+      buffered &= (1 << bits) - 1
     }
-    return bits > 0 ? text + alphabet.charAt((held << (5 - bits)) & 31) : text
+    return bits > 0 ? text + alphabet.charAt((buffered << (5 - bits)) & 31) : text
   },
   decode(text) {
     const bytes: number[] = []
     let bits = 0
-    let held = 0
-    const small = text.toLowerCase()
-    for (const letter of small) {
+    let buffered = 0
+    const lowercase = text.toLowerCase()
+    for (const letter of lowercase) {
       const value = alphabet.indexOf(letter)
       if (value < 0) return undefined
-      held = (held << 5) | value
+      buffered = (buffered << 5) | value
       bits += 5
       if (bits >= 8) {
         bits -= 8
-        bytes.push((held >> bits) & 0xff)
+        bytes.push((buffered >> bits) & 0xff)
       }
-      held &= (1 << bits) - 1
+      buffered &= (1 << bits) - 1
     }
     const result = Buffer.from(bytes)
-    return base32.encode(result) === small ? result : undefined
+    return base32.encode(result) === lowercase ? result : undefined
   },
 }
 
-const base64: NameText = {
+const base64: NameEncoding = {
   encode: (bytes) => bytes.toString('base64url'),
   decode(text) {
     const bytes = Buffer.from(text, 'base64url')
@@ -52,7 +52,7 @@ const base64: NameText = {
   },
 }
 
-const base32768: NameText = {
+const base32768: NameEncoding = {
   encode: (bytes) => encode32768(bytes),
   decode(text) {
     try {
@@ -64,4 +64,4 @@ const base32768: NameText = {
   },
 }
 
-export const nameTexts: Readonly<Record<string, NameText>> = { base32, base64, base32768 }
+export const nameEncodings: Readonly<Record<string, NameEncoding>> = { base32, base64, base32768 }

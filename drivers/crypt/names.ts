@@ -1,9 +1,9 @@
-/** Names as the backend keeps them, and back. A name is one segment of a path; files and folders may be kept differently. */
-import { GatewayError } from '../../src/errors.js'
-import { isListableName } from '../../src/path.js'
-import { nameTexts, type NameText } from './name-text.js'
+/** Encrypts and decrypts names. A name is one segment of a path. Files and folders may use different schemes. */
+import { GatewayError } from '../../src/contract/errors.js'
+import { isListableName } from '../../src/contract/path.js'
+import { nameEncodings, type NameEncoding } from './name-text.js'
 import type { Keys } from './passwords.js'
-import { rotated, rotatedBack } from './rotation.js'
+import { obfuscateName, deobfuscateName } from './rotation.js'
 import { WideBlockCipher, wideBlockLimit } from './wide-block.js'
 
 export interface NameOptions {
@@ -13,39 +13,42 @@ export interface NameOptions {
   readonly filename_encoding: string
 }
 
-/** Why a name of the backend has no plain form: it is none of ours, or the key does not fit it. */
+/** Why a name cannot be decrypted: it is not an encrypted name, or it was encrypted with another key. */
 export type Unreadable = 'foreign' | 'other key'
 
-/** The two are told apart so that a wrong password is noticed. */
-export type Deciphered = { readonly name: string } | { readonly unreadable: Unreadable }
+/** The result of a decryption. The reasons are distinct so that a wrong password can be detected. */
+export type DecryptedName = { readonly name: string } | { readonly unreadable: Unreadable }
 
+/**
+ * `file` and `folder` encrypt a name and throw `invalid` if that is impossible; `plainFile` and `plainFolder` decrypt.
+ */
 export interface Names {
   file(name: string): string
   folder(name: string): string
-  plainFile(name: string): Deciphered
-  plainFolder(name: string): Deciphered
+  plainFile(name: string): DecryptedName
+  plainFolder(name: string): DecryptedName
 }
 
-const foreign: Deciphered = { unreadable: 'foreign' }
+const foreign: DecryptedName = { unreadable: 'foreign' }
 
-/** Rejects with `invalid` where the suffix cannot be one. */
+/** Throws `invalid` if the suffix or the encoding is invalid. */
 export function namesOf(options: NameOptions, keys: Keys): Names {
   if (options.filename_encryption === 'off') return suffixed(options.encrypted_suffix)
   const cipher =
     options.filename_encryption === 'standard' ? standard(options.filename_encoding, keys) : obfuscated(keys)
-  const foldersToo = options.directory_name_encryption === 'true'
+  const encryptsFolders = options.directory_name_encryption === 'true'
   return {
-    file: (name) => beside(name, cipher.encrypt),
-    folder: foldersToo ? (name) => listable(cipher.encrypt(name)) : (name) => name,
+    file: (name) => encryptKeepingVersion(name, cipher.encrypt),
+    folder: encryptsFolders ? (name) => listable(cipher.encrypt(name)) : (name) => name,
     plainFile: (name) => {
       const { rest, version } = withoutVersion(name)
-      const found = cipher.decrypt(rest)
-      return 'name' in found ? checked(withVersion(found.name, version)) : found
+      const decrypted = cipher.decrypt(rest)
+      return 'name' in decrypted ? checked(withVersion(decrypted.name, version)) : decrypted
     },
-    plainFolder: foldersToo
+    plainFolder: encryptsFolders
       ? (name) => {
-          const found = cipher.decrypt(name)
-          return 'name' in found ? checked(found.name) : found
+          const decrypted = cipher.decrypt(name)
+          return 'name' in decrypted ? checked(decrypted.name) : decrypted
         }
       : (name) => ({ name }),
   }
@@ -53,7 +56,7 @@ export function namesOf(options: NameOptions, keys: Keys): Names {
 
 interface SegmentCipher {
   readonly encrypt: (name: string) => string
-  readonly decrypt: (text: string) => Deciphered
+  readonly decrypt: (text: string) => DecryptedName
 }
 
 function suffixed(suffix: string): Names {
@@ -70,17 +73,17 @@ function suffixed(suffix: string): Names {
 }
 
 function standard(encoding: string, keys: Keys): SegmentCipher {
-  const text: NameText | undefined = nameTexts[encoding]
-  if (!text) throw new GatewayError('invalid', { reason: 'no such encoding of names' })
+  const text: NameEncoding | undefined = nameEncodings[encoding]
+  if (!text) throw new GatewayError('invalid', { reason: 'unknown encoding of names' })
   const cipher = new WideBlockCipher(keys.name, keys.tweak)
   const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   return {
     encrypt(name) {
       if (name === '') return ''
       const bytes = Buffer.from(name)
-      // RFC 5652 section 6.3: as many bytes as are missing, at least one, and each of them says how many.
-      const missing = 16 - (bytes.length % 16)
-      const padded = Buffer.concat([bytes, Buffer.alloc(missing, missing)])
+      // PKCS #7 padding (RFC 5652 §6.3).
+      const padding = 16 - (bytes.length % 16)
+      const padded = Buffer.concat([bytes, Buffer.alloc(padding, padding)])
       if (padded.length > wideBlockLimit) throw new GatewayError('invalid', { reason: 'the name is too long' })
       return text.encode(cipher.encrypt(padded))
     },
@@ -89,9 +92,9 @@ function standard(encoding: string, keys: Keys): SegmentCipher {
       const bytes = text.decode(encrypted)
       if (!bytes || bytes.length === 0 || bytes.length % 16 !== 0 || bytes.length > wideBlockLimit) return foreign
       const padded = cipher.decrypt(bytes)
-      const missing = padded.readUInt8(padded.length - 1)
-      const end = padded.length - missing
-      if (missing < 1 || missing > 16 || padded.subarray(end).some((byte) => byte !== missing)) {
+      const padding = padded.readUInt8(padded.length - 1)
+      const end = padded.length - padding
+      if (padding < 1 || padding > 16 || padded.subarray(end).some((byte) => byte !== padding)) {
         return { unreadable: 'other key' }
       }
       try {
@@ -106,48 +109,48 @@ function standard(encoding: string, keys: Keys): SegmentCipher {
 function obfuscated(keys: Keys): SegmentCipher {
   const shift = keys.name.reduce((sum, byte) => sum + byte, 0)
   return {
-    encrypt: (name) => rotated(name, shift),
+    encrypt: (name) => obfuscateName(name, shift),
     decrypt(text) {
       if (text === '') return { name: '' }
-      const name = rotatedBack(text, shift)
+      const name = deobfuscateName(text, shift)
       return name === undefined ? foreign : { name }
     },
   }
 }
 
-/** A name that nobody could see again is refused before anything is stored under it. */
+/** Throws `invalid` for an encrypted name that listings would leave out. */
 function listable(encrypted: string): string {
   if (isListableName(encrypted)) return encrypted
   throw new GatewayError('invalid', { reason: 'this name cannot be encrypted' })
 }
 
-function checked(name: string): Deciphered {
+function checked(name: string): DecryptedName {
   return isListableName(name) ? { name } : { unreadable: 'other key' }
 }
 
-// Versions: rclone leaves the time in the name of an old version of a file in clear.
+// Versions: rclone does not encrypt the timestamp in the name of an old version of a file.
 
 interface Versioned {
   readonly rest: string
-  /** With its hyphen; empty where there is none. */
+  /** The version suffix with its hyphen; empty if there is none. */
   readonly version: string
 }
 
 const versionEnd = /-v(\d{4}-\d\d-\d\d)-(\d\d)(\d\d)(\d\d)-(\d{3})$/
 
-function beside(name: string, encrypt: (name: string) => string): string {
+function encryptKeepingVersion(name: string, encrypt: (name: string) => string): string {
   const { rest, version } = withoutVersion(name)
   return listable(withVersion(encrypt(rest), version))
 }
 
 function withoutVersion(name: string): Versioned {
   const { base, extension } = parts(name)
-  const found = versionEnd.exec(base)
-  if (!found) return { rest: name, version: '' }
-  const [version, day, hour, minute, second, part] = found
+  const match = versionEnd.exec(base)
+  if (!match) return { rest: name, version: '' }
+  const [version, day, hour, minute, second, part] = match
   const text = `${day}T${hour}:${minute}:${second}.${part}Z`
   const time = new Date(text)
-  // A day that the calendar has not is no time, and neither is one that would be counted on into the next month.
+  // Rejects dates that do not exist, such as 30 February.
   if (Number.isNaN(time.getTime()) || time.toISOString() !== text) return { rest: name, version: '' }
   return { rest: base.slice(0, -version.length) + extension, version }
 }

@@ -1,65 +1,78 @@
-/** rclone's `obfuscate`: each character turned round within its kind, by a number that stands before the first dot. */
+/**
+ * rclone's `obfuscate`: rotates each character within its range. The result starts with the sum of the code points
+ * modulo 256 and a dot; that sum and the key determine the rotation.
+ */
 
 const quote = '!'
 
-/** Characters of one kind: how many there are, by how much they turn at most, and where each stands among them. */
-interface Kind {
+/** A range of characters: its size, the largest rotation, and the mapping between code points and indexes. */
+interface CharacterRange {
   readonly count: number
-  readonly most: number
-  place(code: number): number
-  code(place: number): number
+  readonly maxRotation: number
+  index(code: number): number
+  code(index: number): number
 }
 
-const digits: Kind = { count: 10, most: 9, place: (code) => code - 0x30, code: (place) => place + 0x30 }
-const letters: Kind = {
-  count: 52,
-  most: 25,
-  place: (code) => (code >= 0x61 ? code - 0x61 + 26 : code - 0x41),
-  code: (place) => (place >= 26 ? place - 26 + 0x61 : place + 0x41),
+const digits: CharacterRange = {
+  count: 10,
+  maxRotation: 9,
+  index: (code) => code - 0x30,
+  code: (index) => index + 0x30,
 }
-const latin: Kind = { count: 96, most: 95, place: (code) => code - 0xa0, code: (place) => place + 0xa0 }
-const further = (base: number): Kind => ({
+const letters: CharacterRange = {
+  count: 52,
+  maxRotation: 25,
+  index: (code) => (code >= 0x61 ? code - 0x61 + 26 : code - 0x41),
+  code: (index) => (index >= 26 ? index - 26 + 0x61 : index + 0x41),
+}
+const latin: CharacterRange = {
+  count: 96,
+  maxRotation: 95,
+  index: (code) => code - 0xa0,
+  code: (index) => index + 0xa0,
+}
+const further = (base: number): CharacterRange => ({
   count: 256,
-  most: 127,
-  place: (code) => code - base,
-  code: (place) => place + base,
+  maxRotation: 127,
+  index: (code) => code - base,
+  code: (index) => index + base,
 })
 
-function kindOf(code: number): Kind | undefined {
+function rangeOf(code: number): CharacterRange | undefined {
   if (code >= 0x30 && code <= 0x39) return digits
   if ((code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a)) return letters
   if (code >= 0xa0 && code <= 0xff) return latin
   return code >= 0x100 ? further(code - (code % 256)) : undefined
 }
 
-function turned(code: number, kind: Kind, turn: number): number {
-  return kind.code((kind.place(code) + turn + kind.count) % kind.count)
+function rotatedCode(code: number, range: CharacterRange, rotation: number): number {
+  return range.code((range.index(code) + rotation + range.count) % range.count)
 }
 
 function isCharacter(code: number): boolean {
   return code <= 0x10ffff && (code < 0xd800 || code > 0xdfff)
 }
 
-/** `shift`: what the key adds to every name's own number. */
-export function rotated(name: string, shift: number): string {
+/** Obfuscates a name. `shift`: the part of the distance that is derived from the key. */
+export function obfuscateName(name: string, shift: number): string {
   if (name === '') return ''
-  let own = 0
-  for (const letter of name) own += letter.codePointAt(0) ?? 0
-  own %= 256
-  const distance = own + shift
-  let text = `${own}.`
+  let nameSum = 0
+  for (const letter of name) nameSum += letter.codePointAt(0) ?? 0
+  nameSum %= 256
+  const distance = nameSum + shift
+  let text = `${nameSum}.`
   for (const letter of name) {
     const code = letter.codePointAt(0) ?? 0
-    const kind = kindOf(code)
-    const to = kind ? turned(code, kind, (distance % kind.most) + 1) : code
+    const range = rangeOf(code)
+    const to = range ? rotatedCode(code, range, (distance % range.maxRotation) + 1) : code
     if (letter === quote || !isCharacter(to)) text += quote + letter
     else text += String.fromCodePoint(to)
   }
   return text
 }
 
-/** Undefined for what is no such name. */
-export function rotatedBack(text: string, shift: number): string | undefined {
+/** Reverses the obfuscation. Undefined if `text` is not an obfuscated name. */
+export function deobfuscateName(text: string, shift: number): string | undefined {
   const dot = text.indexOf('.')
   const number = text.slice(0, Math.max(dot, 0))
   const rest = text.slice(dot + 1)
@@ -74,13 +87,13 @@ export function rotatedBack(text: string, shift: number): string | undefined {
       continue
     }
     const code = letter.codePointAt(0) ?? 0
-    const kind = quoted ? undefined : kindOf(code)
+    const range = quoted ? undefined : rangeOf(code)
     quoted = false
-    if (!kind) {
+    if (!range) {
       name += letter
       continue
     }
-    const from = turned(code, kind, -((distance % kind.most) + 1))
+    const from = rotatedCode(code, range, -((distance % range.maxRotation) + 1))
     if (!isCharacter(from)) return undefined
     name += String.fromCodePoint(from)
   }

@@ -1,36 +1,38 @@
-/** XSalsa20-Poly1305, at native speed where the package for it is installed. */
-import type { DriverLog } from '../../src/driver.js'
+/** XSalsa20-Poly1305 secret boxes. Uses the native package if it is installed, else WebAssembly. */
+import type { DriverLog } from '../../src/contract/log.js'
 
-/** Bytes by which a sealed block is longer: its tag, which stands first. */
+/** Size of the authentication tag at the start of a sealed block, in bytes. */
 export const tagSize = 16
 
 export interface SecretBox {
-  /** `nonce`: 24 bytes that were never used before with this key. */
+  /** `nonce`: 24 bytes, which must be unique for this key. */
   seal(plain: Buffer, nonce: Buffer, key: Buffer): Buffer
-  /** Undefined where the block is not what was sealed with this nonce and key. */
+  /** Undefined if the block is not authentic under this nonce and key. */
   open(sealed: Buffer, nonce: Buffer, key: Buffer): Buffer | undefined
 }
 
-/** What is used of sodium-native. */
+/** The functions of sodium-native that are used. */
 interface NativeSodium {
   crypto_secretbox_easy(into: Buffer, plain: Buffer, nonce: Buffer, key: Buffer): void
   crypto_secretbox_open_easy(into: Buffer, sealed: Buffer, nonce: Buffer, key: Buffer): boolean
 }
 
-// Not a literal: the package is optional, and nothing is to fail to compile without it.
+// Not a literal type: the package is optional, and the compiler must not resolve it.
 const nativePackage = 'sodium-native' as string
 
 let loading: Promise<SecretBox> | undefined
 
+/** Loads an implementation, once for each process. */
 export function secretBox(log: DriverLog): Promise<SecretBox> {
-  loading ??= native().catch((error: unknown) => {
-    log.info({ err: error }, 'sodium-native is not installed, or does not work here: encryption is slower')
-    return compiled()
+  loading ??= nativeSecretBox().catch((error: unknown) => {
+    log.info({ err: error }, 'sodium-native is unavailable, using slower WebAssembly encryption')
+    return wasmSecretBox()
   })
   return loading
 }
 
-export async function native(): Promise<SecretBox> {
+/** The native implementation. Rejects if the package cannot be loaded. */
+export async function nativeSecretBox(): Promise<SecretBox> {
   const { default: sodium } = (await import(nativePackage)) as { readonly default: NativeSodium }
   return {
     seal(plain, nonce, key) {
@@ -45,8 +47,8 @@ export async function native(): Promise<SecretBox> {
   }
 }
 
-/** The same library as WebAssembly: about a fifth of the speed. */
-export async function compiled(): Promise<SecretBox> {
+/** The WebAssembly implementation, with about a fifth of the native speed. */
+export async function wasmSecretBox(): Promise<SecretBox> {
   const { default: sodium } = await import('libsodium-wrappers')
   await sodium.ready
   const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array) => Buffer.from(buffer, byteOffset, byteLength)

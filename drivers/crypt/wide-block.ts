@@ -1,12 +1,13 @@
 /**
- * EME (Halevi and Rogaway, "A Parallelizable Enciphering Mode", 2003) over AES-256: a text of 1 to 128 blocks is encrypted
- * as one, so that each bit of the cipher text hangs on each bit of the text. Deterministic, for names that are looked up.
+ * EME (Halevi and Rogaway, "A Parallelizable Enciphering Mode", 2003) with AES-256: a wide-block cipher for 1 to 128
+ * blocks. Each bit of the ciphertext depends on each bit of the plaintext. It is deterministic, so that names can be
+ * looked up.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 
 const blockSize = 16
 
-/** The longest text, in bytes. */
+/** Maximum length of the plaintext, in bytes. */
 export const wideBlockLimit = 128 * blockSize
 
 type Blocks = (data: Buffer) => Buffer
@@ -15,12 +16,12 @@ export class WideBlockCipher {
   readonly #encrypt: Blocks
   readonly #decrypt: Blocks
   readonly #tweak: Buffer
-  /** AES of the zero block, from which all masks are doubled. */
+  /** The encrypted zero block, from which all masks are derived by doubling. */
   readonly #seed: Buffer
 
   /** `key`: 32 bytes. `tweak`: 16 bytes. */
   constructor(key: Buffer, tweak: Buffer) {
-    // Block by block without padding there is no state, so each serves for ever.
+    // ECB without padding has no state between calls, so the objects can be reused.
     const encipher = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false)
     const decipher = createDecipheriv('aes-256-ecb', key, null).setAutoPadding(false)
     this.#encrypt = (data) => encipher.update(data)
@@ -29,7 +30,7 @@ export class WideBlockCipher {
     this.#seed = this.#encrypt(Buffer.alloc(blockSize))
   }
 
-  /** `text`: whole blocks, 1 to 128 of them. */
+  /** `text`: 1 to 128 whole blocks of 16 bytes. */
   encrypt(text: Buffer): Buffer {
     return this.#transform(text, this.#encrypt)
   }
@@ -47,22 +48,22 @@ export class WideBlockCipher {
     }
     const middle = blocks(xored(text, masks))
     const before = Buffer.from(this.#tweak)
-    for (let at = 0; at < middle.length; at += blockSize) mix(before, middle.subarray(at, at + blockSize))
+    for (let at = 0; at < middle.length; at += blockSize) xorInto(before, middle.subarray(at, at + blockSize))
     const after = blocks(before)
     let difference = xored(before, after)
     const first = xored(after, this.#tweak)
     for (let at = blockSize; at < middle.length; at += blockSize) {
       difference = doubled(difference)
       const block = middle.subarray(at, at + blockSize)
-      mix(block, difference)
-      mix(first, block)
+      xorInto(block, difference)
+      xorInto(first, block)
     }
     first.copy(middle)
     return xored(blocks(middle), masks)
   }
 }
 
-/** Times x in GF(2^128), the first byte the lowest. */
+/** Multiplies by x in GF(2^128); the first byte is the least significant. */
 function doubled(block: Buffer): Buffer {
   const result = Buffer.alloc(blockSize)
   let carry = 0
@@ -77,10 +78,10 @@ function doubled(block: Buffer): Buffer {
 
 function xored(one: Buffer, other: Buffer): Buffer {
   const result = Buffer.from(one)
-  mix(result, other)
+  xorInto(result, other)
   return result
 }
 
-function mix(into: Buffer, other: Buffer): void {
+function xorInto(into: Buffer, other: Buffer): void {
   for (let index = 0; index < into.length; index++) into[index] = into.readUInt8(index) ^ other.readUInt8(index)
 }

@@ -1,7 +1,7 @@
-/** Where the server is, how it is spoken to, and as whom: what the options say, checked. */
+/** Parses and validates the connection options: address, security and credentials. */
 import { isIP } from 'node:net'
 import { rootCertificates, type ConnectionOptions } from 'node:tls'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import type { FtpOptions } from './index.js'
 import { nameEncoding, type NameEncoding } from './name-encoding.js'
 
@@ -15,16 +15,16 @@ export interface Account {
   readonly names: NameEncoding
 }
 
-const securities = { 'ftp://': 'plain', 'ftpes://': 'explicit', 'ftps://': 'implicit' } as const
+const securityByScheme = { 'ftp://': 'plain', 'ftpes://': 'explicit', 'ftps://': 'implicit' } as const
 
-/** Rejects with `invalid` and a sentence for the admin. */
+/** Throws `invalid`, with a reason for the administrator. */
 export function accountOf(options: FtpOptions): Account {
   const match = /^(ftp:\/\/|ftpes:\/\/|ftps:\/\/)?(?:\[([^\]]+)\]|([^:/[\]]+))(?::(\d{1,5}))?\/?$/.exec(
     options.address.trim(),
   )
   const [, scheme = 'ftp://', bracketed, plain, portText] = match ?? []
   const host = bracketed ?? plain
-  const security = securities[scheme as keyof typeof securities]
+  const security = securityByScheme[scheme as keyof typeof securityByScheme]
   const port = Number(portText ?? (security === 'implicit' ? 990 : 21))
   if (host === undefined || port < 1 || port > 65_535) {
     throw new GatewayError('invalid', {
@@ -48,11 +48,11 @@ export function accountOf(options: FtpOptions): Account {
 }
 
 function tlsOptions(host: string, options: FtpOptions): ConnectionOptions {
-  const authority = options.ca_certificate.trim()
+  const caCertificate = options.ca_certificate.trim()
   return {
     host,
     ...(isIP(host) === 0 && { servername: host }),
-    ...(authority !== '' && { ca: [...rootCertificates, authority] }),
+    ...(caCertificate !== '' && { ca: [...rootCertificates, caCertificate] }),
     rejectUnauthorized: !options.tls_insecure_skip_verify,
   }
 }

@@ -1,45 +1,53 @@
-/** One connection to the server, signed in. It does one thing at a time: whoever has it has it alone. */
+/** One authenticated control connection. FTP has no concurrent commands, so it is used by one caller at a time. */
 import type { Socket } from 'node:net'
 import { Client, FTPError, type FTPResponse } from 'basic-ftp'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import type { Account } from './account.js'
 import { openDataConnection, type PassiveMode } from './data-connection.js'
 import { replyCode, translated } from './errors.js'
 
-/** Milliseconds to connect and sign in, and for one answer. */
-const connectLimit = 15_000
-const answerLimit = 60_000
-/** Milliseconds that the server has to say how a transfer ended that was broken off here. */
-export const breakLimit = 3_000
+/** Milliseconds to connect and authenticate, and for one reply. */
+const connectTimeout = 15_000
+const replyTimeout = 60_000
+/** Milliseconds for the server's reply to a transfer that was aborted by this side. */
+export const abortTimeout = 3_000
 
-/** What is answered to NOOP: that it was done, or that nobody knows it. */
-const noopAnswers: readonly number[] = [200, 502]
-/** What some answer to it while they have not noticed yet that the transfer is over. */
-const notNow = 500
+/** Replies to NOOP: success, or command not implemented. */
+const noopReplies: readonly number[] = [200, 502]
+/** Reply of some servers to NOOP before they have noticed that the transfer was aborted. */
+const notReadyReply = 500
 
-/** What the server can do beside RFC 959, as FEAT (RFC 2389) tells. */
+/** Extensions of RFC 959 that the server announces in its reply to FEAT (RFC 2389). */
 export interface Features {
-  /** MLST and MLSD: facts for machines. */
+  /** MLST and MLSD (RFC 3659 §7). */
   readonly machineListings: boolean
+  /** MFMT. */
   readonly setsTimes: boolean
+  /** REST in stream mode (RFC 3659 §5). */
   readonly restarts: boolean
+  /** SIZE. */
   readonly tellsSizes: boolean
+  /** MDTM. */
   readonly tellsTimes: boolean
 }
 
-/** A transfer whose bytes flow. */
+/** A transfer in progress. */
 export interface Transfer {
   readonly socket: Socket
-  /** The server's last word on it. */
+  /** Settles with the server's final reply to the transfer. */
   readonly completed: Promise<undefined>
-  /** Lets `completed` settle as soon as the server listens again, whether or not it says how the transfer ended. */
+  /**
+   * For an aborted transfer: sends NOOP, so that `completed` settles once the server accepts commands again, whether or
+   * not it replies to the transfer itself.
+   */
   readonly release: () => void
 }
 
 export class Connection {
+  /** Why the connection was lost or closed; undefined while it is open. */
   #cause: GatewayError | undefined
   #data: Socket | undefined
-  /** When it was given back, by Date.now(). */
+  /** When the connection was last released, as by Date.now(). */
   idleSince = 0
 
   private constructor(
@@ -48,16 +56,16 @@ export class Connection {
     readonly features: Features,
   ) {}
 
-  /** Rejects with `unauthenticated`, `unavailable` or `timeout`. */
+  /** Connects and authenticates. Rejects with `unauthenticated`, `unavailable`, `timeout` or `aborted`. */
   static async open(account: Account, passive: PassiveMode, signal: AbortSignal): Promise<Connection> {
-    const client = new Client(answerLimit)
-    client.ftp.encoding = 'latin1' // bytes: what they mean is told by NameEncoding
-    const late = { is: false }
+    const client = new Client(replyTimeout)
+    client.ftp.encoding = 'latin1' // raw bytes, which NameEncoding decodes
+    const state = { isTimedOut: false }
     const end = () => client.close()
     const timer = setTimeout(() => {
-      late.is = true
+      state.isTimedOut = true
       end()
-    }, connectLimit)
+    }, connectTimeout)
     signal.addEventListener('abort', end, { once: true })
     try {
       if (signal.aborted) throw new GatewayError('aborted')
@@ -67,7 +75,8 @@ export class Connection {
     } catch (error) {
       client.close()
       if (signal.aborted) throw new GatewayError('aborted', { cause: error })
-      if (late.is) throw new GatewayError('timeout', { reason: 'the FTP server does not answer', cause: error })
+      if (state.isTimedOut)
+        throw new GatewayError('timeout', { reason: 'the FTP server does not answer', cause: error })
       throw connectError(error)
     } finally {
       clearTimeout(timer)
@@ -85,54 +94,57 @@ export class Connection {
     this.client.close()
   }
 
-  /** One command and its answer, in wire text. */
-  async ask(command: string): Promise<FTPResponse> {
+  /** Sends one command and resolves to its reply, both in wire text. */
+  async send(command: string): Promise<FTPResponse> {
     return this.#guard(() => this.client.send(command))
   }
 
-  /** Two commands of which the second needs the first. */
+  /** Sends RNFR and RNTO. */
   async rename(from: string, to: string): Promise<void> {
-    await this.ask(`RNFR ${from}`)
-    await this.ask(`RNTO ${to}`)
+    await this.send(`RNFR ${from}`)
+    await this.send(`RNTO ${to}`)
   }
 
-  /** Settles once the server has begun: from there on it is only the network that can fail, or a full disk. */
+  /**
+   * Starts a transfer. Resolves once the server has accepted it: after that only the network can fail, or a full disk.
+   * `sends`: the transfer is an upload, so the data connection must also be secured.
+   */
   async transfer(command: string, { offset = 0, sends = false } = {}): Promise<Transfer> {
     return this.#guard(async () => {
       const { ftp } = this.client
-      const { socket, secured } = await openDataConnection(ftp, this.passive, (made) => this.#hold(made))
+      const { socket, secured } = await openDataConnection(ftp, this.passive, (created) => this.#track(created))
       try {
         if (offset > 0) await this.client.send(`REST ${offset}`)
-        let begin: () => void
-        const begun = new Promise<undefined>((resolve) => (begin = () => resolve(undefined)))
+        let onStarted: () => void
+        const started = new Promise<undefined>((resolve) => (onStarted = () => resolve(undefined)))
         const state = {
           isOver: false,
           isReleased: false,
-          isAskedAgain: false,
-          complaint: undefined as Error | undefined,
+          isNoopRepeated: false,
+          transferError: undefined as Error | undefined,
         }
         const completed = this.#guard<undefined>(() =>
-          ftp.handle(command, (answer, task) => {
-            const code = answer instanceof FTPError ? answer.code : answer instanceof Error ? 0 : answer.code
-            if (state.isReleased && code !== 0 && !noopAnswers.includes(code)) {
-              if (code !== notNow) {
-                if (answer instanceof Error) state.complaint = answer
-              } else if (!state.isAskedAgain) {
-                // Only once: Pure-FTPd's last word on the transfer bears this code too then.
-                state.isAskedAgain = true
+          ftp.handle(command, (reply, task) => {
+            const code = reply instanceof FTPError ? reply.code : reply instanceof Error ? 0 : reply.code
+            if (state.isReleased && code !== 0 && !noopReplies.includes(code)) {
+              if (code !== notReadyReply) {
+                if (reply instanceof Error) state.transferError = reply
+              } else if (!state.isNoopRepeated) {
+                // Only once, because Pure-FTPd's final reply to the transfer then has this code, too.
+                state.isNoopRepeated = true
                 ftp.send('NOOP')
               }
               return
             }
             if (code > 0 && code < 200) {
-              // Nothing is said here while the bytes flow: how long that takes is watched on the other connection.
+              // The control connection is silent during the transfer. Stalls are detected on the data connection.
               ftp.socket.setTimeout(0)
-              begin()
+              onStarted()
               return
             }
             state.isOver = true
-            const refusal = answer instanceof Error ? answer : undefined
-            const failure = state.isReleased && code !== 0 ? state.complaint : refusal
+            const refusal = reply instanceof Error ? reply : undefined
+            const failure = state.isReleased && code !== 0 ? state.transferError : refusal
             if (failure) task.reject(failure)
             else task.resolve(undefined)
           }),
@@ -140,20 +152,20 @@ export class Connection {
         const release = () => {
           if (state.isOver || state.isReleased) return
           state.isReleased = true
-          // Some servers say nothing of a transfer that was broken off, others twice: what is answered to this comes after all that.
+          // To an aborted transfer some servers send no reply, others two. The reply to NOOP comes after all of them.
           if (!this.client.closed) ftp.send('NOOP')
         }
         completed.catch(() => {
-          // Told to who waits for it. Without the server's word the bytes are worth nothing.
+          // Reported to the caller that awaits `completed`. Without the final reply the content is not reliable.
           if (this.broken) socket.destroy(this.#cause)
         })
-        await Promise.race([begun, completed])
+        await Promise.race([started, completed])
         const transfer = { socket, completed, release }
         const securing = secured()
-        securing.catch(() => undefined) // who reads hears of it from the socket
+        securing.catch(() => undefined) // a download is notified by its socket
         if (sends) {
           await Promise.race([securing, completed.then(() => securing)]).catch(async (error: unknown) => {
-            await this.breakOff(transfer)
+            await this.abortTransfer(transfer)
             throw error
           })
         }
@@ -165,24 +177,27 @@ export class Connection {
     })
   }
 
-  /** The bytes are through: the server's last word is due. */
-  async end({ completed }: Transfer): Promise<void> {
-    this.client.ftp.socket.setTimeout(answerLimit)
+  /** Waits for the final reply, after all bytes were transferred. */
+  async completeTransfer({ completed }: Transfer): Promise<void> {
+    this.client.ftp.socket.setTimeout(replyTimeout)
     await completed
   }
 
-  /** Breaks a transfer off, and waits until the server has noticed: only then anything else can be asked. Resolves to its complaint. */
-  async breakOff({ socket, completed, release }: Transfer): Promise<GatewayError | undefined> {
+  /**
+   * Aborts a transfer, and waits until the server accepts commands again. Resolves to the error that the server
+   * reported for the transfer, if any. If the server does not reply in time, closes the connection.
+   */
+  async abortTransfer({ socket, completed, release }: Transfer): Promise<GatewayError | undefined> {
     socket.destroy()
     release()
-    const timer = setTimeout(() => this.close(new GatewayError('timeout')), breakLimit)
-    const complaint = await completed.then(() => undefined, translated)
+    const timer = setTimeout(() => this.close(new GatewayError('timeout')), abortTimeout)
+    const error = await completed.then(() => undefined, translated)
     clearTimeout(timer)
-    return complaint
+    return error
   }
 
-  /** Data flows, or is to flow, over this socket: it ends with the connection. */
-  #hold(socket: Socket): void {
+  /** Registers the socket of a data connection, which is destroyed when the control connection is closed. */
+  #track(socket: Socket): void {
     this.#data = socket
     socket.once('close', () => {
       if (this.#data === socket) this.#data = undefined
@@ -190,19 +205,19 @@ export class Connection {
   }
 
   async #guard<T>(work: () => Promise<T>): Promise<T> {
-    this.#assertStanding()
+    this.#assertOpen()
     try {
       return await work()
     } catch (error) {
-      this.#assertStanding()
+      this.#assertOpen()
       if (replyCode(error) === 421) this.close(translated(error))
       if (this.client.closed && !(error instanceof GatewayError)) this.close(lostError(error))
-      this.#assertStanding()
+      this.#assertOpen()
       throw translated(error)
     }
   }
 
-  #assertStanding(): void {
+  #assertOpen(): void {
     if (this.#cause) throw this.#cause
   }
 }
@@ -219,41 +234,41 @@ async function greet(client: Client, { host, port, security, tls }: Account): Pr
 async function signIn(client: Client, { username, password, names, security }: Account): Promise<Features> {
   const wire = (text: string) => Buffer.from(text).toString('latin1')
   await client.login(wire(username), wire(password))
-  const told = new Set(
+  const announced = new Set(
     [...(await client.features()).entries()].flatMap(([name, rest]) => [
       name.toUpperCase(),
       `${name} ${rest}`.toUpperCase(),
     ]),
   )
   await client.send('TYPE I')
-  // Some write names in UTF-8 only when told so, and all names in it once they were told.
+  // Some servers use UTF-8 for names only after this command, and then for all names.
   await client.sendIgnoringError(names.isUtf8 ? 'OPTS UTF8 ON' : 'OPTS UTF8 OFF')
-  if (told.has('MLST')) await client.sendIgnoringError('OPTS MLST type;size;modify;unique;UNIX.mode;')
+  if (announced.has('MLST')) await client.sendIgnoringError('OPTS MLST type;size;modify;unique;UNIX.mode;')
   if (security !== 'plain') {
     await client.send('PBSZ 0')
     await client.send('PROT P')
   }
   return {
-    machineListings: told.has('MLST'),
-    setsTimes: told.has('MFMT'),
-    restarts: told.has('REST STREAM'),
-    tellsSizes: told.has('SIZE'),
-    tellsTimes: told.has('MDTM'),
+    machineListings: announced.has('MLST'),
+    setsTimes: announced.has('MFMT'),
+    restarts: announced.has('REST STREAM'),
+    tellsSizes: announced.has('SIZE'),
+    tellsTimes: announced.has('MDTM'),
   }
 }
 
 function connectError(error: unknown): GatewayError {
   const known = translated(error)
   if (replyCode(error) === 421) {
-    return new GatewayError('unavailable', { reason: 'the FTP server takes no connection now', cause: error })
+    return new GatewayError('unavailable', { reason: 'the FTP server accepts no further connections', cause: error })
   }
   return known.code === 'internal' ? lostError(error) : known
 }
 
-/** Of a connection that the library has given up; it tells why in words alone. */
+/** The error for a connection that the library has closed. Only the message of its error says why. */
 function lostError(error: unknown): GatewayError {
-  const isLate = error instanceof Error && /timeout/i.test(error.message)
-  return isLate
+  const isTimeout = error instanceof Error && /timeout/i.test(error.message)
+  return isTimeout
     ? new GatewayError('timeout', { reason: 'the FTP server does not answer', cause: error })
     : new GatewayError('unavailable', { reason: 'the connection to the FTP server broke', cause: error })
 }

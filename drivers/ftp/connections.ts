@@ -1,62 +1,65 @@
 /**
- * The few connections of one storage. Each does one thing at a time, so there is a pool of them, made when they are
- * needed and closed when nobody needs them. Nobody who reads can keep all of them from those who write, nor both from
- * those who only ask: a copy within the storage reads and writes at once.
+ * The connection pool of one storage. Each connection serves one call at a time; they are opened on demand and closed
+ * when idle. Reads cannot occupy all connections, so that writes are possible: a copy within the storage reads and
+ * writes concurrently. Transfers cannot occupy all connections either, so that short commands are possible.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { GatewayError } from '../../src/errors.js'
-import { breakLimit, type Connection } from './connection.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { abortTimeout, type Connection } from './connection.js'
 import { replyCode } from './errors.js'
 
 export type Use = 'ask' | 'read' | 'write'
 
-/** Many servers take fewer of one address: what they take is found out. */
-const connectionsAtMost = 32
+/** Many servers accept fewer connections per address. The pool reduces its limit when the server refuses one. */
+const maxConnections = 32
+/** Milliseconds until an idle connection is closed. */
+const idleTimeout = 60_000
+/** Milliseconds without use after which a connection is probed before it is used again. */
+const probeAfter = 5_000
+const probeTimeout = 5_000
+/** Milliseconds to wait for a connection. */
+const waitTimeout = 60_000
+/** Milliseconds for cleanup on a new connection. */
+const repairTimeout = 10_000
 /**
- * Milliseconds without use before it is closed; before it is looked whether it still stands, and how long that may take; for one to
- * become free; and for putting right what a lost one has left.
+ * Milliseconds between attempts while the server is at capacity: it may still count connections that were just closed.
  */
-const idleLimit = 60_000
-const trustedFor = 5_000
-const standsLimit = 5_000
-const waitLimit = 60_000
-const repairLimit = 10_000
-/** Milliseconds between tries where the server has no room: it may still count those that we have just closed. */
-const roomPauses = [200, 500, 1_500]
+const capacityDelays = [200, 500, 1_500]
 
-interface Waiting {
+interface Waiter {
   readonly use: Use
   readonly start: () => void
-  readonly giveUp: (error: GatewayError) => void
+  readonly cancel: (error: GatewayError) => void
 }
 
 export class Connections {
   readonly #all = new Set<Connection>()
   readonly #idle: Connection[] = []
-  /** About to be given back. */
-  readonly #ending = new Set<Connection>()
-  /** Ends each that is being made. */
+  /** Connections that are about to be released. */
+  readonly #releasing = new Set<Connection>()
+  /** Each aborts a connection that is being opened. */
   readonly #opening = new Set<AbortController>()
-  /** Turns that are taken: whoever has one may have one connection. */
-  readonly #uses = { ask: 0, read: 0, write: 0 }
-  /** For a turn; and, having one, for a connection that is about to be given back. */
-  readonly #waiting = new Set<Waiting>()
-  readonly #awaiting = new Set<Waiting>()
+  /** Slots in use. A slot permits its holder to use one connection. */
+  readonly #slots = { ask: 0, read: 0, write: 0 }
+  /** Calls that wait for a slot. */
+  readonly #slotQueue = new Set<Waiter>()
+  /** Calls that have a slot, and wait for a connection that is about to be released. */
+  readonly #releaseQueue = new Set<Waiter>()
   #isStopped = false
-  #limit = connectionsAtMost
+  #limit = maxConnections
   #idleTimer: NodeJS.Timeout | undefined
 
   constructor(private readonly connect: (signal: AbortSignal) => Promise<Connection>) {}
 
   /**
-   * Does the work on a connection of its own. Once the signal is aborted the connection is closed, and the work ends with it; who
-   * writes has a moment left, to take back what was begun.
+   * Runs `work` with exclusive use of a connection. When the signal is aborted, the connection is closed, which ends
+   * the work. For a write it is closed a few seconds later, so that the work can undo its changes.
    */
   async use<T>(use: Use, signal: AbortSignal | undefined, work: (connection: Connection) => Promise<T>): Promise<T> {
-    const connection = await this.take(use, signal)
+    const connection = await this.acquire(use, signal)
     let timer: NodeJS.Timeout | undefined
     const end = () => connection.close(new GatewayError('aborted'))
-    const abort = () => (use === 'write' ? (timer = setTimeout(end, breakLimit)) : end())
+    const abort = () => (use === 'write' ? (timer = setTimeout(end, abortTimeout)) : end())
     signal?.addEventListener('abort', abort, { once: true })
     if (signal?.aborted) abort()
     try {
@@ -64,76 +67,82 @@ export class Connections {
     } finally {
       clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
-      this.give(use, connection)
+      this.release(use, connection)
     }
   }
 
-  /** The same for work that may be done twice: where the connection turns out to be lost, it is done again on another, once. */
-  async useAgain<T>(
+  /**
+   * The same for idempotent work: if the connection turns out to be lost, `work` is retried once on another connection.
+   */
+  async useWithRetry<T>(
     use: Use,
     signal: AbortSignal | undefined,
     work: (connection: Connection) => Promise<T>,
   ): Promise<T> {
-    const seen = { lost: false }
+    const state = { isLost: false }
     try {
       return await this.use(use, signal, async (connection) => {
         try {
           return await work(connection)
         } finally {
-          seen.lost = connection.broken
+          state.isLost = connection.broken
         }
       })
     } catch (error) {
-      if (!seen.lost || signal?.aborted || this.#isStopped) throw error
+      if (!state.isLost || signal?.aborted || this.#isStopped) throw error
       return this.use(use, signal, work)
     }
   }
 
   /**
-   * Puts right what was begun on a connection that is in use, which may be done twice: where that one is lost, on another in its place.
-   * Its turn lasts, so nobody is waited for who may be waiting for it; and no caller's signal ends this, but a limit of time does.
+   * Runs idempotent cleanup on a connection that is in use; if that is lost, on a replacement. The caller keeps its
+   * slot, so the cleanup cannot deadlock with calls that wait for one. It is not aborted by the caller's signal, but
+   * limited by a timeout.
    */
-  async putRight<T>(on: Connection, work: (sound: Connection) => Promise<T>): Promise<T> {
+  async repair<T>(on: Connection, work: (open: Connection) => Promise<T>): Promise<T> {
     try {
       return await work(on)
     } catch (error) {
       if (!on.broken) throw error
     }
     this.#drop(on)
-    const limit = AbortSignal.timeout(repairLimit)
-    const connection = await this.#inPlace(limit)
+    const timeout = AbortSignal.timeout(repairTimeout)
+    const connection = await this.#replacement(timeout)
     const end = () => connection.close(new GatewayError('timeout'))
-    limit.addEventListener('abort', end, { once: true })
+    timeout.addEventListener('abort', end, { once: true })
     try {
       return await work(connection)
     } finally {
-      limit.removeEventListener('abort', end)
+      timeout.removeEventListener('abort', end)
       this.#giveBack(connection)
     }
   }
 
-  /** Until `give`. Rejects with `busy` where none becomes free, and as `Connection.open` does. */
-  async take(use: Use, signal: AbortSignal | undefined): Promise<Connection> {
+  /**
+   * Acquires a connection. The caller must release it. Rejects with `busy` if none becomes available in time, and
+   * as `Connection.open` does.
+   */
+  async acquire(use: Use, signal: AbortSignal | undefined): Promise<Connection> {
     for (;;) {
-      await this.#turn(use, signal)
+      await this.#acquireSlot(use, signal)
       let connection: Connection | undefined
       try {
-        connection = await this.#free(use, signal)
+        connection = await this.#idleOrNew(use, signal)
         if (connection) return connection
       } finally {
-        if (!connection) this.#leave(use)
+        if (!connection) this.#releaseSlot(use)
       }
     }
   }
 
-  /** Whoever wants one next waits for this one, rather than making another: that takes longer. */
-  giveSoon(connection: Connection): void {
-    this.#ending.add(connection)
+  /** Announces that this connection is about to be released: the next call waits for it instead of opening another. */
+  announceRelease(connection: Connection): void {
+    this.#releasing.add(connection)
   }
 
-  give(use: Use, connection: Connection): void {
+  release(use: Use, connection: Connection): void {
     this.#giveBack(connection)
-    this.#leave(use)
+    this.#releaseSlot(use)
   }
 
   close(): void {
@@ -143,56 +152,57 @@ export class Connections {
     for (const connection of this.#all) connection.close()
     this.#all.clear()
     this.#idle.length = 0
-    for (const { giveUp } of [...this.#waiting, ...this.#awaiting]) giveUp(stopped())
+    for (const { cancel } of [...this.#slotQueue, ...this.#releaseQueue]) cancel(stopped())
   }
 
-  // Turns
+  // Slots
 
-  /** Taken until `#leave`. */
-  async #turn(use: Use, signal: AbortSignal | undefined): Promise<void> {
+  /** Acquires a slot, until `#releaseSlot`. */
+  async #acquireSlot(use: Use, signal: AbortSignal | undefined): Promise<void> {
     if (this.#isStopped) throw stopped()
     if (signal?.aborted) throw new GatewayError('aborted')
-    if (this.#hasRoom(use)) this.#uses[use]++
-    else await this.#wait(this.#waiting, use, signal)
+    if (this.#isAvailable(use)) this.#slots[use]++
+    else await this.#wait(this.#slotQueue, use, signal)
   }
 
-  /** Of those in use, reads leave half to others, and all transfers leave one to those who only ask. */
-  #hasRoom(use: Use): boolean {
-    const { ask, read, write } = this.#uses
+  /** Reads use at most half of the slots, and reads and writes together leave one. */
+  #isAvailable(use: Use): boolean {
+    const { ask, read, write } = this.#slots
     if (ask + read + write >= this.#limit) return false
     if (use === 'read' && read >= Math.max(1, Math.floor(this.#limit / 2))) return false
     return use === 'ask' || read + write < Math.max(1, this.#limit - 1)
   }
 
-  #leave(use: Use): void {
-    this.#uses[use]--
-    for (const waiting of this.#waiting) {
-      if (!this.#hasRoom(waiting.use)) continue
-      this.#uses[waiting.use]++
-      waiting.start()
+  #releaseSlot(use: Use): void {
+    this.#slots[use]--
+    for (const waiter of this.#slotQueue) {
+      if (!this.#isAvailable(waiter.use)) continue
+      this.#slots[waiter.use]++
+      waiter.start()
     }
   }
 
-  /** Until it is started; who gave up before that cannot be. */
-  async #wait(queue: Set<Waiting>, use: Use, signal: AbortSignal | undefined): Promise<void> {
+  /** Waits in the queue until started. Rejects with `busy` after a timeout, and with `aborted`. */
+  async #wait(queue: Set<Waiter>, use: Use, signal: AbortSignal | undefined): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     let abort: (() => void) | undefined
     try {
       await new Promise<void>((resolve, reject) => {
         const start = () => {
-          queue.delete(waiting)
+          queue.delete(waiter)
           resolve()
         }
-        const giveUp = (error: GatewayError) => {
-          queue.delete(waiting)
+        const cancel = (error: GatewayError) => {
+          queue.delete(waiter)
           reject(error)
         }
-        const waiting = { use, start, giveUp }
-        const late = () => giveUp(new GatewayError('busy', { reason: 'all connections to the FTP server are in use' }))
-        timer = setTimeout(late, waitLimit)
-        abort = () => giveUp(new GatewayError('aborted'))
+        const waiter = { use, start, cancel }
+        const expire = () =>
+          cancel(new GatewayError('busy', { reason: 'all connections to the FTP server are in use' }))
+        timer = setTimeout(expire, waitTimeout)
+        abort = () => cancel(new GatewayError('aborted'))
         signal?.addEventListener('abort', abort, { once: true })
-        queue.add(waiting)
+        queue.add(waiter)
       })
     } finally {
       clearTimeout(timer)
@@ -202,33 +212,33 @@ export class Connections {
 
   // Connections
 
-  /** For who has a turn. undefined: the server lets nobody else in, and those who are in have to do. */
-  async #free(use: Use, signal: AbortSignal | undefined): Promise<Connection | undefined> {
-    return (await this.#standing(use, signal)) ?? (await this.#another(signal))
+  /** An idle connection or a new one, for the holder of a slot. undefined: the server accepts no more connections. */
+  async #idleOrNew(use: Use, signal: AbortSignal | undefined): Promise<Connection | undefined> {
+    return (await this.#takeIdle(use, signal)) ?? (await this.#openNew(signal))
   }
 
-  /** The same for who has lost one in the middle of something: the server may still count it. */
-  async #inPlace(limit: AbortSignal): Promise<Connection> {
-    const [wait] = roomPauses
+  /** A replacement of a lost connection. Retries until the timeout, because the server may still count the lost one. */
+  async #replacement(timeout: AbortSignal): Promise<Connection> {
+    const [delay] = capacityDelays
     for (;;) {
-      const connection = await this.#free('ask', limit)
+      const connection = await this.#idleOrNew('ask', timeout)
       if (connection) return connection
-      await pause(wait, undefined, { signal: limit }).catch(() => {
-        throw new GatewayError('busy', { reason: 'the FTP server takes no connection now' })
+      await pause(delay, undefined, { signal: timeout }).catch(() => {
+        throw new GatewayError('busy', { reason: 'the FTP server accepts no further connections' })
       })
     }
   }
 
   #giveBack(connection: Connection): void {
-    this.#ending.delete(connection)
+    this.#releasing.delete(connection)
     if (connection.broken) {
       this.#drop(connection)
     } else {
       connection.idleSince = Date.now()
       this.#idle.push(connection)
-      this.#idleTimer ??= setTimeout(() => this.#closeIdle(), idleLimit).unref()
+      this.#idleTimer ??= setTimeout(() => this.#closeIdle(), idleTimeout).unref()
     }
-    const [next] = this.#awaiting
+    const [next] = this.#releaseQueue
     next?.start()
   }
 
@@ -237,30 +247,33 @@ export class Connections {
     connection.close()
   }
 
-  /** One that nobody uses and that surely stands: what cannot be asked again must not meet one that died while idle. */
-  async #standing(use: Use, signal: AbortSignal | undefined): Promise<Connection | undefined> {
-    while (this.#idle.length === 0 && this.#ending.size > this.#awaiting.size) {
-      await this.#wait(this.#awaiting, use, signal)
+  /**
+   * An idle connection that was verified to be open: work that cannot be retried must not get one that was lost while
+   * idle.
+   */
+  async #takeIdle(use: Use, signal: AbortSignal | undefined): Promise<Connection | undefined> {
+    while (this.#idle.length === 0 && this.#releasing.size > this.#releaseQueue.size) {
+      await this.#wait(this.#releaseQueue, use, signal)
     }
     for (let connection = this.#idle.pop(); connection; connection = this.#idle.pop()) {
-      const isTrusted = !connection.broken && Date.now() - connection.idleSince < trustedFor
-      if (isTrusted || (await this.#answers(connection, signal))) return connection
+      const isTrusted = !connection.broken && Date.now() - connection.idleSince < probeAfter
+      if (isTrusted || (await this.#probe(connection, signal))) return connection
       this.#drop(connection)
       if (signal?.aborted) throw new GatewayError('aborted')
-      // Those that idled for longer went the same way: to ask each of them takes too long.
+      // Connections that were idle for longer are assumed to be lost, too: probing each takes too long.
       for (const older of this.#idle.splice(0)) this.#drop(older)
     }
     return undefined
   }
 
-  async #answers(connection: Connection, signal: AbortSignal | undefined): Promise<boolean> {
+  async #probe(connection: Connection, signal: AbortSignal | undefined): Promise<boolean> {
     const end = () => connection.close()
-    const timer = setTimeout(end, standsLimit)
+    const timer = setTimeout(end, probeTimeout)
     signal?.addEventListener('abort', end, { once: true })
     try {
-      await connection.ask('NOOP')
+      await connection.send('NOOP')
     } catch {
-      // That there is no such command is an answer too.
+      // An error reply also shows that the connection is open.
     } finally {
       clearTimeout(timer)
       signal?.removeEventListener('abort', end)
@@ -268,25 +281,26 @@ export class Connections {
     return !connection.broken
   }
 
-  /** A new one, made only as long as somebody wants it. undefined: the server lets nobody else in. */
-  async #another(signal: AbortSignal | undefined): Promise<Connection | undefined> {
+  /** Opens a connection, until the signal is aborted. undefined: the server accepts no more connections. */
+  async #openNew(signal: AbortSignal | undefined): Promise<Connection | undefined> {
     if (this.#isStopped) throw stopped()
     if (signal?.aborted) throw new GatewayError('aborted')
-    // The signals themselves, which many may share, are heard by one listener of each.
+    // One controller for the signal and for `close()`, so that a shared signal gets only one listener per call.
     const opening = new AbortController()
     const end = () => opening.abort()
     this.#opening.add(opening)
     signal?.addEventListener('abort', end, { once: true })
     try {
-      return await this.#made(opening.signal)
+      return await this.#connect(opening.signal)
     } finally {
       signal?.removeEventListener('abort', end)
       this.#opening.delete(opening)
     }
   }
 
-  async #made(signal: AbortSignal): Promise<Connection | undefined> {
-    for (let tries = 0; ; tries++) {
+  /** Connects, and adjusts the limit of the pool. Retries only while the pool has no other connection. */
+  async #connect(signal: AbortSignal): Promise<Connection | undefined> {
+    for (let attempt = 0; ; attempt++) {
       try {
         const connection = await this.connect(signal)
         if (signal.aborted) {
@@ -297,20 +311,23 @@ export class Connections {
         this.#limit = Math.max(this.#limit, this.#all.size)
         return connection
       } catch (error) {
-        if (!this.#isFull(error)) throw error
+        if (!this.#isAtCapacity(error)) throw error
         this.#limit = Math.max(1, Math.min(this.#limit, this.#all.size))
         if (this.#all.size > 0) return undefined
-        const wait = roomPauses[tries]
-        if (wait === undefined) throw error
-        await pause(wait, undefined, { signal }).catch(() => {
+        const delay = capacityDelays[attempt]
+        if (delay === undefined) throw error
+        await pause(delay, undefined, { signal }).catch(() => {
           throw new GatewayError('aborted')
         })
       }
     }
   }
 
-  /** Whether the server has no room for another one: with others signed in, a refusal cannot be about the password. */
-  #isFull(error: unknown): boolean {
+  /**
+   * Whether the server refused the connection because it accepts no more. A refused sign-in (530, 430) also means that
+   * if other connections are signed in, as the password is then correct.
+   */
+  #isAtCapacity(error: unknown): boolean {
     const code = replyCode(error)
     return code === 421 || (this.#all.size > 0 && (code === 530 || code === 430))
   }
@@ -319,15 +336,15 @@ export class Connections {
     this.#idleTimer = undefined
     const now = Date.now()
     for (const connection of this.#idle.splice(0)) {
-      if (now - connection.idleSince < idleLimit && !connection.broken) {
+      if (now - connection.idleSince < idleTimeout && !connection.broken) {
         this.#idle.push(connection)
         continue
       }
       this.#drop(connection)
     }
-    if (this.#idle.length > 0) this.#idleTimer = setTimeout(() => this.#closeIdle(), idleLimit / 4).unref()
-    // The server may have more room by now.
-    if (this.#all.size === 0) this.#limit = connectionsAtMost
+    if (this.#idle.length > 0) this.#idleTimer = setTimeout(() => this.#closeIdle(), idleTimeout / 4).unref()
+    // The server may accept more connections by now.
+    if (this.#all.size === 0) this.#limit = maxConnections
   }
 }
 

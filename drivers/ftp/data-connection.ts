@@ -1,16 +1,18 @@
-/** The connection that carries one file or one listing: passive, always to the host of the control connection. */
+/** The data connection of one file or listing: in passive mode, always to the host of the control connection. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import { FTPError, type FTPContext } from 'basic-ftp'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 
-/** Milliseconds. */
-const connectLimit = 15_000
-const stallLimit = 60_000
-const stallCheck = 5_000
+/**
+ * Milliseconds to connect, without progress until a transfer is considered stalled, and between two checks for that.
+ */
+const connectTimeout = 15_000
+const stallTimeout = 60_000
+const stallCheckInterval = 5_000
 
-/** Whether the server knows EPSV (RFC 2428); undefined until it was asked. */
+/** Whether the server supports EPSV (RFC 2428); undefined until it was tried. */
 export interface PassiveMode {
   extended: boolean | undefined
 }
@@ -18,29 +20,30 @@ export interface PassiveMode {
 export interface DataConnection {
   readonly socket: Socket
   /**
-   * Settles when the server has shown who it is; at once without TLS. It may begin with that only when it was told what to transfer:
-   * from this call on it has as long for it as for connecting, and the socket is destroyed after that.
+   * Settles when the TLS handshake has completed; immediately without TLS. The server may start the handshake only
+   * after the transfer command. The timeout starts with this call; when it expires, the socket is destroyed.
    */
   readonly secured: () => Promise<void>
 }
 
 /**
- * Asks for a port and connects to it. The host that PASV names is not looked at: behind address translation it is wrong,
- * and a hostile server would send us to somebody else with it. `hold` is told of each socket as soon as it is made, to destroy it.
+ * Requests a port with EPSV or PASV, and connects to it. The host in the reply to PASV is ignored: behind address
+ * translation it is wrong, and a hostile server could redirect the connection to another host. `track` is called with
+ * each socket as soon as it is created, so that it can be destroyed.
  */
 export async function openDataConnection(
   control: FTPContext,
   passive: PassiveMode,
-  hold: (socket: Socket) => void,
+  track: (socket: Socket) => void,
 ): Promise<DataConnection> {
   const port = await passivePort(control, passive)
   const host = control.socket.remoteAddress
   if (host === undefined) throw new GatewayError('unavailable', { reason: 'the connection to the FTP server broke' })
   const socket = guarded(connect({ host, port, noDelay: true }))
-  hold(socket)
+  track(socket)
   const timer = setTimeout(() => {
     socket.destroy(new GatewayError('timeout', { reason: 'the data connection of the FTP server cannot be reached' }))
-  }, connectLimit)
+  }, connectTimeout)
   try {
     await once(socket, 'connect')
   } catch (error) {
@@ -53,24 +56,25 @@ export async function openDataConnection(
     clearTimeout(timer)
   }
   if (!(control.socket instanceof TLSSocket)) return { socket, secured: () => Promise.resolve() }
-  // Servers want the session of the control connection resumed: nobody else can then have taken the port.
+  // Servers require the TLS session of the control connection, which proves that both connections are from the same
+  // client.
   const session = control.tlsSessionStore ?? control.socket.getSession()
   const secure = guarded(connectTls({ ...control.tlsOptions, socket, ...(session && { session }) }))
-  hold(secure)
+  track(secure)
   secure.on('session', (newer: Buffer) => (control.tlsSessionStore = newer))
   const handshake = new Promise<void>((resolve, reject) => {
     secure.once('secureConnect', resolve)
     secure.once('close', () => reject(new GatewayError('unavailable', { reason: 'the data connection broke' })))
     secure.once('error', reject)
   })
-  handshake.catch(() => undefined) // told to who waits for it
-  return { socket: secure, secured: () => inTime(handshake, secure) }
+  handshake.catch(() => undefined) // reported to the caller of `secured`
+  return { socket: secure, secured: () => withTimeout(handshake, secure) }
 }
 
-async function inTime(handshake: Promise<void>, socket: Socket): Promise<void> {
+async function withTimeout(handshake: Promise<void>, socket: Socket): Promise<void> {
   const timer = setTimeout(() => {
     socket.destroy(new GatewayError('timeout', { reason: 'the FTP server does not secure the data connection' }))
-  }, connectLimit)
+  }, connectTimeout)
   try {
     await handshake
   } finally {
@@ -78,7 +82,7 @@ async function inTime(handshake: Promise<void>, socket: Socket): Promise<void> {
   }
 }
 
-/** An error that nobody listens for ends the process; who transfers hears of it in other ways. */
+/** An 'error' event without a listener ends the process. Transfers are notified of errors in other ways. */
 function guarded<S extends Socket>(socket: S): S {
   return socket.on('error', () => undefined)
 }
@@ -106,20 +110,20 @@ async function passivePort(control: FTPContext, passive: PassiveMode): Promise<n
 }
 
 /**
- * Breaks the connection where the server lets it stand still. Time in which nobody here reads, or has anything to send, does not
- * count; `isOurTurn` tells.
+ * Destroys the socket with `timeout` if the server stalls the transfer. Time during which `isIdle` returns true does
+ * not count: the reader has paused, or there is nothing to send.
  */
-export function breakWhenStalled(socket: Socket, isOurTurn: () => boolean): void {
-  let before = 0
-  let still = 0
+export function destroyWhenStalled(socket: Socket, isIdle: () => boolean): void {
+  let previousBytes = 0
+  let stalledFor = 0
   const timer = setInterval(() => {
     const bytes = socket.bytesRead + socket.bytesWritten - socket.writableLength
-    still = bytes === before && !isOurTurn() ? still + stallCheck : 0
-    before = bytes
-    if (still >= stallLimit) {
-      socket.destroy(new GatewayError('timeout', { reason: 'the FTP server let the transfer stand still' }))
+    stalledFor = bytes === previousBytes && !isIdle() ? stalledFor + stallCheckInterval : 0
+    previousBytes = bytes
+    if (stalledFor >= stallTimeout) {
+      socket.destroy(new GatewayError('timeout', { reason: 'the FTP server stalled the transfer' }))
     }
-  }, stallCheck)
+  }, stallCheckInterval)
   timer.unref()
   socket.once('close', () => clearInterval(timer))
 }

@@ -1,63 +1,82 @@
-/** What is at a path, asked on one connection: by facts where the server has them, else by the commands of old. */
+/**
+ * Looks up paths and lists folders: with MLST and MLSD if the server has them, otherwise with SIZE, MDTM, CWD and LIST.
+ */
 import type { Readable } from 'node:stream'
-import type { Entry } from '../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { isListableName, nameOf, parentOf, type Path } from '../../src/path.js'
+import type { Entry } from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { isListableName, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import type { Connection } from './connection.js'
-import { isBareRefusal } from './errors.js'
-import { dateOf, humanLine, ListClock, machineFacts, machineLine, type Listed } from './listed.js'
+import { isUnspecificRefusal } from './errors.js'
+import { dateOf, parseListLine, ListClock, parseMlstReply, parseMlsdLine, type ListedEntry } from './listed.js'
 import type { NameEncoding } from './name-encoding.js'
 import { Download, type DownloadOptions } from './transfers.js'
 
-/** Entries of a page; bytes of a listing that are kept for a slow reader, so that the connection is free for others. */
+/** Entries of a page. */
 const pageSize = 1000
-const listingAhead = 32 * 1024 * 1024
-/** Longest line; longer ones are not of this protocol. */
-const lineLimit = 64 * 1024
+/** Bytes of a listing that are buffered for a slow reader, so that the connection becomes available early. */
+const listingBuffer = 32 * 1024 * 1024
+/** Maximum bytes of a line. A longer line is malformed. */
+const maxLineLength = 64 * 1024
 
 export type Kind = 'file' | 'folder' | 'nothing'
 
 export class Files {
   readonly clock = new ListClock()
 
-  /** `root`: the server's path of the storage's root, without a slash at its end. */
+  /**
+   * `root`: the server's path of the storage's root, without a trailing slash. `changesFolder`: change into a folder to
+   * list it, for servers that cannot list a path.
+   */
   constructor(
     private readonly root: string,
     readonly names: NameEncoding,
     private readonly options: { readonly changesFolder: boolean },
   ) {}
 
-  /** Wire text of the server's path. Rejects with `invalid` where it cannot be sent. */
+  /** The server's path of `path` in wire text. Throws `invalid` if it cannot be encoded. */
   wire(path: Path): string {
     return this.names.encode(path === '/' ? this.root || '/' : this.root + path)
   }
 
-  /** `not_found` where nothing is there, `unavailable` of the root. `ofLink`: a link is told as such. */
+  /**
+   * The entry at the path. Rejects with `not_found`, or `unavailable` for the root. `ofLink`: does not resolve a
+   * symlink.
+   */
   async entry(on: Connection, path: Path, ofLink = false): Promise<Entry> {
-    const entry = await this.#found(on, path, ofLink)
+    const entry = await this.#lookUp(on, path, ofLink)
     if (entry) return entry
-    throw path === '/' ? rootIsGone() : new GatewayError('not_found')
+    throw path === '/' ? rootMissing() : new GatewayError('not_found')
   }
 
+  /**
+   * The entry at the path, with a symlink resolved; undefined if there is none. Rejects with `unavailable` if the root
+   * is missing.
+   */
   async find(on: Connection, path: Path): Promise<Entry | undefined> {
-    return path === '/' ? this.entry(on, path) : this.#found(on, path, false)
+    return path === '/' ? this.entry(on, path) : this.#lookUp(on, path, false)
   }
 
-  /** Rejects with `denied` where something is there that nobody may look at, and with `unavailable` where there is no root. */
+  /**
+   * The kind of the entry at the path, with a symlink resolved. Rejects with `denied` if it exists but is inaccessible,
+   * and with `unavailable` if the root is missing.
+   */
   async kindAt(on: Connection, path: Path): Promise<Kind> {
     const kind = await this.#kindAt(on, path)
-    if (kind === 'nothing' && path === '/') throw rootIsGone()
+    if (kind === 'nothing' && path === '/') throw rootMissing()
     return kind
   }
 
-  /** What the root is; `unavailable` where the server tells nothing of its own. */
+  /**
+   * The kind of the storage's root; 'nothing' if it is missing. Rejects with `unavailable` if the server's own root is
+   * missing.
+   */
   async rootKind(on: Connection): Promise<Kind> {
     return this.root === '' ? this.kindAt(on, '/' as Path) : this.#kindAt(on, '/' as Path)
   }
 
-  async #found(on: Connection, path: Path, ofLink: boolean): Promise<Entry | undefined> {
-    const looking = on.features.machineListings ? this.#factsOf(on, path, ofLink) : this.#askedOf(on, path, ofLink)
-    return looking.catch((error: unknown) => {
+  async #lookUp(on: Connection, path: Path, ofLink: boolean): Promise<Entry | undefined> {
+    const entry = on.features.machineListings ? this.#fromMlst(on, path, ofLink) : this.#fromCommands(on, path, ofLink)
+    return entry.catch((error: unknown) => {
       if (isGatewayError(error, 'not_found')) return undefined
       throw error
     })
@@ -70,18 +89,18 @@ export class Files {
       if ((await this.#sizeOf(on, wire)) !== undefined) return 'file'
       return (await this.#isFolder(on, wire)) ? 'folder' : 'nothing'
     }
-    const entry = await this.#found(on, path, false)
+    const entry = await this.#lookUp(on, path, false)
     return entry?.kind === 'link' ? 'file' : (entry?.kind ?? 'nothing')
   }
 
-  async #factsOf(on: Connection, path: Path, ofLink: boolean): Promise<Entry> {
-    const { message } = await this.#unlessRefused(on.ask(`MLST ${this.wire(path)}`))
-    const listed = machineFacts(nameOf(path), message)
+  async #fromMlst(on: Connection, path: Path, ofLink: boolean): Promise<Entry> {
+    const { message } = await this.#refusalAsNotFound(on.send(`MLST ${this.wire(path)}`))
+    const listed = parseMlstReply(nameOf(path), message)
     if (!listed) throw new GatewayError('not_found')
-    return listed.kind === 'link' && !ofLink ? this.behind(on, path, listed) : this.told(listed)
+    return listed.kind === 'link' && !ofLink ? this.resolveSymlink(on, path, listed) : this.toEntry(listed)
   }
 
-  async #askedOf(on: Connection, path: Path, ofLink: boolean): Promise<Entry> {
+  async #fromCommands(on: Connection, path: Path, ofLink: boolean): Promise<Entry> {
     const wire = this.wire(path)
     const name = nameOf(path)
     if (path === '/') {
@@ -93,73 +112,78 @@ export class Files {
     if (size !== undefined && time) {
       return { name, kind: 'file', size, modified: this.clock.asListed(time, new Date()) }
     }
-    // Of a name that is not there the whole folder is read only where nothing else tells.
-    let closed: GatewayError | undefined
+    // The folder is listed only if no other command shows that the name does not exist.
+    let denial: GatewayError | undefined
     if (size === undefined && on.features.tellsSizes) {
-      const isThere = await this.#isFolder(on, wire).catch((error: unknown) => {
+      const mayExist = await this.#isFolder(on, wire).catch((error: unknown) => {
         if (!isGatewayError(error, 'denied')) throw error
-        closed = error
+        denial = error
         return true
       })
-      if (!isThere) throw new GatewayError('not_found')
+      if (!mayExist) throw new GatewayError('not_found')
     }
-    const listed = await this.#listedAs(on, path)
-    if (!listed) throw closed ?? new GatewayError('not_found')
-    return listed.kind === 'link' && !ofLink ? this.behind(on, path, listed) : this.told(listed)
+    const listed = await this.#findInListing(on, path)
+    if (!listed) throw denial ?? new GatewayError('not_found')
+    return listed.kind === 'link' && !ofLink ? this.resolveSymlink(on, path, listed) : this.toEntry(listed)
   }
 
-  /** As its folder lists it. */
-  async #listedAs(on: Connection, path: Path): Promise<Listed | undefined> {
+  /** Finds the path in the listing of its folder. */
+  async #findInListing(on: Connection, path: Path): Promise<ListedEntry | undefined> {
     const name = nameOf(path)
-    let found: Listed | undefined
+    let found: ListedEntry | undefined
     for await (const page of this.listing(on, parentOf(path))) found ??= page.find((each) => each.name === name)
     return found
   }
 
   // Folders
 
-  /** The lines of a folder; the connection is busy until `done` ran. Rejects with what the server says. */
+  /**
+   * Starts a listing and returns its bytes. The connection is busy until `done` is called. Rejects with the server's
+   * error.
+   */
   async openListing(
     on: Connection,
     folder: Path,
-    ways: Pick<DownloadOptions, 'ending' | 'done'> = { done: () => undefined },
+    callbacks: Pick<DownloadOptions, 'ending' | 'done'> = { done: () => undefined },
   ): Promise<Download> {
     const wire = this.wire(folder)
-    const enters = this.#enters(on, wire)
-    if (enters) await on.ask(`CWD ${wire}`)
-    const command = on.features.machineListings ? (enters ? 'MLSD' : `MLSD ${wire}`) : 'LIST -a'
+    const mustEnter = this.#mustEnter(on, wire)
+    if (mustEnter) await on.send(`CWD ${wire}`)
+    const command = on.features.machineListings ? (mustEnter ? 'MLSD' : `MLSD ${wire}`) : 'LIST -a'
     const transfer = await on.transfer(command).catch(async (error: unknown) => {
       await this.closeListing(on, folder).catch(() => undefined)
       throw error
     })
-    return new Download({ connection: on, transfer, ahead: listingAhead, ...ways })
+    return new Download({ connection: on, transfer, bufferSize: listingBuffer, ...callbacks })
   }
 
-  /** To list a folder. Paths with characters that servers take for patterns are entered, too. */
-  #enters(on: Connection, wire: string): boolean {
+  /**
+   * Whether the folder must be entered to list it, also because servers interpret characters of its path as a pattern.
+   */
+  #mustEnter(on: Connection, wire: string): boolean {
     return !on.features.machineListings || this.options.changesFolder || /[*?[\]{}~\\]/.test(wire)
   }
 
-  /** After `openListing`: the connection is in no folder that may be renamed or removed. */
+  /** After `openListing`: leaves the folder, so that it can be renamed or removed. */
   async closeListing(on: Connection, folder: Path): Promise<void> {
-    if (!on.broken && this.#enters(on, this.wire(folder))) await this.#leaveFolder(on)
+    if (!on.broken && this.#mustEnter(on, this.wire(folder))) await this.#leaveFolder(on)
   }
 
-  /** A whole folder, page by page; the connection is free for more when it was read to its end. */
-  async *listing(on: Connection, folder: Path): AsyncGenerator<readonly Listed[]> {
+  /** Lists a folder, page by page. The connection is available again after the last page. */
+  async *listing(on: Connection, folder: Path): AsyncGenerator<readonly ListedEntry[]> {
     yield* this.pages(await this.openListing(on, folder), on)
     await this.closeListing(on, folder)
   }
 
-  /** What the lines tell, page by page. */
-  async *pages(lines: Readable, { features }: Pick<Connection, 'features'>): AsyncGenerator<readonly Listed[]> {
+  /** Parses the lines of a listing, page by page. */
+  async *pages(lines: Readable, { features }: Pick<Connection, 'features'>): AsyncGenerator<readonly ListedEntry[]> {
     const now = new Date()
-    const read = features.machineListings
-      ? machineLine
-      : (line: string, names: NameEncoding) => humanLine(line, names, now)
-    let page: Listed[] = []
+    const parse = features.machineListings
+      ? parseMlsdLine
+      : (line: string, names: NameEncoding) => parseListLine(line, names, now)
+    let page: ListedEntry[] = []
     for await (const text of wireLines(lines)) {
-      const line = read(text, this.names)
+      const line = parse(text, this.names)
       if (line !== 'nothing') page.push(line)
       if (page.length < pageSize) continue
       yield page
@@ -168,8 +192,11 @@ export class Files {
     if (page.length > 0) yield page
   }
 
-  /** What a link shows; itself where that is nothing. */
-  async behind(on: Connection, path: Path, link: Listed): Promise<Entry> {
+  /**
+   * The entry of a symlink's target, under the symlink's name; the symlink's own entry if it is dangling or
+   * inaccessible.
+   */
+  async resolveSymlink(on: Connection, path: Path, link: ListedEntry): Promise<Entry> {
     const wire = this.wire(path)
     const size = await this.#sizeOf(on, wire)
     if (size !== undefined) {
@@ -185,12 +212,13 @@ export class Files {
       return { name: link.name, kind: 'file', isLink: true, size, modified: time ?? this.#dateOf(link) }
     }
     const entry = { name: link.name, size: 0, modified: this.#dateOf(link) }
-    // One that leads where nobody may go is shown as a link, as one that leads nowhere.
+    // A symlink with an inaccessible target is shown like a dangling one.
     const isFolder = await this.#isFolder(on, wire).catch(ifMissing)
     return isFolder === true ? { ...entry, kind: 'folder', isLink: true } : { ...entry, kind: 'link' }
   }
 
-  told(listed: Listed): Entry {
+  /** Converts an entry of a listing, without resolving symlinks. */
+  toEntry(listed: ListedEntry): Entry {
     const { name, kind, size, mode, revision } = listed
     return {
       name,
@@ -202,41 +230,41 @@ export class Files {
     }
   }
 
-  #dateOf({ time }: Listed): Date {
+  #dateOf({ time }: ListedEntry): Date {
     if (time === undefined) return new Date(0)
     return time instanceof Date ? time : this.clock.dateOf(time)
   }
 
-  /** The exact time of a file; undefined where the server does not tell. */
+  /** The exact time of a file (MDTM); undefined if the server does not report it. */
   async #timeOf(on: Connection, wire: string): Promise<Date | undefined> {
     if (!on.features.tellsTimes) return undefined
-    const answer = await this.#unlessRefused(on.ask(`MDTM ${wire}`)).catch(ifMissing)
-    return dateOf(answer?.message.slice('213 '.length))
+    const reply = await this.#refusalAsNotFound(on.send(`MDTM ${wire}`)).catch(ifMissing)
+    return dateOf(reply?.message.slice('213 '.length))
   }
 
-  /** Learns the server's time zone from a file that is listed to the minute, once. */
-  async learnZone(on: Connection, folder: Path, listed: readonly Listed[]): Promise<void> {
+  /** Derives the server's time zone, if unknown, from the first file in `listed` whose time of day is known. */
+  async learnZone(on: Connection, folder: Path, listed: readonly ListedEntry[]): Promise<void> {
     if (this.clock.zone !== undefined) return
     for (const { name, kind, time } of listed) {
       if (kind !== 'file' || time === undefined || time instanceof Date || time.isDay) continue
       if (!isListableName(name)) continue
       const exact = await this.#timeOf(on, `${this.wire(folder).replace(/\/$/, '')}/${this.names.encode(name)}`)
-      if (exact) this.clock.learn(time, exact)
+      if (exact) this.clock.deriveZone(time, exact)
       return
     }
   }
 
-  /** Of a file; undefined where it is none, or the server does not tell. */
+  /** The size of a file (SIZE); undefined if it is not a file, or the server does not report it. */
   async #sizeOf(on: Connection, wire: string): Promise<number | undefined> {
     if (!on.features.tellsSizes) return undefined
-    const answer = await this.#unlessRefused(on.ask(`SIZE ${wire}`)).catch(ifMissing)
-    const size = Number(answer?.message.slice('213 '.length).trim() || NaN)
+    const reply = await this.#refusalAsNotFound(on.send(`SIZE ${wire}`)).catch(ifMissing)
+    const size = Number(reply?.message.slice('213 '.length).trim() || NaN)
     return Number.isSafeInteger(size) && size >= 0 ? size : undefined
   }
 
-  /** Rejects with `denied` where something is there that must not be entered. */
+  /** Whether the path is a folder that can be entered (CWD). Rejects with `denied` if the server says so. */
   async #isFolder(on: Connection, wire: string): Promise<boolean> {
-    const entered = await this.#unlessRefused(on.ask(`CWD ${wire}`)).catch((error: unknown) => {
+    const entered = await this.#refusalAsNotFound(on.send(`CWD ${wire}`)).catch((error: unknown) => {
       if (isGatewayError(error, 'not_found')) return undefined
       throw error
     })
@@ -245,17 +273,17 @@ export class Files {
     return true
   }
 
-  /** Some servers keep a folder from being renamed or removed while a connection is in it. */
+  /** Returns to the root: some servers refuse to rename or remove a folder while a connection is in it. */
   async #leaveFolder(on: Connection): Promise<void> {
-    await this.#unlessRefused(on.ask(`CWD ${this.wire('/' as Path)}`)).catch(ifMissing)
+    await this.#refusalAsNotFound(on.send(`CWD ${this.wire('/' as Path)}`)).catch(ifMissing)
   }
 
-  /** A refusal to tell of something means that it is not there, unless the server says otherwise. */
-  async #unlessRefused<T>(answer: Promise<T>): Promise<T> {
+  /** Converts an unspecific refusal to `not_found`: a server that knows another reason usually reports it. */
+  async #refusalAsNotFound<T>(reply: Promise<T>): Promise<T> {
     try {
-      return await answer
+      return await reply
     } catch (error) {
-      throw isBareRefusal(error) ? new GatewayError('not_found', { cause: error }) : error
+      throw isUnspecificRefusal(error) ? new GatewayError('not_found', { cause: error }) : error
     }
   }
 }
@@ -265,20 +293,20 @@ function ifMissing(error: unknown): undefined {
   throw error
 }
 
-function rootIsGone(): GatewayError {
+function rootMissing(): GatewayError {
   return new GatewayError('unavailable', { reason: 'the FTP server does not show the root folder of the storage' })
 }
 
-/** Lines in wire text, without their ends. */
+/** Splits a listing into lines of wire text, without line endings. */
 async function* wireLines(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest = ''
-  // What has come meanwhile comes at once, and may be all that was kept for a slow reader.
+  // A chunk may contain everything that was buffered for a slow reader, so it is decoded in pieces.
   for await (const chunk of bytes) {
-    for (let at = 0; at < chunk.length; at += lineLimit) {
-      const lines = (rest + chunk.toString('latin1', at, at + lineLimit)).split('\n')
+    for (let start = 0; start < chunk.length; start += maxLineLength) {
+      const lines = (rest + chunk.toString('latin1', start, start + maxLineLength)).split('\n')
       rest = lines.pop() ?? ''
-      if ([rest, ...lines].some(({ length }) => length > lineLimit)) {
-        throw new GatewayError('unavailable', { reason: 'the FTP server sends no listing' })
+      if ([rest, ...lines].some(({ length }) => length > maxLineLength)) {
+        throw new GatewayError('unavailable', { reason: 'the FTP server sent a malformed listing' })
       }
       for (const line of lines) yield line.endsWith('\r') ? line.slice(0, -1) : line
     }

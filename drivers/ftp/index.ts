@@ -1,5 +1,5 @@
-/** Storages on an FTP server, with or without TLS. */
-import type { DriverType, OptionsOf } from '../../src/driver.js'
+/** Folders on an FTP server, with or without TLS. */
+import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
 
 export const ftpFields = {
   address: {

@@ -1,32 +1,38 @@
-/** What one line of a listing tells: MLSD facts (RFC 3659 §7), or the lines for people that LIST sends. */
+/** Parses the lines of listings: MLSD facts (RFC 3659 §7), and the unstandardized lines of LIST. */
 import { parseList, type FileInfo } from 'basic-ftp'
-import { refusedName } from '../../src/path.js'
+import { refusedName } from '../../src/contract/path.js'
 import type { NameEncoding } from './name-encoding.js'
 
-export interface Listed {
+/** One entry of a listing. */
+export interface ListedEntry {
   readonly name: string
-  /** 'link': of the link itself; what it leads to is to be asked for. */
+  /** 'link': all fields are those of the symlink itself, not of its target. */
   readonly kind: 'file' | 'folder' | 'link'
   readonly size: number
-  /** undefined: not told, or not in a form that is known. */
+  /** undefined: missing, or of unknown format. */
   readonly time: Date | ListTime | undefined
   readonly mode?: number
   readonly revision?: string
 }
 
-/** A time as LIST shows it: of the server's own zone, and of files that are not new only the day. */
+/** A time in the format of LIST: in the server's time zone, and for older files with a precision of one day. */
 export interface ListTime {
   /** Milliseconds, as if the zone were UTC. */
   readonly local: number
   readonly isDay: boolean
 }
 
-export type Line = Listed | 'nothing'
+export type Line = ListedEntry | 'nothing'
 
-const kinds: Readonly<Record<string, Listed['kind']>> = { file: 'file', dir: 'folder', cdir: 'folder', pdir: 'folder' }
+const kinds: Readonly<Record<string, ListedEntry['kind']>> = {
+  file: 'file',
+  dir: 'folder',
+  cdir: 'folder',
+  pdir: 'folder',
+}
 
-/** A line of MLSD in wire text: `fact=value;fact=value; name`. */
-export function machineLine(line: string, names: NameEncoding): Line {
+/** Parses a line of MLSD in wire text: `fact=value;fact=value; name`. */
+export function parseMlsdLine(line: string, names: NameEncoding): Line {
   const space = line.indexOf(' ')
   if (space < 0) return 'nothing'
   const facts = factsOf(line.slice(0, space))
@@ -34,9 +40,11 @@ export function machineLine(line: string, names: NameEncoding): Line {
   return withName(line.slice(space + 1), names, (name) => ofFacts(name, facts))
 }
 
-/** Of the answer to MLST, where facts stand on a line of their own that starts with a space; undefined where there are none. */
-export function machineFacts(name: string, answer: string): Listed | undefined {
-  const line = answer
+/**
+ * Parses the reply to MLST, whose facts are on a separate line that starts with a space; undefined if it has no facts.
+ */
+export function parseMlstReply(name: string, reply: string): ListedEntry | undefined {
+  const line = reply
     .split(/\r?\n/)
     .find((each) => /^\s*[^\s=]+=[^\s]*;/.test(each) || /^250-\s*[^\s=]+=\S*;/.test(each))
   if (line === undefined) return undefined
@@ -45,14 +53,14 @@ export function machineFacts(name: string, answer: string): Listed | undefined {
 
 function factsOf(text: string): ReadonlyMap<string, string> {
   const facts = text.split(';').flatMap((fact): [string, string][] => {
-    // Values have equals signs of their own.
+    // The value may contain further equals signs.
     const end = fact.indexOf('=')
     return end > 0 ? [[fact.slice(0, end).trim().toLowerCase(), fact.slice(end + 1)]] : []
   })
   return new Map(facts)
 }
 
-function ofFacts(name: string, facts: ReadonlyMap<string, string>): Listed | undefined {
+function ofFacts(name: string, facts: ReadonlyMap<string, string>): ListedEntry | undefined {
   const type = facts.get('type') ?? 'file'
   const isLink = /^os\.unix=(slink|symlink)/i.test(type)
   const kind = isLink ? 'link' : kinds[type.toLowerCase()]
@@ -67,12 +75,12 @@ function ofFacts(name: string, facts: ReadonlyMap<string, string>): Listed | und
     size: Number.isSafeInteger(size) && size >= 0 ? size : 0,
     time,
     ...(Number.isInteger(mode) && { mode: mode & 0o7777 }),
-    // The number of an inode comes again; with time and size, only that of a file that was there before.
+    // Inode numbers are reused. Together with time and size they identify a version of the file.
     ...(unique !== undefined && { revision: `${unique}-${facts.get('modify') ?? ''}-${size}` }),
   }
 }
 
-/** `YYYYMMDDHHMMSS[.sss]`, in UTC (RFC 3659 §2.3); undefined where it is none. */
+/** Parses a time value: `YYYYMMDDHHMMSS[.sss]`, in UTC (RFC 3659 §2.3); undefined if it is malformed. */
 export function dateOf(text: string | undefined): Date | undefined {
   const match = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d{1,3}))?/.exec(text?.trim() ?? '')
   if (!match) return undefined
@@ -83,18 +91,21 @@ export function dateOf(text: string | undefined): Date | undefined {
   return Number.isNaN(date.getTime()) ? undefined : date
 }
 
-/** The same of a moment, without parts of a second. */
+/** Formats a time value, without fractions of a second. */
 export function timestampOf(date: Date): string {
   return date.toISOString().replaceAll(/[-:T]|\..*$/g, '')
 }
 
-/** A line of LIST in wire text, as servers on Unix and on Windows write it. */
-export function humanLine(line: string, names: NameEncoding, now: Date): Line {
+/**
+ * Parses a line of LIST in wire text, in the format of Unix or Windows servers. `now` determines the year where it is
+ * omitted.
+ */
+export function parseListLine(line: string, names: NameEncoding, now: Date): Line {
   let info: FileInfo | undefined
   try {
     ;[info] = parseList(line)
   } catch {
-    // The library's word for a line that is neither: something is there, and its name is not known.
+    // The library throws for any other format. The entry exists, but its name is unknown.
     return { name: refusedName(line), kind: 'file', size: 0, time: undefined }
   }
   if (!info) return 'nothing'
@@ -108,7 +119,7 @@ export function humanLine(line: string, names: NameEncoding, now: Date): Line {
   }))
 }
 
-function withName(wire: string, names: NameEncoding, make: (name: string) => Listed | undefined): Line {
+function withName(wire: string, names: NameEncoding, make: (name: string) => ListedEntry | undefined): Line {
   if (wire === '' || wire === '.' || wire === '..') return 'nothing'
   return make(names.decode(wire) ?? refusedName(wire)) ?? 'nothing'
 }
@@ -126,7 +137,7 @@ function listTime(text: string, now: Date): ListTime | undefined {
     if (year !== undefined) return { local: Date.UTC(Number(year), month, Number(day)), isDay: true }
     const inYear = (of: number) => Date.UTC(of, month, Number(day), Number(hour), Number(minute))
     const thisYear = inYear(now.getUTCFullYear())
-    // Without a year it is of the last months, whatever the zone.
+    // Without a year, the time is within the last months. Two days of tolerance cover any time zone.
     const local = thisYear > now.getTime() + 2 * dayLength ? inYear(now.getUTCFullYear() - 1) : thisYear
     return { local, isDay: false }
   }
@@ -146,16 +157,19 @@ function listTime(text: string, now: Date): ListTime | undefined {
   }
 }
 
-/** Older files are shown by the day alone, as are those of the future. */
-const newFor = 182 * dayLength
+/**
+ * Milliseconds of age up to which LIST shows the time of day. It omits that for older files, and for times in the
+ * future.
+ */
+const recentAge = 182 * dayLength
 
-/** Times of a server that only has LIST: its zone is what a file's exact time (MDTM) says, once there was one to ask for. */
+/** Converts the times of LIST. The time zone of the server is derived from the exact time (MDTM) of one file. */
 export class ListClock {
-  /** Milliseconds that the server's clock is ahead of UTC; undefined until it is known. */
+  /** Offset of the server's time zone from UTC in milliseconds, positive to the east; undefined until known. */
   zone: number | undefined
 
-  /** Learns the zone from one file that is shown to the minute. */
-  learn(shown: ListTime, exact: Date): void {
+  /** Derives the zone from one file that is listed with the time of day. An implausible result is replaced by UTC. */
+  deriveZone(shown: ListTime, exact: Date): void {
     const quarter = 15 * 60_000
     const zone = Math.round((shown.local - exact.getTime()) / quarter) * quarter
     this.zone = Math.abs(zone) <= 14 * 3_600_000 ? zone : 0
@@ -165,10 +179,10 @@ export class ListClock {
     return new Date(shown.local - (this.zone ?? 0))
   }
 
-  /** An exact time as a listing would show it: whoever asks for one file has to be told the same as who lists its folder. */
+  /** Rounds an exact time as a listing shows it, so that `stat` and `list` return the same time. */
   asListed(exact: Date, now: Date): Date {
     const age = now.getTime() - exact.getTime()
-    const step = age > newFor || age < -dayLength ? dayLength : 60_000
+    const step = age > recentAge || age < -dayLength ? dayLength : 60_000
     const zone = this.zone ?? 0
     return new Date(Math.floor((exact.getTime() + zone) / step) * step - zone)
   }

@@ -1,27 +1,33 @@
 /**
- * Names as bytes. The control connection carries bytes as characters of Latin-1 ("wire text"); what they mean is a matter
- * between this storage's `encoding` and the server's files.
+ * The encoding of names. The control connection represents bytes as Latin-1 characters ("wire text"); the `encoding`
+ * option of the storage determines how they are decoded.
  */
 import iconv from 'iconv-lite'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 
 export interface NameEncoding {
   readonly isUtf8: boolean
-  /** Wire text of a path. Rejects with `invalid` where it has no such characters, or some that would end a command. */
+  /**
+   * The wire text of a path. Throws `invalid` for control characters, and for characters that the encoding does not
+   * have.
+   */
   encode(path: string): string
-  /** The name behind wire text; undefined where the bytes are none of this encoding. */
+  /** The name for wire text; undefined if the bytes are malformed, do not round-trip, or contain control characters. */
   decode(wire: string): string | undefined
 }
 
-/** RFC 959 commands end at a line break; no server is asked how it takes the other control characters. */
+/** A line break ends a command (RFC 959). Servers treat the other control characters differently, so none is sent. */
 const controlCharacters = /\p{Cc}/u
 
-/** `encoding`: as users call it; empty for UTF-8. Rejects with `invalid` where nobody knows it. */
+/**
+ * `encoding`: an encoding label of iconv-lite; empty for UTF-8. Throws `invalid` if it is unknown or unsuitable for
+ * FTP.
+ */
 export function nameEncoding(encoding: string): NameEncoding {
-  const asked = encoding.trim()
-  const isUtf8 = asked === '' || /^utf-?8$/i.test(asked)
-  const encodeBytes = isUtf8 ? (text: string) => Buffer.from(text) : encoderOf(asked)
-  const decodeBytes = isUtf8 ? decodeUtf8 : decoderOf(asked)
+  const label = encoding.trim()
+  const isUtf8 = label === '' || /^utf-?8$/i.test(label)
+  const encodeBytes = isUtf8 ? (text: string) => Buffer.from(text) : encoderOf(label)
+  const decodeBytes = isUtf8 ? decodeUtf8 : decoderOf(label)
   return {
     isUtf8,
     encode(path) {
@@ -30,7 +36,7 @@ export function nameEncoding(encoding: string): NameEncoding {
       }
       const bytes = encodeBytes(path)
       if (decodeBytes(bytes) !== path) {
-        throw new GatewayError('invalid', { reason: `the name cannot be written in ${isUtf8 ? 'UTF-8' : asked}` })
+        throw new GatewayError('invalid', { reason: `the name cannot be written in ${isUtf8 ? 'UTF-8' : label}` })
       }
       return bytes.toString('latin1')
     },
@@ -38,7 +44,7 @@ export function nameEncoding(encoding: string): NameEncoding {
       const bytes = Buffer.from(wire, 'latin1')
       const name = decodeBytes(bytes)
       if (name === undefined || controlCharacters.test(name)) return undefined
-      // What would be asked for under other bytes is another name.
+      // A name that is encoded to other bytes would address a different file.
       return isUtf8 || encodeBytes(name).equals(bytes) ? name : undefined
     },
   }

@@ -1,22 +1,25 @@
-/** How a new file takes the name of an old one on servers that rename over nothing. */
+/** Replaces a file on servers that cannot replace by renaming. */
 import { setTimeout as pause } from 'node:timers/promises'
-import type { DriverLog } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { besideOf, nameOf, type Path } from '../../src/path.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import type { DriverLog } from '../../src/contract/log.js'
+import { siblingPathOf, nameOf, type Path } from '../../src/contract/path.js'
 import type { Connection } from './connection.js'
 import type { Connections } from './connections.js'
-import { isBareRefusal, translated } from './errors.js'
+import { isUnspecificRefusal, translated } from './errors.js'
 import type { Files } from './files.js'
 
-/** The files of one replacement. The old one waits at `aside`. */
-interface Places {
+/** The files of one replacement. */
+interface ReplacementPaths {
+  /** The new file, before. */
   readonly from: Path
+  /** The old file, before; the new file, after. */
   readonly to: Path
-  readonly aside: Path
+  /** The old file, in the meantime. */
+  readonly backup: Path
 }
 
-export class Replacing {
-  readonly #underWay = new Set<Promise<void>>()
+export class FileReplacer {
+  readonly #pending = new Set<Promise<void>>()
 
   constructor(
     private readonly files: Files,
@@ -25,74 +28,77 @@ export class Replacing {
   ) {}
 
   /**
-   * The old file steps aside, and goes once the new one has its name. Where that cannot be it gets its name back, over another
-   * connection if this one was lost. Its name meanwhile is one that is shown, and that nothing removes later: whatever happens, it is
-   * there to be found. The error says so where it did not get its name back.
+   * Renames the old file to a backup, renames `from` to `to`, and deletes the backup. If that fails, restores the
+   * backup, over another connection if this one was lost. The name of the backup is visible and is never swept, so that
+   * users can find it after a failure. If the backup could not be restored, the error contains its name.
    */
   async replace(on: Connection, from: Path, to: Path): Promise<void> {
-    const work = this.#inTurn(on, from, to)
-    this.#underWay.add(work)
+    const work = this.#run(on, from, to)
+    this.#pending.add(work)
     try {
       await work
     } finally {
-      this.#underWay.delete(work)
+      this.#pending.delete(work)
     }
   }
 
-  /** Once none is under way, or after so many milliseconds. */
-  async settled(limit: number): Promise<void> {
-    const late = pause(limit, undefined, { ref: false })
-    if (this.#underWay.size > 0) await Promise.race([Promise.allSettled(this.#underWay), late])
+  /** Resolves when no replacement is pending, or after `timeout` milliseconds. */
+  async whenIdle(timeout: number): Promise<void> {
+    const expired = pause(timeout, undefined, { ref: false })
+    if (this.#pending.size > 0) await Promise.race([Promise.allSettled(this.#pending), expired])
   }
 
-  async #inTurn(on: Connection, from: Path, to: Path): Promise<void> {
-    const places = { from, to, aside: besideOf(to, 'replaced') }
-    await on.ask(`RNFR ${this.files.wire(to)}`).catch(refused)
+  async #run(on: Connection, from: Path, to: Path): Promise<void> {
+    const paths = { from, to, backup: siblingPathOf(to, 'replaced') }
+    await on.send(`RNFR ${this.files.wire(to)}`).catch(rethrowRefusal)
     try {
-      await on.ask(`RNTO ${this.files.wire(places.aside)}`)
+      await on.send(`RNTO ${this.files.wire(paths.backup)}`)
       await on.rename(this.files.wire(from), this.files.wire(to))
     } catch (error) {
-      const settling = this.connections.putRight(on, (sound) => this.#settle(sound, places))
-      const isReplaced = await settling.catch((reason: unknown) => this.#leave(places, error, reason))
-      if (!isReplaced) return refused(error)
+      const restoring = this.connections.repair(on, (open) => this.#restoreOrConfirm(open, paths))
+      const isReplaced = await restoring.catch((reason: unknown) => this.#reportUnrestored(paths, error, reason))
+      if (!isReplaced) return rethrowRefusal(error)
     }
     await this.connections
-      .putRight(on, (sound) => this.#clear(sound, places.aside))
+      .repair(on, (open) => this.#deleteBackup(open, paths.backup))
       .catch((error: unknown) => {
-        this.log.warn({ err: error, path: places.aside }, 'a file that was replaced could not be removed')
+        this.log.warn({ err: error, path: paths.backup }, 'cannot delete the backup of a replaced file')
       })
   }
 
-  /** Looks what came of it; false: the old file has its name, again or still. Rejects where neither is sure. */
-  async #settle(on: Connection, { from, to, aside }: Places): Promise<boolean> {
+  /**
+   * After an error: resolves to true if the file was replaced nevertheless, and to false if the old file has its name,
+   * restored if necessary. Rejects if the state is unclear.
+   */
+  async #restoreOrConfirm(on: Connection, { from, to, backup }: ReplacementPaths): Promise<boolean> {
     if ((await this.files.kindAt(on, to)) === 'nothing') {
-      await on.rename(this.files.wire(aside), this.files.wire(to))
+      await on.rename(this.files.wire(backup), this.files.wire(to))
       return false
     }
     if ((await this.files.kindAt(on, from)) === 'nothing') return true
-    // The old one never left, or somebody else has taken its name.
-    if ((await this.files.kindAt(on, aside)) !== 'nothing') throw new GatewayError('exists')
+    // Without a backup, the old file was never renamed. With one, another client has created `to`.
+    if ((await this.files.kindAt(on, backup)) !== 'nothing') throw new GatewayError('exists')
     return false
   }
 
-  #leave({ to, aside }: Places, error: unknown, reason: unknown): never {
-    this.log.error({ err: reason, path: to, aside }, 'a file that was to be replaced may have another name now')
+  #reportUnrestored({ to, backup }: ReplacementPaths, error: unknown, reason: unknown): never {
+    this.log.error({ err: reason, path: to, aside: backup }, 'cannot restore the backup of a file')
     throw new GatewayError(translated(error).code, {
-      reason: `the file that was to be replaced may be called "${nameOf(aside)}" now`,
+      reason: `the original file may now be named "${nameOf(backup)}"`,
       cause: error,
     })
   }
 
-  async #clear(on: Connection, aside: Path): Promise<void> {
-    await on.ask(`DELE ${this.files.wire(aside)}`).catch(async (error: unknown) => {
-      if (on.broken || (await this.files.kindAt(on, aside)) !== 'nothing') throw error
+  async #deleteBackup(on: Connection, backup: Path): Promise<void> {
+    await on.send(`DELE ${this.files.wire(backup)}`).catch(async (error: unknown) => {
+      if (on.broken || (await this.files.kindAt(on, backup)) !== 'nothing') throw error
     })
   }
 }
 
-function refused(error: unknown): never {
-  if (isBareRefusal(error)) {
-    throw new GatewayError('denied', { reason: 'the FTP server does not let the file be replaced', cause: error })
+function rethrowRefusal(error: unknown): never {
+  if (isUnspecificRefusal(error)) {
+    throw new GatewayError('denied', { reason: 'the FTP server does not allow replacing the file', cause: error })
   }
   throw error
 }

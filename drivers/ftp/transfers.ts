@@ -1,47 +1,51 @@
-/** Files and listings on their way: what comes as a stream, what goes as the body of an upload. */
+/** Downloads as streams, and uploads of a source, over a data connection. */
 import { addAbortSignal, Readable } from 'node:stream'
-import type { Source } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { flow } from '../lib/flow.js'
-import { Outlet } from '../lib/outlet.js'
+import type { Source } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { pump } from '../lib/pump.js'
+import { WritableSink } from '../lib/writable-sink.js'
 import type { Connection, Transfer } from './connection.js'
-import { breakWhenStalled } from './data-connection.js'
+import { destroyWhenStalled } from './data-connection.js'
 import { translated } from './errors.js'
 
 export interface DownloadOptions {
   readonly connection: Connection
   readonly transfer: Transfer
-  /** Bytes wanted; all by default. */
+  /** Maximum bytes to read; all by default. */
   readonly length?: number | undefined
-  /** Bytes that are kept for a reader who is slower than the server. */
-  readonly ahead: number
-  /** Runs once, when the connection will be free in a moment; and once, when it is, or is broken. */
+  /** Bytes to buffer for a reader that is slower than the server. */
+  readonly bufferSize: number
+  /** Called once, when the control connection is about to become available. */
   readonly ending?: (() => void) | undefined
+  /** Called once, when the control connection is available or broken. */
   readonly done: () => void
 }
 
-/** What the server sends. It ends only when the server has said that this was all: a connection that breaks looks like an end too. */
+/**
+ * The bytes that the server sends. The stream ends only after the server has confirmed the transfer, because a lost
+ * data connection may look like the end of the file.
+ */
 export class Download extends Readable {
   readonly #options: DownloadOptions
-  #left: number
-  #isSettled = false
+  #remaining: number
+  #isFinished = false
 
   constructor(options: DownloadOptions) {
-    super({ highWaterMark: options.ahead })
+    super({ highWaterMark: options.bufferSize })
     this.#options = options
-    this.#left = options.length ?? Infinity
+    this.#remaining = options.length ?? Infinity
     const { socket } = options.transfer
-    socket.on('data', (chunk: Buffer) => this.#take(chunk))
-    socket.once('end', () => void this.#settle(false))
-    // Without an end it broke, and bytes are missing, whatever the server says on the other connection: it may not know.
-    const broke = () => {
-      if (!this.#isSettled) this.destroy(translated(socket.errored ?? brokenOff()))
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk))
+    socket.once('end', () => void this.#finish(false))
+    // Closed without an end: bytes are missing, even if the server confirms the transfer, as it may not have noticed.
+    const onClosed = () => {
+      if (!this.#isFinished) this.destroy(translated(socket.errored ?? transferAborted()))
     }
-    // An empty file may have come to its end by now.
-    if (socket.readableEnded) process.nextTick(() => void this.#settle(false))
-    else if (socket.destroyed) process.nextTick(broke)
-    else socket.once('close', broke)
-    breakWhenStalled(socket, () => socket.isPaused())
+    // An empty file may already have ended.
+    if (socket.readableEnded) process.nextTick(() => void this.#finish(false))
+    else if (socket.destroyed) process.nextTick(onClosed)
+    else socket.once('close', onClosed)
+    destroyWhenStalled(socket, () => socket.isPaused())
   }
 
   override _read(): void {
@@ -49,33 +53,34 @@ export class Download extends Readable {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    void this.#settle(true)
+    void this.#finish(true)
     done(error)
   }
 
-  #take(chunk: Buffer): void {
-    if (this.#isSettled) return
-    const part = chunk.length > this.#left ? chunk.subarray(0, this.#left) : chunk
-    this.#left -= part.length
-    const wantsMore = this.push(part)
-    if (this.#left === 0) {
-      void this.#settle(true)
+  #receive(chunk: Buffer): void {
+    if (this.#isFinished) return
+    const part = chunk.length > this.#remaining ? chunk.subarray(0, this.#remaining) : chunk
+    this.#remaining -= part.length
+    const hasCapacity = this.push(part)
+    if (this.#remaining === 0) {
+      void this.#finish(true)
       this.push(null)
-    } else if (!wantsMore) {
+    } else if (!hasCapacity) {
       this.#options.transfer.socket.pause()
     }
   }
 
-  async #settle(early: boolean): Promise<void> {
-    if (this.#isSettled) return
-    this.#isSettled = true
+  /** Waits for the final reply, or aborts the transfer if `early`, and releases the connection. */
+  async #finish(early: boolean): Promise<void> {
+    if (this.#isFinished) return
+    this.#isFinished = true
     const { connection, transfer, ending, done } = this.#options
     ending?.()
     try {
       if (early) {
-        await connection.breakOff(transfer)
+        await connection.abortTransfer(transfer)
       } else {
-        await connection.end(transfer)
+        await connection.completeTransfer(transfer)
         this.push(null)
       }
     } catch (error) {
@@ -87,34 +92,37 @@ export class Download extends Readable {
   }
 }
 
-/** Sends the whole source; `invalid` where it is not as long as announced. Resolves to its length once the server has confirmed it. */
-export async function sendAll(
+/**
+ * Sends the whole source. Resolves to its length in bytes once the server has confirmed the transfer. Rejects with
+ * `invalid` if the source is not of the announced size.
+ */
+export async function sendSource(
   source: Source,
   { connection, transfer }: { readonly connection: Connection; readonly transfer: Transfer },
   signal: AbortSignal | undefined,
 ): Promise<number> {
   const { socket } = transfer
-  const outlet = new Outlet(socket)
-  // It may come when only the last bytes wait for the server.
+  const sink = new WritableSink(socket)
+  // Also covers the time after the source was read, while the last bytes are pending.
   if (signal) addAbortSignal(signal, socket)
-  breakWhenStalled(socket, () => socket.writableLength === 0)
+  destroyWhenStalled(socket, () => socket.writableLength === 0)
   try {
-    const sent = await flow(source, outlet, signal)
-    await outlet.finish()
-    await connection.end(transfer)
-    // The server has all, but may never close its side.
+    const sent = await pump(source, sink, signal)
+    await sink.finish()
+    await connection.completeTransfer(transfer)
+    // The server has received everything, but may never close its side.
     socket.destroy()
     return sent
   } catch (error) {
-    const isOfBody = !outlet.isBroken
-    const refusal = await connection.breakOff(transfer)
+    const isSourceError = !sink.isBroken
+    const refusal = await connection.abortTransfer(transfer)
     if (signal?.aborted) throw new GatewayError('aborted', { cause: error })
-    if (isOfBody) throw translated(error)
-    // Why it broke, as of a full disk, the server tells on the other connection.
-    throw refusal ?? brokenOff(error)
+    if (isSourceError) throw translated(error)
+    // The server reports the cause, such as a full disk, on the control connection.
+    throw refusal ?? transferAborted(error)
   }
 }
 
-function brokenOff(cause?: unknown): GatewayError {
+function transferAborted(cause?: unknown): GatewayError {
   return new GatewayError('unavailable', { reason: 'the transfer from or to the FTP server was broken off', cause })
 }

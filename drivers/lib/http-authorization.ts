@@ -1,4 +1,7 @@
-/** HTTP authentication by name and password: Basic (RFC 7617) and Digest (RFC 7616, and RFC 2069 of old servers), as the server asks. */
+/**
+ * HTTP authentication with user name and password: Basic (RFC 7617) and Digest (RFC 7616, and RFC 2069 for old
+ * servers), as the server requests.
+ */
 import { createHash, randomBytes } from 'node:crypto'
 
 export interface Credentials {
@@ -18,41 +21,44 @@ const digestAlgorithms: Readonly<Record<string, string>> = {
 }
 
 export class HttpAuthorization {
-  #chosen: Challenge | undefined
+  #challenge: Challenge | undefined
   #uses = 0
 
   constructor(private readonly credentials: Credentials) {}
 
-  /** The header of a request; undefined until the server has asked for one: nobody is told a password who does not ask. */
+  /**
+   * The `Authorization` header of a request; undefined until a challenge was received, so that the password is sent
+   * only to servers that request it.
+   */
   header(method: string, target: string): string | undefined {
-    if (!this.#chosen) return undefined
+    if (!this.#challenge) return undefined
     const { username, password } = this.credentials
-    if (this.#chosen.scheme === 'basic') return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
-    return digestHeader(this.#chosen.parameters, this.credentials, { method, target, count: ++this.#uses })
+    if (this.#challenge.scheme === 'basic') return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+    return digestHeader(this.#challenge.parameters, this.credentials, { method, target, count: ++this.#uses })
   }
 
   /**
-   * Takes the `WWW-Authenticate` of an answer to a request that bore `sent`. Tells whether to ask again: where nothing had been sent,
-   * where the server says that its challenge has become stale, or where another one is in force by now; not where the name or
-   * the password are wrong.
+   * Processes the `WWW-Authenticate` header of the response to a request with the header `sent`. Returns whether to
+   * repeat the request: if nothing was sent, if the challenge is stale, or if a newer challenge is in use. False if the
+   * credentials were rejected.
    */
-  isWorthAnotherTry(header: string | undefined, sent: string | undefined): boolean {
+  acceptChallenge(header: string | undefined, sent: string | undefined): boolean {
     const challenges = parseChallenges(header ?? '')
     const digest = challenges.find(
       ({ scheme, parameters }) => scheme === 'digest' && algorithmOf(parameters) !== undefined,
     )
-    const asked = digest ?? challenges.find(({ scheme }) => scheme === 'basic')
-    if (!asked) return false
-    const current = this.#chosen?.parameters.get('nonce')
-    const isStale = asked.parameters.get('stale')?.toLowerCase() === 'true'
-    const isOfAnother =
+    const offered = digest ?? challenges.find(({ scheme }) => scheme === 'basic')
+    if (!offered) return false
+    const current = this.#challenge?.parameters.get('nonce')
+    const isStale = offered.parameters.get('stale')?.toLowerCase() === 'true'
+    const isSuperseded =
       sent?.startsWith('Digest ') === true && current !== undefined && !sent.includes(`nonce="${current}"`)
-    // Others may have taken a newer challenge while this request was on its way.
-    if (!isOfAnother) {
-      this.#chosen = asked
+    // A concurrent request may have received a newer challenge.
+    if (!isSuperseded) {
+      this.#challenge = offered
       this.#uses = 0
     }
-    return sent === undefined || isStale || isOfAnother
+    return sent === undefined || isStale || isSuperseded
   }
 }
 
@@ -72,12 +78,12 @@ function algorithmOf(parameters: ReadonlyMap<string, string>): { hash: string; i
   const name = (parameters.get('algorithm') ?? 'MD5').toUpperCase()
   const isSession = name.endsWith('-SESS')
   const hash = digestAlgorithms[isSession ? name.slice(0, -'-SESS'.length) : name]
-  const qualities = parameters
+  const protections = parameters
     .get('qop')
     ?.split(',')
     .map((each) => each.trim())
   if (hash === undefined || !parameters.has('nonce')) return undefined
-  return qualities === undefined || qualities.includes('auth') ? { hash, isSession } : undefined
+  return protections === undefined || protections.includes('auth') ? { hash, isSession } : undefined
 }
 
 function digestHeader(
@@ -93,17 +99,17 @@ function digestHeader(
   const account = digest(username, realm, password)
   const secret = isSession ? digest(account, nonce, client) : account
   const subject = digest(method, target)
-  const hasQuality = parameters.has('qop')
-  const response = hasQuality ? digest(secret, nonce, uses, client, 'auth', subject) : digest(secret, nonce, subject)
+  const hasProtection = parameters.has('qop')
+  const response = hasProtection ? digest(secret, nonce, uses, client, 'auth', subject) : digest(secret, nonce, subject)
   const fields = [
     ...[`username="${escaped(username)}"`, `realm="${escaped(realm)}"`, `nonce="${escaped(nonce)}"`],
     ...[`uri="${target}"`, `response="${response}"`],
     ...(parameters.has('algorithm') ? [`algorithm=${parameters.get('algorithm') ?? ''}`] : []),
     ...(parameters.has('opaque') ? [`opaque="${escaped(parameters.get('opaque') ?? '')}"`] : []),
-    ...(hasQuality ? [`qop=auth, nc=${uses}`] : []),
-    ...(hasQuality || isSession ? [`cnonce="${client}"`] : []),
+    ...(hasProtection ? [`qop=auth, nc=${uses}`] : []),
+    ...(hasProtection || isSession ? [`cnonce="${client}"`] : []),
   ]
-  // Names of any script go as the bytes of UTF-8, each of which is a character to Node.
+  // Non-ASCII names are sent as UTF-8. Node writes each character of a header as one byte.
   return Buffer.from(`Digest ${fields.join(', ')}`).toString('latin1')
 }
 

@@ -1,38 +1,38 @@
-/** What goes wrong on the way to a server, in the words of the gateway. */
-import { GatewayError, toGatewayError, type ErrorCode } from '../../src/errors.js'
+/** Maps network errors to GatewayErrors. */
+import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 
-const down = (server: string) => `the ${server} cannot be reached`
-const cut = (server: string) => `the connection to the ${server} broke`
-const certificate = (server: string) => `the certificate of the ${server} is not trusted`
-const gibberish = (server: string) => `the ${server} does not speak the protocol`
+const unreachable = (server: string) => `the ${server} cannot be reached`
+const connectionLost = (server: string) => `the connection to the ${server} was lost`
+const untrustedCertificate = (server: string) => `the certificate of the ${server} is not trusted`
+const protocolViolation = (server: string) => `the ${server} violates the protocol`
 
-/** By the code of the system, of TLS, or of Node's HTTP parser (`HPE_…`, by its beginning). */
+/** By error code of the system, of TLS, or of the HTTP parser of Node (by its prefix `HPE_`). */
 const meanings: Readonly<Record<string, readonly [ErrorCode, ((server: string) => string)?]>> = {
-  ECONNREFUSED: ['unavailable', down],
-  ENOTFOUND: ['unavailable', down],
-  EAI_AGAIN: ['unavailable', down],
-  EHOSTUNREACH: ['unavailable', down],
-  ENETUNREACH: ['unavailable', down],
-  EADDRNOTAVAIL: ['unavailable', down],
-  ECONNRESET: ['unavailable', cut],
-  ECONNABORTED: ['unavailable', cut],
-  EPIPE: ['unavailable', cut],
-  ERR_STREAM_PREMATURE_CLOSE: ['unavailable', cut],
-  ERR_STREAM_DESTROYED: ['unavailable', cut],
+  ECONNREFUSED: ['unavailable', unreachable],
+  ENOTFOUND: ['unavailable', unreachable],
+  EAI_AGAIN: ['unavailable', unreachable],
+  EHOSTUNREACH: ['unavailable', unreachable],
+  ENETUNREACH: ['unavailable', unreachable],
+  EADDRNOTAVAIL: ['unavailable', unreachable],
+  ECONNRESET: ['unavailable', connectionLost],
+  ECONNABORTED: ['unavailable', connectionLost],
+  EPIPE: ['unavailable', connectionLost],
+  ERR_STREAM_PREMATURE_CLOSE: ['unavailable', connectionLost],
+  ERR_STREAM_DESTROYED: ['unavailable', connectionLost],
   ETIMEDOUT: ['timeout'],
-  EPROTO: ['unavailable', (server) => `the ${server} does not speak TLS as it should`],
-  DEPTH_ZERO_SELF_SIGNED_CERT: ['unavailable', certificate],
-  SELF_SIGNED_CERT_IN_CHAIN: ['unavailable', certificate],
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: ['unavailable', certificate],
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: ['unavailable', certificate],
-  CERT_HAS_EXPIRED: ['unavailable', certificate],
-  CERT_NOT_YET_VALID: ['unavailable', certificate],
-  ERR_TLS_CERT_ALTNAME_INVALID: ['unavailable', certificate],
+  EPROTO: ['unavailable', (server) => `the ${server} violates the TLS protocol`],
+  DEPTH_ZERO_SELF_SIGNED_CERT: ['unavailable', untrustedCertificate],
+  SELF_SIGNED_CERT_IN_CHAIN: ['unavailable', untrustedCertificate],
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: ['unavailable', untrustedCertificate],
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: ['unavailable', untrustedCertificate],
+  CERT_HAS_EXPIRED: ['unavailable', untrustedCertificate],
+  CERT_NOT_YET_VALID: ['unavailable', untrustedCertificate],
+  ERR_TLS_CERT_ALTNAME_INVALID: ['unavailable', untrustedCertificate],
 }
 
 /**
- * Any thrown value as a GatewayError, with the original as `cause`; `server` says which one, as in "WebDAV server". What did not come
- * from the network is told as `toGatewayError` does.
+ * Converts any thrown value to a GatewayError, with the original as `cause`. `server` names the server in the reason,
+ * as in "WebDAV server". Errors that are not network errors are converted by `toGatewayError`.
  */
 export function networkError(error: unknown, server: string): GatewayError {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
@@ -40,7 +40,7 @@ export function networkError(error: unknown, server: string): GatewayError {
   const [meaning, reason] = Object.hasOwn(meanings, code)
     ? (meanings[code] ?? [])
     : code.startsWith('HPE_') || code.startsWith('ERR_SSL_')
-      ? (['unavailable', gibberish] as const)
+      ? (['unavailable', protocolViolation] as const)
       : []
   if (meaning === undefined) return toGatewayError(error)
   return new GatewayError(meaning, { reason: reason?.(server), cause: error })

@@ -1,54 +1,54 @@
 /**
- * Names of files that are being written, beside the one that they will have, on servers where everybody sees them. The names that the
- * gateway reserves for itself would be refused where the server is another gateway.
+ * Names of staged files beside their targets, on servers where other clients see them. The reserved names of the
+ * gateway are not used, because a server that is another gateway rejects them.
  */
 import { randomBytes } from 'node:crypto'
-import type { Instance } from '../../src/driver.js'
-import { cleanPath, nameOf, type Path } from '../../src/path.js'
+import type { Instance } from '../../src/contract/driver.js'
+import { cleanPath, nameOf, type Path } from '../../src/contract/path.js'
 
 const prefix = '.~tidegate-part-'
 
-/** A new one. `instance`: the run of the program that writes it. */
+/** Returns a new name. `instance`: the run of the program that stages the file. */
 export function stagedName(instance: string): string {
   return `${prefix}${instance}-${randomBytes(6).toString('hex')}`
 }
 
 /**
- * The run of the program that this name is of; undefined for every other name. Of a name with a slash too: what is swept must
- * not be in another folder.
+ * The run of the program that staged the file of this name; undefined for any other name, including one with a slash,
+ * so that a sweep cannot leave its folder.
  */
-export function stagedBy(name: string): string | undefined {
+export function stagingRun(name: string): string | undefined {
   const rest = name.startsWith(prefix) ? name.slice(prefix.length) : ''
   return /^[\w-]+$/.test(rest) ? rest.replace(/-[a-z0-9]*$/, '') : undefined
 }
 
-/** Whether it is of a run of the program that is over for sure. */
-export function isAbandoned(name: string, instance: Instance): boolean {
-  const by = stagedBy(name)
-  return by !== undefined && instance.isOver(by) === true
+/** Whether the run that staged the file has certainly ended. */
+export function isOrphan(name: string, instance: Instance): boolean {
+  const run = stagingRun(name)
+  return run !== undefined && instance.isOver(run) === true
 }
 
-/** A staged file that a later run may go on with. */
-export interface KeptFile {
-  /** As the driver sees it. */
+/** A staged file that a later run may resume. */
+export interface ResumableFile {
+  /** Path within the driver. */
   readonly path: Path
-  /** Bytes from its start that the server surely holds. */
-  readonly held: number
+  /** Number of bytes from the start of the file that the server has stored durably. */
+  readonly committed: number
 }
 
-export function tokenOf({ path, held }: KeptFile): string {
+export function resumeTokenOf({ path, committed: held }: ResumableFile): string {
   return `${held}:${path}`
 }
 
-/** Undefined for what names no staged file: no token reaches any other. */
-export function keptFile(token: string): KeptFile | undefined {
+/** Parses a token. Undefined unless it names a staged file, so that a token cannot refer to any other file. */
+export function parseResumeToken(token: string): ResumableFile | undefined {
   const [, digits, text = ''] = /^(\d{1,16}):(\/.*)$/s.exec(token) ?? []
   if (digits === undefined || cleanPath(text) !== text) return undefined
   const path = text as Path
-  return stagedBy(nameOf(path)) === undefined ? undefined : { path, held: Number(digits) }
+  return stagingRun(nameOf(path)) === undefined ? undefined : { path, committed: Number(digits) }
 }
 
-/** The staged files that these tokens stand for. */
-export function keptPaths(tokens: readonly string[]): ReadonlySet<Path> {
-  return new Set(tokens.map(keptFile).flatMap((kept) => (kept ? [kept.path] : [])))
+/** The paths of the staged files of these tokens. */
+export function resumablePaths(tokens: readonly string[]): ReadonlySet<Path> {
+  return new Set(tokens.map(parseResumeToken).flatMap((file) => (file ? [file.path] : [])))
 }

@@ -1,112 +1,115 @@
 /**
- * Uploads into a file of a server that stays staged, for a later run to go on with. Requests go side by side, and a server that loses
- * its power loses what it has not brought to its medium: so the size of the file says nothing. What counts is what the server has been
- * told to bring there, now and then, once all before it was written; the token says how far that is.
+ * Resumable uploads to a staged file on a server. Requests are pipelined, and a server that loses power loses what it
+ * has not flushed, so the size of the file is not reliable. Instead the file is flushed at intervals, when no write is
+ * pending. The token contains the position of the last flush.
  */
 import type { Readable } from 'node:stream'
-import { untilAborted } from '../../src/aborting.js'
-import type { Driver, Entry, Source, Upload } from '../../src/driver.js'
-import { writeAll, type OpenPieces } from './pieces.js'
-import { tokenOf, type KeptFile } from './staged-names.js'
+import { untilAborted } from '../../src/contract/cancellation.js'
+import type { Driver, Entry, Source, Upload } from '../../src/contract/driver.js'
+import { writeAll, type PipelinedFile } from './pipelined-io.js'
+import { resumeTokenOf, type ResumableFile } from './staged-names.js'
 
-/** How often what was sent is brought to the medium, and how long the end of an upload is waited for; in milliseconds. */
-export interface KeepingPace {
-  readonly every: number
-  readonly atMost: number
+export interface CheckpointPolicy {
+  /** Milliseconds between flushes. */
+  readonly interval: number
+  /** Milliseconds that `close` waits for the server. */
+  readonly closeTimeout: number
 }
 
-export const keepingPace: KeepingPace = { every: 10_000, atMost: 3000 }
+export const checkpointPolicy: CheckpointPolicy = { interval: 10_000, closeTimeout: 3000 }
 
-/** A staged file that is open. */
-export interface OpenStaged {
-  readonly kept: KeptFile
-  readonly file: OpenPieces
-  /** Of the whole file, in bytes. */
+/** An open staged file. */
+export interface OpenStagedFile {
+  readonly resumable: ResumableFile
+  readonly file: PipelinedFile
+  /** Size of the complete file in bytes. */
   readonly size: number
   readonly signal: AbortSignal | undefined
-  /** What was written is on the medium. Rejects where the server does not say so. */
+  /** Flushes the file to the medium. Rejects if the server does not confirm it. */
   readonly sync: () => Promise<void>
-  /** Told a new token. */
-  readonly replace: (token: string) => Promise<void>
-  /** Does what talks to the server, with the signal, and rejects with GatewayErrors alone. */
-  readonly within: <T>(work: () => Promise<T>) => Promise<T>
-  /** The file takes its name. */
+  /** Stores a new token. */
+  readonly replaceToken: (token: string) => Promise<void>
+  /** Runs operations on the server with the signal. Rejects with GatewayErrors only. */
+  readonly run: <T>(work: () => Promise<T>) => Promise<T>
+  /** Gives the file its final name. */
   readonly publish: () => Promise<Entry>
-  /** Closes it. Without `publish`, it stays. Never rejects. */
-  readonly leave: () => Promise<void>
+  /** Closes the file. If it was not published, the staged file is retained. Never rejects. */
+  readonly close: () => Promise<void>
 }
 
 export class StagedUpload implements Upload {
   readonly token: string
-  readonly confirmed: number
-  /** Up to where all was written, and up to where the server holds it surely. */
+  readonly committedOffset: number
+  /** Position up to which everything is written, and position up to which it is flushed. */
   #written: number
-  #held: number
-  #heldAt = 0
-  /** What was written since may not be on the medium, whatever the server says from now on. */
-  #isLost = false
+  #committed: number
+  #committedAt = 0
+  /** After a failed flush, later writes are not reliable, whatever the server reports. */
+  #hasSyncFailed = false
   #writing: Promise<void> = Promise.resolve()
   #isPublished = false
 
   constructor(
-    private readonly staged: OpenStaged,
-    private readonly pace: KeepingPace,
+    private readonly staged: OpenStagedFile,
+    private readonly policy: CheckpointPolicy,
   ) {
-    this.token = tokenOf(staged.kept)
-    this.confirmed = this.#written = this.#held = staged.kept.held
+    this.token = resumeTokenOf(staged.resumable)
+    this.committedOffset = this.#written = this.#committed = staged.resumable.committed
   }
 
   write(from: Readable): Promise<void> {
-    const { confirmed: start } = this
-    const { file, size, signal, within } = this.staged
+    const { committedOffset: start } = this
+    const { file, size, signal, run: within } = this.staged
     const rest: Source = { size: size - start, rereadable: false, read: () => Promise.resolve(from) }
-    const { every } = this.pace
-    const begin = performance.now()
+    const { interval: every } = this.policy
+    const startedAt = performance.now()
     const written = async (position: number) => {
       this.#written = position
-      if (performance.now() - Math.max(begin, this.#heldAt) >= every) await this.#hold()
+      if (performance.now() - Math.max(startedAt, this.#committedAt) >= every) await this.#checkpoint()
     }
-    this.#writing = writeAll(rest, file, signal, { start, every, written })
+    this.#writing = writeAll(rest, file, signal, { start, interval: every, onWritten: written })
     return within(() => this.#writing)
   }
 
-  /** What was written up to now is kept, if the server says so. */
-  async #hold(): Promise<void> {
-    const { kept, sync, replace } = this.staged
+  /** Flushes what is written, and stores a token for it. */
+  async #checkpoint(): Promise<void> {
+    const { resumable: resumable, sync, replaceToken: replaceToken } = this.staged
     const written = this.#written
-    if (this.#isLost || written <= this.#held) return
-    // A server may tell once that it could not, and not again, although it never did.
-    this.#isLost = await sync().then(
+    if (this.#hasSyncFailed || written <= this.#committed) return
+    // A server may report a failed flush only once, and the next one as successful.
+    this.#hasSyncFailed = await sync().then(
       () => false,
       () => true,
     )
-    this.#heldAt = performance.now()
-    if (this.#isLost) return
-    await replace(tokenOf({ path: kept.path, held: written }))
-    this.#held = written
+    this.#committedAt = performance.now()
+    if (this.#hasSyncFailed) return
+    await replaceToken(resumeTokenOf({ path: resumable.path, committed: written }))
+    this.#committed = written
   }
 
   async commit(): Promise<Entry> {
-    const entry = await this.staged.within(() => this.staged.publish())
+    const entry = await this.staged.run(() => this.staged.publish())
     this.#isPublished = true
     return entry
   }
 
-  /** Nobody is kept waiting for long by a server that does not answer: the rest goes on by itself. */
+  /** Waits for a limited time; the rest continues in the background. */
   async close(): Promise<void> {
-    await untilAborted(this.#end(), AbortSignal.timeout(this.pace.atMost)).catch(() => undefined)
+    await untilAborted(this.#end(), AbortSignal.timeout(this.policy.closeTimeout)).catch(() => undefined)
   }
 
   async #end(): Promise<void> {
     await this.#writing.catch(() => undefined)
-    // Of what cannot be held now, the token of before still stands.
-    if (!this.#isPublished) await this.#hold().catch(() => undefined)
-    await this.staged.leave()
+    // If this fails, the previous token remains valid.
+    if (!this.#isPublished) await this.#checkpoint().catch(() => undefined)
+    await this.staged.close()
   }
 }
 
-/** Nobody got this upload of `driver`: what was begun with it is of no use. */
-export async function forsaken(driver: Pick<Driver, 'dropUpload'>, upload: Upload): Promise<void> {
+/**
+ * Discards an upload that was opened too late for its caller. If it contains nothing, its staged file is deleted too.
+ */
+export async function discardLateUpload(driver: Pick<Driver, 'dropUpload'>, upload: Upload): Promise<void> {
   await upload.close()
-  if (upload.confirmed === 0) await driver.dropUpload?.(upload.token)
+  if (upload.committedOffset === 0) await driver.dropUpload?.(upload.token)
 }

@@ -1,29 +1,29 @@
 /**
- * Small files of one folder copied into another one at once, by the second thread: each is written aside, and takes its name when the
- * caller says that it may (docs/decisions/0016).
+ * Copies small files of one folder to another one with the worker thread. Each file is staged, and gets its final name
+ * when the caller allows it (docs/decisions/0016).
  */
-import { assertGoing } from '../../src/aborting.js'
-import type { CallOptions, Entry, FileBundle } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import type { Path } from '../../src/path.js'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
+import type { CallOptions, Entry, FileBundle } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import type { Path } from '../../src/contract/path.js'
 import { entryFrom, systemTime } from './entry.js'
 import type { Folder } from './folder.js'
-import { work } from './orders.js'
 import { isReserved, type RootFolder } from './root-folder.js'
-import { secondThread, startedThread, type SecondThread } from './second-thread.js'
-import type { Room, Staging } from './staging.js'
+import type { StagingArea, Staging } from './staging.js'
+import { jobs } from './worker-jobs.js'
+import { workerThread, startedWorker, type WorkerThread } from './worker-thread.js'
 
-/** Files from which on they wait for the thread to start. */
-const worthWaiting = 32
+/** Number of files from which it is worth starting the worker thread. */
+const minFilesToStart = 32
 
-export interface BundleEnds {
+export interface BundleRoots {
   readonly source: RootFolder
   readonly target: RootFolder
-  /** Of the target. */
+  /** The staging folder of the target. */
   readonly staging: Staging
 }
 
-/** A file that has a place to be written to. */
+/** A file of the bundle with the name of its staged copy. */
 interface Member {
   readonly name: string
   readonly staged: string
@@ -31,41 +31,41 @@ interface Member {
   readonly revision: string
 }
 
-type Made = ReadonlyMap<string, Entry>
+type PublishedEntries = ReadonlyMap<string, Entry>
 
-/** As `Driver.copyFiles` promises. */
+/** Implements `Driver.copyFiles`. */
 export async function copyBundle(
-  { source, target, staging }: BundleEnds,
+  { source, target, staging }: BundleRoots,
   bundle: FileBundle,
   { signal }: CallOptions,
 ): Promise<readonly (Entry | undefined)[]> {
-  const thread = bundle.files.length < worthWaiting ? secondThread() : await startedThread()
+  const thread = bundle.files.length < minFilesToStart ? workerThread() : await startedWorker()
   if (!thread) throw new GatewayError('unsupported')
-  const made = await using(source, bundle.from, (from) =>
-    using(target, bundle.to, (to) =>
-      staging.together(to, signal, async (room) => {
-        const members = membersOf(bundle, room)
-        const whole = await staged(thread, from, room, members)
-        return published(thread, target, room, bundle, whole)
+  const published = await withLocalFolder(source, bundle.from, (from) =>
+    withLocalFolder(target, bundle.to, (to) =>
+      staging.withArea(to, signal, async (area) => {
+        const members = membersOf(bundle, area)
+        const complete = await stageMembers(thread, from, area, members)
+        return publishMembers(thread, target, area, bundle, complete)
       }),
     ),
   )
-  if (!made) throw new GatewayError('unsupported')
-  return bundle.files.map(({ name }) => made.get(name))
+  if (!published) throw new GatewayError('unsupported')
+  return bundle.files.map(({ name }) => published.get(name))
 }
 
-/** Runs `work` with a folder of a local disk that is open meanwhile. */
-async function using<T>(root: RootFolder, path: Path, work: (folder: Folder) => Promise<T>): Promise<T> {
+/** Runs `work` with an open folder. Rejects with `unsupported` unless it is on a local disk. */
+async function withLocalFolder<T>(root: RootFolder, path: Path, work: (folder: Folder) => Promise<T>): Promise<T> {
   const folder = await root.folder(path)
   try {
-    if (!root.isPlain(folder.host) || root.hasOthersIn(folder.host)) throw new GatewayError('unsupported')
+    if (!root.isLocal(folder.host) || root.hasForeignMountsIn(folder.host)) throw new GatewayError('unsupported')
     return await work(folder)
   } finally {
     folder.close()
   }
 }
 
-function membersOf({ files }: FileBundle, { newName }: Room): readonly Member[] {
+function membersOf({ files }: FileBundle, { newName }: StagingArea): readonly Member[] {
   return files.flatMap((entry) => {
     const { name, revision, kind, isLink } = entry
     if (kind !== 'file' || isLink === true || revision === undefined || isReserved(name)) return []
@@ -73,52 +73,51 @@ function membersOf({ files }: FileBundle, { newName }: Room): readonly Member[] 
   })
 }
 
-/** Those of which all bytes are there. */
-async function staged(
-  thread: SecondThread,
+/** Copies the members to staged files. Resolves to those that were copied completely. */
+async function stageMembers(
+  thread: WorkerThread,
   from: Folder,
-  { folder }: Room,
+  { folder }: StagingArea,
   members: readonly Member[],
 ): Promise<readonly Member[]> {
   const files = members.map(({ name, staged, revision, entry: { size, mode, modified } }) => {
     return { name, staged, revision, size, mode, modified: systemTime(modified) }
   })
-  const staging = folder.at('')
-  const whole = await thread.ask('stage', { from: from.at(''), staging, files })
-  if (!whole) work.discard({ staging, names: members.map(({ staged }) => staged) })
-  return members.filter((_member, index) => whole?.[index] === true)
+  const staging = folder.pathOf('')
+  const complete = await thread.run('stage', { from: from.pathOf(''), staging, files })
+  if (!complete) jobs.discard({ staging, names: members.map(({ staged }) => staged) })
+  return members.filter((_member, index) => complete?.[index] === true)
 }
 
-async function published(
-  thread: SecondThread,
+async function publishMembers(
+  thread: WorkerThread,
   target: RootFolder,
-  { folder, signal }: Room,
+  { folder, signal }: StagingArea,
   bundle: FileBundle,
   members: readonly Member[],
-): Promise<Made> {
-  const staging = folder.at('')
-  let left = members
+): Promise<PublishedEntries> {
+  const staging = folder.pathOf('')
+  let unpublished = members
   try {
-    assertGoing(signal)
-    const wanted = await bundle.mayTake(members.map(({ name }) => name))
-    assertGoing(signal)
-    // The folder that has this path now.
-    return await using(target, bundle.to, async (to) => {
-      const files = members.filter(({ name }) => wanted.has(name))
-      left = members.filter(({ name }) => !wanted.has(name))
-      const order = { staging, to: to.at(''), files: files.map(({ name, staged }) => ({ name, staged })) }
-      // A thread that ended meanwhile may have done some of it.
-      const taken =
-        (await thread.ask('take', { ...order, isRepeated: false })) ?? work.take({ ...order, isRepeated: true })
+    throwIfAborted(signal)
+    const allowed = await bundle.mayTake(members.map(({ name }) => name))
+    throwIfAborted(signal)
+    // The target is opened again, because it may have been moved meanwhile.
+    return await withLocalFolder(target, bundle.to, async (to) => {
+      const files = members.filter(({ name }) => allowed.has(name))
+      unpublished = members.filter(({ name }) => !allowed.has(name))
+      const job = { staging, to: to.pathOf(''), files: files.map(({ name, staged }) => ({ name, staged })) }
+      // A worker that ended meanwhile may have completed a part of the job.
+      const statuses = (await thread.run('take', { ...job, isRetry: false })) ?? jobs.take({ ...job, isRetry: true })
       return new Map(
         files.flatMap(({ name }, index): [string, Entry][] => {
-          const status = taken[index]
+          const status = statuses[index]
           return status ? [[name, entryFrom(name, status)]] : []
         }),
       )
     })
   } finally {
-    const order = { staging, names: left.map(({ staged }) => staged) }
-    if (left.length > 0 && !(await thread.ask('discard', order))) work.discard(order)
+    const job = { staging, names: unpublished.map(({ staged }) => staged) }
+    if (unpublished.length > 0 && !(await thread.run('discard', job))) jobs.discard(job)
   }
 }

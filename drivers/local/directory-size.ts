@@ -1,13 +1,16 @@
-/** What a folder holds, in bytes. Costs a look at everything below it. */
+/** The total size of a folder. Walks everything below it. */
 import type { BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { GatewayError } from '../../src/errors.js'
-import type { Path } from '../../src/path.js'
-import { patientCalls } from './calls.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import type { Path } from '../../src/contract/path.js'
 import { isReserved, type RootFolder } from './root-folder.js'
+import { asyncSyscalls } from './syscalls.js'
 
-/** All files below `path`; links are not entered and count nothing. Stops with any of the signals. */
+/**
+ * Sums the bytes of all regular files below `path`. Symlinks are neither followed nor counted. Rejects with `aborted`
+ * when any of the signals aborts.
+ */
 export async function sizeOfTree(
   root: RootFolder,
   path: Path,
@@ -17,12 +20,12 @@ export async function sizeOfTree(
   const folders = [root.hostOf(path)]
   for (let host = folders.pop(); host !== undefined; host = folders.pop()) {
     if (signals.some((signal) => signal?.aborted === true)) throw new GatewayError('aborted')
-    const folder = await root.openExactly(host)
+    const folder = await root.openRealPath(host)
     if (!folder) continue
     try {
-      for await (const { name } of await opendir(folder.self)) {
+      for await (const { name } of await opendir(folder.selfPath)) {
         if (isReserved(name)) continue
-        const stats: BigIntStats | undefined = await patientCalls.lstat(folder.at(name))
+        const stats: BigIntStats | undefined = await asyncSyscalls.lstat(folder.pathOf(name))
         if (stats?.isDirectory() === true) folders.push(join(host, name))
         else if (stats?.isFile() === true) total += Number(stats.size)
       }

@@ -1,8 +1,8 @@
-/** A file's status as an Entry. */
+/** Converts the status of a file to an Entry. */
 import { constants, type BigIntStats } from 'node:fs'
-import type { Entry } from '../../src/driver.js'
+import type { Entry } from '../../src/contract/driver.js'
 
-/** What is told of a name, a link itself. Times in nanoseconds. */
+/** The status of a name, without following a symlink. Times in nanoseconds. */
 export interface Status {
   readonly revision: string
   readonly mode: number
@@ -26,13 +26,13 @@ export function kindOf(mode: number): Entry['kind'] {
   return type === constants.S_IFDIR ? 'folder' : type === constants.S_IFLNK ? 'link' : 'file'
 }
 
-/** The entry as it was told before, where nothing changed since; else a new one. Never for what a link leads to. */
-export function sameOrNew(name: string, status: Status, known: Entry | undefined): Entry {
-  // The revision holds the time of the last change of anything that an entry tells.
+/** Returns `known` if nothing has changed since, otherwise a new entry. Not for the target of a symlink. */
+export function reuseOrCreateEntry(name: string, status: Status, known: Entry | undefined): Entry {
+  // The revision contains the change time of the inode, which covers every field of an entry.
   return known?.isLink !== true && known?.revision === status.revision ? known : entryFrom(name, status)
 }
 
-/** `isLink`: these are the facts of the file that a link leads to. */
+/** `isLink`: `stats` is the status of the target of a symlink. */
 export function entryOf(name: string, stats: BigIntStats, isLink = false): Entry {
   const entry = entryFrom(name, statusOf(stats))
   return isLink ? { ...entry, isLink: true } : entry
@@ -51,7 +51,10 @@ export function entryFrom(name: string, { revision, mode, size, modified, create
   }
 }
 
-/** Changes with every change of the content, also with one that leaves size and time as they were: the last part sees to that. */
+/**
+ * Changes with every change of the content. The change time also covers changes that preserve size and modification
+ * time.
+ */
 export function revisionOf(stats: BigIntStats): string {
   return `${stats.ino.toString(36)}.${stats.size.toString(36)}.${stats.mtimeNs.toString(36)}.${stats.ctimeNs.toString(36)}`
 }
@@ -61,8 +64,9 @@ function dateOf(nanoseconds: number): Date {
 }
 
 /**
- * A time, or its nanoseconds, as the system calls take it, in seconds: Node cuts it to whole microseconds, so half of one is added. A
- * negative number means now to Node, so a time before 1970 is a date.
+ * Converts a time, or nanoseconds since 1970, to the seconds that system calls of Node take. Node truncates to
+ * microseconds, so half of one is added. Node treats negative numbers as the current time, so a time before 1970 is
+ * returned as a Date.
  */
 export function systemTime(time: Date | bigint): number | Date {
   const nanoseconds = typeof time === 'bigint' ? Number(time) : time.getTime() * 1e6

@@ -1,5 +1,5 @@
-/** What the system's error codes mean to the gateway: one table, and words that never hold a path of the host. */
-import { type ErrorCode, GatewayError, toGatewayError } from '../../src/errors.js'
+/** Maps system errors to GatewayErrors. Reasons never contain a path of the host. */
+import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 
 const table: Readonly<Record<string, readonly [code: ErrorCode, reason?: string]>> = {
   ENOENT: ['not_found'],
@@ -7,18 +7,18 @@ const table: Readonly<Record<string, readonly [code: ErrorCode, reason?: string]
   ENOTDIR: ['not_dir'],
   EISDIR: ['is_dir'],
   ENOTEMPTY: ['not_empty'],
-  EACCES: ['denied', 'the file system denies it'],
-  EPERM: ['denied', 'the file system denies it'],
+  EACCES: ['denied', 'denied by the file system'],
+  EPERM: ['denied', 'denied by the file system'],
   EROFS: ['denied', 'read-only file system'],
   ELOOP: ['denied', 'a link that leads nowhere'],
   ENOSPC: ['no_space'],
-  EDQUOT: ['no_space', 'the quota of the file system is used up'],
-  EFBIG: ['too_large', 'larger than the file system allows'],
+  EDQUOT: ['no_space', 'the file system quota is exceeded'],
+  EFBIG: ['too_large', 'file too large for the file system'],
   ENAMETOOLONG: ['invalid', 'the name is too long'],
-  EINVAL: ['invalid', 'the file system refuses it'],
-  EILSEQ: ['invalid', 'the file system refuses this name'],
+  EINVAL: ['invalid', 'rejected by the file system'],
+  EILSEQ: ['invalid', 'name rejected by the file system'],
   EXDEV: ['unsupported', 'another file system'],
-  EMLINK: ['unsupported', 'too many links'],
+  EMLINK: ['unsupported', 'too many hard links'],
   ENOTSUP: ['unsupported'],
   EOPNOTSUPP: ['unsupported'],
   ENOSYS: ['unsupported'],
@@ -27,25 +27,25 @@ const table: Readonly<Record<string, readonly [code: ErrorCode, reason?: string]
   EMFILE: ['busy', 'too many open files'],
   ENFILE: ['busy', 'too many open files'],
   EAGAIN: ['busy'],
-  EIO: ['unavailable', 'the disk reports an error'],
+  EIO: ['unavailable', 'disk I/O error'],
   ENXIO: ['unavailable'],
   ENODEV: ['unavailable'],
   ESTALE: ['unavailable'],
   EHOSTDOWN: ['unavailable'],
   ENOTCONN: ['unavailable'],
   ETIMEDOUT: ['timeout'],
-  // What a body does that ends without its end.
+  // Errors of a body that ends prematurely.
   ERR_STREAM_PREMATURE_CLOSE: ['aborted'],
   ECONNRESET: ['aborted'],
 }
 
-/** The code of a system error; undefined for everything else. */
+/** The code of a system error, such as `ENOENT`; undefined for any other value. */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
 }
 
-/** Any thrown value as a GatewayError, with the original as `cause`. */
-export function translated(error: unknown): GatewayError {
+/** Converts any thrown value to a GatewayError, with the original as `cause`. */
+export function translateError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const known = table[systemCode(error) ?? '']
   if (!known) return toGatewayError(error)

@@ -1,17 +1,20 @@
-/** Bytes of an open file as a stream. */
+/** Readable streams of files. */
 import { read } from 'node:fs'
 import { Readable } from 'node:stream'
-import { GatewayError } from '../../src/errors.js'
-import { translated } from './errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { translateError } from './errors.js'
 
 const chunkSize = 512 * 1024
 
-/** Reads `length` bytes from `position` on and closes the descriptor at its end, whatever that is. */
+/**
+ * Reads `length` bytes from `position` on. Closes the descriptor when the stream ends or is destroyed. Fails with
+ * `unavailable` if the file is shorter than that.
+ */
 export class FileStream extends Readable {
   #position: number
   readonly #end: number
   #reading = false
-  #whenRead: (() => void) | undefined
+  #onReadDone: (() => void) | undefined
 
   constructor(
     private readonly fd: number,
@@ -34,10 +37,11 @@ export class FileStream extends Readable {
     const buffer = Buffer.allocUnsafeSlow(length)
     read(this.fd, buffer, 0, length, this.#position, (error, bytes) => {
       this.#reading = false
-      this.#whenRead?.()
+      this.#onReadDone?.()
       if (this.destroyed) return
-      if (error) this.destroy(translated(error))
-      else if (bytes === 0) this.destroy(new GatewayError('unavailable', { reason: 'the file became shorter' }))
+      if (error) this.destroy(translateError(error))
+      else if (bytes === 0)
+        this.destroy(new GatewayError('unavailable', { reason: 'the file was truncated while it was read' }))
       else {
         this.#position += bytes
         this.push(bytes === length ? buffer : buffer.subarray(0, bytes))
@@ -52,14 +56,14 @@ export class FileStream extends Readable {
         () => done(error),
       )
     }
-    // A read on its way must not find the descriptor of somebody else.
-    if (this.#reading) this.#whenRead = close
+    // A pending read must not use a descriptor number that was reused.
+    if (this.#reading) this.#onReadDone = close
     else close()
   }
 }
 
-/** Bytes that are here already. */
-export function streamOf(bytes: Buffer): Readable {
+/** A stream of bytes that are in memory. */
+export function bufferStream(bytes: Buffer): Readable {
   return new Readable({
     read() {
       if (bytes.length > 0) this.push(bytes)

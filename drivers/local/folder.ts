@@ -1,61 +1,61 @@
-/** A folder that is open: names in it are used relative to its handle where the system has such a way. */
+/** An open folder. Names in it are used relative to its handle where the system supports that. */
 import { closeSync, readlinkSync, realpathSync } from 'node:fs'
-import type { Calls } from './calls.js'
+import type { Syscalls } from './syscalls.js'
 
-/** A folder inside of the root, held until `close`. */
+/** An open folder inside the root. The owner closes it. */
 export interface Folder {
-  /** Its real path. */
+  /** Its real path on the host. */
   readonly host: string
-  readonly calls: Calls
-  /** What to call a name in it by. */
-  at(name: string): string
-  /** The folder itself. */
-  readonly self: string
-  /** Whether it is still where it was. */
-  stands(): boolean
-  /** Of its file system; undefined where the folder is gone. */
+  readonly calls: Syscalls
+  /** The path of a name in this folder, to pass to system calls. */
+  pathOf(name: string): string
+  /** The path of the folder itself, to pass to system calls. */
+  readonly selfPath: string
+  /** Whether the folder is still located at `host`. */
+  isUnmoved(): boolean
+  /** The device number; undefined if the folder was removed. */
   device(): Promise<bigint | undefined>
-  /** The same one for another user, who closes it too. */
+  /** Another reference to the folder, which must be closed too. */
   share(): Folder
   close(): void
 }
 
-/** A descriptor with several users; the last one closes it. */
+/** A reference-counted descriptor. The last reference closes it. */
 export class Handle {
-  #users = 1
-  /** Of a folder: it stays on its file system. */
+  #references = 1
+  /** Cached device number of a folder, which cannot change while the folder is open. */
   device: bigint | undefined
 
   constructor(readonly fd: number) {}
 
   share(): this {
-    this.#users++
+    this.#references++
     return this
   }
 
   release(): void {
-    if (--this.#users === 0) closeSync(this.fd)
+    if (--this.#references === 0) closeSync(this.fd)
   }
 }
 
-/** Linux: by its descriptor, wherever it is moved. */
+/** A folder on Linux, used through its descriptor, which remains valid when the folder is moved. */
 export class HandleFolder implements Folder {
-  readonly self: string
+  readonly selfPath: string
 
   constructor(
     readonly host: string,
-    readonly calls: Calls,
+    readonly calls: Syscalls,
     readonly handle: Handle,
   ) {
-    this.self = `/proc/self/fd/${handle.fd}`
+    this.selfPath = `/proc/self/fd/${handle.fd}`
   }
 
-  at(name: string): string {
-    return `${this.self}/${name}`
+  pathOf(name: string): string {
+    return `${this.selfPath}/${name}`
   }
 
-  stands(): boolean {
-    return readlinkSync(this.self) === this.host
+  isUnmoved(): boolean {
+    return readlinkSync(this.selfPath) === this.host
   }
 
   async device(): Promise<bigint | undefined> {
@@ -72,22 +72,22 @@ export class HandleFolder implements Folder {
   }
 }
 
-/** Elsewhere: by its path. */
+/** A folder on other systems, used through its path. */
 export class PlainFolder implements Folder {
   constructor(
     readonly host: string,
-    readonly calls: Calls,
+    readonly calls: Syscalls,
   ) {}
 
-  get self(): string {
+  get selfPath(): string {
     return this.host
   }
 
-  at(name: string): string {
+  pathOf(name: string): string {
     return joined(this.host, name)
   }
 
-  stands(): boolean {
+  isUnmoved(): boolean {
     return realpathSync.native(this.host) === this.host
   }
 
@@ -100,12 +100,12 @@ export class PlainFolder implements Folder {
   }
 
   close(): void {
-    // Nothing is held.
+    // There is no handle to close.
   }
 }
 
 async function deviceOf(folder: Folder): Promise<bigint | undefined> {
-  return (await folder.calls.lstat(folder.at('.')))?.dev
+  return (await folder.calls.lstat(folder.pathOf('.')))?.dev
 }
 
 export function joined(folder: string, name: string): string {

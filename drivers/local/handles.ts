@@ -1,13 +1,13 @@
-/** Files open at any position: to be read, changed in place, or written aside. */
+/** Files open for random access: read, changed in place, or staged. */
 import { fdatasync } from 'node:fs'
 import { promisify } from 'node:util'
-import { assertGoing } from '../../src/aborting.js'
-import type { Attributes, Entry, OpenFile } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { patientCalls, writeAll, type Calls } from './calls.js'
-import { translated } from './errors.js'
-import { immediateBytes } from './receive.js'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
+import type { Attributes, Entry, OpenFile } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { translateError } from './errors.js'
+import { maxSyncBytes } from './receive-body.js'
 import type { Staged } from './staged-file.js'
+import { asyncSyscalls, writeAll, type Syscalls } from './syscalls.js'
 
 const sync = promisify(fdatasync)
 
@@ -18,12 +18,12 @@ export class ReadHandle implements OpenFile {
   constructor(
     readonly entry: Entry,
     protected readonly fd: number,
-    private readonly calls: Calls,
+    private readonly calls: Syscalls,
     private readonly closeFile: () => void | Promise<void>,
   ) {}
 
   read(into: Buffer, position: number): Promise<number> {
-    return this.during(async () => {
+    return this.track(async () => {
       const calls = this.callsFor(into.length)
       let filled = 0
       while (filled < into.length) {
@@ -37,27 +37,27 @@ export class ReadHandle implements OpenFile {
 
   close(): Promise<void> {
     this.#closing ??= (async () => {
-      // Calls on their way must not find the descriptor of somebody else.
+      // A pending call must not use a descriptor number that was reused.
       await Promise.allSettled(this.#pending)
       await this.closeFile()
     })().catch((error: unknown) => {
-      throw translated(error)
+      throw translateError(error)
     })
     return this.#closing
   }
 
-  protected callsFor(bytes: number): Calls {
-    return bytes <= immediateBytes ? this.calls : patientCalls
+  protected callsFor(bytes: number): Syscalls {
+    return bytes <= maxSyncBytes ? this.calls : asyncSyscalls
   }
 
-  protected async during<T>(work: () => Promise<T>): Promise<T> {
+  protected async track<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing) throw new GatewayError('invalid', { reason: 'the handle is closed' })
     const call = work()
     this.#pending.add(call)
     try {
       return await call
     } catch (error) {
-      throw translated(error)
+      throw translateError(error)
     } finally {
       this.#pending.delete(call)
     }
@@ -67,19 +67,19 @@ export class ReadHandle implements OpenFile {
 export class UpdateHandle extends ReadHandle {
   write(from: readonly Buffer[], position: number): Promise<void> {
     const bytes = from.reduce((sum, buffer) => sum + buffer.length, 0)
-    return this.during(() => writeAll(this.callsFor(bytes), this.fd, from, position))
+    return this.track(() => writeAll(this.callsFor(bytes), this.fd, from, position))
   }
 
   truncate(size: number): Promise<void> {
-    return this.during(async () => this.callsFor(0).ftruncate(this.fd, size))
+    return this.track(async () => this.callsFor(0).ftruncate(this.fd, size))
   }
 
   sync(): Promise<void> {
-    return this.during(() => sync(this.fd))
+    return this.track(() => sync(this.fd))
   }
 }
 
-/** One that ends, and leaves nothing, when the signal of what is staged does. */
+/** A handle to a staged file. Closes, and removes the file, when its signal aborts. */
 export class StagedHandle extends UpdateHandle {
   constructor(
     entry: Entry,
@@ -87,16 +87,16 @@ export class StagedHandle extends UpdateHandle {
     private readonly publish: (attributes?: Attributes) => Promise<Entry>,
   ) {
     super(entry, staged.fd, staged.calls, () => staged.release())
-    // Whoever has the handle may not close it for long. What goes wrong is told to them then.
-    staged.stay.onAbort(() => void this.close().catch(() => undefined))
+    // The caller may hold the handle for long, so it is closed here. `close` reports an error to the caller later.
+    staged.inFlight.onAbort(() => void this.close().catch(() => undefined))
   }
 
   commit(attributes?: Attributes): Promise<Entry> {
-    return this.during(() => this.publish(attributes))
+    return this.track(() => this.publish(attributes))
   }
 
-  protected override async during<T>(work: () => Promise<T>): Promise<T> {
-    assertGoing(this.staged.stay)
-    return super.during(work)
+  protected override async track<T>(work: () => Promise<T>): Promise<T> {
+    throwIfAborted(this.staged.inFlight)
+    return super.track(work)
   }
 }

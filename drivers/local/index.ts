@@ -1,51 +1,51 @@
-/** Folders of the machine that Tidegate runs on. */
-import type { DriverType, OptionsOf } from '../../src/driver.js'
+/** The driver type of local folders. */
+import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
 
 export const localFields = {
   root_folder_path: {
     type: 'string',
     default: '/',
     required: true,
-    onlyOffered: true,
-    help: 'Folder of this machine that is shown. It must exist. A relative path starts in the data folder.',
+    suggested: true,
+    help: 'The folder of this machine to mount. It must exist. A relative path is resolved against the data folder.',
   },
   directory_size: {
     type: 'bool',
     default: false,
-    help: 'Show the size of all that a folder holds. Each listing then walks all folders below it.',
+    help: 'Show the total size of each folder. Each listing then walks all folders below it.',
   },
   thumbnail: {
     type: 'bool',
     required: true,
     default: false,
-    help: 'Make thumbnails: of images with the package sharp, of videos with ffmpeg and ffprobe, as far as they are installed.',
+    help: 'Create thumbnails of images with the package sharp, and of videos with ffmpeg and ffprobe, if installed.',
   },
   thumb_cache_folder: {
     type: 'string',
     default: '',
-    help: 'Folder of this machine for thumbnails that are kept, 1 GiB of them; outside of the root folder. Empty: none are.',
+    help: 'Cache folder for thumbnails on this machine, limited to 1 GiB; outside of the root folder. Empty: no cache.',
   },
   thumb_concurrency: {
     type: 'string',
     default: '16',
-    help: 'Thumbnails that are made at once; 0: as many as are asked for, 64 at most.',
+    help: 'Maximum number of thumbnails that are created concurrently; 0 or more than 64: 64.',
   },
   video_thumb_pos: {
     type: 'string',
     default: '20%',
-    help: 'Where in a video its thumbnail is taken: seconds, or a part of its length such as 20%.',
+    help: 'Position of the thumbnail in a video: seconds, or a percentage of its length such as 20%.',
   },
   show_hidden: { type: 'bool', default: true, help: 'Show files whose names start with a dot.' },
-  mkdir_perm: { type: 'string', default: '777', help: 'Permission bits of new folders, octal, less the umask.' },
+  mkdir_perm: { type: 'string', default: '777', help: 'Permission bits of new folders, octal, reduced by the umask.' },
   recycle_bin_path: {
     type: 'string',
     default: 'delete permanently',
-    help: 'Folder of this machine to which removed files go. Empty or "delete permanently": none.',
+    help: 'Folder of this machine to which removed files are moved. Empty or "delete permanently": no recycle bin.',
   },
   sync: {
     type: 'bool',
     default: false,
-    help: 'An upload is answered only when it is on the medium and outlives a power cut. Slower.',
+    help: 'Flush each upload to the medium before it succeeds, so that it survives a power failure. Slower.',
   },
 } as const
 

@@ -1,36 +1,36 @@
-/** The entries of a folder in pages, however many there are, without holding up anybody for more than 2 ms. */
+/** Lists a folder in pages. Blocks the event loop for at most 2 ms at a time, whatever the size of the folder. */
 import { constants, opendirSync, type BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
-import { setImmediate as turn } from 'node:timers/promises'
-import type { Entry, ListOptions } from '../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { childOf, isListableName, type Path } from '../../src/path.js'
-import { immediateCalls, patientCalls } from './calls.js'
-import { kindOf, sameOrNew, statusOf, type Status } from './entry.js'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import type { Entry, ListOptions } from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { childOf, isListableName, type Path } from '../../src/contract/path.js'
+import { kindOf, reuseOrCreateEntry, statusOf, type Status } from './entry.js'
 import type { Folder } from './folder.js'
-import { numbersPerName, type LookAnswer } from './orders.js'
 import { isReserved, type RootFolder } from './root-folder.js'
-import { secondThread, type SecondThread } from './second-thread.js'
+import { syncSyscalls, asyncSyscalls } from './syscalls.js'
+import { numbersPerName, type LookResult } from './worker-jobs.js'
+import { workerThread, type WorkerThread } from './worker-thread.js'
 
 const pageSize = 1000
-/** Milliseconds. */
+/** Milliseconds of synchronous work before other work may run. */
 const sliceTime = 2
-/** Names that another thread is asked for at once. */
-const sharedAtOnce = 400
-/** Files that are asked for at once where an answer takes its time. */
-const atOnce = 64
+/** Names in one job of the worker thread. */
+const namesPerJob = 400
+/** Concurrent lookups on a file system that may block. */
+const maxConcurrent = 64
 
 export interface ListingOptions {
   readonly showHidden: boolean
   readonly signal: AbortSignal | undefined
-  /** The entry of a link or a folder, where its status does not say all. */
-  readonly entry: (path: Path, name: string, status: Status) => Promise<Entry>
+  /** Resolves the entry of a symlink or a folder whose status is not sufficient. */
+  readonly resolveEntry: (path: Path, name: string, status: Status) => Promise<Entry>
   readonly known: ListOptions['known']
-  /** Whether a folder's status does not say all. */
-  readonly foldersToo: boolean
+  /** Whether a folder's status is not sufficient for its entry. */
+  readonly resolvesFolders: boolean
 }
 
-type Found = readonly [name: string, status: Status]
+type NamedStatus = readonly [name: string, status: Status]
 
 export async function* listFolder(
   root: RootFolder,
@@ -40,96 +40,103 @@ export async function* listFolder(
   const { known } = options
   const folder = await root.folder(path)
   try {
-    const immediate = folder.calls.immediate && !root.hasOthersIn(folder.host)
+    const immediate = folder.calls.immediate && !root.hasForeignMountsIn(folder.host)
     let page: Entry[] = []
-    for await (const found of immediate ? slices(folder, options) : batches(folder, options)) {
+    for await (const batch of immediate ? syncBatches(folder, options) : asyncBatches(folder, options)) {
       if (options.signal?.aborted) throw new GatewayError('aborted')
-      for (const [name, status] of found) {
+      for (const [name, status] of batch) {
         const kind = kindOf(status.mode)
-        const more = kind === 'link' || (options.foldersToo && kind === 'folder')
-        const entry = more ? await entryIfThere(options, path, name, status) : sameOrNew(name, status, known?.(name))
+        const needsEntry = kind === 'link' || (options.resolvesFolders && kind === 'folder')
+        const entry = needsEntry
+          ? await entryIfExists(options, path, name, status)
+          : reuseOrCreateEntry(name, status, known?.(name))
         if (entry) page.push(entry)
       }
       if (page.length < pageSize) continue
-      assertStands(folder)
+      assertUnmoved(folder)
       for (; page.length >= pageSize; page = page.slice(pageSize)) yield page.slice(0, pageSize)
     }
-    assertStands(folder)
+    assertUnmoved(folder)
     if (page.length > 0) yield page
   } finally {
     folder.close()
   }
 }
 
-/** Each name is looked up below the folder's path of the host, which is quicker than by its handle. So it must be the same folder still. */
-function assertStands(folder: Folder): void {
-  if (!folder.stands()) throw new GatewayError('not_found', { reason: 'the folder was moved while it was listed' })
+/**
+ * Names are looked up by path, which is faster than by handle. This checks that the path still refers to the same
+ * folder.
+ */
+function assertUnmoved(folder: Folder): void {
+  if (!folder.isUnmoved()) throw new GatewayError('not_found', { reason: 'the folder was moved while it was listed' })
 }
 
-async function entryIfThere(
+async function entryIfExists(
   options: ListingOptions,
   path: Path,
   name: string,
   status: Status,
 ): Promise<Entry | undefined> {
   try {
-    return await options.entry(childOf(path, name), name, status)
+    return await options.resolveEntry(childOf(path, name), name, status)
   } catch (error) {
     if (isGatewayError(error, 'not_found')) return undefined
     throw error
   }
 }
 
-async function* slices(folder: Folder, options: ListingOptions): AsyncGenerator<readonly Found[]> {
+async function* syncBatches(folder: Folder, options: ListingOptions): AsyncGenerator<readonly NamedStatus[]> {
   const names = namesIn(folder, options)
   const prefix = folder.host === '/' ? '/' : `${folder.host}/`
-  const asked = new Set<Promise<void>>()
-  let arrived: Found[] = []
-  let seen = 0
+  const pendingJobs = new Set<Promise<void>>()
+  let received: NamedStatus[] = []
+  let listedCount = 0
   try {
     for (let ended = false; !ended;) {
-      // A large folder is worth another thread. What it is at work on when the last name has come, all wait for: so that is not much.
-      const thread = seen > pageSize ? secondThread() : undefined
-      while (thread && asked.size < 2) {
-        const part = taken(names, sharedAtOnce)
+      // Large folders are shared with the worker thread. At most two jobs are pending, because the end of the listing
+      // waits for them.
+      const thread = listedCount > pageSize ? workerThread() : undefined
+      while (thread && pendingJobs.size < 2) {
+        const part = takeNames(names, namesPerJob)
         if (part.length === 0) break
-        const answer: Promise<void> = lookedUpBy(thread, prefix, part).then((found) => {
-          arrived.push(...found)
-          asked.delete(answer)
+        const job: Promise<void> = lookUpInWorker(thread, prefix, part).then((batch) => {
+          received.push(...batch)
+          pendingJobs.delete(job)
         })
-        asked.add(answer)
+        pendingJobs.add(job)
       }
-      const found = arrived
-      arrived = []
-      for (const end = performance.now() + sliceTime; found.length < pageSize && performance.now() < end;) {
+      const batch = received
+      received = []
+      for (const end = performance.now() + sliceTime; batch.length < pageSize && performance.now() < end;) {
         const { value: name } = names.next()
         ended = name === undefined
         if (name === undefined) break
-        found.push(...lookedUp(prefix, name))
+        batch.push(...lookUp(prefix, name))
       }
-      seen += found.length
-      yield found
-      if (!ended) await turn()
+      listedCount += batch.length
+      yield batch
+      if (!ended) await yieldToEventLoop()
     }
-    await Promise.all(asked)
-    yield arrived
+    await Promise.all(pendingJobs)
+    yield received
   } finally {
     names.return(undefined)
   }
 }
 
 function* namesIn(folder: Folder, options: ListingOptions): Generator<string, undefined> {
-  const shown = nameFilter(options)
-  const directory = opendirSync(folder.self, { bufferSize: 256 })
+  const isShown = nameFilter(options)
+  const directory = opendirSync(folder.selfPath, { bufferSize: 256 })
   try {
-    for (let entry = directory.readSync(); entry; entry = directory.readSync()) if (shown(entry.name)) yield entry.name
+    for (let entry = directory.readSync(); entry; entry = directory.readSync())
+      if (isShown(entry.name)) yield entry.name
     return undefined
   } finally {
     directory.closeSync()
   }
 }
 
-function taken(names: Iterator<string, undefined>, count: number): readonly string[] {
+function takeNames(names: Iterator<string, undefined>, count: number): readonly string[] {
   const part: string[] = []
   while (part.length < count) {
     const { value: name } = names.next()
@@ -139,28 +146,32 @@ function taken(names: Iterator<string, undefined>, count: number): readonly stri
   return part
 }
 
-/** Of a file whose name is not UTF-8: no call finds it by the text that stands for it. */
-const unreadable: Status = { revision: '', mode: constants.S_IFREG, size: 0, modified: 0, created: 0 }
+/** The status of a file whose name is not valid UTF-8: no system call finds it by its replacement text. */
+const unreadableStatus: Status = { revision: '', mode: constants.S_IFREG, size: 0, modified: 0, created: 0 }
 
-function foundAs(name: string, stats: BigIntStats | undefined): readonly Found[] {
+function namedStatus(name: string, stats: BigIntStats | undefined): readonly NamedStatus[] {
   if (stats) return [[name, statusOf(stats)]]
-  return isListableName(name) ? [] : [[name, unreadable]]
+  return isListableName(name) ? [] : [[name, unreadableStatus]]
 }
 
-function lookedUp(prefix: string, name: string): readonly Found[] {
-  return foundAs(name, immediateCalls.lstat(prefix + name) as BigIntStats | undefined)
+function lookUp(prefix: string, name: string): readonly NamedStatus[] {
+  return namedStatus(name, syncSyscalls.lstat(prefix + name) as BigIntStats | undefined)
 }
 
-async function lookedUpBy(thread: SecondThread, prefix: string, names: readonly string[]): Promise<readonly Found[]> {
-  const answer = await thread.ask('look', { prefix, names: names.join('\0') })
-  const told = answer && statuses(answer)
-  return names.flatMap((name, index): readonly Found[] => {
-    const status = told?.[index]
-    return status ? [[name, status]] : lookedUp(prefix, name)
+async function lookUpInWorker(
+  thread: WorkerThread,
+  prefix: string,
+  names: readonly string[],
+): Promise<readonly NamedStatus[]> {
+  const answer = await thread.run('look', { prefix, names: names.join('\0') })
+  const results = answer && statuses(answer)
+  return names.flatMap((name, index): readonly NamedStatus[] => {
+    const status = results?.[index]
+    return status ? [[name, status]] : lookUp(prefix, name)
   })
 }
 
-function statuses({ revisions, numbers }: LookAnswer): readonly (Status | undefined)[] {
+function statuses({ revisions, numbers }: LookResult): readonly (Status | undefined)[] {
   return revisions.split('\0').map((revision, index) => {
     if (revision === '') return undefined
     const at = index * numbersPerName
@@ -174,17 +185,17 @@ function statuses({ revisions, numbers }: LookAnswer): readonly (Status | undefi
   })
 }
 
-async function* batches(folder: Folder, options: ListingOptions): AsyncGenerator<readonly Found[]> {
-  const shown = nameFilter(options)
-  const look = async (name: string) => foundAs(name, await patientCalls.lstat(folder.at(name)))
+async function* asyncBatches(folder: Folder, options: ListingOptions): AsyncGenerator<readonly NamedStatus[]> {
+  const isShown = nameFilter(options)
+  const lookUpAsync = async (name: string) => namedStatus(name, await asyncSyscalls.lstat(folder.pathOf(name)))
   let names: string[] = []
-  for await (const { name } of await opendir(folder.self, { bufferSize: atOnce })) {
-    if (shown(name)) names.push(name)
-    if (names.length < atOnce) continue
-    yield (await Promise.all(names.map(look))).flat()
+  for await (const { name } of await opendir(folder.selfPath, { bufferSize: maxConcurrent })) {
+    if (isShown(name)) names.push(name)
+    if (names.length < maxConcurrent) continue
+    yield (await Promise.all(names.map(lookUpAsync))).flat()
     names = []
   }
-  yield (await Promise.all(names.map(look))).flat()
+  yield (await Promise.all(names.map(lookUpAsync))).flat()
 }
 
 function nameFilter({ showHidden }: ListingOptions): (name: string) => boolean {

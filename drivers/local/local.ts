@@ -1,9 +1,9 @@
-/** The driver of local folders: what each method of the contract means on a disk. */
+/** The Local driver: implements `Driver` on a folder of this machine. */
 import { constants, type BigIntStats } from 'node:fs'
 import { mkdir, readdir, realpath, stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { addAbortSignal, type Readable } from 'node:stream'
-import { assertGoing } from '../../src/aborting.js'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type {
   Attributes,
   ByteRange,
@@ -14,11 +14,11 @@ import type {
   FileBundle,
   Identity,
   ListOptions,
-  Look,
+  LookupResult,
   OpenFile,
   OpenMode,
   OpenOptions,
-  OwnFolders,
+  GatewayFolders,
   Source,
   Thumbnail,
   ThumbnailKind,
@@ -27,38 +27,41 @@ import type {
   UploadPlan,
   Usage,
   WriteOptions,
-} from '../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { folded, isWithin, nameOf, type Path } from '../../src/path.js'
+} from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { foldCase, isWithin, nameOf, type Path } from '../../src/contract/path.js'
 import { copyBundle } from './bundle.js'
-import { patientCalls } from './calls.js'
 import { sizeOfTree } from './directory-size.js'
 import { entryFrom, entryOf, revisionOf, systemTime, statusOf, type Status } from './entry.js'
-import { translated } from './errors.js'
-import { FileStream, streamOf } from './file-stream.js'
+import { translateError } from './errors.js'
+import { FileStream, bufferStream } from './file-stream.js'
 import { ReadHandle, UpdateHandle } from './handles.js'
 import type { LocalOptions } from './index.js'
 import { listFolder } from './listing.js'
-import { assertFile, assertNotRoot, existing, Places, syncFile } from './places.js'
-import { immediateBytes } from './receive.js'
+import { assertFile, assertNotRoot, requireExisting, Locator, syncFile } from './locate.js'
+import { maxSyncBytes } from './receive-body.js'
 import { RecycleBin, removeTree } from './removal.js'
-import { isReserved, placeOnly, RefusedLink, RootFolder, type Place } from './root-folder.js'
+import { isReserved, O_PATH, UnfollowedSymlink, RootFolder, type Location } from './root-folder.js'
 import { Staging } from './staging.js'
+import { asyncSyscalls } from './syscalls.js'
 import type { OpenedFile } from './thumbnails/images.js'
 import { openThumbnails, type Thumbnails } from './thumbnails/thumbnails.js'
 import { Writing } from './writing.js'
 
 const { O_RDONLY, O_RDWR, O_NOFOLLOW, O_NONBLOCK } = constants
 
-/** Rejects with `invalid` where an option cannot be used. */
+/**
+ * Opens the driver. Rejects with `invalid` if an option is invalid, the root folder does not exist, or the root folder
+ * overlaps the data of the gateway.
+ */
 export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<Driver> {
-  const wanted = resolve(env.own.data, options.root_folder_path)
-  const real = await realpath(wanted).catch((error: unknown) => {
-    throw new GatewayError('invalid', { reason: `root folder ${wanted} not exists`, cause: error })
+  const configured = resolve(env.own.data, options.root_folder_path)
+  const real = await realpath(configured).catch((error: unknown) => {
+    throw new GatewayError('invalid', { reason: `root folder ${configured} not exists`, cause: error })
   })
   if (!(await stat(real)).isDirectory())
-    throw new GatewayError('invalid', { reason: `root folder ${wanted} is a file` })
-  assertNotOurs(real, env.own)
+    throw new GatewayError('invalid', { reason: `root folder ${configured} is a file` })
+  assertOutsideGatewayFolders(real, env.own)
   if (!/^[0-7]{3,4}$/.test(options.mkdir_perm)) {
     throw new GatewayError('invalid', { reason: 'mkdir_perm must be three or four octal digits' })
   }
@@ -66,7 +69,7 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   const root = new RootFolder(real)
   const thumbnails = await openThumbnails(options, real, env)
   const staging = new Staging(root, env.instance, env.log)
-  await staging.sweep(await env.uploads())
+  await staging.sweep(await env.resumableUploads())
   let bin: RecycleBin | undefined
   if (!['', 'delete permanently'].includes(options.recycle_bin_path)) {
     const host = resolve(env.own.data, options.recycle_bin_path)
@@ -76,17 +79,17 @@ export async function openLocal(options: LocalOptions, env: DriverEnv): Promise<
   return new Local({ root, staging, bin, thumbnails, folderMode, options, env })
 }
 
-/** The gateway's own keys and database are nobody's files. */
-function assertNotOurs(real: string, { closed }: OwnFolders): void {
-  const holds = (folder: string, other: string) => other === folder || other.startsWith(join(folder, '/'))
-  if (closed.some((folder) => holds(folder, real) || holds(real, folder))) {
+/** Rejects with `invalid` if the root folder contains, or is inside, the gateway's keys or database. */
+function assertOutsideGatewayFolders(real: string, { protectedPaths }: GatewayFolders): void {
+  const contains = (folder: string, other: string) => other === folder || other.startsWith(join(folder, '/'))
+  if (protectedPaths.some((folder) => contains(folder, real) || contains(real, folder))) {
     throw new GatewayError('invalid', {
       reason: `root folder ${real} holds the gateway's own data: name a folder beside the data folder, or one in it`,
     })
   }
 }
 
-interface LocalParts {
+interface LocalDependencies {
   readonly root: RootFolder
   readonly staging: Staging
   readonly bin: RecycleBin | undefined
@@ -97,39 +100,41 @@ interface LocalParts {
 }
 
 class Local implements Driver {
-  readonly #places: Places
+  readonly #locator: Locator
   readonly #writing: Writing
 
   readonly traits: Partial<Traits>
   readonly copyFiles?: NonNullable<Driver['copyFiles']>
 
-  constructor(private readonly parts: LocalParts) {
-    this.#places = new Places(parts.root, parts.options.sync)
-    this.#writing = new Writing(this.#places, parts.staging)
-    this.traits = { thumbnails: parts.thumbnails?.kinds ?? [], durable: parts.options.sync }
-    // What is to be on the medium first takes its time one by one: several at once share it better.
-    if (!parts.options.sync) this.copyFiles = (bundle, options) => this.#copyFiles(bundle, options)
+  constructor(private readonly dependencies: LocalDependencies) {
+    this.#locator = new Locator(dependencies.root, dependencies.options.sync)
+    this.#writing = new Writing(this.#locator, dependencies.staging)
+    this.traits = { thumbnails: dependencies.thumbnails?.kinds ?? [], durable: dependencies.options.sync }
+    // With `sync`, the disk is the bottleneck, and concurrent single copies are faster than bundles.
+    if (!dependencies.options.sync) this.copyFiles = (bundle, options) => this.#copyFiles(bundle, options)
   }
 
   // Reading
 
   stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
     return this.#run(options.signal, () =>
-      this.#places.at(path, { follow: false }, async (place) => {
-        const stats = existing(place)
-        const name = await ownName(place, nameOf(path))
+      this.#locator.at(path, { follow: false }, async (location) => {
+        const stats = requireExisting(location)
+        const name = await storedName(location, nameOf(path))
         return options.link === true ? entryOf(name, stats) : this.#entry(path, name, statusOf(stats), options.signal)
       }),
     )
   }
 
-  /** What a listing shows: a link as its target, or as a link where it is refused. */
+  /** The entry of a listing: a symlink is shown as its target, or as a symlink if it cannot be followed. */
   async #entry(path: Path, name: string, status: Status, signal?: AbortSignal): Promise<Entry> {
-    const { root, options, env } = this.parts
+    const { root, options, env } = this.dependencies
     let entry = entryFrom(name, status)
     if (entry.kind === 'link') {
       try {
-        entry = await this.#places.at(path, { follow: true }, async (target) => entryOf(name, existing(target), true))
+        entry = await this.#locator.at(path, { follow: true }, async (target) =>
+          entryOf(name, requireExisting(target), true),
+        )
       } catch (error) {
         if (!isGatewayError(error, 'denied', 'not_found', 'not_dir')) throw error
       }
@@ -139,30 +144,30 @@ class Local implements Driver {
   }
 
   async *list(path: Path, { signal, known }: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
-    assertGoing(signal)
-    const { root, options } = this.parts
+    throwIfAborted(signal)
+    const { root, options } = this.dependencies
     try {
       yield* listFolder(root, path, {
         showHidden: options.show_hidden,
         signal,
         known,
-        foldersToo: options.directory_size,
-        entry: (child, name, status) => this.#entry(child, name, status, signal),
+        resolvesFolders: options.directory_size,
+        resolveEntry: (child, name, status) => this.#entry(child, name, status, signal),
       })
     } catch (error) {
-      throw translated(error)
+      throw translateError(error)
     }
   }
 
   read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
     return this.#run(signal, async () => {
-      const { fd, calls, stats } = await this.#places.openFile(path, O_RDONLY)
+      const { fd, calls, stats } = await this.#locator.openFile(path, O_RDONLY)
       const close = () => calls.close(fd)
       try {
         const size = Number(stats.size)
         const offset = Math.min(range?.offset ?? 0, size)
         const length = Math.min(range?.length ?? size, size - offset)
-        if (!calls.immediate || length > immediateBytes) {
+        if (!calls.immediate || length > maxSyncBytes) {
           const stream = new FileStream(fd, close, offset, length)
           return signal ? addAbortSignal(signal, stream) : stream
         }
@@ -172,7 +177,7 @@ class Local implements Driver {
           last = await calls.read(fd, bytes, filled, length - filled, offset + filled)
         }
         await close()
-        return streamOf(bytes.subarray(0, filled))
+        return bufferStream(bytes.subarray(0, filled))
       } catch (error) {
         await close()
         throw error
@@ -183,9 +188,9 @@ class Local implements Driver {
   open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
     return this.#run(options.signal, async () => {
       if (mode === 'replace') return this.#writing.open(path, options)
-      const { fd, calls, stats } = await this.#places.openFile(path, mode === 'read' ? O_RDONLY : O_RDWR)
+      const { fd, calls, stats } = await this.#locator.openFile(path, mode === 'read' ? O_RDONLY : O_RDWR)
       const Handle = mode === 'read' ? ReadHandle : UpdateHandle
-      const syncs = mode === 'update' && this.parts.options.sync
+      const syncs = mode === 'update' && this.dependencies.options.sync
       return new Handle(entryOf(nameOf(path), stats), fd, calls, async () => {
         try {
           if (syncs) await syncFile(fd)
@@ -198,20 +203,20 @@ class Local implements Driver {
 
   thumbnail(path: Path, kind: ThumbnailKind, { signal }: CallOptions = {}): Promise<Thumbnail> {
     return this.#run(signal, async () => {
-      const { thumbnails } = this.parts
-      if (!thumbnails) throw new GatewayError('unsupported', { reason: 'this storage makes no thumbnails' })
-      const asked = await this.#places.at(path, { follow: true }, async ({ stats, host }) => {
+      const { thumbnails } = this.dependencies
+      if (!thumbnails) throw new GatewayError('unsupported', { reason: 'thumbnails are disabled for this storage' })
+      const source = await this.#locator.at(path, { follow: true }, async ({ stats, host }) => {
         assertFile(stats)
-        return { path: host, revision: revisionOf(stats), open: () => this.#openWhole(path) }
+        return { path: host, revision: revisionOf(stats), open: () => this.#openThumbnailSource(path) }
       })
-      return thumbnails.of(asked, kind, signal)
+      return thumbnails.of(source, kind, signal)
     })
   }
 
-  /** For somebody who reads all of it. */
-  async #openWhole(path: Path): Promise<OpenedFile> {
-    const { fd, calls, stats } = await this.#places.openFile(path, O_RDONLY)
-    const handle = new ReadHandle(entryOf(nameOf(path), stats), fd, patientCalls, () => calls.close(fd))
+  /** Opens a file that a decoder reads from start to end. The caller closes it. */
+  async #openThumbnailSource(path: Path): Promise<OpenedFile> {
+    const { fd, calls, stats } = await this.#locator.openFile(path, O_RDONLY)
+    const handle = new ReadHandle(entryOf(nameOf(path), stats), fd, asyncSyscalls, () => calls.close(fd))
     return {
       fd,
       size: Number(stats.size),
@@ -222,9 +227,9 @@ class Local implements Driver {
 
   revision(path: Path, { signal }: CallOptions = {}): Promise<string> {
     return this.#run(signal, async () => {
-      const folder = await this.parts.root.folder(path)
+      const folder = await this.dependencies.root.folder(path)
       try {
-        const stats = await folder.calls.lstat(folder.at('.'))
+        const stats = await folder.calls.lstat(folder.pathOf('.'))
         if (!stats) throw new GatewayError('not_found')
         return revisionOf(stats)
       } finally {
@@ -235,7 +240,7 @@ class Local implements Driver {
 
   usage({ signal }: CallOptions = {}): Promise<Usage> {
     return this.#run(signal, async () => {
-      const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(this.parts.root.real)
+      const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(this.dependencies.root.real)
       const usage = { total: blocks * bsize, used: (blocks - bfree) * bsize, free: bavail * bsize }
       return files > 0 ? { ...usage, files: { total: files, free: ffree } } : usage
     })
@@ -252,7 +257,7 @@ class Local implements Driver {
   }
 
   dropUpload(token: string, { signal }: CallOptions = {}): Promise<void> {
-    return this.#run(signal, () => this.parts.staging.drop(token))
+    return this.#run(signal, () => this.dependencies.staging.drop(token))
   }
 
   copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
@@ -263,55 +268,55 @@ class Local implements Driver {
     return this.#run(options.signal, async () => {
       const { source } = bundle
       if (!(source instanceof Local)) throw new GatewayError('unsupported')
-      const { root, staging } = this.parts
-      return copyBundle({ source: source.parts.root, target: root, staging }, bundle, options)
+      const { root, staging } = this.dependencies
+      return copyBundle({ source: source.dependencies.root, target: root, staging }, bundle, options)
     })
   }
 
   mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#places.at(path, { follow: false, create: true }, async ({ stats, calls, at, folder }) => {
+      this.#locator.at(path, { follow: false, create: true }, async ({ stats, calls, at, folder }) => {
         if (stats) throw new GatewayError('exists')
-        await calls.mkdir(at, this.parts.folderMode)
-        await this.#places.syncFolder(folder)
+        await calls.mkdir(at, this.dependencies.folderMode)
+        await this.#locator.syncFolder(folder)
       }),
     )
   }
 
   remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#places.at(path, { follow: false }, async (place) => {
-        const stats = existing(place)
-        assertNotRoot(place)
-        if (stats.isDirectory()) await place.calls.rmdir(place.at)
-        else if (!(await this.#recycled(place, path))) await place.calls.unlink(place.at)
-        await this.#places.syncFolder(place.folder)
+      this.#locator.at(path, { follow: false }, async (location) => {
+        const stats = requireExisting(location)
+        assertNotRoot(location)
+        if (stats.isDirectory()) await location.calls.rmdir(location.at)
+        else if (!(await this.#recycle(location, path))) await location.calls.unlink(location.at)
+        await this.#locator.syncFolder(location.folder)
       }),
     )
   }
 
   removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#places.at(path, { follow: false }, async (place) => {
-        const stats = existing(place)
-        assertNotRoot(place)
-        if (!(await this.#recycled(place, path))) {
+      this.#locator.at(path, { follow: false }, async (location) => {
+        const stats = requireExisting(location)
+        assertNotRoot(location)
+        if (!(await this.#recycle(location, path))) {
           if (stats.isDirectory()) {
-            await removeTree(this.parts.root, place.host, signal)
-            await place.calls.rmdir(place.at)
+            await removeTree(this.dependencies.root, location.host, signal)
+            await location.calls.rmdir(location.at)
           } else {
-            await place.calls.unlink(place.at)
+            await location.calls.unlink(location.at)
           }
         }
-        await this.#places.syncFolder(place.folder)
+        await this.#locator.syncFolder(location.folder)
       }),
     )
   }
 
-  async #recycled(place: Place, path: Path): Promise<boolean> {
-    const { bin } = this.parts
-    if (!bin || bin.holds(place.host)) return false
-    await bin.take(place, path)
+  async #recycle(location: Location, path: Path): Promise<boolean> {
+    const { bin } = this.dependencies
+    if (!bin || bin.contains(location.host)) return false
+    await bin.recycle(location, path)
     return true
   }
 
@@ -320,48 +325,50 @@ class Local implements Driver {
       if (from !== to && isWithin(from, to)) {
         throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
       }
-      await this.#places.at(from, { follow: false }, async (source) => {
-        const moving = existing(source)
+      await this.#locator.at(from, { follow: false }, async (source) => {
+        const sourceStats = requireExisting(source)
         assertNotRoot(source)
-        await this.#places.at(to, { follow: false, create: true }, async (target) => {
+        await this.#locator.at(to, { follow: false, create: true }, async (target) => {
           if (source.host === target.host) return
-          await this.#assertMovable(moving, to, target)
-          await this.#rename(source, moving, target)
-          await this.#places.syncFolder(target.folder)
-          await this.#places.syncFolder(source.folder)
+          await this.#assertMovable(sourceStats, to, target)
+          await this.#rename(source, sourceStats, target)
+          await this.#locator.syncFolder(target.folder)
+          await this.#locator.syncFolder(source.folder)
         })
       })
     })
   }
 
-  async #assertMovable(moving: BigIntStats, to: Path, target: Place): Promise<void> {
+  async #assertMovable(sourceStats: BigIntStats, to: Path, target: Location): Promise<void> {
     assertNotRoot(target)
-    if (target.stats && !isSame(moving, target.stats)) {
+    if (target.stats && !isSame(sourceStats, target.stats)) {
       const { kind } = await this.#entry(to, target.name, statusOf(target.stats))
       if (kind === 'folder') throw new GatewayError('is_dir')
-      if (moving.isDirectory()) throw new GatewayError('exists')
+      if (sourceStats.isDirectory()) throw new GatewayError('exists')
     }
-    const folder = await target.folder.calls.lstat(target.folder.at('.'))
-    if (folder?.dev !== moving.dev) throw new GatewayError('unsupported', { reason: 'another file system' })
+    const folder = await target.folder.calls.lstat(target.folder.pathOf('.'))
+    if (folder?.dev !== sourceStats.dev) throw new GatewayError('unsupported', { reason: 'another file system' })
   }
 
-  async #rename(source: Place, moving: BigIntStats, target: Place): Promise<void> {
-    // rename(2) leaves both of two names of one file, unless they are one name in two spellings.
-    const twins = target.stats && isSame(moving, target.stats) && moving.nlink > 1n && !moving.isDirectory()
-    if (twins && !isRespelled(source, target)) await source.calls.unlink(source.at)
+  async #rename(source: Location, sourceStats: BigIntStats, target: Location): Promise<void> {
+    // If both names are hard links to one file, rename(2) does nothing, so the source is unlinked. A rename that changes
+    // only the case refers to a single name.
+    const areHardLinks =
+      target.stats && isSame(sourceStats, target.stats) && sourceStats.nlink > 1n && !sourceStats.isDirectory()
+    if (areHardLinks && !isCaseRename(source, target)) await source.calls.unlink(source.at)
     else await source.calls.rename(source.at, target.at)
   }
 
   setAttributes(path: Path, to: Attributes, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#places.at(path, { follow: true }, async (place) => {
-        existing(place)
-        const { calls } = place
-        const linux = process.platform === 'linux'
-        // The handle is on the file itself, whatever becomes of its name, and needs no right to read it.
-        const fd = await calls.open(place.at, linux ? placeOnly | O_NOFOLLOW : O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+      this.#locator.at(path, { follow: true }, async (location) => {
+        requireExisting(location)
+        const { calls } = location
+        const isLinux = process.platform === 'linux'
+        // The descriptor refers to the file itself, even if it is renamed. On Linux it needs no read permission.
+        const fd = await calls.open(location.at, isLinux ? O_PATH | O_NOFOLLOW : O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
         try {
-          const at = linux ? `/proc/self/fd/${fd}` : place.at
+          const at = isLinux ? `/proc/self/fd/${fd}` : location.at
           if (to.mode !== undefined) await calls.chmod(at, to.mode & 0o7777)
           if (to.modified !== undefined) {
             const { atimeNs } = await calls.fstat(fd)
@@ -374,55 +381,55 @@ class Local implements Driver {
     )
   }
 
-  // Links
+  // Symlinks and hard links
 
   setLinkTime(path: Path, modified: Date, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#places.at(path, { follow: false }, async (place) => {
-        const stats = existing(place)
-        if (!stats.isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a link' })
-        await place.calls.lutimes(place.at, systemTime(stats.atimeNs), systemTime(modified))
+      this.#locator.at(path, { follow: false }, async (location) => {
+        const stats = requireExisting(location)
+        if (!stats.isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a symlink' })
+        await location.calls.lutimes(location.at, systemTime(stats.atimeNs), systemTime(modified))
       }),
     )
   }
 
   readLink(path: Path, { signal }: CallOptions = {}): Promise<string> {
     return this.#run(signal, () =>
-      this.#places.at(path, { follow: false }, async (place) => {
-        if (!existing(place).isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a link' })
-        const target = await place.calls.readlink(place.at)
-        await this.parts.root.assertInside(place.folder, target)
+      this.#locator.at(path, { follow: false }, async (location) => {
+        if (!requireExisting(location).isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a symlink' })
+        const target = await location.calls.readlink(location.at)
+        await this.dependencies.root.assertInside(location.folder, target)
         if (!target.startsWith('/')) return target
-        const inside = this.parts.root.pathOf(target)
-        if (inside === undefined) throw new RefusedLink(true)
+        const inside = this.dependencies.root.pathOf(target)
+        if (inside === undefined) throw new UnfollowedSymlink(true)
         return inside
       }),
     )
   }
 
   realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
-    return this.#run(options.signal, () => this.parts.root.realPath(path, options.last === true))
+    return this.#run(options.signal, () => this.dependencies.root.realPath(path, options.last === true))
   }
 
-  look(path: Path, { signal }: CallOptions = {}): Promise<Look> {
+  look(path: Path, { signal }: CallOptions = {}): Promise<LookupResult> {
     return this.#run(signal, async () => {
-      const { root } = this.parts
-      const place = await root.plainPlace(path)
-      if (!place) {
+      const { root } = this.dependencies
+      const location = await root.locateWithoutSymlinks(path)
+      if (!location) {
         const real = await root.realPath(path, true)
-        return { path: real, entry: await this.#entryIfThere(real, signal) }
+        return { path: real, entry: await this.#entryIfExists(real, signal) }
       }
       try {
-        if (!place.stats || isReserved(place.name)) return { path, entry: undefined }
-        const name = await ownName(place, nameOf(path))
-        return { path, entry: await this.#entry(path, name, statusOf(place.stats), signal) }
+        if (!location.stats || isReserved(location.name)) return { path, entry: undefined }
+        const name = await storedName(location, nameOf(path))
+        return { path, entry: await this.#entry(path, name, statusOf(location.stats), signal) }
       } finally {
-        place.folder.close()
+        location.folder.close()
       }
     })
   }
 
-  async #entryIfThere(path: Path, signal?: AbortSignal): Promise<Entry | undefined> {
+  async #entryIfExists(path: Path, signal?: AbortSignal): Promise<Entry | undefined> {
     try {
       return await this.stat(path, { signal })
     } catch (error) {
@@ -433,36 +440,37 @@ class Local implements Driver {
 
   identities(path: Path, { signal }: CallOptions = {}): Promise<readonly Identity[]> {
     return this.#run(signal, () =>
-      this.#places.at(path, { follow: true }, async (place) => {
-        const { dev, ino } = existing(place)
-        return [{ realm: `device ${dev}`, name: String(ino) }]
+      this.#locator.at(path, { follow: true }, async (location) => {
+        const { dev, ino } = requireExisting(location)
+        return [{ namespace: `device ${dev}`, name: String(ino) }]
       }),
     )
   }
 
   symlink(path: Path, target: string, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#places.at(path, { follow: false, create: true }, async ({ stats, folder, calls, at }) => {
+      this.#locator.at(path, { follow: false, create: true }, async ({ stats, folder, calls, at }) => {
         if (stats) throw new GatewayError('exists')
-        if (target === '' || target.includes('\0')) throw new GatewayError('invalid', { reason: 'not a link target' })
-        const { root } = this.parts
-        // An absolute target is one of this storage: the host's own paths are none of the caller's business.
+        if (target === '' || target.includes('\0'))
+          throw new GatewayError('invalid', { reason: 'not a symlink target' })
+        const { root } = this.dependencies
+        // An absolute target is a path of this storage, so that callers cannot name paths of the host.
         const text = target.startsWith('/') ? root.hostOf(target as Path) : target
         await root.assertInside(folder, text)
         await calls.symlink(text, at)
-        await this.#places.syncFolder(folder)
+        await this.#locator.syncFolder(folder)
       }),
     )
   }
 
   hardLink(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
-      this.#places.at(from, { follow: true }, async (source) => {
+      this.#locator.at(from, { follow: true }, async (source) => {
         assertFile(source.stats)
-        await this.#places.at(to, { follow: false, create: true }, async (target) => {
+        await this.#locator.at(to, { follow: false, create: true }, async (target) => {
           if (target.stats) throw new GatewayError('exists')
           await source.calls.link(source.at, target.at)
-          await this.#places.syncFolder(target.folder)
+          await this.#locator.syncFolder(target.folder)
         })
       }),
     )
@@ -470,33 +478,38 @@ class Local implements Driver {
 
   close(): Promise<void> {
     return this.#run(undefined, async () => {
-      const { root, staging, thumbnails } = this.parts
+      const { root, staging, thumbnails } = this.dependencies
       await Promise.all([staging.close(), thumbnails?.close()])
       root.close()
     })
   }
 
   async #run<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     try {
       return await work()
     } catch (error) {
-      throw translated(error)
+      throw translateError(error)
     }
   }
 }
 
-/** The name as the disk spells it. Those of Linux tell spellings apart. */
-async function ownName({ name, folder }: Place, asked: string): Promise<string> {
-  if (process.platform === 'linux' || name === '.') return asked
-  const names = await readdir(folder.self)
-  return names.includes(asked) ? asked : (names.find((each) => folded(each) === folded(asked)) ?? asked)
+/**
+ * The name as the file system spells it. Linux file systems are treated as case-sensitive: the requested name is
+ * returned.
+ */
+async function storedName({ name, folder }: Location, requested: string): Promise<string> {
+  if (process.platform === 'linux' || name === '.') return requested
+  const names = await readdir(folder.selfPath)
+  return names.includes(requested)
+    ? requested
+    : (names.find((each) => foldCase(each) === foldCase(requested)) ?? requested)
 }
 
 function isSame(one: BigIntStats, other: BigIntStats): boolean {
   return one.dev === other.dev && one.ino === other.ino
 }
 
-function isRespelled(one: Place, other: Place): boolean {
-  return one.folder.host === other.folder.host && folded(one.name) === folded(other.name)
+function isCaseRename(one: Location, other: Location): boolean {
+  return one.folder.host === other.folder.host && foldCase(one.name) === foldCase(other.name)
 }

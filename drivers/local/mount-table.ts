@@ -1,58 +1,58 @@
 /**
- * What is mounted where, from Linux's own list. Asking the file systems themselves (`statfs`) would already wait for
- * one that is dead; the list never does.
+ * The mounted file systems, from Linux's `/proc/self/mountinfo`. Reading it never blocks, unlike `statfs` on an
+ * unresponsive file system.
  */
 import { readFileSync } from 'node:fs'
 
-/** Local file systems whose calls are answered from memory or a disk of this machine. */
-const plainTypes = new Set(
+/** Local file systems: calls are answered from memory or from a disk of this machine. */
+const localTypes = new Set(
   'ext2 ext3 ext4 xfs btrfs tmpfs ramfs overlay f2fs zfs bcachefs jfs reiserfs vfat exfat'.split(' '),
 )
-/** Views of the kernel: never slow, but nothing to be read synchronously either. */
+/** Kernel file systems: calls never block, but files in them are not read synchronously. */
 const kernelTypes = new Set(
   (
     'proc sysfs devtmpfs devpts cgroup cgroup2 securityfs pstore bpf tracefs debugfs hugetlbfs mqueue configfs ' +
     'fusectl binfmt_misc nsfs rpc_pipefs efivarfs selinuxfs squashfs iso9660 erofs'
   ).split(' '),
 )
-/** An automount of systemd that leads to the kernel's own table and nowhere else. */
-const harmlessAutomount = '/proc/sys/fs/binfmt_misc'
+/** An automount of systemd that only triggers a kernel file system. */
+const kernelAutomount = '/proc/sys/fs/binfmt_misc'
 
 interface MountPoint {
   readonly path: string
-  readonly plain: boolean
+  readonly isLocal: boolean
 }
 
-/** Milliseconds for which a reading is believed. */
+/** Milliseconds for which a reading is valid. */
 const lifetime = 1000
 
 export class MountTable {
   #readAt = Number.NEGATIVE_INFINITY
   #points: readonly MountPoint[] = []
-  #waiting = true
+  #mayBlock = true
 
   constructor(
     private readonly root: string,
     private readonly load: () => string = () => readFileSync('/proc/self/mountinfo', 'utf8'),
   ) {}
 
-  /** Whether anything is mounted, anywhere, that a call could wait for: a network file system, FUSE, an automount. */
-  get waiting(): boolean {
+  /** Whether any file system is mounted, at any path, that may block: a network file system, FUSE, an automount. */
+  get mayBlock(): boolean {
     this.#refresh()
-    return this.#waiting
+    return this.#mayBlock
   }
 
-  /** Whether a call for this path of the host is surely answered at once. */
-  isPlain(path: string): boolean {
+  /** Whether this path of the host is on a local file system, so that calls do not block. */
+  isLocal(path: string): boolean {
     this.#refresh()
-    for (const point of this.#points) if (holds(point.path, path)) return point.plain
+    for (const point of this.#points) if (contains(point.path, path)) return point.isLocal
     return false
   }
 
-  /** Whether something that is not plain is mounted right in this folder. */
-  hasOthersIn(folder: string): boolean {
+  /** Whether this folder contains a mount point of a file system that is not local. */
+  hasForeignMountsIn(folder: string): boolean {
     this.#refresh()
-    return this.#points.some((point) => !point.plain && point.path !== folder && holds(folder, point.path))
+    return this.#points.some((point) => !point.isLocal && point.path !== folder && contains(folder, point.path))
   }
 
   #refresh(): void {
@@ -61,24 +61,24 @@ export class MountTable {
     this.#readAt = now
     try {
       const mounts = parse(this.load())
-      this.#waiting = mounts.some(
+      this.#mayBlock = mounts.some(
         ({ type, path }) =>
-          !plainTypes.has(type) && !kernelTypes.has(type) && !(type === 'autofs' && path === harmlessAutomount),
+          !localTypes.has(type) && !kernelTypes.has(type) && !(type === 'autofs' && path === kernelAutomount),
       )
       this.#points = mounts
-        .filter(({ path }) => holds(this.root, path) || holds(path, this.root))
-        .map(({ type, path }) => ({ path, plain: plainTypes.has(type) }))
-        // Of several mounts on one point, the last one counts.
+        .filter(({ path }) => contains(this.root, path) || contains(path, this.root))
+        .map(({ type, path }) => ({ path, isLocal: localTypes.has(type) }))
+        // Of several mounts at one path, the last one is in effect.
         .reverse()
-        .sort((one, other) => other.path.length - one.path.length)
+        .sort((a, b) => b.path.length - a.path.length)
     } catch {
       this.#points = []
-      this.#waiting = true
+      this.#mayBlock = true
     }
   }
 }
 
-function holds(folder: string, path: string): boolean {
+function contains(folder: string, path: string): boolean {
   return folder === '/' || path === folder || (path.startsWith(folder) && path[folder.length] === '/')
 }
 

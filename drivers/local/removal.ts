@@ -1,49 +1,49 @@
-/** Whole trees on the way out, and where they go if there is a recycle bin. */
+/** Removal of folder trees, and the recycle bin. */
 import { randomBytes } from 'node:crypto'
 import { cp, lstat, mkdir, opendir, rename, rm } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
-import { GatewayError } from '../../src/errors.js'
-import type { Path } from '../../src/path.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import type { Path } from '../../src/contract/path.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
-import type { Place, RootFolder } from './root-folder.js'
+import type { Location, RootFolder } from './root-folder.js'
 
 /**
- * Removes the folder and all below it. Each folder is opened by its exact path: no link is entered. An abort leaves what
- * is not removed yet.
+ * Removes everything in the folder, but not the folder itself. Each folder is opened by its real path, so symlinks are
+ * not followed. After an abort, the remaining entries are unchanged.
  */
 export async function removeTree(root: RootFolder, host: string, signal?: AbortSignal): Promise<void> {
-  const folder = await root.openExactly(host)
+  const folder = await root.openRealPath(host)
   if (!folder) return
-  const below: string[] = []
+  const subfolders: string[] = []
   try {
-    for await (const { name } of await opendir(folder.self)) {
+    for await (const { name } of await opendir(folder.selfPath)) {
       if (signal?.aborted) throw new GatewayError('aborted')
-      const stats = await folder.calls.lstat(folder.at(name))
-      if (stats?.isDirectory() === true) below.push(name)
-      else if (stats) await unlessGone(() => folder.calls.unlink(folder.at(name)))
+      const stats = await folder.calls.lstat(folder.pathOf(name))
+      if (stats?.isDirectory() === true) subfolders.push(name)
+      else if (stats) await ignoreMissing(() => folder.calls.unlink(folder.pathOf(name)))
     }
   } finally {
     folder.close()
   }
-  for (const name of below) {
+  for (const name of subfolders) {
     const child = join(host, name)
     await removeTree(root, child, signal)
-    await removeFolder(root, host, (parent) => parent.at(name))
+    await removeFolder(root, host, (parent) => parent.pathOf(name))
   }
 }
 
 async function removeFolder(root: RootFolder, parentHost: string, at: (parent: Folder) => string): Promise<void> {
-  const parent = await root.openExactly(parentHost)
+  const parent = await root.openRealPath(parentHost)
   if (!parent) return
   try {
-    await unlessGone(() => parent.calls.rmdir(at(parent)))
+    await ignoreMissing(() => parent.calls.rmdir(at(parent)))
   } finally {
     parent.close()
   }
 }
 
-async function unlessGone(call: () => void | Promise<void>): Promise<void> {
+async function ignoreMissing(call: () => void | Promise<void>): Promise<void> {
   try {
     await call()
   } catch (error) {
@@ -52,56 +52,59 @@ async function unlessGone(call: () => void | Promise<void>): Promise<void> {
 }
 
 export class RecycleBin {
-  /** `host`: an absolute path without links; the folder exists. */
+  /** `host`: the absolute real path of an existing folder. */
   constructor(
     private readonly root: RootFolder,
     private readonly host: string,
   ) {}
 
-  /** Whether this is the bin or lies in it: what is removed there is removed for good. */
-  holds(host: string): boolean {
+  /** Whether the path is the recycle bin or inside it. Files removed there are deleted permanently. */
+  contains(host: string): boolean {
     return host === this.host || host.startsWith(this.host + sep)
   }
 
-  /** Keeps what stands at `place` under the same relative path; a name that is taken gets the time behind it. */
-  async take(place: Place, path: Path): Promise<void> {
-    if (this.host.startsWith(place.host + sep)) {
-      throw new GatewayError('denied', { reason: 'the recycle bin is in there' })
+  /**
+   * Moves the entry at `location` into the bin, under the same relative path. If that name is taken, a timestamp is
+   * appended.
+   */
+  async recycle(location: Location, path: Path): Promise<void> {
+    if (this.host.startsWith(location.host + sep)) {
+      throw new GatewayError('denied', { reason: 'this folder contains the recycle bin' })
     }
-    const wanted = join(this.host, path)
-    await mkdir(dirname(wanted), { recursive: true })
-    const target = await freeName(wanted)
+    const preferred = join(this.host, path)
+    await mkdir(dirname(preferred), { recursive: true })
+    const target = await freeName(preferred)
     try {
-      await rename(place.at, target)
+      await rename(location.at, target)
     } catch (error) {
       if (systemCode(error) !== 'EXDEV') throw error
-      await this.#carry(place, target)
+      await this.#copyAcross(location, target)
     }
   }
 
-  /** To a bin on another file system: whole there before it goes here. */
-  async #carry(place: Place, target: string): Promise<void> {
+  /** Copies the entry completely to a bin on another file system, then removes the original. */
+  async #copyAcross(location: Location, target: string): Promise<void> {
     try {
-      await cp(place.at, target, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true, force: false })
+      await cp(location.at, target, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true, force: false })
     } catch (error) {
       await rm(target, { recursive: true, force: true })
       throw error
     }
-    if (place.stats?.isDirectory() !== true) {
-      await place.calls.unlink(place.at)
+    if (location.stats?.isDirectory() !== true) {
+      await location.calls.unlink(location.at)
       return
     }
-    await removeTree(this.root, place.host)
-    await place.calls.rmdir(place.at)
+    await removeTree(this.root, location.host)
+    await location.calls.rmdir(location.at)
   }
 }
 
-async function freeName(wanted: string): Promise<string> {
-  const digits = new Date().toISOString().replace(/\D/g, '').slice(0, 14)
-  const ending = randomBytes(3).toString('hex')
-  for (const name of [wanted, `${wanted}_${digits}`, `${wanted}_${digits}_${ending}`]) {
+async function freeName(preferred: string): Promise<string> {
+  const timestamp = new Date().toISOString().replace(/\D/g, '').slice(0, 14)
+  const suffix = randomBytes(3).toString('hex')
+  for (const name of [preferred, `${preferred}_${timestamp}`, `${preferred}_${timestamp}_${suffix}`]) {
     const stats = await lstat(name).catch(() => undefined)
     if (!stats) return name
   }
-  throw new GatewayError('exists', { reason: 'the recycle bin has this name already' })
+  throw new GatewayError('exists', { reason: 'this name already exists in the recycle bin' })
 }

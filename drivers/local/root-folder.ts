@@ -1,161 +1,174 @@
 /**
- * The only place that turns a path of the tree into one of the host, and the guard of the root.
+ * Maps paths of the storage to paths of the host, and confines every access to the root folder. No other file of this
+ * driver does either.
  *
- * Links are followed here, one by one, and only while they stay inside of the root. What comes out is a handle on the
- * folder that holds a name, checked after it was opened: from there on a link that is swapped in anywhere above cannot
- * lead elsewhere. On Linux names are used relative to that handle (`/proc/self/fd/N/name`); other systems
- * give no such way, there the folder's real path is compared and then used.
+ * Symlinks are resolved here, one by one, and only while they stay inside the root. The result is a handle to the
+ * folder that contains the name, verified after it was opened. A symlink that is swapped in above it later has no
+ * effect. On Linux, names are used relative to that handle (`/proc/self/fd/N/name`). Other systems have no equivalent:
+ * there the real path of the folder is compared and then used.
  */
 import { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { deepestFound, segmentsOf, nameOf, parentOf, root, under, within, type Path } from '../../src/path.js'
-import { Pace, patientCalls, type Calls } from './calls.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { findDeepest, segmentsOf, nameOf, parentOf, root, under, within, type Path } from '../../src/contract/path.js'
 import { systemCode } from './errors.js'
+import { FolderHandleCache } from './folder-handle-cache.js'
 import { Handle, HandleFolder, joined, PlainFolder, type Folder } from './folder.js'
-import { HeldFolders } from './held-folders.js'
 import { MountTable } from './mount-table.js'
+import { SyncAsyncPolicy, asyncSyscalls, type Syscalls } from './syscalls.js'
 
-/** Everything this driver stages has a name that starts so; no caller sees or touches one. */
+/** Prefix of the names of all staged files and folders. Callers cannot see or use names with this prefix. */
 export const reservedName = '.tidegate-staging'
 
-/** Opens no file, only its place: needs no right to read, waits for no device. Node does not name it. */
-export const placeOnly = 0o10000000
-/** Links that one path may lead through, as in Linux. */
-const linksAtMost = 40
-/** Tries to open what was just looked up, while somebody else keeps changing it. */
-const tries = 5
-const handles = process.platform === 'linux'
+/**
+ * `O_PATH` of Linux, which Node does not define: opens a location without opening the file. Needs no read permission
+ * and never blocks on a device.
+ */
+export const O_PATH = 0o10000000
+/** Maximum number of symlinks in one path, as in Linux. */
+const maxSymlinks = 40
+/** Maximum number of attempts to open a path that changes between lookup and open. */
+const maxAttempts = 5
+const usesHandles = process.platform === 'linux'
 
 export function isReserved(name: string): boolean {
   return name.startsWith('.') && name.toLowerCase().startsWith(reservedName)
 }
 
-/** A link that is not followed: `denied` where it leads out of the root, `not_found` where it leads nowhere. */
-export class RefusedLink extends GatewayError {
+/** A symlink that is not followed: `denied` if it leads outside of the root, `not_found` if it is dangling. */
+export class UnfollowedSymlink extends GatewayError {
   constructor(readonly outside: boolean) {
-    const reason = outside ? 'a link that leads outside of the storage' : 'a link that leads nowhere'
+    const reason = outside ? 'a symlink that leads outside of the storage' : 'a link that leads nowhere'
     super(outside ? 'denied' : 'not_found', { reason })
   }
 }
 
-/** A name in a folder, with what stood there when it was looked up. `.` names the root itself. */
-export interface Place {
+/** A name in an open folder, with its status at the time of the lookup. The name `.` is the root itself. */
+export interface Location {
   readonly folder: Folder
   readonly name: string
-  /** The folder's path of the host with the name. */
+  /** Path of the host: the folder's real path, joined with the name. */
   readonly host: string
-  /** To call the system for this name with. */
-  readonly calls: Calls
-  /** What to call it by. */
+  /** The system calls to use for this name. */
+  readonly calls: Syscalls
+  /** The path to pass to system calls: relative to the folder handle where the system supports that. */
   readonly at: string
   readonly stats: BigIntStats | undefined
-  /** A link led here. */
-  readonly linked: boolean
+  /** Whether the requested path was a symlink to this location. */
+  readonly viaSymlink: boolean
 }
 
 export interface LocateOptions {
-  /** Of a link, the place it leads to. */
+  /** Whether to resolve a symlink to its target. */
   readonly follow: boolean
-  /** Whether the place may be about to be filled: changes the code of a missing folder and of a reserved name. */
+  /**
+   * Whether the caller may create an entry here. Changes the error code for a missing folder and for a reserved name.
+   */
   readonly create?: boolean
 }
 
 export class RootFolder {
   readonly #mounts: MountTable
-  readonly #pace = new Pace()
-  readonly #held = new HeldFolders()
+  readonly #policy = new SyncAsyncPolicy()
+  readonly #handleCache = new FolderHandleCache()
 
-  /** `real`: the absolute path of the root, free of links. */
+  /** `real`: the absolute real path of the root. */
   constructor(readonly real: string) {
     this.#mounts = new MountTable(real)
   }
 
-  /** How to call the system for this path of the host, right now. */
-  calls(host: string): Calls {
-    return this.isPlain(host) ? this.#pace.calls : patientCalls
+  /** The system calls to use for this path of the host at this moment. */
+  syscallsFor(host: string): Syscalls {
+    return this.isLocal(host) ? this.#policy.calls : asyncSyscalls
   }
 
-  /** Whether names there are on a local disk, and used relative to handles: whoever calls for one waits for that disk at the most. */
-  isPlain(host: string): boolean {
-    return handles && this.#mounts.isPlain(host)
+  /**
+   * Whether the path is on a local disk and names are used relative to handles, so that a system call waits at most for
+   * that disk.
+   */
+  isLocal(host: string): boolean {
+    return usesHandles && this.#mounts.isLocal(host)
   }
 
-  /** Whether something is mounted right in this folder that a call could wait for. */
-  hasOthersIn(host: string): boolean {
-    return this.#mounts.hasOthersIn(host)
+  /** Whether the folder contains a mount point of a file system that may block. */
+  hasForeignMountsIn(host: string): boolean {
+    return this.#mounts.hasForeignMountsIn(host)
   }
 
-  /** An existing folder, links followed. Rejects with `not_found`, `not_dir` or `denied`. */
+  /**
+   * Opens an existing folder and follows symlinks. The caller closes it. Rejects with `not_found`, `not_dir` or
+   * `denied`.
+   */
   async folder(path: Path): Promise<Folder> {
     assertClean(path)
     if (segmentsOf(path).some(isReserved)) throw new GatewayError('not_found')
-    const known = this.#known(path)
-    if (known) return known
-    const folder = await this.#opened(path)
-    if (folder.calls.immediate && folder instanceof HandleFolder) this.#held.keep(folder)
+    const cached = this.#cachedFolder(path)
+    if (cached) return cached
+    const folder = await this.#openFolder(path)
+    if (folder.calls.immediate && folder instanceof HandleFolder) this.#handleCache.add(folder)
     return folder
   }
 
-  /** One that was used a moment ago, where nothing has changed. */
-  #known(path: Path): Folder | undefined {
+  /** The folder from the handle cache, if it was not moved or replaced. */
+  #cachedFolder(path: Path): Folder | undefined {
     const host = this.hostOf(path)
-    const calls = this.calls(host)
-    return calls.immediate ? this.#held.take(host, calls) : undefined
+    const calls = this.syscallsFor(host)
+    return calls.immediate ? this.#handleCache.get(host, calls) : undefined
   }
 
-  async #opened(path: Path): Promise<Folder> {
-    // Where nothing is mounted that we could wait for, opening tells sooner than looking at each step of the path.
-    if (handles && !this.#mounts.waiting) {
-      const folder = await this.openExactly(this.hostOf(path))
+  async #openFolder(path: Path): Promise<Folder> {
+    // Opening the path is faster than checking each component. It is only done while no mounted file system may block.
+    if (usesHandles && !this.#mounts.mayBlock) {
+      const folder = await this.openRealPath(this.hostOf(path))
       if (folder) return folder
     }
-    for (let count = 0; count < tries; count++) {
+    for (let count = 0; count < maxAttempts; count++) {
       const { host, stats } = await this.#walk(this.real, segmentsOf(path))
       if (!stats.isDirectory()) throw new GatewayError('not_dir')
-      const folder = await this.openExactly(host)
+      const folder = await this.openRealPath(host)
       if (folder) return folder
     }
     throw new GatewayError('busy', { reason: 'the folder keeps changing' })
   }
 
   /**
-   * The folder that holds a name. Rejects with `not_found` (or with `create`, `parent_missing` and `not_dir`) where that is
-   * missing, with `denied` where the path or, with `follow`, the name itself is a link that leads out of the root; with `create` also
-   * where that one leads nowhere: nothing is made behind it.
+   * Locates a name in its open folder. The caller closes the folder. Rejects with `not_found` if the folder is missing
+   * (with `create`: `parent_missing` or `not_dir`), and with `denied` if the path, or with `follow` the name itself, is
+   * a symlink that leads outside of the root. With `create` and `follow`, a dangling symlink is also `denied`: nothing
+   * is created at its target.
    */
-  async locate(path: Path, options: LocateOptions): Promise<Place> {
+  async locate(path: Path, options: LocateOptions): Promise<Location> {
     assertClean(path)
     if (options.create === true && segmentsOf(path).some(isReserved)) {
       throw new GatewayError('denied', { reason: 'this name is reserved' })
     }
-    if (path === '/') return this.#place(await this.folder(path), '.')
+    if (path === '/') return this.#locationIn(await this.folder(path), '.')
     if (isReserved(nameOf(path))) throw new GatewayError('not_found')
-    const place = await this.#place(await this.#parent(path, options), nameOf(path))
-    if (!options.follow || place.stats?.isSymbolicLink() !== true) return place
-    place.folder.close()
-    for (let count = 0; count < tries; count++) {
-      const host = await this.#leadsTo(path, options)
+    const location = await this.#locationIn(await this.#parent(path, options), nameOf(path))
+    if (!options.follow || location.stats?.isSymbolicLink() !== true) return location
+    location.folder.close()
+    for (let count = 0; count < maxAttempts; count++) {
+      const host = await this.#resolveSymlink(path, options)
       const atRoot = host === this.real
-      const folder = await this.openExactly(atRoot ? host : dirname(host))
+      const folder = await this.openRealPath(atRoot ? host : dirname(host))
       if (!folder) continue
-      const found = await this.#place(folder, atRoot ? '.' : basename(host), true)
-      if (found.stats && !found.stats.isSymbolicLink()) return found
+      const target = await this.#locationIn(folder, atRoot ? '.' : basename(host), true)
+      if (target.stats && !target.stats.isSymbolicLink()) return target
       folder.close()
     }
-    throw new GatewayError('busy', { reason: 'the link keeps changing' })
+    throw new GatewayError('busy', { reason: 'the symlink keeps changing' })
   }
 
-  async #leadsTo(path: Path, { create }: LocateOptions): Promise<string> {
+  async #resolveSymlink(path: Path, { create }: LocateOptions): Promise<string> {
     try {
       return (await this.#walk(this.real, segmentsOf(path))).host
     } catch (error) {
-      if (create !== true || !(error instanceof RefusedLink)) throw error
+      if (create !== true || !(error instanceof UnfollowedSymlink)) throw error
       throw new GatewayError('denied', { reason: error.reason })
     }
   }
 
-  /** The path that this one is another way to; see `Driver.realPath`. */
+  /** Resolves symlinks, see `Driver.realPath`. `last`: also the last component. */
   async realPath(path: Path, last: boolean): Promise<Path> {
     assertClean(path)
     if (path === '/') return path
@@ -163,86 +176,92 @@ export class RootFolder {
     const folder = await this.#plainFolder(parent)
     if (folder) {
       try {
-        // The usual case: no link anywhere.
-        if (!last || (await folder.calls.lstat(folder.at(nameOf(path))))?.isSymbolicLink() !== true) return path
+        if (!last || (await folder.calls.lstat(folder.pathOf(nameOf(path))))?.isSymbolicLink() !== true) return path
       } finally {
         folder.close()
       }
     }
-    const nearest = await deepestFound(last ? path : parent, (at) => this.#target(at))
+    const nearest = await findDeepest(last ? path : parent, (at) => this.#target(at))
     if (!nearest) return path
     return under(nearest.found, within(nearest.at, path) ?? root)
   }
 
-  /** A name whose folder no link leads to, and that is no link itself; undefined for every other one. The caller closes the folder. */
-  async plainPlace(path: Path): Promise<Place | undefined> {
+  /**
+   * Locates a name if neither its path nor the name itself contains a symlink, otherwise resolves to undefined. The
+   * caller closes the folder.
+   */
+  async locateWithoutSymlinks(path: Path): Promise<Location | undefined> {
     assertClean(path)
     if (path === '/') return undefined
     const folder = await this.#plainFolder(parentOf(path))
-    const place = folder && (await this.#place(folder, nameOf(path)))
-    if (place?.stats?.isSymbolicLink() !== true) return place
-    place.folder.close()
+    const location = folder && (await this.#locationIn(folder, nameOf(path)))
+    if (location?.stats?.isSymbolicLink() !== true) return location
+    location.folder.close()
     return undefined
   }
 
-  /** A folder that no link leads to; undefined where there is none. */
+  /** Opens the folder at this path; undefined if it does not exist or the path contains a symlink. */
   async #plainFolder(path: Path): Promise<Folder | undefined> {
-    return this.#known(path) ?? (await this.openExactly(this.hostOf(path)))
+    return this.#cachedFolder(path) ?? (await this.openRealPath(this.hostOf(path)))
   }
 
-  /** Where a path leads; undefined where that is nowhere. */
+  /** Resolves a path; undefined if it does not exist or is a dangling symlink. */
   async #target(path: Path): Promise<Path | undefined> {
     try {
       return this.pathOf((await this.#walk(this.real, segmentsOf(path))).host)
     } catch (error) {
-      if (isGatewayError(error, 'not_found', 'not_dir') || (error instanceof RefusedLink && !error.outside)) {
+      if (isGatewayError(error, 'not_found', 'not_dir') || (error instanceof UnfollowedSymlink && !error.outside)) {
         return undefined
       }
       throw error
     }
   }
 
-  /** Where the text of a link in this folder leads: rejects with RefusedLink where that is outside. It may lead nowhere. */
+  /**
+   * Rejects with `denied` if a symlink in this folder with the text `target` would lead outside of the root. A
+   * dangling target is allowed.
+   */
   async assertInside(folder: Folder, target: string): Promise<void> {
     try {
       await this.#walk(target.startsWith('/') ? '/' : folder.host, target.split('/'))
     } catch (error) {
-      if (isGatewayError(error, 'not_found', 'not_dir') || (error instanceof RefusedLink && !error.outside)) return
+      if (isGatewayError(error, 'not_found', 'not_dir') || (error instanceof UnfollowedSymlink && !error.outside))
+        return
       throw error
     }
   }
 
-  /** A folder by its real path; undefined where no folder is, or where a link led elsewhere. */
-  async openExactly(host: string): Promise<Folder | undefined> {
-    const calls = this.calls(host)
-    if (!handles) {
-      const real = await asUndefined(() => calls.realpath(host), 'ENOENT', 'ENOTDIR', 'ELOOP')
+  /** Opens a folder by its real path; undefined if there is no folder, or if the path contains a symlink. */
+  async openRealPath(host: string): Promise<Folder | undefined> {
+    const calls = this.syscallsFor(host)
+    if (!usesHandles) {
+      const real = await undefinedOn(() => calls.realpath(host), 'ENOENT', 'ENOTDIR', 'ELOOP')
       return real === host && (await calls.lstat(host))?.isDirectory() === true
         ? new PlainFolder(host, calls)
         : undefined
     }
-    const flags = placeOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW
-    const fd = await asUndefined(() => calls.open(host, flags), 'ENOENT', 'ENOTDIR', 'ELOOP')
+    const flags = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW
+    const fd = await undefinedOn(() => calls.open(host, flags), 'ENOENT', 'ENOTDIR', 'ELOOP')
     if (fd === undefined) return undefined
     const folder = new HandleFolder(host, calls, new Handle(fd))
-    if (folder.stands()) return folder
+    if (folder.isUnmoved()) return folder
     folder.close()
     return undefined
   }
 
-  /** Lets go of what is held beyond its use. */
+  /** Closes the cached folder handles. */
   close(): void {
-    this.#held.close()
+    this.#handleCache.close()
   }
 
   hostOf(path: Path): string {
     return path === '/' ? this.real : this.real === '/' ? path : this.real + path
   }
 
-  /** The path of the tree; undefined outside of the root. */
+  /** The path of the storage; undefined outside of the root. */
   pathOf(host: string): Path | undefined {
     if (host === this.real) return '/' as Path
-    if (!this.#holds(host)) return undefined
+    if (!this.#contains(host)) return undefined
     return host.slice(this.real === '/' ? 0 : this.real.length) as Path
   }
 
@@ -260,73 +279,73 @@ export class RootFolder {
     }
   }
 
-  async #place(folder: Folder, name: string, linked = false): Promise<Place> {
+  async #locationIn(folder: Folder, name: string, linked = false): Promise<Location> {
     try {
       const host = name === '.' ? folder.host : joined(folder.host, name)
-      const calls = this.calls(host)
-      const at = folder.at(name)
-      return { folder, name, host, calls, at, stats: await calls.lstat(at), linked }
+      const calls = this.syscallsFor(host)
+      const at = folder.pathOf(name)
+      return { folder, name, host, calls, at, stats: await calls.lstat(at), viaSymlink: linked }
     } catch (error) {
       folder.close()
       throw error
     }
   }
 
-  #holds(host: string): boolean {
+  #contains(host: string): boolean {
     return this.real === '/' || host === this.real || host.startsWith(`${this.real}/`)
   }
 
   /**
-   * Follows `names` from `start`: a link-free folder of the root, or `/` for the text of an absolute link. Folders above the root are
-   * passed without a look, on the way back down into it.
+   * Resolves `names` from `start`, which is a folder of the root without symlinks, or `/` for an absolute symlink.
+   * Folders above the root are passed without a lookup on the way back into the root.
    */
   async #walk(start: string, names: readonly string[]): Promise<{ host: string; stats: BigIntStats }> {
-    let links = 0
+    let symlinks = 0
     let host = start
     let stats: BigIntStats | undefined
-    const todo = names.map((name) => ({ name, ofLink: false })).reverse()
-    for (let step = todo.pop(); step; step = todo.pop()) {
-      const { name, ofLink } = step
+    const remaining = names.map((name) => ({ name, fromSymlink: false })).reverse()
+    for (let step = remaining.pop(); step; step = remaining.pop()) {
+      const { name, fromSymlink } = step
       if (name === '' || name === '.') continue
       if (name === '..') {
         host = dirname(host)
         stats = undefined
         continue
       }
-      if (stats && !stats.isDirectory()) throw ofLink ? new RefusedLink(false) : new GatewayError('not_dir')
+      if (stats && !stats.isDirectory()) throw fromSymlink ? new UnfollowedSymlink(false) : new GatewayError('not_dir')
       const next = joined(host, name)
-      if (!this.#holds(next)) {
-        if (this.real !== next && !this.real.startsWith(`${next}/`)) throw new RefusedLink(true)
+      if (!this.#contains(next)) {
+        if (this.real !== next && !this.real.startsWith(`${next}/`)) throw new UnfollowedSymlink(true)
         host = next
         continue
       }
-      if (isReserved(name)) throw ofLink ? new RefusedLink(false) : new GatewayError('not_found')
-      const calls = this.calls(next)
-      stats = await asUndefined(() => calls.lstat(next), 'ENOTDIR')
-      if (!stats) throw ofLink ? new RefusedLink(false) : new GatewayError('not_found')
+      if (isReserved(name)) throw fromSymlink ? new UnfollowedSymlink(false) : new GatewayError('not_found')
+      const calls = this.syscallsFor(next)
+      stats = await undefinedOn(() => calls.lstat(next), 'ENOTDIR')
+      if (!stats) throw fromSymlink ? new UnfollowedSymlink(false) : new GatewayError('not_found')
       if (!stats.isSymbolicLink()) {
         host = next
         continue
       }
-      if (++links > linksAtMost) throw new RefusedLink(false)
+      if (++symlinks > maxSymlinks) throw new UnfollowedSymlink(false)
       const target = await calls.readlink(next)
       if (target.startsWith('/')) host = '/'
       stats = undefined
-      todo.push(
+      remaining.push(
         ...target
           .split('/')
-          .map((part) => ({ name: part, ofLink: true }))
+          .map((part) => ({ name: part, fromSymlink: true }))
           .reverse(),
       )
     }
-    if (!this.#holds(host)) throw new RefusedLink(true)
-    stats ??= await this.calls(host).lstat(host)
+    if (!this.#contains(host)) throw new UnfollowedSymlink(true)
+    stats ??= await this.syscallsFor(host).lstat(host)
     if (!stats) throw new GatewayError('not_found')
     return { host, stats }
   }
 }
 
-/** Paths arrive clean. One that does not must not reach the system, which knows `..` too. */
+/** Callers pass clean paths. This check prevents that `..` or NUL reach the system. */
 function assertClean(path: Path): void {
   if (path.includes('/.') && segmentsOf(path).some((name) => name === '.' || name === '..')) {
     throw new GatewayError('invalid', { reason: 'not a clean path' })
@@ -334,7 +353,7 @@ function assertClean(path: Path): void {
   if (path.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })
 }
 
-async function asUndefined<T>(call: () => T | Promise<T>, ...codes: readonly string[]): Promise<T | undefined> {
+async function undefinedOn<T>(call: () => T | Promise<T>, ...codes: readonly string[]): Promise<T | undefined> {
   try {
     return await call()
   } catch (error) {

@@ -1,108 +1,117 @@
-/** A file that is written aside until it is whole, and how it takes its name then. */
+/** A staged file, and how it gets its final name. */
 import { constants, type BigIntStats } from 'node:fs'
-import { GatewayError } from '../../src/errors.js'
-import { patientCalls, writeAll, type Calls } from './calls.js'
-import { systemCode, translated } from './errors.js'
-import { syncFile } from './places.js'
-import type { Place } from './root-folder.js'
-import type { Stay } from './stays.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { systemCode, translateError } from './errors.js'
+import type { InFlightOperation } from './in-flight.js'
+import { syncFile } from './locate.js'
+import type { Location } from './root-folder.js'
+import { asyncSyscalls, writeAll, type Syscalls } from './syscalls.js'
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants
 
-/** A file without a name yet. Whoever made it either publishes or discards it. */
+/** A file without its final name. The owner either publishes or releases it. */
 export interface Staged {
-  /** By which a later run finds it, if it is left. */
+  /** Identifies the file to a later run, if it is retained. */
   readonly token: string
   readonly fd: number
-  readonly calls: Calls
-  /** What to call it by. */
+  readonly calls: Syscalls
+  /** The path to pass to system calls. */
   readonly at: string
-  /** Aborted by whoever asked for the file, or when the storage closes: it is to be released soon then. */
-  readonly stay: Pick<Stay, 'aborted' | 'signal' | 'onAbort'>
-  /** Takes the name of `place`, over a file there; with `createOnly` only if the name is free. Resolves to its status then. */
-  publish(place: Place, createOnly: boolean): Promise<BigIntStats>
-  /** Closes it, and removes it unless it was published. */
+  /** Aborted by the caller, or when the storage closes. The owner then releases the file. */
+  readonly inFlight: Pick<InFlightOperation, 'aborted' | 'signal' | 'onAbort'>
+  /**
+   * Gives the file the name of `location` and replaces a file there. With `createOnly`, rejects with the EEXIST of the
+   * system if the name is taken. Resolves to the status of the file.
+   */
+  publish(location: Location, createOnly: boolean): Promise<BigIntStats>
+  /** Closes the file, and removes it unless it was published. */
   release(): Promise<void>
-  /** Resolves when all of it is on the medium. Rejects ever after where it could not be brought there: the system says so once. */
+  /**
+   * Flushes the file to the medium. After one failure every later call rejects too, because the system reports it only
+   * once.
+   */
   sync(): Promise<void>
-  /** Closes it, and leaves it to whoever has its token. False: the disk failed to take what was written, and nothing is left. */
-  leave(): Promise<boolean>
+  /**
+   * Closes the file and retains it for the holder of its token. Resolves to false if the data could not be flushed: the
+   * file is then removed.
+   */
+  retain(): Promise<boolean>
 }
 
-/** Where else a file is put that turns out to be on the wrong file system. */
-export interface CopiesBeside {
-  /** A copy beside `place`. */
-  copyBeside(staged: Staged, place: Place): Promise<Staged>
+/** Copies a file that turns out to be on the wrong file system. */
+export interface SiblingCopier {
+  /** Copies the file to the folder of `location`. */
+  copyToSibling(staged: Staged, location: Location): Promise<Staged>
 }
 
-/** A staged file that is open. */
 export interface StagedParts {
   readonly fd: number
-  readonly calls: Calls
+  readonly calls: Syscalls
   readonly at: string
   readonly token: string
-  /** Lets go of the folder that it is staged in. `isLeft`: the file stays. */
-  letGo(isLeft: boolean): void | Promise<void>
+  /** Closes the folder that contains the file. `isRetained`: the file is retained. */
+  closeFolder(isRetained: boolean): void | Promise<void>
 }
 
 export class StagedFile implements Staged {
   readonly token: string
   readonly fd: number
-  readonly calls: Calls
+  readonly calls: Syscalls
   readonly at: string
-  #published = false
-  #ended = false
-  /** Of the disk, which tells of it once. */
+  #isPublished = false
+  #isClosed = false
+  /** The first flush error. The system reports it only once. */
   #failure: GatewayError | undefined
 
   constructor(
-    private readonly staging: CopiesBeside,
+    private readonly staging: SiblingCopier,
     private readonly parts: StagedParts,
-    readonly stay: Stay,
+    readonly inFlight: InFlightOperation,
   ) {
     ;({ token: this.token, fd: this.fd, calls: this.calls, at: this.at } = parts)
   }
 
-  async publish(place: Place, createOnly: boolean): Promise<BigIntStats> {
+  async publish(location: Location, createOnly: boolean): Promise<BigIntStats> {
     try {
-      await this.#take(place, createOnly)
+      await this.#takeName(location, createOnly)
       return await this.calls.fstat(this.fd)
     } catch (error) {
       if (systemCode(error) === 'ENOENT' && (await this.calls.fstat(this.fd)).nlink === 0n) {
-        throw new GatewayError('busy', { reason: 'somebody removed what was staged', cause: error })
+        throw new GatewayError('busy', { reason: 'the staged file was removed by another program', cause: error })
       }
       if (systemCode(error) !== 'EXDEV') throw error
     }
-    // One device may be mounted twice, and a folder may have been moved to another one since.
-    const copy = await this.staging.copyBeside(this, place)
+    // EXDEV is possible although the devices matched: a device can be mounted twice, and a folder can be moved to
+    // another file system.
+    const copy = await this.staging.copyToSibling(this, location)
     try {
-      return await copy.publish(place, createOnly)
+      return await copy.publish(location, createOnly)
     } finally {
       await copy.release()
     }
   }
 
-  async #take(place: Place, createOnly: boolean): Promise<void> {
+  async #takeName(location: Location, createOnly: boolean): Promise<void> {
     if (createOnly) {
-      await takeFreeName(this.at, place)
-      await unlinkIfThere(this.calls, this.at)
+      await linkToFreeName(this.at, location)
+      await unlinkIfExists(this.calls, this.at)
     } else {
-      await place.calls.rename(this.at, place.at)
+      await location.calls.rename(this.at, location.at)
     }
-    this.#published = true
+    this.#isPublished = true
   }
 
   release(): Promise<void> {
-    return this.#end(false)
+    return this.#close(false)
   }
 
-  async leave(): Promise<boolean> {
-    if (this.#ended) return true
-    // Of what was stopped the disk is not asked, which may take a while: who goes on with it asks.
-    if (!this.stay.aborted) await this.sync().catch(() => undefined)
-    const isSound = this.#failure === undefined
-    return this.#end(isSound).then(
-      () => isSound,
+  async retain(): Promise<boolean> {
+    if (this.#isClosed) return true
+    // An aborted upload is not flushed, because that may take long. The run that resumes it does that.
+    if (!this.inFlight.aborted) await this.sync().catch(() => undefined)
+    const isIntact = this.#failure === undefined
+    return this.#close(isIntact).then(
+      () => isIntact,
       () => false,
     )
   }
@@ -112,41 +121,41 @@ export class StagedFile implements Staged {
     try {
       await syncFile(this.fd)
     } catch (error) {
-      this.#failure = translated(error)
+      this.#failure = translateError(error)
       throw this.#failure
     }
   }
 
-  async #end(isLeft: boolean): Promise<void> {
-    if (this.#ended) return
-    this.#ended = true
+  async #close(isRetained: boolean): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
     try {
-      if (!isLeft && !this.#published) await unlinkIfThere(this.calls, this.at)
+      if (!isRetained && !this.#isPublished) await unlinkIfExists(this.calls, this.at)
     } finally {
       try {
         await this.calls.close(this.fd)
-        await this.parts.letGo(isLeft)
+        await this.parts.closeFolder(isRetained)
       } finally {
-        this.stay.leave()
+        this.inFlight.end()
       }
     }
   }
 }
 
-/** A rename would take the name from whoever got it first; a second name for the same file cannot. */
-async function takeFreeName(at: string, place: Place): Promise<void> {
+/** link(2) fails if the name is taken. rename(2) would replace the file. */
+async function linkToFreeName(at: string, location: Location): Promise<void> {
   try {
-    await place.calls.link(at, place.at)
+    await location.calls.link(at, location.at)
   } catch (error) {
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemCode(error) ?? '')) throw error
-    // File systems without hard links: an empty file takes the name, and at once the whole one takes its place.
-    const fd = await place.calls.open(place.at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
-    await place.calls.close(fd)
-    await place.calls.rename(at, place.at)
+    // Without hard links, an empty file reserves the name, and the rename replaces it.
+    const fd = await location.calls.open(location.at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+    await location.calls.close(fd)
+    await location.calls.rename(at, location.at)
   }
 }
 
-export async function unlinkIfThere(calls: Calls, at: string): Promise<void> {
+export async function unlinkIfExists(calls: Syscalls, at: string): Promise<void> {
   try {
     await calls.unlink(at)
   } catch (error) {
@@ -156,14 +165,14 @@ export async function unlinkIfThere(calls: Calls, at: string): Promise<void> {
 
 const copyChunk = 1024 * 1024
 
-/** All bytes of one open file into another one, which is empty. */
+/** Copies all bytes of one open file to another, empty one. */
 export async function copyBytes(from: number, to: number, signal?: AbortSignal): Promise<void> {
   const buffer = Buffer.allocUnsafeSlow(copyChunk)
   for (let position = 0; ;) {
     if (signal?.aborted) throw new GatewayError('aborted')
-    const bytes = await patientCalls.read(from, buffer, 0, copyChunk, position)
+    const bytes = await asyncSyscalls.read(from, buffer, 0, copyChunk, position)
     if (bytes === 0) return
-    await writeAll(patientCalls, to, [buffer.subarray(0, bytes)], position)
+    await writeAll(asyncSyscalls, to, [buffer.subarray(0, bytes)], position)
     position += bytes
   }
 }

@@ -1,54 +1,57 @@
 /**
- * Files that are written aside until they are whole: in `<root>/.tidegate-staging/<instance>/`, from where a rename gives
- * them their name. Where the target folder is on another file system a rename cannot, so there they are written
- * beside their target, under a reserved name that a record in the staging folder tells of.
+ * Staged files: incomplete files in `<root>/.tidegate-staging/<instance>/`, which a rename moves to their final names.
+ * If the target folder is on another file system, the file is staged beside its target instead, under a reserved name,
+ * and a record in the staging folder contains its path.
  */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DriverLog, Instance } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { writeAll } from './calls.js'
+import type { Instance } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import type { DriverLog } from '../../src/contract/log.js'
 import { systemTime } from './entry.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
-import { sweepLeavings } from './leavings.js'
-import { reservedName, type Place, type RootFolder } from './root-folder.js'
-import { keptNames, recordSuffix, RunFiles } from './run-files.js'
-import { copyBytes, StagedFile, unlinkIfThere, type Staged } from './staged-file.js'
-import { Stays, type Stay } from './stays.js'
+import { InFlight, type InFlightOperation } from './in-flight.js'
+import { sweepOrphans } from './orphan-sweep.js'
+import { reservedName, type Location, type RootFolder } from './root-folder.js'
+import { copyBytes, StagedFile, unlinkIfExists, type Staged } from './staged-file.js'
+import { resumableNames, recordSuffix, StagingRegistry } from './staging-registry.js'
+import { writeAll } from './syscalls.js'
 
 const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW } = constants
-const creating = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
-/** Milliseconds that closing waits for what is being staged to end. */
-const closingPatience = 3000
+const createFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
+/** Milliseconds that `close` waits for staged files to be released. */
+const closingTimeout = 3000
 
-interface Opened {
+interface OpenStagingFolder {
   readonly folder: Folder
   readonly device: bigint
 }
 
-/** Where files may be staged, until the signal says that they are to go. */
-export interface Room {
+/**
+ * The staging folder, for files that the caller creates and removes. The caller stops when `signal` aborts.
+ */
+export interface StagingArea {
   readonly folder: Folder
   readonly newName: () => string
   readonly signal: AbortSignal
 }
 
-interface Shared extends Opened {
-  readonly opening: Promise<Opened>
+interface SharedStagingFolder extends OpenStagingFolder {
+  readonly opening: Promise<OpenStagingFolder>
 }
 
 export class Staging {
   readonly #folderHost: string
   readonly #prefix = randomBytes(4).toString('hex')
   #count = 0
-  #opening: Promise<Opened> | undefined
-  readonly #stays = new Stays()
-  readonly #files: RunFiles
-  /** What an earlier run left was written on, or removed. */
-  #hasReopened = false
+  #opening: Promise<OpenStagingFolder> | undefined
+  readonly #inFlight = new InFlight()
+  readonly #registry: StagingRegistry
+  /** Whether a staged file of an earlier run was reopened or removed, so that its folders may be empty now. */
+  #usedEarlierRun = false
 
   constructor(
     private readonly root: RootFolder,
@@ -56,138 +59,156 @@ export class Staging {
     private readonly log: DriverLog,
   ) {
     this.#folderHost = join(root.real, reservedName, instance.name)
-    this.#files = new RunFiles(root, instance)
+    this.#registry = new StagingRegistry(root, instance)
   }
 
-  /** What dead runs have left goes, but for what these tokens stand for. Rejects with nothing. */
+  /** Removes the staged files of runs that have ended, except those that `tokens` refer to. Never rejects. */
   sweep(tokens: readonly string[]): Promise<void> {
     const { root, instance, log } = this
-    return sweepLeavings({ root, instance, log, files: this.#files }, keptNames(tokens))
+    return sweepOrphans({ root, instance, log, files: this.#registry }, resumableNames(tokens))
   }
 
-  /** A new, empty file that can take a name in `target`. Rejects with `aborted` once this is closed. */
-  create(target: Place, signal?: AbortSignal): Promise<Staged> {
-    return this.#entered(signal, async (stay) => {
-      const device = await standingOn(target.folder)
-      const opened = await this.#shared()
-      if (device !== opened.device) return this.#besides(target, opened.folder, stay)
+  /**
+   * Creates an empty file that can be renamed or linked into the folder of `target`. Rejects with `aborted` after
+   * `close`.
+   */
+  create(target: Location, signal?: AbortSignal): Promise<Staged> {
+    return this.#tracked(signal, async (inFlight) => {
+      const device = await requireDevice(target.folder)
+      const opened = await this.#openShared()
+      if (device !== opened.device) return this.#createSibling(target, opened.folder, inFlight)
       try {
-        return await this.#inFolder(opened.folder, stay)
+        return await this.#createInFolder(opened.folder, inFlight)
       } catch (error) {
         if (systemCode(error) !== 'ENOENT') throw error
-        // Somebody removed the folder: it is made again, once.
-        await this.#forget(opened)
-        return this.#inFolder((await this.#shared()).folder, stay)
+        // The staging folder was removed by another program. It is created again, once.
+        await this.#invalidate(opened)
+        return this.#createInFolder((await this.#openShared()).folder, inFlight)
       }
     })
   }
 
   /**
-   * Runs `work` with room for several files that somebody else makes, and removes. Undefined, and nothing was done, where they could not
-   * take names in `target` by a link. Rejects with `aborted` once this is closed.
+   * Runs `work` with a staging area for files that `work` creates and removes. Resolves to undefined without calling
+   * `work` if files cannot be linked from the staging folder into `target`. Rejects with `aborted` after `close`.
    */
-  async together<T>(
+  async withArea<T>(
     target: Folder,
     caller: AbortSignal | undefined,
-    work: (room: Room) => Promise<T>,
+    work: (room: StagingArea) => Promise<T>,
   ): Promise<T | undefined> {
-    const stay = this.#stays.enter(caller)
+    const inFlight = this.#inFlight.begin(caller)
     try {
-      const { folder, device } = await this.#shared()
+      const { folder, device } = await this.#openShared()
       try {
-        if (device !== (await standingOn(target))) return undefined
-        return await work({ folder, newName: () => this.#newName(), signal: stay.signal })
+        if (device !== (await requireDevice(target))) return undefined
+        return await work({ folder, newName: () => this.#newName(), signal: inFlight.signal })
       } finally {
         folder.close()
       }
     } finally {
-      stay.leave()
+      inFlight.end()
     }
   }
 
-  /** What was left of an upload of so many bytes, to be written on; undefined where nothing of it can be relied on. */
+  /**
+   * Opens the staged file of an earlier upload to continue it. `size`: bytes of the complete file. Undefined if the
+   * stored part cannot be relied on.
+   */
   reopen(token: string, size: number, signal?: AbortSignal): Promise<Staged | undefined> {
-    this.#hasReopened = true
-    return this.#entered(signal, async (stay) => {
-      const parts = await this.#files.reopen(token, size)
-      return parts && new StagedFile(this, parts, stay)
+    this.#usedEarlierRun = true
+    return this.#tracked(signal, async (inFlight) => {
+      const parts = await this.#registry.reopen(token, size)
+      return parts && new StagedFile(this, parts, inFlight)
     })
   }
 
-  /** Removes what was left, if anything was. */
+  /** Removes the staged file of this token, if it exists. */
   drop(token: string): Promise<void> {
-    this.#hasReopened = true
-    return this.#files.drop(token)
+    this.#usedEarlierRun = true
+    return this.#registry.drop(token)
   }
 
-  /** The file that is made leaves when it is released. */
-  async #entered<T extends Staged | undefined>(
+  /** Registers the file as in flight until it is released, or until `make` fails. */
+  async #tracked<T extends Staged | undefined>(
     signal: AbortSignal | undefined,
-    make: (stay: Stay) => Promise<T>,
+    make: (inFlight: InFlightOperation) => Promise<T>,
   ): Promise<T> {
-    const stay = this.#stays.enter(signal)
+    const inFlight = this.#inFlight.begin(signal)
     try {
-      const made = await make(stay)
-      if (!made) stay.leave()
-      return made
+      const file = await make(inFlight)
+      if (!file) inFlight.end()
+      return file
     } catch (error) {
-      stay.leave()
+      inFlight.end()
       throw error
     }
   }
 
-  /** Takes over the caller's `folder`. */
-  async #inFolder(folder: Folder, stay: Stay): Promise<Staged> {
+  /** Takes ownership of `folder`. */
+  async #createInFolder(folder: Folder, inFlight: InFlightOperation): Promise<Staged> {
     const name = this.#newName()
-    const at = folder.at(name)
+    const at = folder.pathOf(name)
     try {
-      // Of now: the folder may have been opened when the disk made nobody wait.
-      const calls = this.root.calls(this.#folderHost)
-      const fd = await calls.open(at, creating, 0o666)
-      const letGo = () => folder.close()
-      return new StagedFile(this, { fd, calls, at, token: this.#files.tokenOf(name), letGo }, stay)
+      // Not the system calls of the folder: it may have been opened when synchronous calls were allowed.
+      const calls = this.root.syscallsFor(this.#folderHost)
+      const fd = await calls.open(at, createFlags, 0o666)
+      const closeFolder = () => folder.close()
+      return new StagedFile(
+        this,
+        { fd, calls, at, token: this.#registry.tokenOf(name), closeFolder: closeFolder },
+        inFlight,
+      )
     } catch (error) {
       folder.close()
       throw error
     }
   }
 
-  /** In the very folder where it is to stand. The record is there before the file is. Takes over the caller's `staging`. */
-  async #besides({ folder, calls }: Place, staging: Folder, stay: Stay): Promise<Staged> {
+  /**
+   * Creates a file in the folder of its target. The record is written before the file. Takes ownership of `staging`.
+   */
+  async #createSibling({ folder, calls }: Location, staging: Folder, inFlight: InFlightOperation): Promise<Staged> {
     const name = `${reservedName}-${randomBytes(8).toString('hex')}`
     const recordName = this.#newName() + recordSuffix
-    const record = staging.at(recordName)
-    let held: Folder | undefined
-    const letGo = async (isLeft: boolean) => {
-      held?.close()
+    const record = staging.pathOf(recordName)
+    let targetFolder: Folder | undefined
+    const closeFolder = async (isRetained: boolean) => {
+      targetFolder?.close()
       try {
-        if (!isLeft) await unlinkIfThere(staging.calls, record)
+        if (!isRetained) await unlinkIfExists(staging.calls, record)
       } finally {
         staging.close()
       }
     }
     try {
-      // The folder stays open for as long as the file has no name: it may be moved meanwhile.
-      held = await this.root.openExactly(folder.host)
-      if (!held) throw new GatewayError('busy', { reason: 'the folder keeps changing' })
+      // The folder stays open until the file has its final name, because the folder may be moved meanwhile.
+      targetFolder = await this.root.openRealPath(folder.host)
+      if (!targetFolder) throw new GatewayError('busy', { reason: 'the folder keeps changing' })
       const path = this.root.pathOf(`${folder.host}/${name}`) ?? ''
-      const fd = await staging.calls.open(record, creating, 0o600)
+      const fd = await staging.calls.open(record, createFlags, 0o600)
       await writeAll(staging.calls, fd, [Buffer.from(path)], 0)
       await staging.calls.close(fd)
-      const at = held.at(name)
-      const token = this.#files.tokenOf(recordName)
-      return new StagedFile(this, { fd: await calls.open(at, creating, 0o666), calls, at, token, letGo }, stay)
+      const at = targetFolder.pathOf(name)
+      const token = this.#registry.tokenOf(recordName)
+      return new StagedFile(
+        this,
+        { fd: await calls.open(at, createFlags, 0o666), calls, at, token, closeFolder: closeFolder },
+        inFlight,
+      )
     } catch (error) {
-      await letGo(false)
+      await closeFolder(false)
       throw error
     }
   }
 
-  /** For what was written to the wrong file system: a copy beside `place`. */
-  async copyBeside({ fd, calls, stay: { signal } }: Staged, place: Place): Promise<Staged> {
-    const copy = await this.#entered(signal, async (stay) => this.#besides(place, (await this.#shared()).folder, stay))
+  /** Copies a staged file that is on the wrong file system to the folder of `location`. */
+  async copyToSibling({ fd, calls, inFlight: { signal } }: Staged, location: Location): Promise<Staged> {
+    const copy = await this.#tracked(signal, async (inFlight) =>
+      this.#createSibling(location, (await this.#openShared()).folder, inFlight),
+    )
     try {
-      await copyBytes(fd, copy.fd, copy.stay.signal)
+      await copyBytes(fd, copy.fd, copy.inFlight.signal)
       const { mode, mtimeNs, atimeNs } = await calls.fstat(fd)
       await copy.calls.fchmod(copy.fd, Number(mode) & 0o7777)
       await copy.calls.futimes(copy.fd, systemTime(atimeNs), systemTime(mtimeNs))
@@ -202,8 +223,8 @@ export class Staging {
     return `${this.#prefix}-${(this.#count++).toString(36)}`
   }
 
-  /** The staging folder, for a user of its own: it stays open until that one closes it. */
-  async #shared(): Promise<Shared> {
+  /** Opens the staging folder, or shares the open handle. The caller closes its copy. */
+  async #openShared(): Promise<SharedStagingFolder> {
     for (;;) {
       this.#opening ??= this.#open().catch((error: unknown) => {
         this.#opening = undefined
@@ -215,52 +236,52 @@ export class Staging {
     }
   }
 
-  /** The next one to stage opens the folder anew. */
-  async #forget({ opening }: Shared): Promise<void> {
+  /** Makes the next caller open the staging folder again. */
+  async #invalidate({ opening }: SharedStagingFolder): Promise<void> {
     if (opening !== this.#opening) return
     this.#opening = undefined
     const { folder } = await opening
     folder.close()
   }
 
-  async #open(): Promise<Opened> {
+  async #open(): Promise<OpenStagingFolder> {
     for (const host of [join(this.root.real, reservedName), this.#folderHost]) {
       try {
-        await this.root.calls(host).mkdir(host, 0o700)
+        await this.root.syscallsFor(host).mkdir(host, 0o700)
       } catch (error) {
         if (systemCode(error) !== 'EEXIST') throw error
       }
     }
-    const folder = await this.root.openExactly(this.#folderHost)
+    const folder = await this.root.openRealPath(this.#folderHost)
     if (!folder) throw new GatewayError('denied', { reason: `${reservedName} is not a folder of this storage` })
-    return { folder, device: await standingOn(folder) }
+    return { folder, device: await requireDevice(folder) }
   }
 
   /**
-   * What is being staged ends with `aborted`. Resolves when all of it is released and the folder removed, or after a while;
-   * what takes longer removes the folder when it ends.
+   * Aborts the files in flight with `aborted`. Resolves when all of them are released and the folder is removed, or
+   * after a timeout. Files that take longer remove the folder when they are released.
    */
   async close(): Promise<void> {
-    const removed = this.#stays.end().then(() => this.#remove())
+    const removed = this.#inFlight.abortAll().then(() => this.#remove())
     let timer: NodeJS.Timeout | undefined
-    const patience = new Promise<void>((resolve) => (timer = setTimeout(resolve, closingPatience)))
-    await Promise.race([removed, patience])
+    const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, closingTimeout)))
+    await Promise.race([removed, timeout])
     clearTimeout(timer)
   }
 
   async #remove(): Promise<void> {
     const opened = await this.#opening?.catch(() => undefined)
     this.#opening = undefined
-    if (!opened && !this.#hasReopened) return
+    if (!opened && !this.#usedEarlierRun) return
     opened?.folder.close()
     for (const host of [this.#folderHost, join(this.root.real, reservedName)]) {
-      // Another mount of this root may still stage there.
+      // Fails if another mount of this root still has files there.
       await rmdir(host).catch(() => undefined)
     }
   }
 }
 
-async function standingOn(folder: Folder): Promise<bigint> {
+async function requireDevice(folder: Folder): Promise<bigint> {
   const device = await folder.device()
   if (device === undefined) throw new GatewayError('parent_missing')
   return device

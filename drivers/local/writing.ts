@@ -1,7 +1,7 @@
-/** How a file of the disk gets new content: written aside, and given its name when all of it is there. */
+/** Writes files: the content goes to a staged file, which gets its final name when it is complete. */
 import { constants, copyFile, type BigIntStats } from 'node:fs'
 import { promisify } from 'node:util'
-import { assertGoing } from '../../src/aborting.js'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type {
   Attributes,
   Entry,
@@ -11,54 +11,54 @@ import type {
   Upload,
   UploadPlan,
   WriteOptions,
-} from '../../src/driver.js'
-import { nameOf, type Path } from '../../src/path.js'
-import { patientCalls } from './calls.js'
+} from '../../src/contract/driver.js'
+import { nameOf, type Path } from '../../src/contract/path.js'
 import { entryOf, systemTime } from './entry.js'
-import { systemCode, translated } from './errors.js'
+import { systemCode, translateError } from './errors.js'
 import { StagedHandle } from './handles.js'
-import { assertReplaceable, type Places } from './places.js'
-import { receive } from './receive.js'
+import { assertReplaceable, type Locator } from './locate.js'
+import { receive } from './receive-body.js'
 import { copyBytes, type Staged } from './staged-file.js'
 import type { Staging } from './staging.js'
+import { asyncSyscalls } from './syscalls.js'
 
 const { O_RDONLY, COPYFILE_FICLONE_FORCE } = constants
 const clone = promisify(copyFile)
 
 export class Writing {
-  /** Devices whose files share no blocks. */
+  /** Devices whose file systems cannot clone files. */
   readonly #cannotClone = new Set<bigint>()
 
   constructor(
-    private readonly places: Places,
+    private readonly locator: Locator,
     private readonly staging: Staging,
   ) {}
 
-  /** Resolves when the file has its name, as durably as the storage's options ask. */
+  /** Writes a file. Resolves when it has its final name; with `sync`, when it is also on the medium. */
   async put(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { staged, old } = await this.#stage(path, options)
     try {
-      await receive(source, staged.fd, staged.calls, patientCalls, staged.stay.signal)
+      await receive(source, staged.fd, staged.calls, asyncSyscalls, staged.inFlight.signal)
       return await this.#publish(path, staged, old, options)
     } finally {
       await staged.release()
     }
   }
 
-  /** A file that stays staged, for a later run to go on with, until it is committed or dropped. */
+  /** A resumable upload: the file stays staged until it is committed or dropped, also across restarts. */
   async upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
-    const { size, replace } = plan
+    const { size, replaceToken: replace } = plan
     const { staged, old } = await this.#stage(path, options, plan)
     try {
-      const confirmed = Number((await staged.calls.fstat(staged.fd)).size)
+      const committed = Number((await staged.calls.fstat(staged.fd)).size)
       let isCommitted = false
       return {
         token: staged.token,
-        confirmed,
+        committedOffset: committed,
         write: async (from) => {
-          const { fd, calls, stay } = staged
-          const rest: Source = { size: size - confirmed, rereadable: false, read: () => Promise.resolve(from) }
-          await receive(rest, fd, calls, patientCalls, stay.signal, confirmed)
+          const { fd, calls, inFlight: stay } = staged
+          const rest: Source = { size: size - committed, rereadable: false, read: () => Promise.resolve(from) }
+          await receive(rest, fd, calls, asyncSyscalls, stay.signal, committed)
         },
         commit: async () => {
           try {
@@ -66,35 +66,35 @@ export class Writing {
             isCommitted = true
             return entry
           } catch (error) {
-            throw translated(error)
+            throw translateError(error)
           }
         },
         close: async () => {
           try {
             if (isCommitted) await staged.release()
-            else if (!(await staged.leave())) await replace?.('')
+            else if (!(await staged.retain())) await replace?.('')
           } catch {
-            // What could not be removed is swept with the rest of this run.
+            // A later sweep removes it.
           }
         },
       }
     } catch (error) {
-      await staged.leave()
+      await staged.retain()
       throw error
     }
   }
 
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
-    const { fd, calls, stats } = await this.places.openFile(from, O_RDONLY)
+    const { fd, calls, stats } = await this.locator.openFile(from, O_RDONLY)
     try {
       const { staged, old } = await this.#stage(to, options)
       try {
         await this.#copyBytes(fd, stats, staged)
-        const kept = { modified: entryOf('', stats).modified, mode: Number(stats.mode) & 0o777 }
+        const attributes = { modified: entryOf('', stats).modified, mode: Number(stats.mode) & 0o777 }
         await this.#publish(to, staged, old, {
           ...options,
-          modified: options.modified ?? kept.modified,
-          mode: options.mode ?? kept.mode,
+          modified: options.modified ?? attributes.modified,
+          mode: options.mode ?? attributes.mode,
         })
       } finally {
         await staged.release()
@@ -104,7 +104,7 @@ export class Writing {
     }
   }
 
-  /** Shares the blocks where the file system can, which takes no time; byte by byte elsewhere. */
+  /** Clones the file where the file system supports that, and copies the bytes elsewhere. */
   async #copyBytes(fd: number, stats: BigIntStats, staged: Staged): Promise<void> {
     const { dev } = await staged.calls.fstat(staged.fd)
     if (process.platform === 'linux' && dev === stats.dev && !this.#cannotClone.has(dev)) {
@@ -112,14 +112,14 @@ export class Writing {
         await clone(`/proc/self/fd/${fd}`, `/proc/self/fd/${staged.fd}`, COPYFILE_FICLONE_FORCE)
         return
       } catch {
-        // Not tried again; of any true trouble the bytes will tell.
+        // Not tried again on this device. Any other error also occurs when the bytes are copied.
         this.#cannotClone.add(dev)
       }
     }
-    await copyBytes(fd, staged.fd, staged.stay.signal)
+    await copyBytes(fd, staged.fd, staged.inFlight.signal)
   }
 
-  /** A handle on a file that has no name until it is committed. */
+  /** Opens a new file for random access. It gets its final name when it is committed. */
   async open(path: Path, options: OpenOptions): Promise<OpenFile> {
     const { staged, old } = await this.#stage(path, options)
     let published = false
@@ -130,62 +130,74 @@ export class Writing {
         published = true
         return entry
       }
-      // It has its name: what was written since is in place already.
-      await applyTo(staged, modified, mode)
+      // Already published: later writes changed the published file.
+      await applyAttributes(staged, modified, mode)
       return entryOf(nameOf(path), await staged.calls.fstat(staged.fd))
     }
     const entry = entryOf(nameOf(path), await staged.calls.fstat(staged.fd))
     return new StagedHandle(entry, staged, publish)
   }
 
-  /** A file for what is to stand at `path`, and what stands there now. The file is a new one, unless an earlier one is left. */
+  /**
+   * A staged file for `path`, and the status of the file that it will replace. Continues the upload of `plan` if it
+   * can.
+   */
   #stage(
     path: Path,
     { createOnly, signal }: WriteOptions,
     plan?: UploadPlan,
   ): Promise<{ staged: Staged; old: BigIntStats | undefined }> {
-    return this.places.at(path, { follow: true, create: true }, async (place) => {
-      assertReplaceable(place, createOnly === true)
-      const left = plan && (await this.#left(plan, signal))
-      return { staged: left ?? (await this.staging.create(place, signal)), old: place.stats }
+    return this.locator.at(path, { follow: true, create: true }, async (location) => {
+      assertReplaceable(location, createOnly === true)
+      const reopened = plan && (await this.#reopen(plan, signal))
+      return { staged: reopened ?? (await this.staging.create(location, signal)), old: location.stats }
     })
   }
 
-  /** Of a token that cannot be relied on, nobody hears again: another look at what it stands for may find nothing wrong. */
-  async #left(
-    { size, resume = '', replace }: UploadPlan,
+  /**
+   * The stored part of an earlier upload. If it cannot be relied on, its token is replaced: another check of the same
+   * file might find nothing wrong.
+   */
+  async #reopen(
+    { size, resumeToken: resume = '', replaceToken: replace }: UploadPlan,
     signal: AbortSignal | undefined,
   ): Promise<Staged | undefined> {
     if (resume === '') return undefined
-    const left = await this.staging.reopen(resume, size, signal)
-    if (!left) await replace?.('')
-    return left
+    const reopened = await this.staging.reopen(resume, size, signal)
+    if (!reopened) await replace?.('')
+    return reopened
   }
 
-  /** All bytes are there: attributes, the medium if asked for, the caller's last word, then the name. */
+  /**
+   * Publishes a complete file: sets attributes, flushes it if required, calls `beforePublish`, and renames the file.
+   */
   async #publish(path: Path, staged: Staged, old: BigIntStats | undefined, options: WriteOptions): Promise<Entry> {
-    if (old) await keepOwner(staged, old)
-    await applyTo(staged, options.modified, options.mode ?? (old && Number(old.mode) & 0o7777))
-    if (this.places.sync) await staged.sync()
+    if (old) await preserveOwner(staged, old)
+    await applyAttributes(staged, options.modified, options.mode ?? (old && Number(old.mode) & 0o7777))
+    if (this.locator.sync) await staged.sync()
     await options.beforePublish?.()
-    assertGoing(staged.stay)
-    return this.places.at(path, { follow: true, create: true }, async (place) => {
+    throwIfAborted(staged.inFlight)
+    return this.locator.at(path, { follow: true, create: true }, async (location) => {
       const createOnly = options.createOnly === true
-      assertReplaceable(place, createOnly)
-      const published = await staged.publish(place, createOnly)
-      await this.places.syncFolder(place.folder)
-      return entryOf(nameOf(path), published, place.linked)
+      assertReplaceable(location, createOnly)
+      const published = await staged.publish(location, createOnly)
+      await this.locator.syncFolder(location.folder)
+      return entryOf(nameOf(path), published, location.viaSymlink)
     })
   }
 }
 
-async function applyTo({ fd, calls }: Staged, modified: Date | undefined, mode: number | undefined): Promise<void> {
+async function applyAttributes(
+  { fd, calls }: Staged,
+  modified: Date | undefined,
+  mode: number | undefined,
+): Promise<void> {
   if (mode !== undefined) await calls.fchmod(fd, mode & 0o7777)
   if (modified !== undefined) await calls.futimes(fd, Date.now() / 1000, systemTime(modified))
 }
 
-/** A daemon that runs as root must not take over the files that it replaces. */
-async function keepOwner({ fd, calls }: Staged, old: BigIntStats): Promise<void> {
+/** Preserves the owner of the replaced file when the daemon runs as root. */
+async function preserveOwner({ fd, calls }: Staged, old: BigIntStats): Promise<void> {
   const { uid, gid } = await calls.fstat(fd)
   if (uid === old.uid && gid === old.gid) return
   try {

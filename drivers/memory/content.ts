@@ -1,8 +1,8 @@
-/** Bytes that grow and change at any position, kept in blocks so that a file is never moved as a whole. */
+/** File content in memory, in blocks, so that growing it does not copy the whole file. */
 const blockSize = 256 * 1024
 
 export class Content {
-  /** By their number; what was never written has none, however far apart the others lie. */
+  /** By block number. Blocks that were never written are absent and read as zeros. */
   readonly #blocks = new Map<number, Buffer>()
   #size = 0
 

@@ -1,12 +1,12 @@
-/** Storages in memory: for tests, and for mounts that nobody will miss. */
-import type { DriverType, OptionsOf } from '../../src/driver.js'
+/** The driver type of storages in memory: for tests and disposable data. */
+import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
 
 export const memoryFields = {
-  size_limit: { type: 'number', default: 0, help: 'Bytes that all files may take up together; 0: no limit.' },
+  size_limit: { type: 'number', default: 0, help: 'Maximum total bytes of all files; 0: no limit.' },
   case_sensitive: {
     type: 'bool',
     default: true,
-    help: 'Off: names that differ only in case are one name, as on the disks of other systems.',
+    help: 'Off: names that differ only in case are the same name, as on Windows and macOS.',
   },
 } as const
 
@@ -19,7 +19,7 @@ export const memoryType: DriverType<typeof memoryFields> = {
     local_sort: true,
     only_proxy: true,
     no_cache: true,
-    alert: 'warning|Everything in here is gone when the storage stops.',
+    alert: 'warning|All files are lost when the storage stops.',
   },
   async open(options) {
     const { MemoryDriver } = await import('./memory.js')

@@ -1,7 +1,9 @@
-/** A tree of maps. Every change of it happens in one turn of the event loop: nobody sees half of one. */
+/**
+ * The Memory driver: a tree of maps. Every change is made in one turn of the event loop, so it is atomic to callers.
+ */
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { assertGoing } from '../../src/aborting.js'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type {
   Attributes,
   ByteRange,
@@ -15,9 +17,9 @@ import type {
   Traits,
   Usage,
   WriteOptions,
-} from '../../src/driver.js'
-import { GatewayError, toGatewayError } from '../../src/errors.js'
-import { folded, isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../src/path.js'
+} from '../../src/contract/driver.js'
+import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { foldCase, isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
 import { Content } from './content.js'
 
 interface MemoryFile {
@@ -31,7 +33,7 @@ interface MemoryFile {
 interface MemoryFolder {
   readonly kind: 'folder'
   name: string
-  /** By name, or by what is left of it where case does not count. */
+  /** By name; by case-folded name if names are not case-sensitive. */
   readonly children: Map<string, MemoryNode>
   modified: Date
   mode: number
@@ -46,10 +48,13 @@ export class MemoryDriver implements Driver {
   readonly traits: Partial<Traits>
   readonly #root: MemoryFolder
   #versions = 0
-  /** Bytes of all files, also of those that have no name yet. */
+  /** Bytes of all files, including unpublished ones. */
   #used = 0
 
-  /** `sizeLimit`: bytes; 0 for none. `caseSensitive`: false where names that differ in case or form alone are one name. */
+  /**
+   * `sizeLimit`: maximum bytes of all files; 0 for none. `caseSensitive`: false if names that differ only in case or
+   * Unicode form are the same name.
+   */
   constructor(
     private readonly sizeLimit: number,
     private readonly caseSensitive = true,
@@ -59,19 +64,19 @@ export class MemoryDriver implements Driver {
   }
 
   async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     return entryOf(this.#existing(path))
   }
 
   async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     const folder = this.#existing(path)
     if (folder.kind !== 'folder') throw new GatewayError('not_dir')
     let page: Entry[] = []
     for (const node of [...folder.children.values()]) {
       if (page.length === pageSize) {
         yield page
-        assertGoing(signal)
+        throwIfAborted(signal)
         page = []
       }
       page.push(entryOf(node))
@@ -80,7 +85,7 @@ export class MemoryDriver implements Driver {
   }
 
   async read(path: Path, range: ByteRange = { offset: 0 }, { signal }: CallOptions = {}): Promise<Readable> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     const { content } = this.#file(path)
     let position = range.offset
     const end = Math.min(content.size, range.offset + (range.length ?? content.size))
@@ -101,7 +106,7 @@ export class MemoryDriver implements Driver {
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    assertGoing(options.signal)
+    throwIfAborted(options.signal)
     this.#assertReplaceable(path, options)
     const content = new Content()
     try {
@@ -134,7 +139,7 @@ export class MemoryDriver implements Driver {
 
   async #publish(path: Path, content: Content, options: WriteOptions): Promise<Entry> {
     await options.beforePublish?.()
-    assertGoing(options.signal)
+    throwIfAborted(options.signal)
     const old = this.#assertReplaceable(path, options)
     const { modified = new Date(), mode = old?.mode ?? 0o644 } = options
     const file: MemoryFile = { kind: 'file', name: nameOf(path), content, modified, mode, version: ++this.#versions }
@@ -144,28 +149,28 @@ export class MemoryDriver implements Driver {
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     if (this.#find(path)) throw new GatewayError('exists')
     this.#put(path, this.#newFolder())
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     const node = this.#existing(path)
     if (node.kind === 'folder' && node.children.size > 0) throw new GatewayError('not_empty')
-    this.#take(path)
+    this.#detach(path)
     this.#used -= bytesOf(node)
   }
 
   async removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     const node = this.#existing(path)
-    this.#take(path)
+    this.#detach(path)
     this.#used -= bytesOf(node)
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     const node = this.#existing(from)
     if (from === to) return
     const found = this.#find(to)
@@ -175,13 +180,13 @@ export class MemoryDriver implements Driver {
     if (old?.kind === 'folder') throw new GatewayError('is_dir')
     if (old && node.kind === 'folder') throw new GatewayError('exists')
     this.#parent(to)
-    this.#take(from)
+    this.#detach(from)
     this.#put(to, node)
     if (old) this.#used -= bytesOf(old)
   }
 
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
-    assertGoing(options.signal)
+    throwIfAborted(options.signal)
     const { content, modified, mode } = this.#file(from)
     this.#assertReplaceable(to, options)
     this.#reserve(content.size)
@@ -199,19 +204,19 @@ export class MemoryDriver implements Driver {
   }
 
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
-    assertGoing(options.signal)
-    if (mode === 'replace') return this.#openAside(path, options)
+    throwIfAborted(options.signal)
+    if (mode === 'replace') return this.#openReplacement(path, options)
     const file = this.#file(path)
     const entry = entryOf(file)
     const reading = { entry, read: async (into: Buffer, position: number) => file.content.read(into, position) }
     const close = async () => undefined
     if (mode === 'read') return { ...reading, close }
-    return { ...reading, close, ...this.#changing(file) }
+    return { ...reading, close, ...this.#writeMethods(file) }
   }
 
-  /** Writing at any position; the file is another one after each. */
-  #changing(file: MemoryFile): Required<Pick<OpenFile, 'write' | 'truncate' | 'sync'>> {
-    const changed = () => {
+  /** The write methods of a handle. Each call changes the revision of the file. */
+  #writeMethods(file: MemoryFile): Required<Pick<OpenFile, 'write' | 'truncate' | 'sync'>> {
+    const markChanged = () => {
       file.version = ++this.#versions
       file.modified = new Date()
     }
@@ -224,25 +229,25 @@ export class MemoryDriver implements Driver {
           file.content.write(buffer, at)
           at += buffer.length
         }
-        changed()
+        markChanged()
       },
       truncate: async (size) => {
         this.#reserve(size - file.content.size)
         file.content.truncate(size)
-        changed()
+        markChanged()
       },
       sync: async () => undefined,
     }
   }
 
-  #openAside(path: Path, options: OpenOptions): OpenFile {
+  #openReplacement(path: Path, options: OpenOptions): OpenFile {
     this.#assertReplaceable(path, options)
     const file = this.#newFile(nameOf(path))
     let published = false
     return {
       entry: entryOf(file),
       read: async (into, position) => file.content.read(into, position),
-      ...this.#changing(file),
+      ...this.#writeMethods(file),
       commit: async ({ modified = options.modified, mode = options.mode }: Attributes = {}) => {
         if (!published) await options.beforePublish?.()
         const old = published ? undefined : this.#assertReplaceable(path, options)
@@ -263,7 +268,7 @@ export class MemoryDriver implements Driver {
   }
 
   async setAttributes(path: Path, to: Attributes, { signal }: CallOptions = {}): Promise<void> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     const node = this.#existing(path)
     if (to.modified) node.modified = to.modified
     if (to.mode !== undefined) node.mode = to.mode
@@ -271,7 +276,7 @@ export class MemoryDriver implements Driver {
   }
 
   async revision(path: Path, { signal }: CallOptions = {}): Promise<string> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     const node = this.#existing(path)
     if (node.kind !== 'folder') throw new GatewayError('not_dir')
     return String(node.version)
@@ -291,7 +296,7 @@ export class MemoryDriver implements Driver {
   }
 
   #key<Text extends string>(text: Text): Text {
-    return this.caseSensitive ? text : folded(text)
+    return this.caseSensitive ? text : foldCase(text)
   }
 
   #existing(path: Path): MemoryNode {
@@ -316,14 +321,14 @@ export class MemoryDriver implements Driver {
   #put(path: Path, node: MemoryNode): void {
     const parent = this.#parent(path)
     const key = this.#key(nameOf(path))
-    // What takes the place of something takes its spelling.
+    // A replaced entry preserves the spelling of its name.
     node.name = parent.children.get(key)?.name ?? nameOf(path)
     parent.children.set(key, node)
     this.#touch(parent)
   }
 
-  #take(path: Path): void {
-    if (path === '/') throw new GatewayError('denied', { reason: 'the root of a storage stays' })
+  #detach(path: Path): void {
+    if (path === '/') throw new GatewayError('denied', { reason: 'the root of a storage cannot be removed or moved' })
     const parent = this.#parent(path)
     parent.children.delete(this.#key(nameOf(path)))
     this.#touch(parent)
@@ -375,7 +380,7 @@ function bytesOf(node: MemoryNode): number {
   return sum
 }
 
-/** A body that ends without its end is one that its sender gave up. */
+/** Converts a stream error. A premature end means that the sender aborted the body. */
 function fromStream(error: unknown): GatewayError {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
   if (code === 'ERR_STREAM_PREMATURE_CLOSE') return new GatewayError('aborted', { cause: error })

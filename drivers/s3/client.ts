@@ -1,27 +1,27 @@
-/** The connection to one bucket: every call of it ends with its signal and with the mount, and rejects with a GatewayError. */
+/** The client of one bucket. Every call is aborted by its signal and by `close()`, and rejects with a GatewayError. */
 import { createHash } from 'node:crypto'
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
-import { GatewayError } from '../../src/errors.js'
-import type { S3Options } from './index.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { translated } from './errors.js'
+import type { S3Options } from './index.js'
 
-// The package is pinned, and this asks for newer Nodes for later versions of it.
+// Suppresses the SDK's warning that its later versions require a newer Node.js: the package is pinned.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true'
 
-/** Milliseconds for a connection to be made, and of one that is kept to wait for its next request. */
-const connectTime = 10_000
-/** Milliseconds in which nothing moves on a connection. */
-const idleTime = 60_000
-/** Milliseconds in which an answer has to begin, with all tries. */
-const usualPatience = 30_000
-/** Of what failed for the moment. */
-const attempts = 3
+/** Milliseconds to establish a connection, and until an idle pooled connection is closed. */
+const connectTimeout = 10_000
+/** Milliseconds without traffic on a connection before the request fails. */
+const idleTimeout = 60_000
+/** Milliseconds until a response must have started, including all retries. */
+const defaultTimeout = 30_000
+/** Attempts per request, where the error is transient. */
+const maxAttempts = 3
 const silent = () => undefined
 
-/** An address that was typed with or without a scheme. Rejects with `invalid`, naming the field. */
-export function addressOf(text: string, field: string, scheme = 'https:'): URL {
+/** Parses a server address with or without a scheme; `scheme` is the default. Throws `invalid`, naming the field. */
+export function parseServerUrl(text: string, field: string, scheme = 'https:'): URL {
   const address = text.includes('://') ? text : `${scheme}//${text}`
   if (URL.canParse(address)) {
     const url = new URL(address)
@@ -38,12 +38,12 @@ export class BucketClient {
 
   constructor(
     options: S3Options,
-    private readonly patience = usualPatience,
+    private readonly responseTimeout = defaultTimeout,
   ) {
     this.bucket = options.bucket
-    const agent = { keepAlive: true, maxFreeSockets: 32, timeout: connectTime }
+    const agent = { keepAlive: true, maxFreeSockets: 32, timeout: connectTimeout }
     const config: S3ClientConfig = {
-      endpoint: addressOf(options.endpoint, 'endpoint').href,
+      endpoint: parseServerUrl(options.endpoint, 'endpoint').href,
       region: options.region === '' ? 'openlist' : options.region,
       forcePathStyle: options.force_path_style,
       credentials: {
@@ -51,14 +51,14 @@ export class BucketClient {
         secretAccessKey: options.secret_access_key,
         ...(options.session_token === '' ? {} : { sessionToken: options.session_token }),
       },
-      // Other servers than those of Amazon often know no checksums but MD5.
+      // Many servers other than Amazon's support no checksum but MD5.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      maxAttempts: attempts,
+      maxAttempts,
       logger: { trace: silent, debug: silent, info: silent, warn: silent, error: silent },
       requestHandler: {
-        connectionTimeout: connectTime,
-        socketTimeout: idleTime,
+        connectionTimeout: connectTimeout,
+        socketTimeout: idleTimeout,
         throwOnRequestTimeout: true,
         httpAgent: new HttpAgent(agent),
         httpsAgent: new HttpsAgent(agent),
@@ -66,19 +66,19 @@ export class BucketClient {
     }
     this.client = new S3Client(config)
     this.#sendDigestOfDeletions()
-    this.#endWithPatience()
+    this.#stopRetriesOnTimeout()
     if (options.user_agent !== '') this.#sendUserAgent(options.user_agent)
   }
 
   /**
-   * One request with `signal`, or with none where there is none. `send` gets what to hand to the SDK. The answer to a prompt one has to
-   * begin within the patience, else it is a `timeout`; one with a body, or for which the server has to work, goes on as long as something
-   * moves.
+   * Sends one request. `send` receives the client and the options to pass to the SDK. The response to a `prompt`
+   * request must start within the response timeout, otherwise the call rejects with `timeout`. A `lengthy` request, one
+   * with a body or with work for the server, is limited only by the idle timeout.
    */
   async call<Answer>(
     send: (client: S3Client, options: HandlerOptions) => Promise<Answer>,
     signal: AbortSignal | undefined,
-    pace: 'prompt' | 'lengthy' = 'prompt',
+    duration: 'prompt' | 'lengthy' = 'prompt',
   ): Promise<Answer> {
     if (this.#closed || signal?.aborted) throw new GatewayError('aborted')
     const controller = new AbortController()
@@ -88,7 +88,10 @@ export class BucketClient {
     signal?.addEventListener('abort', forward, { once: true })
     this.#calls.add(controller)
     try {
-      return await send(this.client, new PatientOptions(controller.signal, pace === 'prompt' ? this.patience : 0))
+      return await send(
+        this.client,
+        new DeadlineOptions(controller.signal, duration === 'prompt' ? this.responseTimeout : 0),
+      )
     } catch (error) {
       throw controller.signal.aborted ? new GatewayError('aborted', { cause: error }) : translated(error)
     } finally {
@@ -97,7 +100,7 @@ export class BucketClient {
     }
   }
 
-  /** Every call is `aborted` from now on. */
+  /** Whether `close()` was called. Every call rejects with `aborted` from then on. */
   get closed(): boolean {
     return this.#closed
   }
@@ -108,22 +111,24 @@ export class BucketClient {
     this.client.destroy()
   }
 
-  /** A try that has taken what was left of the patience is the last one. */
-  #endWithPatience(): void {
+  /** Prevents a retry once the response timeout has expired. */
+  #stopRetriesOnTimeout(): void {
     this.client.middlewareStack.add(
       (next) => async (args) => {
         try {
           return await next(args)
         } catch (error) {
-          // The SDK tries again whatever has a cause that passes.
-          throw isPatienceOver(error) ? new GatewayError('timeout', { reason: 'the S3 server does not answer' }) : error
+          // The SDK retries every error that it considers transient, timeouts included.
+          throw isResponseTimeout(error)
+            ? new GatewayError('timeout', { reason: 'the S3 server does not answer' })
+            : error
         }
       },
-      { step: 'finalizeRequest', priority: 'low', name: 'patience' },
+      { step: 'finalizeRequest', priority: 'low', name: 'responseTimeout' },
     )
   }
 
-  /** Servers that predate the newer checksums, Swift among them, want the MD5 of a list of what to delete. */
+  /** Servers that predate the newer checksums, such as Swift, require `Content-MD5` on DeleteObjects. */
   #sendDigestOfDeletions(): void {
     this.client.middlewareStack.add(
       (next, context) => async (args) => {
@@ -154,23 +159,25 @@ interface HandlerOptions {
   readonly requestTimeout: number
 }
 
-/** What the SDK is told of one call; it asks before each try. */
-class PatientOptions implements HandlerOptions {
-  readonly #begun = performance.now()
+/** The SDK options of one call. The SDK reads them before each attempt. */
+class DeadlineOptions implements HandlerOptions {
+  readonly #start = performance.now()
 
   constructor(
     readonly abortSignal: AbortSignal,
-    private readonly patience: number,
+    private readonly responseTimeout: number,
   ) {}
 
-  /** Milliseconds in which the answer to a try has to begin; 0 for as many as it takes. */
+  /** Milliseconds until the response to an attempt must have started; 0: no limit. */
   get requestTimeout(): number {
-    return this.patience && Math.max(1, this.#begun + this.patience - performance.now())
+    return this.responseTimeout && Math.max(1, this.#start + this.responseTimeout - performance.now())
   }
 }
 
-/** Whether this is what the SDK says when `requestTimeout` has passed; the system names its call with a code of the same name. */
-function isPatienceOver(error: unknown): boolean {
+/**
+ * Whether the SDK threw this error because `requestTimeout` expired. The system's own ETIMEDOUT also has a `syscall`.
+ */
+function isResponseTimeout(error: unknown): boolean {
   if (!(error instanceof Error) || error.name !== 'TimeoutError') return false
   const { code, syscall } = error as NodeJS.ErrnoException
   return code === 'ETIMEDOUT' && syscall === undefined

@@ -1,4 +1,4 @@
-/** Copies that the server makes by itself: in one request, or in parts where the object is too large for that. */
+/** Server-side copies: in one request, or in parts where the object is too large for one. */
 import {
   CompleteMultipartUploadCommand,
   CopyObjectCommand,
@@ -8,27 +8,30 @@ import {
   type CompletedPart,
   type HeadObjectCommandOutput,
 } from '@aws-sdk/client-s3'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import type { BucketClient } from './client.js'
-import { dropParts } from './upload.js'
+import { abortMultipart } from './upload.js'
 
 const mebibyte = 1024 * 1024
 
 export interface CopyLimits {
-  /** Larger objects are copied in parts. */
-  readonly single: number
-  /** The least bytes of a part. */
-  readonly part: number
+  /** Bytes; larger objects are copied in parts. */
+  readonly maxSingleCopy: number
+  /** Minimum bytes of a part. */
+  readonly minPartSize: number
 }
 
-/** What the protocol allows in one request, and parts that are worth a request each. */
-export const copyLimits: CopyLimits = { single: 5_000_000_000, part: 100 * mebibyte }
+/** `single` is the maximum that the protocol allows in one request; `part` is large enough to be worth a request. */
+export const copyLimits: CopyLimits = { maxSingleCopy: 5_000_000_000, minPartSize: 100 * mebibyte }
 
-const partLimit = 10_000
+const maxParts = 10_000
 const parallelParts = 8
-const changedMeanwhile = 'the file changed while it was copied'
+const changedDuringCopy = 'the file changed while it was copied'
 
-/** `head`: what the source is; the copy fails with `busy` where that is no more. `publish`: as in `upload()`. */
+/**
+ * Copies an object within the bucket. `head` describes the source; the copy rejects with `busy` if the source has
+ * changed since. `metadata` replaces the metadata of the source. `publish`: as in `upload()`.
+ */
 export async function copyObject(
   client: BucketClient,
   from: string,
@@ -36,17 +39,17 @@ export async function copyObject(
   head: HeadObjectCommandOutput,
   metadata: Record<string, string>,
   limits: CopyLimits,
-  publish: (last: () => Promise<void>) => Promise<void>,
+  publish: (finish: () => Promise<void>) => Promise<void>,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const object = { Bucket: client.bucket, Key: to }
   const source = {
     CopySource: `${client.bucket}/${from}`.split('/').map(encodeSegment).join('/'),
-    // Of what was uploaded in parts, Swift compares another ETag than the one that it tells.
+    // For objects that were uploaded in parts, Swift compares an ETag other than the one that it reports.
     ...(head.ETag === undefined || head.ETag.includes('-') ? {} : { CopySourceIfMatch: head.ETag }),
   }
-  // All of it is given anew, as a copy in parts takes nothing along.
-  const facts = {
+  // Sent explicitly, because a multipart copy does not copy any header or metadata.
+  const attributes = {
     ...object,
     Metadata: metadata,
     ContentType: head.ContentType,
@@ -56,25 +59,25 @@ export async function copyObject(
     ContentLanguage: head.ContentLanguage,
   }
   const size = head.ContentLength ?? 0
-  const changed = (error: unknown): never => {
+  const rethrowAsBusy = (error: unknown): never => {
     if (error instanceof GatewayError && error.code === 'precondition_failed') {
-      throw new GatewayError('busy', { reason: changedMeanwhile, cause: error })
+      throw new GatewayError('busy', { reason: changedDuringCopy, cause: error })
     }
     throw error
   }
-  if (size <= limits.single) {
-    const command = new CopyObjectCommand({ ...facts, ...source, MetadataDirective: 'REPLACE' })
+  if (size <= limits.maxSingleCopy) {
+    const command = new CopyObjectCommand({ ...attributes, ...source, MetadataDirective: 'REPLACE' })
     await publish(async () => {
-      await client.call((s3, options) => s3.send(command, options), signal, 'lengthy').catch(changed)
+      await client.call((s3, options) => s3.send(command, options), signal, 'lengthy').catch(rethrowAsBusy)
     })
     return
   }
 
   const { UploadId } = await client.call(
-    (s3, options) => s3.send(new CreateMultipartUploadCommand(facts), options),
+    (s3, options) => s3.send(new CreateMultipartUploadCommand(attributes), options),
     signal,
   )
-  const length = Math.max(limits.part, Math.ceil(size / partLimit))
+  const length = Math.max(limits.minPartSize, Math.ceil(size / maxParts))
   const count = Math.ceil(size / length)
   const parts: CompletedPart[] = []
   const failed = new AbortController()
@@ -98,22 +101,22 @@ export async function copyObject(
     })
   try {
     await Promise.all(Array.from({ length: Math.min(parallelParts, count) }, worker))
-    if (failure !== undefined) changed(failure)
-    const look = new HeadObjectCommand({ Bucket: client.bucket, Key: from })
-    const now = await client.call((s3, options) => s3.send(look, options), signal)
-    if (now.ETag !== head.ETag) throw new GatewayError('busy', { reason: changedMeanwhile })
+    if (failure !== undefined) rethrowAsBusy(failure)
+    const headCommand = new HeadObjectCommand({ Bucket: client.bucket, Key: from })
+    const current = await client.call((s3, options) => s3.send(headCommand, options), signal)
+    if (current.ETag !== head.ETag) throw new GatewayError('busy', { reason: changedDuringCopy })
     parts.sort((one, other) => (one.PartNumber ?? 0) - (other.PartNumber ?? 0))
     const complete = new CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts: parts } })
     await publish(async () => {
       await client.call((s3, options) => s3.send(complete, options), signal, 'lengthy')
     })
   } catch (error) {
-    await dropParts(client, { ...object, UploadId })
+    await abortMultipart(client, { ...object, UploadId })
     throw error
   }
 }
 
-/** Everything but what no server takes for anything else; `encodeURIComponent` leaves `!'()*`. */
+/** Percent-encodes all but the unreserved characters (RFC 3986 §2.3); `encodeURIComponent` leaves `!'()*`. */
 function encodeSegment(segment: string): string {
   return encodeURIComponent(segment).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 }

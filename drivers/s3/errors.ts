@@ -1,25 +1,25 @@
-/** What the answers of an S3 server, and those of the network on the way there, mean to the gateway. */
-import { type ErrorCode, GatewayError, toGatewayError } from '../../src/errors.js'
+/** Maps errors of the S3 server and of the network to GatewayErrors. */
+import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 
 type Meaning = readonly [code: ErrorCode, reason?: string]
 
 const credentials: Meaning = ['denied', 'the S3 server does not accept the credentials of this storage']
 const expired: Meaning = ['denied', 'the credentials of this storage have expired']
-const down: Meaning = ['unavailable', 'the S3 server cannot be reached']
-const cut: Meaning = ['unavailable', 'the connection to the S3 server broke']
+const unreachable: Meaning = ['unavailable', 'the S3 server cannot be reached']
+const disconnected: Meaning = ['unavailable', 'the connection to the S3 server broke']
 const certificate: Meaning = ['unavailable', 'the certificate of the S3 server is not trusted']
-const slower: Meaning = ['unavailable', 'the S3 server asks for fewer requests']
+const rateLimited: Meaning = ['unavailable', 'the S3 server asks for fewer requests']
 
-/** By the code in the answer, the name of the SDK's error, or the code of the system. */
+/** By the error code in the response, the name of the SDK's error, or the system's error code. */
 const meanings: Readonly<Record<string, Meaning>> = {
   NoSuchKey: ['not_found'],
   NotFound: ['not_found'],
   // Not `not_found`: a wrong setting must not look like an empty folder.
   NoSuchBucket: ['unavailable', 'the bucket does not exist'],
-  NoSuchUpload: ['aborted', 'the S3 server has dropped the upload'],
-  AccessDenied: ['denied', 'the S3 server denies it'],
-  AllAccessDisabled: ['denied', 'the S3 server denies it'],
-  InvalidObjectState: ['denied', 'the file is in an archive, and has to be restored first'],
+  NoSuchUpload: ['aborted', 'the S3 server no longer has the upload'],
+  AccessDenied: ['denied', 'the S3 server denied access'],
+  AllAccessDisabled: ['denied', 'the S3 server denied access'],
+  InvalidObjectState: ['denied', 'the file is archived and must be restored first'],
   InvalidAccessKeyId: credentials,
   SignatureDoesNotMatch: [
     'denied',
@@ -30,7 +30,7 @@ const meanings: Readonly<Record<string, Meaning>> = {
   ExpiredToken: expired,
   TokenRefreshRequired: expired,
   InvalidToken: credentials,
-  PermanentRedirect: ['unavailable', 'the bucket has another endpoint'],
+  PermanentRedirect: ['unavailable', 'the bucket is at a different endpoint'],
   PreconditionFailed: ['precondition_failed'],
   ConditionalRequestConflict: ['busy'],
   OperationAborted: ['busy'],
@@ -42,16 +42,16 @@ const meanings: Readonly<Record<string, Meaning>> = {
   XMinioStorageFull: ['no_space'],
   NotImplemented: ['unsupported'],
   RequestTimeout: ['timeout'],
-  SlowDown: slower,
-  TooManyRequests: slower,
-  ECONNREFUSED: down,
-  ENOTFOUND: down,
-  EAI_AGAIN: down,
-  EHOSTUNREACH: down,
-  ENETUNREACH: down,
-  ECONNRESET: cut,
-  EPIPE: cut,
-  ERR_STREAM_PREMATURE_CLOSE: cut,
+  SlowDown: rateLimited,
+  TooManyRequests: rateLimited,
+  ECONNREFUSED: unreachable,
+  ENOTFOUND: unreachable,
+  EAI_AGAIN: unreachable,
+  EHOSTUNREACH: unreachable,
+  ENETUNREACH: unreachable,
+  ECONNRESET: disconnected,
+  EPIPE: disconnected,
+  ERR_STREAM_PREMATURE_CLOSE: disconnected,
   ETIMEDOUT: ['timeout'],
   TimeoutError: ['timeout'],
   DEPTH_ZERO_SELF_SIGNED_CERT: certificate,
@@ -64,41 +64,41 @@ const meanings: Readonly<Record<string, Meaning>> = {
 
 const statuses: Readonly<Record<number, Meaning>> = {
   401: credentials,
-  403: ['denied', 'the S3 server denies it'],
+  403: ['denied', 'the S3 server denied access'],
   404: ['not_found'],
   409: ['busy'],
   412: ['precondition_failed'],
   413: ['too_large'],
   416: ['range'],
-  429: slower,
+  429: rateLimited,
   501: ['unsupported'],
   507: ['no_space'],
 }
 
-/** HTTP status of an error that is a server's answer. */
+/** The HTTP status of an error response; undefined for any other error. */
 export function statusOf(error: unknown): number | undefined {
   return field(field(error, '$metadata'), 'httpStatusCode', 'number')
 }
 
-/** Any thrown value as a GatewayError. */
+/** Converts any thrown value to a GatewayError. */
 export function translated(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const status = statusOf(error)
-  // The system's code before the name: the SDK calls a connection that was reset a timeout.
+  // The system's code takes precedence over the name: the SDK names a connection reset a timeout.
   const names = [field(error, 'Code', 'string'), field(error, 'code', 'string'), field(error, 'name', 'string')]
   const known = names.map((name) => (name !== undefined && Object.hasOwn(meanings, name) ? meanings[name] : undefined))
   const meaning =
     known.find((each) => each !== undefined) ??
     statuses[status ?? 0] ??
-    (status !== undefined && status >= 500 ? (['unavailable', 'the S3 server has failed'] as const) : undefined)
+    (status !== undefined && status >= 500 ? (['unavailable', 'the S3 server failed'] as const) : undefined)
   if (!meaning) return toGatewayError(status === undefined ? error : summary(error, status))
   const [code, reason] = meaning
   return new GatewayError(code, { reason, retryAfter: retryAfter(error), cause: summary(error, status) })
 }
 
 /**
- * The error without what the server told of the request: its answer to a wrong signature repeats every signed header, the
- * session token among them.
+ * The error without the text of the response: for a wrong signature, it repeats every signed header, including the
+ * session token.
  */
 function summary(error: unknown, status: number | undefined): unknown {
   if (status === undefined) return error
@@ -107,7 +107,7 @@ function summary(error: unknown, status: number | undefined): unknown {
   return new Error(`S3 answered ${name}, status ${status}, request ${request ?? 'unnamed'}`)
 }
 
-/** Seconds, as the answer asks for. */
+/** The `Retry-After` of the response, in seconds. */
 function retryAfter(error: unknown): number | undefined {
   const headers = field(field(error, '$response'), 'headers')
   const seconds = Number(field(headers, 'retry-after', 'string') ?? Number.NaN)

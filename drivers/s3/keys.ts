@@ -1,12 +1,12 @@
-/** Paths as keys, and what is told of an object as an entry. */
-import type { Entry } from '../../src/driver.js'
-import { nameOf, type Path } from '../../src/path.js'
+/** Maps paths to keys, and object metadata to entries. */
+import type { Entry } from '../../src/contract/driver.js'
+import { nameOf, type Path } from '../../src/contract/path.js'
 
-/** The metadata key in which rclone keeps times: seconds since 1970, with decimals. */
+/** The metadata key in which rclone stores the modification time: seconds since the Unix epoch, with decimals. */
 const timeKey = 'mtime'
 
 export class Keys {
-  /** Of all keys of the mount: empty, or with a slash at its end. */
+  /** Prefix of all keys of the mount: empty, or ending with a slash. */
   readonly #prefix: string
   readonly placeholder: string
 
@@ -20,7 +20,7 @@ export class Keys {
     return this.#prefix + path.slice(1)
   }
 
-  /** With which all keys in a folder start. */
+  /** The prefix of all keys below the folder. */
   folder(path: Path): string {
     return path === '/' ? this.#prefix : `${this.file(path)}/`
   }
@@ -29,18 +29,18 @@ export class Keys {
     return this.folder(path) + this.placeholder
   }
 
-  /** Whether the key stands for the folder of this prefix, and is no file in it. */
+  /** Whether the key represents the folder with this prefix, rather than a file in it. */
   isMarker(key: string, prefix: string): boolean {
     return key === prefix || key === prefix + this.placeholder
   }
 }
 
-export function metadataOf(modified: Date): Record<string, string> {
+export function timeMetadata(modified: Date): Record<string, string> {
   return { [timeKey]: String(modified.getTime() / 1000) }
 }
 
-/** The time that was given with an upload; undefined where there is none, or none that makes sense. */
-export function givenTime(metadata: Readonly<Record<string, string>> | undefined): Date | undefined {
+/** The modification time in the metadata; undefined if it is missing or malformed. */
+export function metadataTime(metadata: Readonly<Record<string, string>> | undefined): Date | undefined {
   const seconds = metadata?.[timeKey]
   if (seconds === undefined || !/^-?\d{1,12}(\.\d+)?$/.test(seconds)) return undefined
   const time = new Date(Math.round(Number(seconds) * 1000))
@@ -53,20 +53,20 @@ export interface ObjectFacts {
   readonly Metadata?: Record<string, string> | undefined
 }
 
-/** `keepTimes`: of the time that came with the upload, where one did. */
+/** `keepTimes`: prefers the modification time in the metadata to the time of the upload. */
 export function fileEntry(name: string, size: number | undefined, facts: ObjectFacts, keepTimes: boolean): Entry {
-  const given = keepTimes ? givenTime(facts.Metadata) : undefined
+  const storedTime = keepTimes ? metadataTime(facts.Metadata) : undefined
   const revision = revisionOf(facts.ETag)
   return {
     name,
     kind: 'file',
     size: size ?? 0,
-    modified: given ?? wholeSeconds(facts.LastModified),
+    modified: storedTime ?? wholeSeconds(facts.LastModified),
     ...(revision === undefined ? {} : { revision }),
   }
 }
 
-/** Folders have no times of their own: `since` is that of the mount. */
+/** S3 has no folder times: `since` is the time of the mount. */
 export function folderEntry(name: string, since: Date): Entry {
   return { name, kind: 'folder', size: 0, modified: since }
 }
@@ -79,7 +79,7 @@ export function revisionOf(etag: string | undefined): string | undefined {
   return etag?.replace(/^W\//, '').replaceAll('"', '')
 }
 
-/** Listings may tell milliseconds that the headers of the object itself cannot. */
+/** Listings may contain milliseconds, which the headers of an object cannot express. */
 function wholeSeconds(time: Date | undefined): Date {
   return new Date(Math.floor((time?.getTime() ?? 0) / 1000) * 1000)
 }

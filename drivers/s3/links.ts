@@ -1,22 +1,30 @@
-/** Addresses at which anybody can fetch a file for a while. */
+/** Presigned URLs, by which a client downloads a file without credentials for a limited time. */
 import { GetObjectCommand } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
-import type { Link } from '../../src/driver.js'
-import { addressOf, type BucketClient } from './client.js'
+import type { DirectUrl } from '../../src/contract/driver.js'
+import { parseServerUrl, type BucketClient } from './client.js'
 import type { S3Options } from './index.js'
 
-/** Seconds; no server takes signatures that are good for longer. */
-const longest = 7 * 24 * 3600
+/** Seconds; the maximum lifetime of a presigned URL. */
+const maxLifetime = 7 * 24 * 3600
 
-export async function linkTo(client: BucketClient, options: S3Options, key: string, name: string): Promise<Link> {
+/** Returns the direct URL of an object: presigned, or on the custom host. `name` is the file name of the download. */
+export async function createDirectUrl(
+  client: BucketClient,
+  options: S3Options,
+  key: string,
+  name: string,
+): Promise<DirectUrl> {
   const { endpoint, custom_host: customHost, remove_bucket: removeBucket } = options
   const host =
-    customHost === '' ? undefined : addressOf(customHost, 'custom_host', addressOf(endpoint, 'endpoint').protocol)
-  const seconds = Math.max(1, Math.min(longest, Math.round(options.sign_url_expire * 3600)))
+    customHost === ''
+      ? undefined
+      : parseServerUrl(customHost, 'custom_host', parseServerUrl(endpoint, 'endpoint').protocol)
+  const seconds = Math.max(1, Math.min(maxLifetime, Math.round(options.sign_url_expire * 3600)))
   const disposition = dispositionOf(name, options.add_filename_to_disposition)
   const command = new GetObjectCommand({ Bucket: client.bucket, Key: key, ResponseContentDisposition: disposition })
   if (host) {
-    // The signature covers the host: it has to be the public one before that is made.
+    // The signature covers the host, so the custom host must be set before signing.
     command.middlewareStack.add(
       (next) => async (args) => {
         const request = args.request as RequestAddress
@@ -46,7 +54,7 @@ interface RequestAddress {
   readonly headers: Record<string, string>
 }
 
-/** RFC 6266; `plain`: with a name also for those that do not know RFC 8187. */
+/** `Content-Disposition` (RFC 6266). `plain` adds a fallback name for clients that do not support RFC 8187. */
 function dispositionOf(name: string, plain: boolean): string {
   const encoded = encodeURIComponent(name).replace(
     /['()*]/g,

@@ -1,17 +1,17 @@
-/** Listings of keys, page by page, by either version of the request. */
+/** Listings of keys, page by page, with version 1 or 2 of ListObjects. */
 import {
   ListObjectsCommand,
   ListObjectsV2Command,
   type _Object as S3Object,
   type CommonPrefix,
 } from '@aws-sdk/client-s3'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import type { BucketClient } from './client.js'
 
 export interface ListingRequest {
   readonly prefix: string
   readonly version: string
-  /** Keys below this sign come together, as a prefix. */
+  /** Groups the keys that contain this character after `prefix` into one common prefix. */
   readonly delimiter?: '/'
   readonly pageSize?: number
   readonly signal?: AbortSignal | undefined
@@ -33,12 +33,13 @@ interface Answer {
   readonly IsTruncated?: boolean | undefined
 }
 
-/** Where the next page starts: by the server's own word, or after the last key. */
+/** Where the next page starts: at the server's continuation token, or after a key. */
 interface Position {
   readonly token?: string | undefined
   readonly after?: string | undefined
 }
 
+/** Yields the pages of a listing. Rejects with `unavailable` if the server returns the same position twice. */
 export async function* pages(client: BucketClient, request: ListingRequest): AsyncGenerator<Page> {
   let position: Position = {}
   for (;;) {
@@ -47,9 +48,9 @@ export async function* pages(client: BucketClient, request: ListingRequest): Asy
     yield page
     if (answer.IsTruncated !== true) return
     const following: Position = next ?? { after: lastOf(page) }
-    const stands = following.token === position.token && following.after === position.after
-    // Asking on for the same would never end.
-    if (stands) throw new GatewayError('unavailable', { reason: 'the S3 server does not get on with a listing' })
+    const isRepeated = following.token === position.token && following.after === position.after
+    // Prevents an infinite loop.
+    if (isRepeated) throw new GatewayError('unavailable', { reason: 'the S3 server repeats a page of a listing' })
     position = following
   }
 }
@@ -63,13 +64,13 @@ async function pageAt(
     Bucket: client.bucket,
     Prefix: prefix,
     MaxKeys: pageSize,
-    // Else XML has no way to tell of keys with control characters.
+    // XML cannot represent control characters in keys.
     EncodingType: 'url' as const,
     ...(delimiter === undefined ? {} : { Delimiter: delimiter }),
   }
   if (version === 'v2') {
-    const place = token === undefined ? { StartAfter: after } : { ContinuationToken: token }
-    const command = new ListObjectsV2Command({ ...input, ...place })
+    const start = token === undefined ? { StartAfter: after } : { ContinuationToken: token }
+    const command = new ListObjectsV2Command({ ...input, ...start })
     const answer = await client.call((s3, options) => s3.send(command, options), signal)
     const { NextContinuationToken: next } = answer
     return { answer, next: next === undefined || next === '' ? undefined : { token: next } }
@@ -90,7 +91,7 @@ function pageOf({ Contents = [], CommonPrefixes = [], EncodingType }: Answer): P
   return { objects, prefixes: prefixes.filter((each) => each !== undefined) }
 }
 
-/** Some servers write spaces as `+`. */
+/** Undoes the URL encoding. Some servers encode spaces as `+`. */
 function decoded(text: string | undefined, encoding: string | undefined): string | undefined {
   if (text === undefined || encoding !== 'url') return text
   try {
@@ -100,7 +101,7 @@ function decoded(text: string | undefined, encoding: string | undefined): string
   }
 }
 
-/** After this key nothing of the page comes again. */
+/** The key after which the next page starts: past all keys and prefixes of this page. */
 function lastOf({ objects, prefixes }: Page): string | undefined {
   const key = objects.at(-1)?.Key
   const prefix = prefixes.at(-1)

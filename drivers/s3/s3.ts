@@ -1,7 +1,8 @@
 /**
- * A bucket as a tree. Folders are what the keys below them start with; an empty object, the marker, keeps one that is empty.
- * Where a file and a folder have one name, the file is the one that is seen.
+ * A bucket as a tree. A folder is a common prefix of keys. A marker, an empty object, represents an empty folder. If a
+ * file and a folder have the same name, only the file is visible.
  */
+import { Readable } from 'node:stream'
 import {
   DeleteObjectCommand,
   DeleteObjectsCommand,
@@ -11,47 +12,46 @@ import {
   type HeadObjectCommandOutput,
 } from '@aws-sdk/client-s3'
 import mimeTypes from 'mime-types'
-import { Readable } from 'node:stream'
-import { assertGoing } from '../../src/aborting.js'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type {
   ByteRange,
   CallOptions,
   Driver,
   DriverEnv,
   Entry,
-  Link,
+  DirectUrl,
   ListOptions,
   Source,
   Traits,
   Upload,
   UploadPlan,
   WriteOptions,
-} from '../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { nameOf, parentOf, type Path } from '../../src/path.js'
-import { Bodies } from '../lib/bodies.js'
-import { BucketClient, addressOf } from './client.js'
+} from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import { KeyedMutex } from '../lib/keyed-mutex.js'
+import { ResponseBodies } from '../lib/response-bodies.js'
+import { BucketClient, parseServerUrl } from './client.js'
 import { copyLimits, copyObject, type CopyLimits } from './copying.js'
 import { translated } from './errors.js'
 import type { S3Options } from './index.js'
-import { entryName, fileEntry, folderEntry, givenTime, Keys, metadataOf } from './keys.js'
-import { dropUpload, KeptUpload } from './kept-upload.js'
-import { linkTo } from './links.js'
+import { entryName, fileEntry, folderEntry, metadataTime, Keys, timeMetadata } from './keys.js'
+import { createDirectUrl } from './links.js'
 import { pages, type ListedObject } from './listing.js'
-import { Turns } from '../lib/turns.js'
-import { taking, upload, type Target } from './upload.js'
+import { abortUpload, ResumableUpload } from './resumable-upload.js'
+import { withBody, upload, type Target } from './upload.js'
 
-/** Files of a listing that are asked for their times at once. */
+/** Concurrent HeadObject requests for the times of listed files. */
 const parallelTimes = 32
 
-/** Rejects where the settings make no sense, or the bucket cannot be listed with them. */
+/** Rejects with `invalid` for invalid options, and with the server's error if the bucket cannot be listed. */
 export async function openS3(options: S3Options, env: DriverEnv, limits: CopyLimits = copyLimits): Promise<Driver> {
   if (options.sign_url_expire < 0)
     throw new GatewayError('invalid', { reason: 'the field sign_url_expire is negative' })
   if (options.placeholder.includes('/')) {
     throw new GatewayError('invalid', { reason: 'the field placeholder must be a name' })
   }
-  if (options.custom_host !== '') addressOf(options.custom_host, 'custom_host')
+  if (options.custom_host !== '') parseServerUrl(options.custom_host, 'custom_host')
   const driver = new S3Driver(options, env, limits)
   try {
     await driver.check(env.signal)
@@ -66,8 +66,8 @@ class S3Driver implements Driver {
   readonly traits: Partial<Traits>
   readonly #client: BucketClient
   readonly #keys: Keys
-  readonly #bodies = new Bodies('S3 server', translated)
-  readonly #publishing = new Turns()
+  readonly #bodies = new ResponseBodies('S3 server', translated)
+  readonly #publishing = new KeyedMutex()
   readonly #since = new Date()
   readonly #close = () => {
     this.#client.close()
@@ -90,7 +90,7 @@ class S3Driver implements Driver {
     this.#close()
   }
 
-  /** One request that needs the address, the bucket, the credentials and the right to list. */
+  /** Verifies the address, the bucket, the credentials and the permission to list, with one request. */
   async check(signal: AbortSignal): Promise<void> {
     await this.#keysBelow(this.#keys.folder('/' as Path), 1, signal)
   }
@@ -105,7 +105,7 @@ class S3Driver implements Driver {
   async *list(path: Path, { signal }: ListOptions = {}): AsyncGenerator<readonly Entry[]> {
     const prefix = this.#keys.folder(path)
     let isFolder = path === '/'
-    /** Files that a folder of the same name may follow: it is not seen. */
+    /** Names of files that may hide a folder of the same name on a later page. */
     let files: string[] = []
     const request = { prefix, version: this.options.list_object_version, delimiter: '/', signal } as const
     for await (const { objects, prefixes } of pages(this.#client, request)) {
@@ -152,20 +152,20 @@ class S3Driver implements Driver {
         throw error
       })
     if (!(answer?.Body instanceof Readable)) return Readable.from([])
-    const body = this.#bodies.follow(answer.Body, answer.ContentLength, signal)
+    const body = this.#bodies.track(answer.Body, answer.ContentLength, signal)
     if (isWhole || answer.ContentRange?.startsWith(`bytes ${offset}-`)) return body
     body.destroy()
-    throw new GatewayError('unavailable', { reason: 'the S3 server did not answer with the part that was asked for' })
+    throw new GatewayError('unavailable', { reason: 'the S3 server did not return the requested range' })
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { signal } = options
-    assertGoing(signal)
+    throwIfAborted(signal)
     const target = this.#target(path, options)
     const body = await source.read(undefined, { signal })
-    return taking(body, signal, async () => {
+    return withBody(body, signal, async () => {
       const ready = this.#assertReplaceable(path, options)
-      const publish = (last: () => Promise<string | undefined>) => this.#publish(path, options, last)
+      const publish = (finish: () => Promise<string | undefined>) => this.#publish(path, options, finish)
       const { etag, bytes } = await upload(this.#client, target, body, source.size, ready, publish, signal)
       if (this.options.keep_times && etag !== undefined) {
         return fileEntry(nameOf(path), bytes, { ETag: etag, Metadata: target.metadata }, true)
@@ -176,31 +176,32 @@ class S3Driver implements Driver {
 
   async upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
     const { signal } = options
-    assertGoing(signal)
+    throwIfAborted(signal)
     await this.#assertReplaceable(path, options)
     const target = this.#target(path, options)
-    const kept = await KeptUpload.open(this.#client, target, plan, signal)
-    const { token, confirmed, multipart } = kept
+    const resumable = await ResumableUpload.open(this.#client, target, plan, signal)
+    const { token, committedOffset: confirmed, multipart } = resumable
     return {
       token,
-      confirmed,
-      write: (from) => taking(from, signal, () => kept.send(from, signal)),
+      committedOffset: confirmed,
+      write: (from) => withBody(from, signal, () => resumable.send(from, signal)),
       commit: async () => {
         await this.#publish(path, options, () => multipart.complete(target.createOnly, signal))
-        // What it is called by came with its beginning, maybe in another run.
+        // The metadata was set when the upload was started, possibly before a restart, so the entry is read from the
+        // server.
         return this.#entry(path, await this.#file(path, signal))
       },
-      // The server keeps the parts by itself.
+      // The parts are stored on the server; there is nothing to close.
       close: () => Promise.resolve(),
     }
   }
 
   async dropUpload(token: string): Promise<void> {
-    await dropUpload(this.#client, token)
+    await abortUpload(this.#client, token)
   }
 
   #target(path: Path, { modified = new Date(), createOnly = false }: WriteOptions): Target {
-    return { key: this.#keys.file(path), contentType: typeOf(path), metadata: metadataOf(modified), createOnly }
+    return { key: this.#keys.file(path), contentType: typeOf(path), metadata: timeMetadata(modified), createOnly }
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
@@ -216,18 +217,18 @@ class S3Driver implements Driver {
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     if ((await this.#removeFile(path, signal)) === 'removed') return
     const prefix = this.#keys.folder(path)
-    // Two keys may be markers, so a third is a member.
+    // At most two keys are markers, so three keys are enough to find a member.
     const keys = await this.#keysBelow(prefix, 3, signal)
     if (keys.some((key) => !this.#keys.isMarker(key, prefix))) throw new GatewayError('not_empty')
     for (const key of keys) await this.#delete(key, signal)
   }
 
-  /** What a removal begins with: of a file that is all. */
+  /** Removes the file. For a folder, only preserves its parent; the caller removes the keys below it. */
   async #removeFile(path: Path, signal: AbortSignal | undefined): Promise<'removed' | 'folder'> {
     if (path === '/') throw new GatewayError('denied')
     const old = await this.#find(path, signal)
     if (old === undefined) throw new GatewayError('not_found')
-    await this.#keepParent(path, signal)
+    await this.#preserveParent(path, signal)
     if (old === 'folder') return 'folder'
     await this.#delete(this.#keys.file(path), signal)
     return 'removed'
@@ -246,33 +247,33 @@ class S3Driver implements Driver {
     const head = await this.#file(from, signal)
     await this.#assertReplaceable(to, options)
     if (from === to) return
-    const modified = options.modified ?? givenTime(head.Metadata) ?? head.LastModified ?? new Date()
+    const modified = options.modified ?? metadataTime(head.Metadata) ?? head.LastModified ?? new Date()
     await copyObject(
       this.#client,
       this.#keys.file(from),
       this.#keys.file(to),
       head,
-      { ...head.Metadata, ...metadataOf(modified) },
+      { ...head.Metadata, ...timeMetadata(modified) },
       this.limits,
-      (last) => this.#publish(to, options, last),
+      (finish) => this.#publish(to, options, finish),
       signal,
     )
   }
 
-  async link(path: Path, { signal }: CallOptions = {}): Promise<Link> {
+  async directUrl(path: Path, { signal }: CallOptions = {}): Promise<DirectUrl> {
     await this.#file(path, signal)
-    return linkTo(this.#client, this.options, this.#keys.file(path), nameOf(path))
+    return createDirectUrl(this.#client, this.options, this.#keys.file(path), nameOf(path))
   }
 
-  /** The last step of a change of one key: nobody of this mount changes it at the same time. */
-  async #publish<Result>(path: Path, options: WriteOptions, last: () => Promise<Result>): Promise<Result> {
+  /** Runs the final step of a write, serialized with other writes of this mount to the same key. */
+  async #publish<Result>(path: Path, options: WriteOptions, finish: () => Promise<Result>): Promise<Result> {
     const { signal, createOnly, beforePublish } = options
     const publish = async () => {
       await beforePublish?.()
-      assertGoing(signal)
-      if (createOnly !== true) return last()
+      throwIfAborted(signal)
+      if (createOnly !== true) return finish()
       if ((await this.#head(path, signal)) !== undefined) throw new GatewayError('exists')
-      return last().catch((error: unknown) => {
+      return finish().catch((error: unknown) => {
         throw isGatewayError(error, 'precondition_failed') ? new GatewayError('exists', { cause: error }) : error
       })
     }
@@ -302,11 +303,11 @@ class S3Driver implements Driver {
 
   #assertName(path: Path): void {
     if (entryName(path) === this.#keys.placeholder) {
-      throw new GatewayError('denied', { reason: 'files of this name keep the folders of the storage' })
+      throw new GatewayError('denied', { reason: 'the storage uses this name for folder markers' })
     }
   }
 
-  /** What is there; undefined for nothing. */
+  /** The object at the path, or 'folder'; undefined if there is neither. */
   async #find(path: Path, signal: AbortSignal | undefined): Promise<HeadObjectCommandOutput | 'folder' | undefined> {
     if (signal?.aborted) throw new GatewayError('aborted')
     if (path === '/') return 'folder'
@@ -338,7 +339,7 @@ class S3Driver implements Driver {
       })
   }
 
-  /** The first of the keys that start so, `count` at most. */
+  /** The first keys with this prefix, at most `count`. */
   async #keysBelow(prefix: string, count: number, signal: AbortSignal | undefined): Promise<string[]> {
     const request = { prefix, version: this.options.list_object_version, pageSize: count, signal }
     for await (const { objects } of pages(this.#client, request)) {
@@ -361,7 +362,7 @@ class S3Driver implements Driver {
     const work = async () => {
       for (const { Key } of waiting) {
         const head = await this.#headOf(Key, signal)
-        // Removed since it was listed.
+        // Undefined if the object was removed after the listing.
         if (head) entries.push(fileEntry(nameOfKey(Key), head.ContentLength, head, true))
       }
     }
@@ -369,8 +370,8 @@ class S3Driver implements Driver {
     return entries
   }
 
-  /** A folder that loses its last member stays: it gets its marker before. */
-  async #keepParent(path: Path, signal: AbortSignal | undefined): Promise<void> {
+  /** Writes the marker of the parent folder if `path` is its last member, so that the folder continues to exist. */
+  async #preserveParent(path: Path, signal: AbortSignal | undefined): Promise<void> {
     const parent = parentOf(path)
     if (parent === '/') return
     const file = this.#keys.file(path)
@@ -421,7 +422,7 @@ class S3Driver implements Driver {
     const failed = answer.Errors?.find(({ Code }) => Code !== 'NoSuchKey')
     if (!failed) return
     const code = failed.Code === 'AccessDenied' ? 'denied' : 'unavailable'
-    throw new GatewayError(code, { reason: 'the S3 server did not remove all of it' })
+    throw new GatewayError(code, { reason: 'the S3 server did not remove all objects' })
   }
 
   #entry(path: Path, head: HeadObjectCommandOutput): Entry {

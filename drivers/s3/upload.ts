@@ -1,4 +1,5 @@
-/** Uploads: a small body in one request, a larger one in parts, of which no more than a few are in memory. */
+/** Uploads: a small body in one request, a larger one in parts, with a limited number of parts in memory. */
+import type { Readable } from 'node:stream'
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
@@ -7,40 +8,40 @@ import {
   UploadPartCommand,
   type CompletedPart,
 } from '@aws-sdk/client-s3'
-import type { Readable } from 'node:stream'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import type { BucketClient } from './client.js'
 
 const mebibyte = 1024 * 1024
-/** Up to here a body goes in one request. */
-const singleLimit = 8 * mebibyte
-const partLimit = 10_000
-/** Parts in flight, as long as they are of a usual size. */
+/** Bytes; a body up to this size is sent in one request. */
+const maxSingleUpload = 8 * mebibyte
+const maxParts = 10_000
+/** Maximum concurrent parts; fewer where `memoryLimit` requires it. */
 const parallelParts = 4
 const memoryLimit = 64 * mebibyte
-/** Milliseconds that the server has for dropping parts that nobody wants any more. */
-const cleanUpTime = 15_000
+/** Milliseconds for aborting an upload that failed. */
+const cleanupTimeout = 15_000
 
 export interface Target {
   readonly key: string
   readonly contentType: string
   readonly metadata: Record<string, string>
-  /** Fails with `precondition_failed` where something has the key; servers that do not know how replace it. */
+  /** Rejects with `precondition_failed` if the key exists. Servers without conditional writes replace the object. */
   readonly createOnly: boolean
 }
 
 /**
- * What tells how large a part is: equal ones, as some servers want them. Of a body of unknown size they grow after the first
- * 5,000 (80 GB), which the servers that want equal ones refuse.
+ * Bytes of the part with this number. All parts are of equal size, as some servers require. For a body of unknown size
+ * the parts grow after the first 5,000 (80 GB); servers that require equal parts reject those.
  */
 export function partSize(part: number, size: number | undefined): number {
-  if (size !== undefined) return Math.max(singleLimit, Math.ceil(size / partLimit / mebibyte) * mebibyte)
-  return part <= partLimit / 2 ? 2 * singleLimit : 8 * singleLimit
+  if (size !== undefined) return Math.max(maxSingleUpload, Math.ceil(size / maxParts / mebibyte) * mebibyte)
+  return part <= maxParts / 2 ? 2 * maxSingleUpload : 8 * maxSingleUpload
 }
 
 /**
- * Stores the body. Nothing is sent before `ready`, but the body is read from now on. `publish` is given the last step, once every byte has arrived: it calls it, or rejects, and then nothing of
- * the body stays. A body of another length than `size` is `invalid`.
+ * Stores the body. Reads it immediately, but sends nothing until `ready` resolves. Once every byte has been received,
+ * `publish` is called with the final step: it either calls that step or rejects. On rejection the stored parts are
+ * discarded. Rejects with `invalid` if the length of the body is not `size`.
  */
 export async function upload(
   client: BucketClient,
@@ -48,48 +49,53 @@ export async function upload(
   body: Readable,
   size: number | undefined,
   ready: Promise<void>,
-  publish: (last: () => Promise<string | undefined>) => Promise<string | undefined>,
+  publish: (finish: () => Promise<string | undefined>) => Promise<string | undefined>,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly etag: string | undefined; readonly bytes: number }> {
-  const pieces = new Pieces(body, size)
+  const pieces = new BodyReader(body, size)
   const [first] = await Promise.all([
-    pieces.next(size === undefined ? singleLimit : Math.min(partSize(1, size), size + 1)),
+    pieces.next(size === undefined ? maxSingleUpload : Math.min(partSize(1, size), size + 1)),
     ready,
   ])
-  if (pieces.isOver()) {
+  if (pieces.isExhausted()) {
     const put = (condition: Condition) => {
-      const command = new PutObjectCommand({ ...factsOf(client, target), ...condition, Body: first })
+      const command = new PutObjectCommand({ ...objectAttributes(client, target), ...condition, Body: first })
       return client.call((s3, options) => s3.send(command, options), signal, 'lengthy')
     }
     const etag = await publish(async () => (await conditional(target.createOnly, put)).ETag)
-    return { etag, bytes: pieces.bytes }
+    return { etag, bytes: pieces.receivedBytes }
   }
 
   const multipart = await Multipart.begin(client, target, signal)
   try {
-    await multipart.send(pieces, { length: (part) => partSize(part, size), part: 1, bytes: first }, signal)
+    await multipart.send(
+      pieces,
+      { partLength: (part) => partSize(part, size), firstPart: 1, firstBytes: first },
+      signal,
+    )
     const etag = await publish(() => multipart.complete(target.createOnly, signal))
-    return { etag, bytes: pieces.bytes }
+    return { etag, bytes: pieces.receivedBytes }
   } catch (error) {
-    await multipart.drop()
+    await multipart.abort()
     throw error
   }
 }
 
-/** What the parts of a body are to be. */
-interface Cut {
-  /** Bytes of a part; the last one has what is left. */
-  readonly length: (part: number) => number
-  /** The number of the first one, and what was read of it already. */
-  readonly part: number
-  readonly bytes?: Buffer
-  /** What has been stored stays of use: where the body fails, what is on its way is let come to its end. */
-  readonly isKept?: boolean
+/** How a body is split into parts. */
+interface PartLayout {
+  /** Bytes of the part with this number; the last part has the remaining bytes. */
+  readonly partLength: (part: number) => number
+  /** Number of the first part to send. */
+  readonly firstPart: number
+  /** The content of the first part, where it has already been read. */
+  readonly firstBytes?: Buffer
+  /** The upload can be resumed: if the body fails, parts in flight are completed instead of aborted. */
+  readonly isResumable?: boolean
 }
 
-/** An upload of one object in parts, which the server keeps until it is completed or dropped. */
+/** A multipart upload of one object. The server stores its parts until it is completed or aborted. */
 export class Multipart {
-  /** ETags by number of the part. */
+  /** ETags by part number. */
   readonly #parts = new Map<number, string | undefined>()
 
   constructor(
@@ -102,9 +108,10 @@ export class Multipart {
   }
 
   static async begin(client: BucketClient, target: Target, signal: AbortSignal | undefined): Promise<Multipart> {
-    const command = new CreateMultipartUploadCommand(factsOf(client, target))
+    const command = new CreateMultipartUploadCommand(objectAttributes(client, target))
     const { UploadId } = await client.call((s3, options) => s3.send(command, options), signal)
-    if (UploadId === undefined) throw new GatewayError('unavailable', { reason: 'the S3 server begins no upload' })
+    if (UploadId === undefined)
+      throw new GatewayError('unavailable', { reason: 'the S3 server did not start the upload' })
     return new Multipart(client, target.key, UploadId)
   }
 
@@ -112,8 +119,12 @@ export class Multipart {
     return { Bucket: this.client.bucket, Key: this.key, UploadId: this.id }
   }
 
-  /** All of the body, a few parts at a time. Nothing is on its way any more when this settles. */
-  async send(pieces: Pieces, { length, part: begin, bytes: begun, isKept }: Cut, signal: AbortSignal | undefined) {
+  /** Sends the whole body, several parts concurrently. No request is pending when this settles. */
+  async send(
+    pieces: BodyReader,
+    { partLength, firstPart, firstBytes, isResumable }: PartLayout,
+    signal: AbortSignal | undefined,
+  ) {
     const running = new Set<Promise<void>>()
     const failed = new AbortController()
     const partSignal = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal
@@ -121,27 +132,27 @@ export class Multipart {
     const fail = (error: unknown) => {
       failure ??= error
       failed.abort()
-      // Nobody waits for more of a body that cannot be stored.
-      pieces.end(toGatewayError(error))
+      // Ends a pending read of the body, which cannot be stored any more.
+      pieces.destroy(toGatewayError(error))
     }
     try {
-      let bytes = begun ?? (await pieces.next(length(begin)))
-      for (let part = begin; bytes.length > 0; part++) {
-        if (part > partLimit) throw new GatewayError('too_large', { reason: 'more parts than an S3 upload may have' })
+      let bytes = firstBytes ?? (await pieces.next(partLength(firstPart)))
+      for (let part = firstPart; bytes.length > 0; part++) {
+        if (part > maxParts) throw new GatewayError('too_large', { reason: 'more parts than an S3 upload may have' })
         const sending: Promise<void> = this.#send(part, bytes, partSignal)
           .catch(fail)
           .finally(() => running.delete(sending))
         running.add(sending)
-        if (pieces.isOver()) break
-        const next = length(part + 1)
-        while (running.size >= Math.max(1, Math.min(parallelParts, Math.floor(memoryLimit / next)))) {
+        if (pieces.isExhausted()) break
+        const nextLength = partLength(part + 1)
+        while (running.size >= Math.max(1, Math.min(parallelParts, Math.floor(memoryLimit / nextLength)))) {
           await Promise.race(running)
         }
-        bytes = await pieces.next(next)
+        bytes = await pieces.next(nextLength)
       }
       await Promise.all(running)
     } catch (error) {
-      if (isKept !== true) failed.abort()
+      if (isResumable !== true) failed.abort()
       await Promise.all(running)
       failure ??= error
     }
@@ -154,7 +165,7 @@ export class Multipart {
     this.#parts.set(PartNumber, ETag)
   }
 
-  /** The object has its key. Resolves to its ETag. */
+  /** Creates the object from its parts. Resolves to its ETag. */
   async complete(createOnly: boolean, signal: AbortSignal | undefined): Promise<string | undefined> {
     const parts = [...this.#parts].map(([PartNumber, ETag]) => ({ PartNumber, ETag }))
     const Parts = parts.sort((one, other) => one.PartNumber - other.PartNumber)
@@ -165,17 +176,17 @@ export class Multipart {
     return (await conditional(createOnly, complete)).ETag
   }
 
-  drop(): Promise<void> {
-    return dropParts(this.client, this.#upload)
+  abort(): Promise<void> {
+    return abortMultipart(this.client, this.#upload)
   }
 }
 
-function factsOf({ bucket }: BucketClient, { key, contentType, metadata }: Target) {
+function objectAttributes({ bucket }: BucketClient, { key, contentType, metadata }: Target) {
   return { Bucket: bucket, Key: key, ContentType: contentType, Metadata: metadata }
 }
 
-/** Works with a body that ends with the signal, and is let go of in the end. */
-export async function taking<T>(body: Readable, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+/** Runs `work`, destroying the body when the signal is aborted and when `work` has settled. */
+export async function withBody<T>(body: Readable, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
   const abort = () => body.destroy(new GatewayError('aborted'))
   signal?.addEventListener('abort', abort, { once: true })
   if (signal?.aborted) abort()
@@ -193,7 +204,7 @@ interface Condition {
   readonly IfNoneMatch?: '*'
 }
 
-/** With the condition, and without it where the server says that it knows none. */
+/** Sends the request with `If-None-Match: *`, and again without it if the server does not support that. */
 async function conditional<Answer>(
   createOnly: boolean,
   send: (condition: Condition) => Promise<Answer>,
@@ -205,22 +216,29 @@ async function conditional<Answer>(
   })
 }
 
-/** Parts that are not asked for again cost their owner money. What cannot be dropped is left to the rules of the bucket. */
-export async function dropParts(
+/**
+ * Aborts a multipart upload, as stored parts cost money. Never rejects: if it fails, cleanup is left to the bucket's
+ * lifecycle rules.
+ */
+export async function abortMultipart(
   client: BucketClient,
   upload: { Bucket: string; Key: string; UploadId: string | undefined },
 ): Promise<void> {
   await client
-    .call((s3, options) => s3.send(new AbortMultipartUploadCommand(upload), options), AbortSignal.timeout(cleanUpTime))
+    .call(
+      (s3, options) => s3.send(new AbortMultipartUploadCommand(upload), options),
+      AbortSignal.timeout(cleanupTimeout),
+    )
     .catch(() => undefined)
 }
 
-/** A body in pieces of given lengths. */
-export class Pieces {
-  bytes = 0
+/** Reads a body in pieces of requested lengths. */
+export class BodyReader {
+  /** Bytes received. */
+  receivedBytes = 0
   #ended = false
-  #rest: Buffer[] = []
-  #held = 0
+  #buffered: Buffer[] = []
+  #bufferedBytes = 0
   readonly #chunks: AsyncIterator<Buffer | string, undefined>
 
   constructor(
@@ -230,47 +248,51 @@ export class Pieces {
     this.#chunks = body[Symbol.asyncIterator]() as AsyncIterator<Buffer | string, undefined>
   }
 
-  isOver(): boolean {
-    return this.#ended && this.#held === 0
+  isExhausted(): boolean {
+    return this.#ended && this.#bufferedBytes === 0
   }
 
-  /** No more of it is wanted. */
-  end(reason: GatewayError): void {
+  /** Destroys the body. */
+  destroy(reason: GatewayError): void {
     this.body.destroy(reason)
   }
 
-  /** So many bytes, fewer at the end alone. The last one comes when the body has surely ended. */
+  /**
+   * Resolves to `length` bytes, or fewer at the end of the body. The last piece is returned only after the end was
+   * received. Rejects with `invalid` if the body is not of the announced size, and with `aborted` if the sender
+   * disconnected.
+   */
   async next(length: number): Promise<Buffer> {
-    while (!this.#ended && (this.#held < length || this.bytes === this.size)) await this.#receive()
-    const all = this.#rest.length === 1 && this.#rest[0] ? this.#rest[0] : Buffer.concat(this.#rest)
+    while (!this.#ended && (this.#bufferedBytes < length || this.receivedBytes === this.size)) await this.#receive()
+    const all = this.#buffered.length === 1 && this.#buffered[0] ? this.#buffered[0] : Buffer.concat(this.#buffered)
     const rest = all.subarray(length)
-    // A copy, so that the few bytes of the rest do not keep the whole.
-    this.#rest = rest.length === 0 ? [] : [Buffer.from(rest)]
-    this.#held = rest.length
+    // Copied, so that the rest does not keep the whole buffer in memory.
+    this.#buffered = rest.length === 0 ? [] : [Buffer.from(rest)]
+    this.#bufferedBytes = rest.length
     return all.subarray(0, length)
   }
 
   async #receive(): Promise<void> {
     const { value, done } = await this.#chunks.next().catch((error: unknown) => {
-      throw ofBody(error)
+      throw bodyError(error)
     })
     if (done === true) {
       this.#ended = true
-      if (this.size === undefined || this.bytes === this.size) return
-      throw new GatewayError('invalid', { reason: `the body ended after ${this.bytes} of ${this.size} bytes` })
+      if (this.size === undefined || this.receivedBytes === this.size) return
+      throw new GatewayError('invalid', { reason: `the body ended after ${this.receivedBytes} of ${this.size} bytes` })
     }
     const chunk = typeof value === 'string' ? Buffer.from(value) : value
-    this.bytes += chunk.length
-    this.#held += chunk.length
-    this.#rest.push(chunk)
-    if (this.size !== undefined && this.bytes > this.size) {
+    this.receivedBytes += chunk.length
+    this.#bufferedBytes += chunk.length
+    this.#buffered.push(chunk)
+    if (this.size !== undefined && this.receivedBytes > this.size) {
       throw new GatewayError('invalid', { reason: `the body is longer than the announced ${this.size} bytes` })
     }
   }
 }
 
-/** A body that ends without its end is one that its sender gave up. */
-function ofBody(error: unknown): GatewayError {
+/** A body that is cut off was canceled by its sender. */
+function bodyError(error: unknown): GatewayError {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
   const isCut = code === 'ERR_STREAM_PREMATURE_CLOSE' || code === 'ECONNRESET'
   return isCut ? new GatewayError('aborted', { cause: error }) : toGatewayError(error)

@@ -1,4 +1,4 @@
-/** One SSH connection with one SFTP channel on it. Requests go side by side; each has a time limit. */
+/** One SSH connection with one SFTP channel. Requests run concurrently; each has a timeout. */
 import { createHash } from 'node:crypto'
 import {
   Client,
@@ -9,18 +9,18 @@ import {
   type SFTPWrapper,
   type Stats,
 } from 'ssh2'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { translated } from './errors.js'
 
-/** Milliseconds to connect and sign in. */
-const connectLimit = 15_000
-/** Bytes: what every server takes, and what is enough. */
-const smallPiece = 31_952
-const largePiece = 261_120
+/** Milliseconds to connect and authenticate. */
+const connectTimeout = 15_000
+/** Bytes of one READ or WRITE: the size that every server accepts, and the largest that is used. */
+const safePieceSize = 31_952
+const maxPieceSize = 261_120
 /** Milliseconds for one request. */
-const requestLimit = 60_000
+const requestTimeout = 60_000
 
-/** As the library has them, but with the one first that processors do by themselves. */
+/** The library's ciphers, but with AES-GCM first, which processors accelerate. */
 const ciphers: CipherAlgorithm[] = [
   'aes128-gcm@openssh.com',
   'aes256-gcm@openssh.com',
@@ -39,7 +39,7 @@ export interface Account {
   readonly passphrase: string
 }
 
-/** The server's fingerprint is shown to `isKnown`, which says whether it is the right one. */
+/** Resolves to whether the host key with this fingerprint (`SHA256:…`) is trusted. */
 export type HostCheck = (fingerprint: string) => Promise<boolean>
 
 export interface FileSystemUsage {
@@ -51,44 +51,47 @@ export interface FileSystemUsage {
   readonly f_favail: number
 }
 
-/** Flags of OPEN (draft §6.3). */
+/** Flags of OPEN (draft-ietf-secsh-filexfer-02 §6.3). */
 const openFlags = { read: 0x01, update: 0x01 | 0x02, new: 0x01 | 0x02 | 0x08 | 0x20 } as const
 
 type Callback<T> = (error: Error | null | undefined, value: T) => void
 
 export class Connection {
-  /** What broke it; undefined while it stands. */
-  #broken: GatewayError | undefined
-  readonly #waiting = new Set<(error: GatewayError) => void>()
-  /** Streams and handles on it. */
+  /** Why the connection was lost or closed; undefined while it is open. */
+  #cause: GatewayError | undefined
+  readonly #pending = new Set<(error: GatewayError) => void>()
+  /** Number of calls, streams and handles that use the connection. */
   users = 0
 
   private constructor(
     private readonly client: Client,
     private readonly sftp: SFTPWrapper,
   ) {
-    const lost = (error?: Error) => {
+    const onLost = (error?: Error) => {
       this.#break(new GatewayError('unavailable', { reason: 'the connection to the server was lost', cause: error }))
     }
-    client.on('error', lost)
-    client.on('close', () => lost())
-    sftp.on('close', () => lost())
+    client.on('error', onLost)
+    client.on('close', () => onLost())
+    sftp.on('close', () => onLost())
   }
 
-  /** Rejects with `denied`, `unavailable` or `timeout`, and with `aborted` as soon as the signal says so. */
-  static open(account: Account, isKnown: HostCheck, signal: AbortSignal): Promise<Connection> {
+  /**
+   * Connects and authenticates. Rejects with `denied`, `unavailable` or `timeout`, with `invalid` for an unreadable
+   * key, and with `aborted` as soon as the signal is aborted.
+   */
+  static open(account: Account, isTrusted: HostCheck, signal: AbortSignal): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const client = new Client()
-      let faulty: GatewayError | undefined
+      let failure: GatewayError | undefined
       const fail = (error?: Error & { level?: string }) => {
         signal.removeEventListener('abort', stop)
-        // The library tells of a connection that was reset twice.
+        // The library emits two errors for one connection reset.
         client.on('error', () => undefined)
         client.destroy()
-        reject(faulty ?? connectError(error))
+        reject(failure ?? connectError(error))
       }
       const stop = () => {
-        faulty = new GatewayError('aborted', { reason: 'the storage was stopped' })
+        failure = new GatewayError('aborted', { reason: 'the storage was stopped' })
         fail()
       }
       signal.addEventListener('abort', stop, { once: true })
@@ -98,7 +101,7 @@ export class Connection {
         finish(prompts.map(() => account.password))
       })
       client.once('ready', () => {
-        // The last packet of each request would wait for the answer to the one before.
+        // With Nagle's algorithm, the last packet of a request would wait for the previous acknowledgment.
         client.setNoDelay(true)
         client.sftp((error, sftp) => {
           if (error) {
@@ -119,19 +122,21 @@ export class Connection {
         ...(account.passphrase !== '' && { passphrase: account.passphrase }),
         ...(account.password !== '' && { password: account.password, tryKeyboard: true }),
         algorithms: { cipher: ciphers },
-        readyTimeout: connectLimit,
+        readyTimeout: connectTimeout,
         keepaliveInterval: 15_000,
         keepaliveCountMax: 3,
-        hostVerifier: (key: Buffer, verify: (isRight: boolean) => void) => {
+        hostVerifier: (key: Buffer, verify: (isMatch: boolean) => void) => {
           const fingerprint = `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`
-          void isKnown(fingerprint).then(
-            (isRight) => {
-              if (!isRight)
-                faulty = new GatewayError('unavailable', { reason: `the server's key is another one: ${fingerprint}` })
-              verify(isRight)
+          void isTrusted(fingerprint).then(
+            (isMatch) => {
+              if (!isMatch)
+                failure = new GatewayError('unavailable', {
+                  reason: `the server's host key does not match: ${fingerprint}`,
+                })
+              verify(isMatch)
             },
             (error: unknown) => {
-              faulty = translated(error)
+              failure = translated(error)
               verify(false)
             },
           )
@@ -141,23 +146,23 @@ export class Connection {
         client.connect(config)
       } catch (error) {
         signal.removeEventListener('abort', stop)
-        // A key that cannot be read, for instance.
+        // For example, an unreadable private key.
         reject(new GatewayError('invalid', { reason: (error as Error).message, cause: error }))
       }
     })
   }
 
   /**
-   * Bytes of one request. The library makes of a longer one several that wait for each other; how much the server takes it knows, but
-   * tells nobody.
+   * Maximum bytes of one READ or WRITE. The library splits longer requests and sends the pieces one after another. The
+   * limits of the server are in private fields of the library.
    */
   get pieceSize(): number {
-    const sizes = ['_maxReadLen', '_maxWriteLen'].map((name) => Number(Reflect.get(this.sftp, name) ?? smallPiece))
-    return Math.min(largePiece, ...sizes.map((size) => (size >= 1024 ? size : smallPiece)))
+    const sizes = ['_maxReadLen', '_maxWriteLen'].map((name) => Number(Reflect.get(this.sftp, name) ?? safePieceSize))
+    return Math.min(maxPieceSize, ...sizes.map((size) => (size >= 1024 ? size : safePieceSize)))
   }
 
   get broken(): boolean {
-    return this.#broken !== undefined
+    return this.#cause !== undefined
   }
 
   close(): void {
@@ -165,35 +170,39 @@ export class Connection {
   }
 
   #break(error: GatewayError): void {
-    if (this.#broken !== undefined) return
-    this.#broken = error
-    for (const reject of this.#waiting) reject(error)
-    this.#waiting.clear()
+    if (this.#cause !== undefined) return
+    this.#cause = error
+    for (const reject of this.#pending) reject(error)
+    this.#pending.clear()
     this.client.on('error', () => undefined)
     this.client.destroy()
   }
 
-  /** Rejects with GatewayErrors alone; `unavailable` when the connection is lost, and what was asked may have been done. */
-  #ask<T>(request: (sftp: SFTPWrapper, done: Callback<T>) => void): Promise<T> {
+  /**
+   * Sends one request. Rejects only with GatewayErrors: with `unavailable` if the connection was lost, in which case
+   * the server may have executed the request, and with `unsupported` for an extension that the server has not
+   * announced.
+   */
+  #request<T>(send: (sftp: SFTPWrapper, done: Callback<T>) => void): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (this.#broken !== undefined) {
-        reject(this.#broken)
+      if (this.#cause !== undefined) {
+        reject(this.#cause)
         return
       }
       const timer = setTimeout(() => {
         this.#break(new GatewayError('timeout', { reason: 'the server does not answer' }))
-      }, requestLimit)
+      }, requestTimeout)
       const end = () => {
         clearTimeout(timer)
-        this.#waiting.delete(fail)
+        this.#pending.delete(fail)
       }
       const fail = (error: unknown) => {
         end()
         reject(translated(error))
       }
-      this.#waiting.add(fail)
+      this.#pending.add(fail)
       try {
-        request(this.sftp, (error, value) => {
+        send(this.sftp, (error, value) => {
           if (error) {
             fail(error)
             return
@@ -202,49 +211,52 @@ export class Connection {
           resolve(value)
         })
       } catch (error) {
-        // The library's word for an extension that the server has not announced.
+        // The library throws if the server has not announced the extension.
         fail(new GatewayError('unsupported', { cause: error }))
       }
     })
   }
 
-  /** The same for what is answered without a value. */
-  async #do(request: (sftp: SFTPWrapper, done: (error?: Error | null) => void) => void): Promise<void> {
-    await this.#ask<undefined>((sftp, done) => request(sftp, (error) => done(error, undefined)))
+  /** The same for requests whose response is only a status. */
+  async #requestStatus(send: (sftp: SFTPWrapper, done: (error?: Error | null) => void) => void): Promise<void> {
+    await this.#request<undefined>((sftp, done) => send(sftp, (error) => done(error, undefined)))
   }
 
-  open(path: string, how: keyof typeof openFlags, mode?: number): Promise<Buffer> {
-    return this.#ask((sftp, done) => sftp.open(path, openFlags[how], mode === undefined ? {} : { mode }, done))
+  open(path: string, access: keyof typeof openFlags, mode?: number): Promise<Buffer> {
+    return this.#request((sftp, done) => sftp.open(path, openFlags[access], mode === undefined ? {} : { mode }, done))
   }
 
   closeHandle(handle: Buffer): Promise<void> {
-    return this.#do((sftp, done) => sftp.close(handle, done))
+    return this.#requestStatus((sftp, done) => sftp.close(handle, done))
   }
 
   fstat(handle: Buffer): Promise<Stats> {
-    return this.#ask((sftp, done) => sftp.fstat(handle, done))
+    return this.#request((sftp, done) => sftp.fstat(handle, done))
   }
 
   stat(path: string): Promise<Stats> {
-    return this.#ask((sftp, done) => sftp.stat(path, done))
+    return this.#request((sftp, done) => sftp.stat(path, done))
   }
 
   lstat(path: string): Promise<Stats> {
-    return this.#ask((sftp, done) => sftp.lstat(path, done))
+    return this.#request((sftp, done) => sftp.lstat(path, done))
   }
 
-  /** Bytes read, less than asked only at the end; 0 there. */
+  /**
+   * Fills `into` from this position. Resolves to the number of bytes read: fewer than requested only at the end of the
+   * file.
+   */
   async read(handle: Buffer, into: Buffer, position: number): Promise<number> {
     let filled = 0
     while (filled < into.length) {
-      const at = filled
-      const bytes = await this.#ask<number>((sftp, done) => {
-        const told = (error: Error | null | undefined, count: number) => {
+      const offset = filled
+      const bytes = await this.#request<number>((sftp, done) => {
+        const onRead = (error: Error | null | undefined, count: number) => {
           const isEnd = (error as { code?: unknown } | undefined)?.code === 1
           if (isEnd) done(undefined, 0)
           else done(error, count)
         }
-        sftp.read(handle, into, at, into.length - at, position + at, told)
+        sftp.read(handle, into, offset, into.length - offset, position + offset, onRead)
       })
       if (bytes === 0) break
       filled += bytes
@@ -253,16 +265,16 @@ export class Connection {
   }
 
   write(handle: Buffer, data: Buffer, position: number): Promise<void> {
-    return this.#do((sftp, done) => sftp.write(handle, data, 0, data.length, position, done))
+    return this.#requestStatus((sftp, done) => sftp.write(handle, data, 0, data.length, position, done))
   }
 
   openFolder(path: string): Promise<Buffer> {
-    return this.#ask((sftp, done) => sftp.opendir(path, done))
+    return this.#request((sftp, done) => sftp.opendir(path, done))
   }
 
-  /** The next names, `undefined` behind the last. */
+  /** The next batch of names; `undefined` after the last. */
   async readFolder(handle: Buffer): Promise<readonly FileEntryWithStats[] | undefined> {
-    return this.#ask<readonly FileEntryWithStats[] | undefined>((sftp, done) =>
+    return this.#request<readonly FileEntryWithStats[] | undefined>((sftp, done) =>
       sftp.readdir(handle, (error, list) => {
         const isEnd = (error as { code?: unknown } | undefined)?.code === 1
         if (isEnd) done(undefined, undefined)
@@ -272,68 +284,68 @@ export class Connection {
   }
 
   mkdir(path: string): Promise<void> {
-    return this.#do((sftp, done) => sftp.mkdir(path, done))
+    return this.#requestStatus((sftp, done) => sftp.mkdir(path, done))
   }
 
   rmdir(path: string): Promise<void> {
-    return this.#do((sftp, done) => sftp.rmdir(path, done))
+    return this.#requestStatus((sftp, done) => sftp.rmdir(path, done))
   }
 
   unlink(path: string): Promise<void> {
-    return this.#do((sftp, done) => sftp.unlink(path, done))
+    return this.#requestStatus((sftp, done) => sftp.unlink(path, done))
   }
 
   setAttributes(path: string, to: Partial<Attributes>): Promise<void> {
-    return this.#do((sftp, done) => sftp.setstat(path, to, done))
+    return this.#requestStatus((sftp, done) => sftp.setstat(path, to, done))
   }
 
-  /** OpenSSH's extension: of a link itself. `unsupported` where the server has it not. */
+  /** Sets attributes of a symlink itself (lsetstat@openssh.com). Rejects with `unsupported` without that extension. */
   setLinkAttributes(path: string, to: Partial<Attributes>): Promise<void> {
-    return this.#do((sftp, done) => sftp.ext_openssh_lsetstat(path, to, done))
+    return this.#requestStatus((sftp, done) => sftp.ext_openssh_lsetstat(path, to, done))
   }
 
   setHandleAttributes(handle: Buffer, to: Partial<Attributes>): Promise<void> {
-    return this.#do((sftp, done) => sftp.fsetstat(handle, to, done))
+    return this.#requestStatus((sftp, done) => sftp.fsetstat(handle, to, done))
   }
 
-  /** Version 3's own: fails where the name is taken. */
+  /** RENAME of SFTP version 3: fails if the new name exists. */
   renameNew(from: string, to: string): Promise<void> {
-    return this.#do((sftp, done) => sftp.rename(from, to, done))
+    return this.#requestStatus((sftp, done) => sftp.rename(from, to, done))
   }
 
-  /** OpenSSH's extension: replaces. `unsupported` where the server has it not. */
-  renameOver(from: string, to: string): Promise<void> {
-    return this.#do((sftp, done) => sftp.ext_openssh_rename(from, to, done))
+  /** Renames and replaces (posix-rename@openssh.com). Rejects with `unsupported` without that extension. */
+  renameReplacing(from: string, to: string): Promise<void> {
+    return this.#requestStatus((sftp, done) => sftp.ext_openssh_rename(from, to, done))
   }
 
   hardLink(from: string, to: string): Promise<void> {
-    return this.#do((sftp, done) => sftp.ext_openssh_hardlink(from, to, done))
+    return this.#requestStatus((sftp, done) => sftp.ext_openssh_hardlink(from, to, done))
   }
 
   sync(handle: Buffer): Promise<void> {
-    return this.#do((sftp, done) => sftp.ext_openssh_fsync(handle, done))
+    return this.#requestStatus((sftp, done) => sftp.ext_openssh_fsync(handle, done))
   }
 
-  /** All of the source; the server reads and writes by itself. */
+  /** Copies the whole file on the server (copy-data). Rejects with `unsupported` without that extension. */
   copyData(from: Buffer, to: Buffer): Promise<void> {
-    return this.#do((sftp, done) => sftp.ext_copy_data(from, 0, 0, to, 0, done))
+    return this.#requestStatus((sftp, done) => sftp.ext_copy_data(from, 0, 0, to, 0, done))
   }
 
   usage(path: string): Promise<FileSystemUsage> {
-    return this.#ask((sftp, done) => sftp.ext_openssh_statvfs(path, done))
+    return this.#request((sftp, done) => sftp.ext_openssh_statvfs(path, done))
   }
 }
 
 function connectError(error: (Error & { level?: string }) | undefined): GatewayError {
   if (error?.level === 'client-authentication') {
-    // Not `unauthenticated`: that is about whoever asks the gateway.
+    // Not `unauthenticated`, which concerns the client of the gateway.
     return new GatewayError('denied', {
       reason: 'the server refuses the user name, the key or the password',
       cause: error,
     })
   }
   if (error?.level === 'client-timeout') return new GatewayError('timeout', { cause: error })
-  // What the system says names the address of the server, which is not everybody's to know.
+  // The system's message contains the server's address, which must not be disclosed.
   if (error?.level === 'client-socket' || error?.level === 'client-dns') {
     return new GatewayError('unavailable', { reason: 'the server cannot be reached', cause: error })
   }

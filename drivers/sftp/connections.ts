@@ -1,118 +1,119 @@
-/** The few connections of one storage: made when they are needed, shared by all calls, closed when nobody needs them. */
-import { GatewayError } from '../../src/errors.js'
+/** The connection pool of one storage: connections are opened on demand, shared by all calls, and closed when idle. */
+import { GatewayError } from '../../src/contract/errors.js'
 import type { Connection } from './connection.js'
 
-/** One carries any number of calls; more of them help large files that are read and written side by side. */
-const connectionsAtMost = 4
-/** Calls that share one before another is made. */
-const callsEnough = 8
-/** Milliseconds without a call. */
-const idleLimit = 60_000
+/** One connection carries any number of calls; more of them speed up concurrent transfers of large files. */
+const maxConnections = 4
+/** Calls that share a connection before another one is opened. */
+const callsPerConnection = 8
+/** Milliseconds without a call until all connections are closed. */
+const idleTimeout = 60_000
 
 export class Connections {
   readonly #open = new Set<Connection>()
   #opening: Promise<Connection> | undefined
-  #idle: NodeJS.Timeout | undefined
-  readonly #end = new AbortController()
+  #idleTimer: NodeJS.Timeout | undefined
+  readonly #closing = new AbortController()
 
   constructor(private readonly connect: (signal: AbortSignal) => Promise<Connection>) {}
 
-  /** Does the work on the connection with the fewest calls. */
+  /** Runs `work` on the connection with the fewest calls. */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const connection = await this.take()
+    const connection = await this.acquire()
     try {
       return await work(connection)
     } finally {
-      this.give(connection)
+      this.release(connection)
     }
   }
 
   /**
-   * The same for work that may be done twice: where a connection turns out to be lost, as happens to idle ones behind
-   * firewalls, it is done again on another one, once.
+   * The same for idempotent work: if the connection turns out to be lost, as happens to idle ones behind firewalls,
+   * `work` is retried once on another connection.
    */
-  async useAgain<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const seen = { lost: false }
+  async useWithRetry<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const state = { isLost: false }
     try {
       return await this.use(async (connection) => {
         try {
           return await work(connection)
         } finally {
-          seen.lost = connection.broken
+          state.isLost = connection.broken
         }
       })
     } catch (error) {
-      if (!seen.lost || this.#end.signal.aborted) throw error
+      if (!state.isLost || this.#closing.signal.aborted) throw error
       return this.use(work)
     }
   }
 
   /**
-   * For a change that must not be done twice: `look` comes before it on the same connection, and again on another one where that
-   * turns out to be lost.
+   * For a change that must not be repeated. Runs `look`, which is idempotent, and then `change` with its result on the
+   * same connection. If the connection is lost during `look`, that is retried once on another; `change` is never
+   * retried.
    */
-  async useOnce<Seen, T>(
-    look: (connection: Connection) => Promise<Seen>,
-    change: (connection: Connection, seen: Seen) => Promise<T>,
+  async useAfterLookup<Found, T>(
+    look: (connection: Connection) => Promise<Found>,
+    change: (connection: Connection, found: Found) => Promise<T>,
   ): Promise<T> {
-    const { connection, seen } = await this.useAgain(async (on) => {
-      const found = await look(on)
+    const { connection, found } = await this.useWithRetry(async (on) => {
+      const result = await look(on)
       on.users++
-      return { connection: on, seen: found }
+      return { connection: on, found: result }
     })
     try {
-      return await change(connection, seen)
+      return await change(connection, found)
     } finally {
-      this.give(connection)
+      this.release(connection)
     }
   }
 
-  /** Until `give`. */
-  async take(): Promise<Connection> {
-    if (this.#end.signal.aborted) throw new GatewayError('aborted', { reason: 'the storage was stopped' })
-    clearTimeout(this.#idle)
-    const standing = this.#standing()
-    const [least] = standing.sort((one, other) => one.users - other.users)
+  /** Acquires a connection, opening one if necessary. The caller must release it. */
+  async acquire(): Promise<Connection> {
+    if (this.#closing.signal.aborted) throw new GatewayError('aborted', { reason: 'the storage was stopped' })
+    clearTimeout(this.#idleTimer)
+    const usable = this.#usable()
+    const [leastUsed] = usable.sort((one, other) => one.users - other.users)
     const connection =
-      least !== undefined && (least.users < callsEnough || standing.length >= connectionsAtMost)
-        ? least
-        : await this.#another(least)
+      leastUsed !== undefined && (leastUsed.users < callsPerConnection || usable.length >= maxConnections)
+        ? leastUsed
+        : await this.#openAnother(leastUsed)
     connection.users++
     return connection
   }
 
-  give(connection: Connection): void {
+  release(connection: Connection): void {
     connection.users--
     if (connection.broken) this.#open.delete(connection)
-    if (this.#standing().some(({ users }) => users > 0)) return
-    clearTimeout(this.#idle)
-    this.#idle = setTimeout(() => this.#closeAll(), idleLimit).unref()
+    if (this.#usable().some(({ users }) => users > 0)) return
+    clearTimeout(this.#idleTimer)
+    this.#idleTimer = setTimeout(() => this.#closeAll(), idleTimeout).unref()
   }
 
   close(): void {
-    this.#end.abort()
-    clearTimeout(this.#idle)
+    this.#closing.abort()
+    clearTimeout(this.#idleTimer)
     this.#closeAll()
   }
 
-  /** A server may not want more connections than there are: then those are shared. */
-  async #another(standing: Connection | undefined): Promise<Connection> {
-    this.#opening ??= this.connect(this.#end.signal).finally(() => (this.#opening = undefined))
+  /** Opens a connection. If the server refuses another one, returns `fallback`. */
+  async #openAnother(fallback: Connection | undefined): Promise<Connection> {
+    this.#opening ??= this.connect(this.#closing.signal).finally(() => (this.#opening = undefined))
     try {
       const connection = await this.#opening
-      if (this.#end.signal.aborted) {
+      if (this.#closing.signal.aborted) {
         connection.close()
         throw new GatewayError('aborted', { reason: 'the storage was stopped' })
       }
       this.#open.add(connection)
       return connection
     } catch (error) {
-      if (standing === undefined || standing.broken) throw error
-      return standing
+      if (fallback === undefined || fallback.broken) throw error
+      return fallback
     }
   }
 
-  #standing(): Connection[] {
+  #usable(): Connection[] {
     for (const connection of this.#open) if (connection.broken) this.#open.delete(connection)
     return [...this.#open]
   }

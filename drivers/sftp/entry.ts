@@ -1,8 +1,8 @@
-/** What the server tells of a file as an entry. */
+/** Converts between the server's file attributes and entries. */
 import type { Stats } from 'ssh2'
-import type { Entry } from '../../src/driver.js'
+import type { Entry } from '../../src/contract/driver.js'
 
-/** Seconds; the protocol sets both times or none. */
+/** Attributes that set the modification time, in seconds. The protocol sets both times or none. */
 export function timesOf(modified: Date | undefined): { atime: number; mtime: number } | undefined {
   if (modified === undefined) return undefined
   const seconds = Math.min(Math.max(Math.floor(modified.getTime() / 1000), 0), 0xffff_ffff)

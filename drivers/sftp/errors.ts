@@ -1,5 +1,5 @@
-/** What the server's status codes (draft-ietf-secsh-filexfer-02 §7) and a lost connection mean to the gateway. */
-import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../../src/errors.js'
+/** Maps the server's status codes (draft-ietf-secsh-filexfer-02 §7) and lost connections to GatewayErrors. */
+import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 
 const byStatus: Readonly<Record<number, ErrorCode>> = {
   2: 'not_found',
@@ -12,13 +12,16 @@ const byStatus: Readonly<Record<number, ErrorCode>> = {
 
 export const statusFailure = 4
 
-/** The server's status code; undefined for everything that is none. */
+/** The server's status code; undefined if the error is not a status of the server. */
 export function statusOf(error: unknown): number | undefined {
   const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
   return typeof code === 'number' ? code : undefined
 }
 
-/** Any thrown value as a GatewayError, with the original as `cause`. A bare failure is `internal` until somebody knows more. */
+/**
+ * Converts any thrown value to a GatewayError, with the original as `cause`. SSH_FX_FAILURE, which does not say what
+ * failed, becomes `unavailable`, or `no_space` if its message says so.
+ */
 export function translated(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const status = statusOf(error)
@@ -30,16 +33,16 @@ export function translated(error: unknown): GatewayError {
   if (status === statusFailure && /no space|quota/i.test(text)) return new GatewayError('no_space', { cause: error })
   const code = byStatus[status]
   if (code !== undefined) return new GatewayError(code, { cause: error })
-  return new GatewayError('unavailable', { reason: 'the server refuses it without a reason', cause: error })
+  return new GatewayError('unavailable', { reason: 'the server refused the request without a reason', cause: error })
 }
 
-/** For what may be gone; false then. */
-export function ifMissing(error: unknown): false {
+/** Turns `not_found` into false; rethrows any other error. */
+export function falseIfMissing(error: unknown): false {
   if (isGatewayError(error, 'not_found')) return false
   throw error
 }
 
-/** For what a server may go without. */
-export function ifUnsupported(error: unknown): void {
+/** Ignores `unsupported`; rethrows any other error. */
+export function ignoreUnsupported(error: unknown): void {
   if (!isGatewayError(error, 'unsupported')) throw error
 }

@@ -1,90 +1,94 @@
-/** Folders of the server: what is shown of them, and what is swept out of them. */
+/** Folders of the server: converts their names to entries, and removes orphaned staged files. */
 import type { FileEntryWithStats, Stats } from 'ssh2'
-import type { DriverEnv, Entry } from '../../src/driver.js'
-import { isListableName, type Path } from '../../src/path.js'
-import { isAbandoned, keptPaths, stagedBy } from '../lib/staged-names.js'
-import { Sweep } from '../lib/sweep.js'
+import type { DriverEnv, Entry } from '../../src/contract/driver.js'
+import { isListableName, type Path } from '../../src/contract/path.js'
+import { BackgroundDeleter } from '../lib/background-deleter.js'
+import { isOrphan, resumablePaths, stagingRun } from '../lib/staged-names.js'
 import type { Connection } from './connection.js'
 import type { Connections } from './connections.js'
 import { entryOf } from './entry.js'
-import type { Places } from './places.js'
+import type { Locations } from './locations.js'
 import type { Staging } from './staging.js'
 
-/** Links of a folder that are looked behind at once. */
-const lookupsAtOnce = 16
-/** What dead runs have left in one folder: so much of it goes, if it is only that which keeps the folder from being removed. */
-const sweptAtOnce = 1000
+/** Concurrent lookups of symlink targets in a folder. */
+const parallelLookups = 16
+/** Orphans in a folder after which the search for further ones stops. */
+const maxOrphans = 1000
 
 export interface FoldersOptions {
   readonly env: DriverEnv
-  readonly places: Places
+  readonly locations: Locations
   readonly connections: Connections
   readonly staging: Staging
-  /** Links that lead nowhere are entries too. */
-  readonly showsDeadLinks: boolean
+  /** Whether dangling symlinks are listed. */
+  readonly showsDanglingSymlinks: boolean
 }
 
 export class Folders {
-  readonly #sweep: Sweep
+  readonly #deleter: BackgroundDeleter
 
   constructor(private readonly options: FoldersOptions) {
-    this.#sweep = new Sweep(async (host) => {
-      if (await this.#isKept(host)) return
+    this.#deleter = new BackgroundDeleter(async (host) => {
+      if (await this.#isResumable(host)) return
       await options.connections.use((on) => on.unlink(host))
     })
   }
 
-  /** Whether somebody may go on with this staged file. */
-  async #isKept(host: string): Promise<boolean> {
-    const { env, places } = this.options
-    const kept = keptPaths(await env.uploads())
-    return [...kept].some((path) => places.host(path) === host)
+  /** Whether this staged file belongs to a resumable upload. */
+  async #isResumable(host: string): Promise<boolean> {
+    const { env, locations: places } = this.options
+    const resumable = resumablePaths(await env.resumableUploads())
+    return [...resumable].some((path) => places.serverPath(path) === host)
   }
 
-  /** What is shown of these names of a folder. */
+  /** The entries for these names, with symlinks resolved. Removes abandoned staged files in the background. */
   async entries(on: Connection, folder: Path, names: readonly FileEntryWithStats[]): Promise<Entry[]> {
-    const { places, showsDeadLinks } = this.options
-    const known = names.filter(({ filename }) => this.#isShown(filename, folder))
+    const { locations: places, showsDanglingSymlinks: showsDeadLinks } = this.options
+    const visible = names.filter(({ filename }) => this.#isVisible(filename, folder))
     const entries: Entry[] = []
-    for (let at = 0; at < known.length; at += lookupsAtOnce) {
-      const some = known.slice(at, at + lookupsAtOnce).map(async ({ filename, attrs }) => {
+    for (let start = 0; start < visible.length; start += parallelLookups) {
+      const batch = visible.slice(start, start + parallelLookups).map(async ({ filename, attrs }) => {
         const stats: Stats = attrs
-        // The core leaves out what it cannot name: nothing is asked of the server by such a name.
+        // Unrepresentable names are never sent to the server. The core leaves their entries out.
         if (!stats.isSymbolicLink() || !isListableName(filename)) return entryOf(filename, stats)
-        const entry = await places.target(on, places.within(folder, filename), filename, stats)
+        const entry = await places.target(on, places.serverPathIn(folder, filename), filename, stats)
         return entry.kind === 'link' && !showsDeadLinks ? undefined : entry
       })
-      for (const entry of await Promise.all(some)) if (entry) entries.push(entry)
+      for (const entry of await Promise.all(batch)) if (entry) entries.push(entry)
     }
     return entries
   }
 
-  #isShown(name: string, folder: Path): boolean {
-    const { env, places } = this.options
+  #isVisible(name: string, folder: Path): boolean {
+    const { env, locations: places } = this.options
     if (name === '.' || name === '..') return false
-    if (stagedBy(name) === undefined) return true
-    if (isAbandoned(name, env.instance)) this.#sweep.soon(places.within(folder, name))
+    if (stagingRun(name) === undefined) return true
+    if (isOrphan(name, env.instance)) this.#deleter.enqueue(places.serverPathIn(folder, name))
     return false
   }
 
-  /** Removes what runs have left in a folder that is to go, also what somebody might go on with. Resolves to whether nothing else is in it. */
-  async sweep(on: Connection, folder: Path): Promise<boolean> {
-    const { env, places, staging } = this.options
-    const handle = await on.openFolder(places.host(folder))
-    const left: string[] = []
+  /**
+   * Removes orphaned staged files from a folder that is about to be removed, including those of resumable uploads.
+   * Resolves to false, without removing any, if the folder has other members.
+   */
+  async removeOrphans(on: Connection, folder: Path): Promise<boolean> {
+    const { env, locations: places, staging } = this.options
+    const handle = await on.openFolder(places.serverPath(folder))
+    const orphans: string[] = []
     try {
       for (let names = await on.readFolder(handle); names; names = await on.readFolder(handle)) {
         for (const { filename } of names) {
-          const isLeft = isAbandoned(filename, env.instance) || staging.isLeft(places.within(folder, filename))
-          if (isLeft) left.push(filename)
+          const isLeftover =
+            isOrphan(filename, env.instance) || staging.isReleased(places.serverPathIn(folder, filename))
+          if (isLeftover) orphans.push(filename)
           else if (filename !== '.' && filename !== '..') return false
         }
-        if (left.length >= sweptAtOnce) break
+        if (orphans.length >= maxOrphans) break
       }
     } finally {
       await on.closeHandle(handle).catch(() => undefined)
     }
-    for (const name of left) await on.unlink(places.within(folder, name)).catch(() => undefined)
+    for (const name of orphans) await on.unlink(places.serverPathIn(folder, name)).catch(() => undefined)
     return true
   }
 }

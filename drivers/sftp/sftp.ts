@@ -1,6 +1,6 @@
-/** A folder on an SFTP server as a storage. Links are shown as what they lead to, and moved and removed as links. */
+/** A folder on an SFTP server as a storage. Symlinks are listed as their targets, but moved and removed as symlinks. */
 import type { Readable } from 'node:stream'
-import { assertGoing, untilAborted } from '../../src/aborting.js'
+import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
 import type {
   Attributes,
   ByteRange,
@@ -16,38 +16,46 @@ import type {
   UploadPlan,
   Usage,
   WriteOptions,
-} from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { isWithin, nameOf, root, type Path, withoutTrailing } from '../../src/path.js'
-import { readingStream, writeAll, writeFrom } from '../lib/pieces.js'
-import { onFolder } from '../lib/root-folder.js'
-import { keptFile } from '../lib/staged-names.js'
-import { forsaken, keepingPace, type KeepingPace } from '../lib/staged-upload.js'
-import type { SftpOptions } from './index.js'
+} from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { isWithin, nameOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
+import { createReadStream, writeAll, writeBuffers } from '../lib/pipelined-io.js'
+import { requireRootFolder } from '../lib/require-root-folder.js'
+import { parseResumeToken } from '../lib/staged-names.js'
+import { discardLateUpload, checkpointPolicy, type CheckpointPolicy } from '../lib/staged-upload.js'
 import { Connection, type Account } from './connection.js'
 import { Connections } from './connections.js'
 import { entryOf, timesOf } from './entry.js'
+import { falseIfMissing, ignoreUnsupported, translated } from './errors.js'
 import { Folders } from './folders.js'
-import { Leavings } from './leavings.js'
-import { ifMissing, ifUnsupported, translated } from './errors.js'
-import { piecesOf } from './pieces.js'
-import { Places } from './places.js'
+import type { SftpOptions } from './index.js'
+import { Locations } from './locations.js'
+import { Orphans } from './orphans.js'
+import { pipelinedFile } from './pipelined-file.js'
 import { Staging } from './staging.js'
 import { beginUpload } from './upload.js'
 
-/** Milliseconds in which the server can undo what was begun for a call that is aborted. */
-const patience = 500
+/** Milliseconds for undoing on the server what an aborted call has started. */
+const undoTimeout = 500
 
-export async function openSftp(options: SftpOptions, env: DriverEnv, pace: KeepingPace = keepingPace): Promise<Driver> {
+/**
+ * Opens the storage. Without a configured `host_key`, the first key of the server is trusted and stored. Rejects with
+ * `invalid` for invalid options, and as `Connection.open` does.
+ */
+export async function openSftp(
+  options: SftpOptions,
+  env: DriverEnv,
+  checkpoints: CheckpointPolicy = checkpointPolicy,
+): Promise<Driver> {
   const account = accountOf(options)
-  const given = withoutTrailing(options.host_key.trim(), '=')
-  const isKnown = async (fingerprint: string): Promise<boolean> => {
-    const trusted = given || (await env.state.get('host key'))
+  const configured = trimTrailing(options.host_key.trim(), '=')
+  const isTrusted = async (fingerprint: string): Promise<boolean> => {
+    const trusted = configured || (await env.state.get('host key'))
     if (trusted === undefined) await env.state.set('host key', fingerprint)
     return trusted === undefined || trusted === fingerprint
   }
-  const connections = new Connections((signal) => Connection.open(account, isKnown, signal))
-  return onFolder(new SftpDriver(connections, options, env, pace), env.signal)
+  const connections = new Connections((signal) => Connection.open(account, isTrusted, signal))
+  return requireRootFolder(new SftpDriver(connections, options, env, checkpoints), env.signal)
 }
 
 function accountOf({ address, username, password, private_key: privateKey, passphrase }: SftpOptions): Account {
@@ -61,45 +69,48 @@ function accountOf({ address, username, password, private_key: privateKey, passp
 }
 
 class SftpDriver implements Driver {
-  readonly #places: Places
-  readonly #leavings: Leavings
+  readonly #locations: Locations
+  readonly #orphans: Orphans
   readonly #staging: Staging
   readonly #folders: Folders
-  readonly #giveBack = (connection: Connection) => this.connections.give(connection)
+  readonly #release = (connection: Connection) => this.connections.release(connection)
 
   constructor(
     private readonly connections: Connections,
     options: SftpOptions,
     env: DriverEnv,
-    private readonly pace: KeepingPace,
+    private readonly checkpoints: CheckpointPolicy,
   ) {
-    this.#places = new Places(options.root_folder_path)
-    this.#leavings = new Leavings((work) => connections.useAgain(work), env.log)
-    this.#staging = new Staging(env.instance.name, this.#places, this.#leavings)
+    this.#locations = new Locations(options.root_folder_path)
+    this.#orphans = new Orphans((work) => connections.useWithRetry(work), env.log)
+    this.#staging = new Staging(env.instance.name, this.#locations, this.#orphans)
     this.#folders = new Folders({
       env,
-      places: this.#places,
+      locations: this.#locations,
       connections,
       staging: this.#staging,
-      showsDeadLinks: options.ignore_symlink_error,
+      showsDanglingSymlinks: options.ignore_symlink_error,
     })
   }
 
   async stat(path: Path, { signal, link }: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
-    return this.#within(signal, () => this.connections.useAgain((on) => this.#places.entryAt(on, path, link === true)))
+    return this.#within(signal, () =>
+      this.connections.useWithRetry((on) => this.#locations.entryAt(on, path, link === true)),
+    )
   }
 
   async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
-    // Names come in batches through one handle: behind the first of them nothing can be asked again.
-    const connection = await this.#within(signal, () => this.#live(), this.#giveBack)
+    // The batches are read through one handle, so no request after the first batch can be retried on another
+    // connection.
+    const connection = await this.#within(signal, () => this.#acquireLive(), this.#release)
     let handle: Buffer | undefined
     try {
       handle = await this.#within(
         signal,
         () =>
           connection
-            .openFolder(this.#places.host(path))
-            .catch((error: unknown) => this.#places.explain(connection, error, path)),
+            .openFolder(this.#locations.serverPath(path))
+            .catch((error: unknown) => this.#locations.refineError(connection, error, path)),
         (late) => connection.closeHandle(late),
       )
       for (;;) {
@@ -110,22 +121,24 @@ class SftpDriver implements Driver {
         if (page.length > 0) yield page
       }
     } finally {
-      const given = handle ? connection.closeHandle(handle).catch(() => undefined) : Promise.resolve()
-      void given.then(() => this.connections.give(connection))
+      const closing = handle ? connection.closeHandle(handle).catch(() => undefined) : Promise.resolve()
+      void closing.then(() => this.connections.release(connection))
     }
   }
 
   async read(path: Path, range: ByteRange = { offset: 0 }, { signal }: CallOptions = {}): Promise<Readable> {
     const { connection, handle, stats, close } = await this.#within(signal, () => this.#openToRead(path), closed)
-    return readingStream(piecesOf(connection, handle), range, { size: stats.size, signal, done: close })
+    return createReadStream(pipelinedFile(connection, handle), range, { size: stats.size, signal, onEnd: close })
   }
 
-  /** A handle to read from, what it is of, and what gives both back, once. */
+  /**
+   * Opens the file for reading. `close` closes the handle and releases the connection; further calls have no effect.
+   */
   async #openToRead(path: Path) {
-    return this.connections.useAgain(async (on) => {
+    return this.connections.useWithRetry(async (on) => {
       const handle = await on
-        .open(this.#places.host(path), 'read')
-        .catch((error: unknown) => this.#places.explainUnread(on, error, path))
+        .open(this.#locations.serverPath(path), 'read')
+        .catch((error: unknown) => this.#locations.refineReadError(on, error, path))
       try {
         const stats = await on.fstat(handle)
         if (stats.isDirectory()) throw new GatewayError('is_dir')
@@ -135,7 +148,7 @@ class SftpDriver implements Driver {
           if (!isOpen) return
           isOpen = false
           await on.closeHandle(handle).catch(() => undefined)
-          this.connections.give(on)
+          this.connections.release(on)
         }
         return { connection: on, handle, stats, close }
       } catch (error) {
@@ -147,15 +160,15 @@ class SftpDriver implements Driver {
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { signal } = options
-    const look = (on: Connection) => this.#places.replaceable(on, path, options)
+    const look = (on: Connection) => this.#locations.replaceable(on, path, options)
     return this.#within(signal, () =>
-      this.connections.useOnce(look, async (on, old) => {
+      this.connections.useAfterLookup(look, async (on, old) => {
         const staged = await this.#staging.create(on, path)
         try {
-          await writeAll(source, piecesOf(on, staged.handle), signal).catch((error: unknown) =>
-            this.#places.explainUnwritten(on, error),
+          await writeAll(source, pipelinedFile(on, staged.handle), signal).catch((error: unknown) =>
+            this.#locations.refineWriteError(on, error),
           )
-          assertGoing(signal)
+          throwIfAborted(signal)
           return await this.#staging.publish(on, staged, path, { ...options, mode: options.mode ?? old?.mode })
         } catch (error) {
           await this.#staging.discard(on, staged)
@@ -167,38 +180,41 @@ class SftpDriver implements Driver {
 
   async upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
     const { signal } = options
-    const [places, staging, pace] = [this.#places, this.#staging, this.pace]
+    const [locations, staging, checkpoints] = [this.#locations, this.#staging, this.checkpoints]
     return this.#within(
       signal,
       async () => {
-        const on = await this.#live()
+        const on = await this.#acquireLive()
         try {
-          const give = () => this.connections.give(on)
+          const release = () => this.connections.release(on)
           const within = <T>(work: () => Promise<T>) => this.#within(signal, work)
-          return await beginUpload({ on, places, staging, give, within, pace }, path, plan, options)
+          const dependencies = { on, locations, staging, release, within, checkpoints }
+          return await beginUpload(dependencies, path, plan, options)
         } catch (error) {
-          this.connections.give(on)
+          this.connections.release(on)
           throw error
         }
       },
-      (late) => forsaken(this, late),
+      (late) => discardLateUpload(this, late),
     )
   }
 
   async dropUpload(token: string, { signal }: CallOptions = {}): Promise<void> {
-    const kept = keptFile(token)
-    if (!kept) return
-    const host = this.#places.host(kept.path)
-    await this.#within(signal, () => this.connections.useAgain((on) => on.unlink(host).catch(ifMissing)))
+    const resumable = parseResumeToken(token)
+    if (!resumable) return
+    const host = this.#locations.serverPath(resumable.path)
+    await this.#within(signal, () => this.connections.useWithRetry((on) => on.unlink(host).catch(falseIfMissing)))
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     await this.#within(signal, () =>
-      this.connections.useOnce(
-        (on) => this.#places.look(on, path),
+      this.connections.useAfterLookup(
+        (on) => this.#locations.entryOrUndefined(on, path),
         async (on, old) => {
           if (old) throw new GatewayError('exists')
-          await on.mkdir(this.#places.host(path)).catch((error: unknown) => this.#places.explainNew(on, error, path))
+          await on
+            .mkdir(this.#locations.serverPath(path))
+            .catch((error: unknown) => this.#locations.refineCreateError(on, error, path))
         },
       ),
     )
@@ -206,16 +222,17 @@ class SftpDriver implements Driver {
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
     if (path === '/') throw new GatewayError('denied', { reason: 'the root folder stays' })
-    const host = this.#places.host(path)
-    const look = (on: Connection) => on.lstat(host).catch((error: unknown) => this.#places.explain(on, error, path))
+    const host = this.#locations.serverPath(path)
+    const look = (on: Connection) =>
+      on.lstat(host).catch((error: unknown) => this.#locations.refineError(on, error, path))
     await this.#within(signal, () =>
-      this.connections.useOnce(look, async (on, stats) => {
+      this.connections.useAfterLookup(look, async (on, stats) => {
         if (!stats.isDirectory()) {
           await on.unlink(host)
           return
         }
         await on.rmdir(host).catch(async (error: unknown) => {
-          if (!(await this.#folders.sweep(on, path))) throw new GatewayError('not_empty', { cause: error })
+          if (!(await this.#folders.removeOrphans(on, path))) throw new GatewayError('not_empty', { cause: error })
           await on.rmdir(host)
         })
       }),
@@ -224,26 +241,26 @@ class SftpDriver implements Driver {
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
     const look = (on: Connection) =>
-      on.lstat(this.#places.host(from)).catch((error: unknown) => this.#places.explain(on, error, from))
+      on.lstat(this.#locations.serverPath(from)).catch((error: unknown) => this.#locations.refineError(on, error, from))
     await this.#within(signal, () =>
-      this.connections.useOnce(look, async (on, source) => {
+      this.connections.useAfterLookup(look, async (on, source) => {
         if (from === to) return
         if (isWithin(from, to)) throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
-        const old = await this.#places.look(on, to)
+        const old = await this.#locations.entryOrUndefined(on, to)
         if (old?.kind === 'folder' && old.isLink !== true) throw new GatewayError('is_dir')
         if (old && source.isDirectory()) throw new GatewayError('exists')
-        const host = this.#places.host(from)
-        await (old ? this.#staging.renameOver(on, host, to) : this.#staging.renameNew(on, host, to))
+        const host = this.#locations.serverPath(from)
+        await (old ? this.#staging.renameReplacing(on, host, to) : this.#staging.renameNew(on, host, to))
       }),
     )
   }
 
-  /** By the server itself, where it has OpenSSH's extension; `unsupported` else. */
+  /** Copies on the server. Rejects with `unsupported` if the server does not have the `copy-data` extension. */
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     await this.#within(options.signal, async () => {
       const { connection, handle, stats, close } = await this.#openToRead(from)
       try {
-        const old = await this.#places.replaceable(connection, to, options)
+        const old = await this.#locations.replaceable(connection, to, options)
         const staged = await this.#staging.create(connection, to)
         try {
           await connection.copyData(handle, staged.handle)
@@ -260,68 +277,68 @@ class SftpDriver implements Driver {
   }
 
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
-    const ways = { read: this.#reading, update: this.#updating, replace: this.#replacing }
-    return this.#within(options.signal, () => ways[mode].call(this, path, options), closed)
+    const openers = { read: this.#openRead, update: this.#openUpdate, replace: this.#openReplace }
+    return this.#within(options.signal, () => openers[mode].call(this, path, options), closed)
   }
 
-  async #reading(path: Path): Promise<OpenFile> {
+  async #openRead(path: Path): Promise<OpenFile> {
     const { connection, handle, stats, close } = await this.#openToRead(path)
     const entry = entryOf(nameOf(path), stats)
     return { entry, read: (into, position) => connection.read(handle, into, position), close }
   }
 
-  async #updating(path: Path): Promise<OpenFile> {
-    const on = await this.#live()
+  async #openUpdate(path: Path): Promise<OpenFile> {
+    const on = await this.#acquireLive()
     try {
-      const entry = await this.#places.entryAt(on, path, false)
+      const entry = await this.#locations.entryAt(on, path, false)
       if (entry.kind === 'folder') throw new GatewayError('is_dir')
-      const handle = await on.open(this.#places.host(path), 'update')
-      return { entry, ...this.#changing(on, handle), close: this.#closing(on, handle) }
+      const handle = await on.open(this.#locations.serverPath(path), 'update')
+      return { entry, ...this.#writableMethods(on, handle), close: this.#closeOnce(on, handle) }
     } catch (error) {
-      this.connections.give(on)
+      this.connections.release(on)
       throw error
     }
   }
 
-  async #replacing(path: Path, options: OpenOptions): Promise<OpenFile> {
-    const on = await this.#live()
+  async #openReplace(path: Path, options: OpenOptions): Promise<OpenFile> {
+    const on = await this.#acquireLive()
     try {
-      const old = await this.#places.replaceable(on, path, options)
+      const old = await this.#locations.replaceable(on, path, options)
       const staged = await this.#staging.create(on, path)
       let published: Entry | undefined
-      let given = false
+      let isClosed = false
       return {
         entry: { name: nameOf(path), kind: 'file', size: 0, modified: new Date() },
-        ...this.#changing(on, staged.handle),
+        ...this.#writableMethods(on, staged.handle),
         commit: async ({ modified = options.modified, mode = options.mode }: Attributes = {}) => {
           published ??= await this.#staging.publish(on, staged, path, { ...options, modified, mode: mode ?? old?.mode })
           return published
         },
         close: async () => {
-          if (given) return
-          given = true
+          if (isClosed) return
+          isClosed = true
           if (!published) await this.#staging.discard(on, staged)
-          this.connections.give(on)
+          this.connections.release(on)
         },
       }
     } catch (error) {
-      this.connections.give(on)
+      this.connections.release(on)
       throw error
     }
   }
 
-  #changing(on: Connection, handle: Buffer): Required<Pick<OpenFile, 'read' | 'write' | 'truncate' | 'sync'>> {
-    const pieces = piecesOf(on, handle)
+  #writableMethods(on: Connection, handle: Buffer): Required<Pick<OpenFile, 'read' | 'write' | 'truncate' | 'sync'>> {
+    const pieces = pipelinedFile(on, handle)
     return {
       read: (into, position) => on.read(handle, into, position),
       write: (from, position) =>
-        writeFrom(pieces, from, position).catch((error: unknown) => this.#places.explainUnwritten(on, error)),
+        writeBuffers(pieces, from, position).catch((error: unknown) => this.#locations.refineWriteError(on, error)),
       truncate: (size) => on.setHandleAttributes(handle, { size }),
-      sync: () => on.sync(handle).catch(ifUnsupported),
+      sync: () => on.sync(handle).catch(ignoreUnsupported),
     }
   }
 
-  #closing(on: Connection, handle: Buffer): () => Promise<void> {
+  #closeOnce(on: Connection, handle: Buffer): () => Promise<void> {
     let isOpen = true
     return async () => {
       if (!isOpen) return
@@ -329,7 +346,7 @@ class SftpDriver implements Driver {
       try {
         await on.closeHandle(handle)
       } finally {
-        this.connections.give(on)
+        this.connections.release(on)
       }
     }
   }
@@ -337,18 +354,20 @@ class SftpDriver implements Driver {
   async setAttributes(path: Path, { modified, mode }: Attributes, { signal }: CallOptions = {}): Promise<void> {
     const to = { ...(mode !== undefined && { mode }), ...timesOf(modified) }
     await this.#within(signal, () =>
-      this.connections.useAgain((on) =>
-        on.setAttributes(this.#places.host(path), to).catch((error: unknown) => this.#places.explain(on, error, path)),
+      this.connections.useWithRetry((on) =>
+        on
+          .setAttributes(this.#locations.serverPath(path), to)
+          .catch((error: unknown) => this.#locations.refineError(on, error, path)),
       ),
     )
   }
 
   async setLinkTime(path: Path, modified: Date, { signal }: CallOptions = {}): Promise<void> {
-    const host = this.#places.host(path)
+    const host = this.#locations.serverPath(path)
     await this.#within(signal, () =>
-      this.connections.useAgain(async (on) => {
-        const stats = await on.lstat(host).catch((error: unknown) => this.#places.explain(on, error, path))
-        if (!stats.isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a link' })
+      this.connections.useWithRetry(async (on) => {
+        const stats = await on.lstat(host).catch((error: unknown) => this.#locations.refineError(on, error, path))
+        if (!stats.isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a symlink' })
         await on.setLinkAttributes(host, { ...timesOf(modified) })
       }),
     )
@@ -362,7 +381,9 @@ class SftpDriver implements Driver {
       f_bavail: available,
       f_files: files,
       f_favail: freeFiles,
-    } = await this.#within(signal, () => this.connections.useAgain((on) => on.usage(this.#places.host(root))))
+    } = await this.#within(signal, () =>
+      this.connections.useWithRetry((on) => on.usage(this.#locations.serverPath(root))),
+    )
     return {
       total: total * block,
       used: (total - free) * block,
@@ -372,29 +393,32 @@ class SftpDriver implements Driver {
   }
 
   async close(): Promise<void> {
-    this.#leavings.close()
+    this.#orphans.close()
     this.connections.close()
   }
 
   // Calls
 
-  /** A connection that surely stands: a call that cannot be asked again must not meet one that died while idle. */
-  async #live(): Promise<Connection> {
-    return this.connections.useAgain(async (on) => {
-      await on.lstat(this.#places.host(root))
+  /**
+   * Acquires a connection that has just responded: work that cannot be retried must not get one that was lost while
+   * idle.
+   */
+  async #acquireLive(): Promise<Connection> {
+    return this.connections.useWithRetry(async (on) => {
+      await on.lstat(this.#locations.serverPath(root))
       on.users++
       return on
     })
   }
 
   /**
-   * Rejects with `aborted` soon after the signal says so: what was begun is undone before, unless the server keeps it waiting. What
-   * comes later all the same is handed to `undo`.
+   * Runs `work`, translating its errors. When the signal is aborted, waits up to `undoTimeout` for the work to undo its
+   * changes, and rejects with `aborted`. If the work resolves later, its result is passed to `undo`.
    */
   async #within<T>(signal: AbortSignal | undefined, work: () => Promise<T>, undo?: (late: T) => unknown): Promise<T> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     try {
-      return await untilAborted(work(), signal, { patience, undo })
+      return await untilAborted(work(), signal, { timeout: undoTimeout, undo })
     } catch (error) {
       throw translated(error)
     }

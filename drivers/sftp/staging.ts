@@ -1,21 +1,24 @@
-/** Files that are written beside their place, under names that nobody is shown, until they take their own. */
+/** Staged files: they are written next to the target, under a hidden name, and renamed to their final name. */
 import { randomBytes } from 'node:crypto'
-import { assertGoing } from '../../src/aborting.js'
-import type { Entry, WriteOptions } from '../../src/driver.js'
-import { isGatewayError } from '../../src/errors.js'
-import { childOf, parentOf, type Path } from '../../src/path.js'
-import { stagedBy, stagedName, type KeptFile } from '../lib/staged-names.js'
+import { throwIfAborted } from '../../src/contract/cancellation.js'
+import type { Entry, WriteOptions } from '../../src/contract/driver.js'
+import { isGatewayError } from '../../src/contract/errors.js'
+import { childOf, parentOf, type Path } from '../../src/contract/path.js'
+import { stagingRun, stagedName, type ResumableFile } from '../lib/staged-names.js'
 import type { Connection } from './connection.js'
 import { timesOf } from './entry.js'
-import { ifMissing, ifUnsupported } from './errors.js'
-import type { Leavings } from './leavings.js'
-import type { Places } from './places.js'
+import { falseIfMissing, ignoreUnsupported } from './errors.js'
+import type { Locations } from './locations.js'
+import type { Orphans } from './orphans.js'
 
-/** An old file whose place is being taken. Never swept: where a run dies in that moment, it is all there is of the file. */
-const asidePrefix = '.~tidegate-aside-'
+/**
+ * Prefix of the backup of a file that is being replaced. Never swept: after a crash it may be the only copy of the
+ * file.
+ */
+const backupPrefix = '.~tidegate-backup-'
 
 export interface Staged {
-  /** As paths go here, though no path has such a name. */
+  /** Path in the storage, though its name is hidden. */
   readonly path: Path
   readonly host: string
   readonly handle: Buffer
@@ -23,39 +26,46 @@ export interface Staged {
 }
 
 export class Staging {
-  /** Staged files that are being written. */
+  /** Server paths of the staged files that are being written. */
   readonly #open = new Set<string>()
 
-  /** `instance`: the name of this run of the program. */
+  /** `instance`: the name of this run of the daemon. */
   constructor(
     private readonly instance: string,
-    private readonly places: Places,
-    private readonly leavings: Leavings,
+    private readonly locations: Locations,
+    private readonly orphans: Orphans,
   ) {}
 
-  /** Whether this run has staged it, and has left it. */
-  isLeft(host: string): boolean {
-    return stagedBy(host.slice(host.lastIndexOf('/') + 1)) === this.instance && !this.#open.has(host)
+  /** Whether this run has created the staged file and no longer writes it. */
+  isReleased(host: string): boolean {
+    return stagingRun(host.slice(host.lastIndexOf('/') + 1)) === this.instance && !this.#open.has(host)
   }
 
-  /** A new file beside `path`. */
+  /** Creates a staged file next to `path`. */
   async create(on: Connection, path: Path): Promise<Staged> {
     const name = stagedName(this.instance)
-    const host = this.places.within(parentOf(path), name)
+    const host = this.locations.serverPathIn(parentOf(path), name)
     this.#open.add(host)
     const handle = await on.open(host, 'new', 0o600).catch((error: unknown) => {
       this.#open.delete(host)
-      // It may have been made all the same.
-      if (on.broken) this.leavings.add((other) => other.unlink(host))
-      return this.places.explainNew(on, error, path)
+      // The server may have created the file although the response was lost.
+      if (on.broken) this.orphans.add((other) => other.unlink(host))
+      return this.locations.refineCreateError(on, error, path)
     })
     return { path: childOf(parentOf(path), name), host, handle, isOpen: true }
   }
 
-  /** One that was left beside what it is for, to be written on; undefined, and nothing is left of it, where it cannot be relied on. */
-  async reopen(on: Connection, { path, held }: KeptFile, whole: { readonly path: Path; readonly size: number }) {
-    const host = this.places.host(path)
-    const stats = await on.lstat(host).catch(ifMissing)
+  /**
+   * Opens the staged file of an earlier upload of `whole` for writing. Resolves to undefined if it does not exist or
+   * does not fit the upload; in the latter case deletes it.
+   */
+  async reopen(
+    on: Connection,
+    { path, committed: held }: ResumableFile,
+    whole: { readonly path: Path; readonly size: number },
+  ) {
+    const host = this.locations.serverPath(path)
+    const stats = await on.lstat(host).catch(falseIfMissing)
     if (stats === false) return undefined
     const isBeside = parentOf(path) === parentOf(whole.path)
     if (isBeside && held > 0 && stats.isFile() && held <= stats.size && stats.size <= whole.size) {
@@ -63,68 +73,77 @@ export class Staging {
       this.#open.add(host)
       return staged
     }
-    // Whatever it is by now, it is in nobody's way.
+    // A failure has no effect on the new upload, which uses another name.
     await on.unlink(host).catch(() => undefined)
     return undefined
   }
 
-  /** It stays for a later run. */
-  async leave(on: Connection, staged: Staged): Promise<void> {
+  /** Closes the staged file without deleting it, so that the upload can be resumed. */
+  async release(on: Connection, staged: Staged): Promise<void> {
     this.#open.delete(staged.host)
     if (staged.isOpen) await on.closeHandle(staged.handle).catch(() => undefined)
     staged.isOpen = false
   }
 
-  /** The staged file takes its name. */
+  /**
+   * Renames the staged file to `path`, after `beforePublish`. Rejects with `exists` if `createOnly` and the name is in
+   * use.
+   */
   async publish(on: Connection, staged: Staged, path: Path, options: WriteOptions): Promise<Entry> {
     const { mode = 0o644, modified, createOnly } = options
-    await on.setHandleAttributes(staged.handle, { mode, ...timesOf(modified) }).catch(ifUnsupported)
+    await on.setHandleAttributes(staged.handle, { mode, ...timesOf(modified) }).catch(ignoreUnsupported)
     await on.closeHandle(staged.handle)
     staged.isOpen = false
     await options.beforePublish?.()
-    assertGoing(options.signal)
-    await (createOnly === true ? this.renameNew(on, staged.host, path) : this.renameOver(on, staged.host, path))
+    throwIfAborted(options.signal)
+    await (createOnly === true ? this.renameNew(on, staged.host, path) : this.renameReplacing(on, staged.host, path))
     this.#open.delete(staged.host)
-    return this.places.entryAt(on, path, false)
+    return this.locations.entryAt(on, path, false)
   }
 
+  /** Deletes the staged file; if the connection is lost, later on another one. Never rejects. */
   async discard(on: Connection, staged: Staged): Promise<void> {
-    await this.leave(on, staged)
+    await this.release(on, staged)
     await on.unlink(staged.host).catch(() => undefined)
-    if (on.broken) this.leavings.add((other) => other.unlink(staged.host))
+    if (on.broken) this.orphans.add((other) => other.unlink(staged.host))
   }
 
-  /** Gives what is at `from` a name that nothing may have. */
+  /** Renames `from` to `to`. Rejects with `exists` or `is_dir` if `to` exists. */
   async renameNew(on: Connection, from: string, to: Path): Promise<void> {
-    await on.renameNew(from, this.places.host(to)).catch((error: unknown) => this.places.explainTaken(on, error, to))
+    await on
+      .renameNew(from, this.locations.serverPath(to))
+      .catch((error: unknown) => this.locations.refineRenameError(on, error, to))
   }
 
-  /** The same over a file. */
-  async renameOver(on: Connection, from: string, to: Path): Promise<void> {
+  /** Renames `from` to `to`, replacing a file. */
+  async renameReplacing(on: Connection, from: string, to: Path): Promise<void> {
     try {
-      await on.renameOver(from, this.places.host(to))
+      await on.renameReplacing(from, this.locations.serverPath(to))
     } catch (error) {
-      if (!isGatewayError(error, 'unsupported')) return this.places.explainTaken(on, error, to)
+      if (!isGatewayError(error, 'unsupported')) return this.locations.refineRenameError(on, error, to)
       await this.#replace(on, from, to)
     }
   }
 
-  /** On a server that renames over nothing: for a moment there is no file of this name, and the old one waits beside. */
+  /**
+   * For servers that cannot replace by renaming. Moves the old file to a backup, so the name does not exist for a
+   * moment.
+   */
   async #replace(on: Connection, from: string, to: Path): Promise<void> {
-    const host = this.places.host(to)
-    const aside = this.places.within(parentOf(to), `${asidePrefix}${randomBytes(8).toString('hex')}`)
+    const host = this.locations.serverPath(to)
+    const backup = this.locations.serverPathIn(parentOf(to), `${backupPrefix}${randomBytes(8).toString('hex')}`)
     const restore = async (by: Connection): Promise<void> => {
-      const isTaken = await by.lstat(host).then(() => true, ifMissing)
-      await (isTaken ? by.unlink(aside) : by.renameNew(aside, host)).catch(ifMissing)
+      const isReplaced = await by.lstat(host).then(() => true, falseIfMissing)
+      await (isReplaced ? by.unlink(backup) : by.renameNew(backup, host)).catch(falseIfMissing)
     }
     try {
-      await on.renameNew(host, aside).catch(ifMissing)
+      await on.renameNew(host, backup).catch(falseIfMissing)
       await on.renameNew(from, host)
-      await on.unlink(aside).catch(ifMissing)
+      await on.unlink(backup).catch(falseIfMissing)
     } catch (error) {
-      if (on.broken) this.leavings.add(restore)
+      if (on.broken) this.orphans.add(restore)
       else await restore(on)
-      await this.places.explainTaken(on, error, to)
+      await this.locations.refineRenameError(on, error, to)
     }
   }
 }

@@ -1,39 +1,39 @@
-/** Uploads that a later run goes on with: files that stay beside their place. */
-import type { Upload, UploadPlan, WriteOptions } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import type { Path } from '../../src/path.js'
-import type { OpenPieces } from '../lib/pieces.js'
-import { keptFile } from '../lib/staged-names.js'
-import { StagedUpload, type KeepingPace } from '../lib/staged-upload.js'
+/** Resumable uploads: their staged files remain on the server. */
+import type { Upload, UploadPlan, WriteOptions } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import type { Path } from '../../src/contract/path.js'
+import type { PipelinedFile } from '../lib/pipelined-io.js'
+import { parseResumeToken } from '../lib/staged-names.js'
+import { StagedUpload, type CheckpointPolicy } from '../lib/staged-upload.js'
 import type { Connection } from './connection.js'
-import { piecesOf } from './pieces.js'
-import type { Places } from './places.js'
+import type { Locations } from './locations.js'
+import { pipelinedFile } from './pipelined-file.js'
 import type { Staging } from './staging.js'
 
-interface UploadParts {
+interface UploadDependencies {
   readonly on: Connection
-  /** Gives the connection back. */
-  readonly give: () => void
-  readonly places: Places
+  /** Releases the connection. */
+  readonly release: () => void
+  readonly locations: Locations
   readonly staging: Staging
   readonly within: <T>(work: () => Promise<T>) => Promise<T>
-  readonly pace: KeepingPace
+  readonly checkpoints: CheckpointPolicy
 }
 
-/** It has the connection until it is closed. */
+/** Starts an upload, or resumes the one of the plan's token. The upload holds the connection until it is closed. */
 export async function beginUpload(
-  { on, give, places, staging, within, pace }: UploadParts,
+  { on, release, locations, staging, within, checkpoints }: UploadDependencies,
   path: Path,
-  { size, resume = '', replace = async () => undefined }: UploadPlan,
+  { size, resumeToken: resume = '', replaceToken: replace = async () => undefined }: UploadPlan,
   options: WriteOptions,
 ): Promise<Upload> {
-  const old = await places.replaceable(on, path, options)
-  const kept = keptFile(resume)
-  const again = kept && (await staging.reopen(on, kept, { path, size }))
-  const staged = again ?? (await staging.create(on, path))
-  const pieces = piecesOf(on, staged.handle)
-  const write: OpenPieces['write'] = (position, piece) =>
-    pieces.write(position, piece).catch((error: unknown) => places.explainUnwritten(on, error))
+  const old = await locations.replaceable(on, path, options)
+  const resumable = parseResumeToken(resume)
+  const reopened = resumable && (await staging.reopen(on, resumable, { path, size }))
+  const staged = reopened ?? (await staging.create(on, path))
+  const pieces = pipelinedFile(on, staged.handle)
+  const write: PipelinedFile['write'] = (position, piece) =>
+    pieces.write(position, piece).catch((error: unknown) => locations.refineWriteError(on, error))
   const publish = async () => {
     const { size: stored } = await on.fstat(staged.handle)
     if (stored !== size) {
@@ -41,11 +41,22 @@ export async function beginUpload(
     }
     return staging.publish(on, staged, path, { ...options, mode: options.mode ?? old?.mode })
   }
-  const leave = async () => {
-    await staging.leave(on, staged)
-    give()
+  const close = async () => {
+    await staging.release(on, staged)
+    release()
   }
-  const held = again ? kept.held : 0
-  const parts = { size, signal: options.signal, replace, within, publish, leave, sync: () => on.sync(staged.handle) }
-  return new StagedUpload({ ...parts, kept: { path: staged.path, held }, file: { ...pieces, write } }, pace)
+  const held = reopened ? resumable.committed : 0
+  const common = {
+    size,
+    signal: options.signal,
+    replaceToken: replace,
+    run: within,
+    publish,
+    close,
+    sync: () => on.sync(staged.handle),
+  }
+  return new StagedUpload(
+    { ...common, resumable: { path: staged.path, committed: held }, file: { ...pieces, write } },
+    checkpoints,
+  )
 }

@@ -1,14 +1,14 @@
-/** What the server's statuses, and a lost connection, mean to the gateway. */
-import { GatewayError, toGatewayError, type ErrorCode } from '../../src/errors.js'
+/** Maps NT status codes and connection errors to `GatewayError`s. */
+import { GatewayError, toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import { ConnectionError, StatusError } from './client/errors.js'
 import { status } from './client/statuses.js'
 
 type Meaning = readonly [code: ErrorCode, reason?: string]
 
-const signIn: Meaning = ['unauthenticated', 'the server refuses the user name or the password']
-const closed: Meaning = ['unauthenticated', 'the server does not let this account in']
-const gone: Meaning = ['unavailable', 'the server has closed the file']
-const down: Meaning = ['unavailable', 'the server is short of resources']
+const wrongCredentials: Meaning = ['unauthenticated', 'the server rejects the user name or the password']
+const accountRestricted: Meaning = ['unauthenticated', 'the server does not allow this account to sign in']
+const handleClosed: Meaning = ['unavailable', 'the server has closed the file']
+const overloaded: Meaning = ['unavailable', 'the server is short of resources']
 
 const meanings: ReadonlyMap<number, Meaning> = new Map([
   [status.noSuchFile, ['not_found']],
@@ -16,22 +16,22 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
   [status.objectPathNotFound, ['not_found']],
   [status.notFound, ['not_found']],
   [status.fileDeleted, ['not_found']],
-  [status.deletePending, ['busy', 'it is being removed']],
+  [status.deletePending, ['busy', 'the file is being removed']],
   [status.objectNameCollision, ['exists']],
-  [status.objectNameInvalid, ['invalid', 'the server refuses this name']],
-  [status.objectPathInvalid, ['invalid', 'the server refuses this name']],
-  [status.objectPathSyntaxBad, ['invalid', 'the server refuses this name']],
+  [status.objectNameInvalid, ['invalid', 'the server does not accept this name']],
+  [status.objectPathInvalid, ['invalid', 'the server does not accept this name']],
+  [status.objectPathSyntaxBad, ['invalid', 'the server does not accept this name']],
   [status.nameTooLong, ['invalid', 'the path is too long']],
-  [status.accessDenied, ['denied', 'the server denies it']],
-  [status.privilegeNotHeld, ['denied', 'the server denies it']],
-  [status.cannotDelete, ['denied', 'it is read-only']],
+  [status.accessDenied, ['denied', 'access denied by the server']],
+  [status.privilegeNotHeld, ['denied', 'access denied by the server']],
+  [status.cannotDelete, ['denied', 'the file is read-only']],
   [status.mediaWriteProtected, ['denied', 'the share is read-only']],
-  [status.stoppedOnSymlink, ['denied', 'it is a link that leads elsewhere']],
+  [status.stoppedOnSymlink, ['denied', 'the path leads through a symlink']],
   [status.fileIsADirectory, ['is_dir']],
   [status.notADirectory, ['not_dir']],
   [status.directoryNotEmpty, ['not_empty']],
-  [status.sharingViolation, ['busy', 'a program has it open']],
-  [status.fileLockConflict, ['busy', 'a program has locked it']],
+  [status.sharingViolation, ['busy', 'the file is open in another program']],
+  [status.fileLockConflict, ['busy', 'the file is locked by another program']],
   [status.diskFull, ['no_space']],
   [status.quotaExceeded, ['no_space']],
   [status.fileTooLarge, ['too_large']],
@@ -39,38 +39,38 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
   [status.invalidDeviceRequest, ['unsupported']],
   [status.ioTimeout, ['timeout']],
   [status.cancelled, ['aborted']],
-  [status.fileClosed, gone],
-  [status.insufficientResources, down],
-  [status.insuffServerResources, down],
-  [status.requestNotAccepted, down],
-  [status.unexpectedNetworkError, down],
+  [status.fileClosed, handleClosed],
+  [status.insufficientResources, overloaded],
+  [status.insuffServerResources, overloaded],
+  [status.requestNotAccepted, overloaded],
+  [status.unexpectedNetworkError, overloaded],
   [status.badNetworkName, ['unavailable', 'the server has no share of this name']],
-  [status.logonFailure, signIn],
-  [status.wrongPassword, signIn],
-  [status.noSuchUser, signIn],
-  [status.accountRestriction, closed],
-  [status.invalidLogonHours, closed],
-  [status.invalidWorkstation, closed],
-  [status.logonTypeNotGranted, closed],
-  [status.trustedRelationshipFailure, closed],
+  [status.logonFailure, wrongCredentials],
+  [status.wrongPassword, wrongCredentials],
+  [status.noSuchUser, wrongCredentials],
+  [status.accountRestriction, accountRestricted],
+  [status.invalidLogonHours, accountRestricted],
+  [status.invalidWorkstation, accountRestricted],
+  [status.logonTypeNotGranted, accountRestricted],
+  [status.trustedRelationshipFailure, accountRestricted],
   [status.accountDisabled, ['unauthenticated', 'the account is disabled']],
   [status.accountExpired, ['unauthenticated', 'the account has expired']],
   [status.accountLockedOut, ['unauthenticated', 'the account is locked']],
   [status.passwordExpired, ['unauthenticated', 'the password has expired']],
-  [status.passwordMustChange, ['unauthenticated', 'the password has to be changed first']],
+  [status.passwordMustChange, ['unauthenticated', 'the password must be changed first']],
 ])
 
 const connectionMeanings: Readonly<Record<ConnectionError['kind'], Meaning>> = {
   lost: ['unavailable', 'the connection to the server was lost'],
   refused: ['unavailable', 'the server cannot be reached'],
   ended: ['unavailable', 'the server has ended the session'],
-  timeout: ['timeout', 'the server does not answer'],
+  timeout: ['timeout', 'the server does not respond'],
   closed: ['aborted', 'the storage was stopped'],
   protocol: ['unavailable'],
 }
 
-/** Any thrown value as a GatewayError, with the original as `cause`. */
-export function translated(error: unknown): GatewayError {
+/** Converts any thrown value to a GatewayError, with the original as `cause`. */
+export function translateError(error: unknown): GatewayError {
   if (error instanceof StatusError) {
     const [code, reason] = meanings.get(error.status) ?? ['unavailable', error.message]
     return new GatewayError(code, { reason, cause: error })
@@ -83,12 +83,12 @@ export function translated(error: unknown): GatewayError {
   return isCutBody ? new GatewayError('aborted', { cause: error }) : toGatewayError(error)
 }
 
-/** Whether the server refused with one of these. */
+/** Whether `error` is a StatusError with one of these NT status codes. */
 export function isStatus(error: unknown, ...codes: readonly number[]): error is StatusError {
   return error instanceof StatusError && codes.includes(error.status)
 }
 
-/** Nothing has this path: the name is missing, or a folder on the way, or that is a file. */
+/** Whether the error means that nothing exists at the path: the name or a parent is missing, or a parent is a file. */
 export function isMissing(error: unknown): boolean {
   const { noSuchFile, objectNameNotFound, objectPathNotFound, notFound, fileDeleted, notADirectory } = status
   return isStatus(error, noSuchFile, objectNameNotFound, objectPathNotFound, notFound, fileDeleted, notADirectory)

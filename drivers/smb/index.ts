@@ -1,5 +1,5 @@
-/** Storages on a share of an SMB server: Windows, Samba, a NAS. */
-import type { DriverType, OptionsOf } from '../../src/driver.js'
+/** Driver type `SMB`: a share of an SMB server (Windows, Samba, a NAS). */
+import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
 
 export const smbFields = {
   root_folder_path: {
@@ -8,15 +8,15 @@ export const smbFields = {
     required: true,
     help: 'A folder of the share; . is the share itself.',
   },
-  address: { type: 'string', required: true, help: 'host or host:port; the port is 445 where it is left out.' },
-  username: { type: 'string', required: true, help: 'An account of a domain is DOMAIN\\user or user@domain.' },
+  address: { type: 'string', required: true, help: 'host or host:port; the default port is 445.' },
+  username: { type: 'string', required: true, help: 'For a domain account: DOMAIN\\user or user@domain.' },
   password: { type: 'string', secret: true },
   share_name: { type: 'string', required: true },
   protection: {
     type: 'select',
     options: ['as the server asks', 'signed', 'encrypted'],
     default: 'as the server asks',
-    help: 'What the server insists on is always done. Both keep others from changing what is sent, the latter from reading it.',
+    help: 'What the server requires is always used. Signing prevents changes in transit; encryption also prevents reading.',
   },
 } as const
 

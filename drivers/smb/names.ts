@@ -1,77 +1,79 @@
 /**
- * Names as SMB carries them. What Windows does not allow in a name is put where it does no harm, as other systems do that keep their
- * files on such servers: characters in Unicode's private area (as macOS, and Linux with `mapposix`), device names by their third
- * character there (as Cygwin).
+ * File names on the wire. Characters that Windows does not allow are mapped to the Unicode private use area, as macOS
+ * and Linux (`mapposix`) do. Of device names, the third character is mapped, as Cygwin does.
  */
-import { folded, refusedName, segmentsOf, type Path } from '../../src/path.js'
+import { foldCase, refusedName, segmentsOf, type Path } from '../../src/contract/path.js'
 
-/** Those of ASCII below the blank are put at U+F001 and on. */
-const placeOfSpecials = 0xf020
+/**
+ * First code point of the mapped special characters. Control characters (U+0001 to U+001F) are mapped to U+F001 to
+ * U+F01F.
+ */
+const specialsStart = 0xf020
 const specials = '"*:<>?'
-const bar = { character: '|', place: '\uf027' } as const
-const lastBlank = '\uf028'
-const lastDot = '\uf029'
+const bar = { character: '|', mapped: '\uf027' } as const
+const trailingSpace = '\uf028'
+const trailingDot = '\uf029'
 
-/** Where Windows finds a device, whatever extension follows. */
+/** Names that Windows reserves for devices, with any extension. */
 const device =
   /^(?:con|prn|aux|nul|com[1-9\u00b9\u00b2\u00b3]|lpt[1-9\u00b9\u00b2\u00b3]|conin\$|conout\$)(?:\s*(?:\..*)?)$/isu
-/** Letters and digits that are the third character of a device name. */
-const placeOfThird = 0xf000
-const thirdPlaces = /^(..)([\uf020-\uf07f])/su
+/** Offset of the mapped third character of a device name. */
+const thirdStart = 0xf000
+const mappedThird = /^(..)([\uf020-\uf07f])/su
 
-/** Names of the form that old programs want: the server may give them to files of other names. */
+/** Names in 8.3 form, which the server may have generated for files with other names. */
 const shortName = /^[^.]{1,6}~\d+(?:\..{0,3})?$/u
 
-/** The name as it goes over the wire. */
+/** Converts a name to its wire form. */
 export function wireName(name: string): string {
-  // eslint-disable-next-line no-control-regex -- these are what is looked for
-  let wire = name.replace(/[\x01-\x1f]/g, (found) => String.fromCharCode(0xf000 + found.charCodeAt(0)))
-  wire = wire.replace(/["*:<>?]/g, (found) => String.fromCharCode(placeOfSpecials + specials.indexOf(found)))
-  wire = wire.replaceAll(bar.character, bar.place)
-  if (wire.endsWith(' ')) wire = wire.slice(0, -1) + lastBlank
-  if (wire.endsWith('.')) wire = wire.slice(0, -1) + lastDot
-  if (device.test(wire))
-    wire = wire.slice(0, 2) + String.fromCharCode(placeOfThird + wire.charCodeAt(2)) + wire.slice(3)
+  // eslint-disable-next-line no-control-regex -- control characters are what is replaced
+  let wire = name.replace(/[\x01-\x1f]/g, (match) => String.fromCharCode(0xf000 + match.charCodeAt(0)))
+  wire = wire.replace(/["*:<>?]/g, (match) => String.fromCharCode(specialsStart + specials.indexOf(match)))
+  wire = wire.replaceAll(bar.character, bar.mapped)
+  if (wire.endsWith(' ')) wire = wire.slice(0, -1) + trailingSpace
+  if (wire.endsWith('.')) wire = wire.slice(0, -1) + trailingDot
+  if (device.test(wire)) wire = wire.slice(0, 2) + String.fromCharCode(thirdStart + wire.charCodeAt(2)) + wire.slice(3)
   return wire
 }
 
-/** A name from the server. For one that cannot be asked for again, a name that the core refuses. */
+/** Converts a name from the server. A name that `wireName` would not restore becomes a name that the core refuses. */
 export function nameFromWire(wire: string): string {
-  let name = wire.replace(thirdPlaces, (found, start: string, third: string) => {
-    const plain = start + String.fromCharCode(third.charCodeAt(0) - placeOfThird)
-    return device.test(plain + wire.slice(3)) ? plain : found
+  let name = wire.replace(mappedThird, (match, start: string, third: string) => {
+    const plain = start + String.fromCharCode(third.charCodeAt(0) - thirdStart)
+    return device.test(plain + wire.slice(3)) ? plain : match
   })
-  name = name.replace(/[\uf001-\uf01f]/g, (found) => String.fromCharCode(found.charCodeAt(0) - 0xf000))
-  name = name.replace(/[\uf020-\uf025]/g, (found) => specials.charAt(found.charCodeAt(0) - placeOfSpecials))
-  name = name.replaceAll(bar.place, bar.character)
-  if (name.endsWith(lastBlank)) name = `${name.slice(0, -1)} `
-  if (name.endsWith(lastDot)) name = `${name.slice(0, -1)}.`
+  name = name.replace(/[\uf001-\uf01f]/g, (match) => String.fromCharCode(match.charCodeAt(0) - 0xf000))
+  name = name.replace(/[\uf020-\uf025]/g, (match) => specials.charAt(match.charCodeAt(0) - specialsStart))
+  name = name.replaceAll(bar.mapped, bar.character)
+  if (name.endsWith(trailingSpace)) name = `${name.slice(0, -1)} `
+  if (name.endsWith(trailingDot)) name = `${name.slice(0, -1)}.`
   return wireName(name) === wire ? name : refusedName(wire)
 }
 
-export function joined(folder: string, wire: string): string {
+/** The wire path of `wire` in `folder`, which is empty for the root of the share. */
+export function joinWirePath(folder: string, wire: string): string {
   return folder === '' ? wire : `${folder}\\${wire}`
 }
 
-/** Without the last name; empty for one name. */
+/** The wire path of the parent folder; empty for a single name. */
 export function folderOf(wirePath: string): string {
   return wirePath.slice(0, Math.max(0, wirePath.lastIndexOf('\\')))
 }
 
-/** Spellings under which a server may know a name that it takes for this one: of accents in one character, and in two. */
-export function formsOf(name: string): readonly string[] {
+/** The spellings to look up for a name: as it is, composed (NFC) and decomposed (NFD). */
+export function normalizationForms(name: string): readonly string[] {
   return [...new Set([name, name.normalize('NFC'), name.normalize('NFD')])]
 }
 
 /**
- * Whether the server may have this path under another spelling, or may show something else by it: then each name of it has to be
- * looked up.
+ * Whether the server may store this path in another spelling, or may resolve a short name in it to another file. Each
+ * name of such a path must be looked up.
  */
 export function isAmbiguous(path: Path): boolean {
   return segmentsOf(path).some((name) => shortName.test(name) || name.normalize('NFC') !== name.normalize('NFD'))
 }
 
-/** Whether two names are one where case and form do not count. */
+/** Whether two names or paths are equal without regard to case and Unicode normalization. */
 export function isSameName(one: string, other: string): boolean {
-  return folded(one) === folded(other)
+  return foldCase(one) === foldCase(other)
 }

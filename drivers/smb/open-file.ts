@@ -1,35 +1,39 @@
-/** What can be done with an open file, in requests of the size that the server takes. */
-import type { OpenFile } from '../../src/driver.js'
-import { writeFrom, type OpenPieces } from '../lib/pieces.js'
+/** Operations on an open file, split into requests of the size that the server accepts. */
+import type { OpenFile } from '../../src/contract/driver.js'
+import { writeBuffers, type PipelinedFile } from '../lib/pipelined-io.js'
 import type { FileId } from './client/messages.js'
 import type { Share } from './client/share.js'
-import { translated } from './errors.js'
+import { translateError } from './errors.js'
 
-/** Requests that are on their way for one file, of at most 1 MiB each. */
+/** Concurrent requests for one file, of at most 1 MiB each. */
 const piecesAtOnce = 4
 
-export function piecesOf(share: Share, id: FileId): OpenPieces {
+/** An open file for pipelined reads and writes. Rejects with GatewayErrors. */
+export function pipelinedFile(share: Share, id: FileId): PipelinedFile {
   return {
-    pieceSize: Math.min(share.agreement.maxRead, share.agreement.maxWrite),
-    piecesAtOnce,
-    read: (position, length) => told(share.read(id, position, length)),
-    write: (position, piece) => told(share.write(id, position, piece)),
+    pieceSize: Math.min(share.negotiated.maxRead, share.negotiated.maxWrite),
+    maxInFlight: piecesAtOnce,
+    read: (position, length) => withErrorTranslation(share.read(id, position, length)),
+    write: (position, piece) => withErrorTranslation(share.write(id, position, piece)),
   }
 }
 
-/** What a handle can do beside being closed. */
-export function accessTo(share: Share, id: FileId): Required<Pick<OpenFile, 'read' | 'write' | 'truncate' | 'sync'>> {
-  const pieces = piecesOf(share, id)
+/** The operations of an `OpenFile` except `close` and `commit`. Rejects with GatewayErrors. */
+export function fileOperations(
+  share: Share,
+  id: FileId,
+): Required<Pick<OpenFile, 'read' | 'write' | 'truncate' | 'sync'>> {
+  const pieces = pipelinedFile(share, id)
   return {
     read: (into, position) => readInto(pieces, into, position),
-    write: (from, position) => writeFrom(pieces, from, position),
-    truncate: (size) => told(share.truncate(id, size)),
-    sync: () => told(share.flush(id)),
+    write: (from, position) => writeBuffers(pieces, from, position),
+    truncate: (size) => withErrorTranslation(share.truncate(id, size)),
+    sync: () => withErrorTranslation(share.flush(id)),
   }
 }
 
-/** Reads until `into` is full or the file ends. Resolves to the bytes read. */
-async function readInto(pieces: OpenPieces, into: Buffer, position: number): Promise<number> {
+/** Reads until `into` is full or the file ends. Resolves to the number of bytes read. */
+async function readInto(pieces: PipelinedFile, into: Buffer, position: number): Promise<number> {
   const { pieceSize } = pieces
   const starts = Array.from({ length: Math.ceil(into.length / pieceSize) }, (_, index) => index * pieceSize)
   const lengths = await Promise.all(
@@ -46,10 +50,10 @@ async function readInto(pieces: OpenPieces, into: Buffer, position: number): Pro
   return filled
 }
 
-async function told<T>(work: Promise<T>): Promise<T> {
+async function withErrorTranslation<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {
-    throw translated(error)
+    throw translateError(error)
   }
 }

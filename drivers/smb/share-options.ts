@@ -1,16 +1,19 @@
-/** The share of a storage, and how to get in, from what an admin has typed. */
-import { GatewayError } from '../../src/errors.js'
+/** Converts the options of a storage to `ShareOptions`. */
+import { GatewayError } from '../../src/contract/errors.js'
 import type { ShareOptions } from './client/share.js'
 import type { SmbOptions } from './index.js'
 
-/** Milliseconds to connect, for one answer, and for one that the server is at work on. */
+/**
+ * Timeouts in milliseconds: to connect, for a response, and for a response that the server has announced as pending.
+ */
 const limits = { connect: 15_000, answer: 60_000, work: 300_000 } as const
 
 const protections = { 'as the server asks': 'none', signed: 'signing', encrypted: 'encryption' } as const
 
-/** Characters of a share's name, with the slashes around it. */
+/** Maximum length of `share_name`, including surrounding slashes. */
 const maxShareName = 255
 
+/** Throws `invalid` if the address or the share name is malformed. */
 export function shareOptionsOf({
   address,
   username,
@@ -35,7 +38,7 @@ export function shareOptionsOf({
     port: Number(port),
     limits,
     share: `\\\\${host}\\${name}`,
-    // The server itself finds the domain of user@domain.
+    // For user@domain the server determines the domain.
     credentials: { username: account ?? username, domain: domain ?? '', password },
     protection: kind,
   }

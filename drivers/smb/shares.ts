@@ -1,91 +1,101 @@
-/** The few connections of one storage for one purpose: made when they are needed, shared by all calls, closed when nobody needs them. */
-import { GatewayError } from '../../src/errors.js'
+/** A pool of connections to one share: opened on demand, shared by concurrent calls, closed when idle. */
+import { GatewayError } from '../../src/contract/errors.js'
 import type { Share } from './client/share.js'
 
-/** One carries any number of calls; more of them help large files that are read and written side by side. */
-const sharesAtMost = 4
-/** Calls that share one before another is made. */
-const callsEnough = 8
-/** Milliseconds without a call. */
-const idleLimit = 60_000
-/** Milliseconds after which a silent connection is asked whether it still stands, and for its answer. */
-const silenceLimit = 10_000
-const aliveLimit = 5_000
+/**
+ * Most connections of one pool. One carries any number of calls; several speed up concurrent transfers of large files.
+ */
+const maxShares = 4
+/** Calls on one connection before another connection is opened. */
+const maxCallsPerShare = 8
+/** Milliseconds without a call after which all connections are closed. */
+const idleTimeout = 60_000
+/**
+ * Milliseconds without a message from the server after which a connection is probed before use, and the timeout of that
+ * probe.
+ */
+const probeAfter = 10_000
+const probeTimeout = 5_000
 
 interface Member {
   readonly share: Share
   users: number
-  /** Under way while it is asked whether it still stands. */
+  /** Pending liveness probe. */
   check?: Promise<void> | undefined
 }
 
-/** A connection that is kept until `give`, which may be called again. */
-export interface Held {
+/** A connection that stays open until it is released. Releasing it again does nothing. */
+export interface ShareLease {
   readonly share: Share
-  give(): void
+  release(): void
 }
 
-export class Shares {
+export class SharePool {
   readonly #members = new Set<Member>()
   #opening: Promise<Member> | undefined
   #idle: NodeJS.Timeout | undefined
   readonly #end = new AbortController()
 
-  /** `connect` makes one that ends with the signal. */
+  /** `connect` opens a connection that closes when its signal is aborted. */
   constructor(private readonly connect: (signal: AbortSignal) => Promise<Share>) {}
 
-  /** Does the work on the connection with the fewest calls; again on another one where the session turned out to be over, and nothing was done. */
+  /**
+   * Runs `work` on the connection with the fewest calls. If the server has ended the session, runs it once more on
+   * another connection: the server has not processed the request that failed.
+   */
   async use<T>(work: (share: Share) => Promise<T>): Promise<T> {
-    return this.#retried(work, (share) => share.broken?.kind === 'ended')
+    return this.#runWithRetry(work, (share) => share.broken?.kind === 'ended')
   }
 
-  /** The same for work that may be done twice: also where the connection was lost, as happens to idle ones behind firewalls. */
-  async useAgain<T>(work: (share: Share) => Promise<T>): Promise<T> {
-    return this.#retried(work, (share) => share.broken !== undefined)
+  /**
+   * As `use`, for idempotent work: also retries after a lost connection, such as an idle one that a firewall dropped.
+   */
+  async useIdempotent<T>(work: (share: Share) => Promise<T>): Promise<T> {
+    return this.#runWithRetry(work, (share) => share.broken !== undefined)
   }
 
-  async #retried<T>(work: (share: Share) => Promise<T>, isWorthIt: (share: Share) => boolean): Promise<T> {
-    const held = await this.hold()
+  async #runWithRetry<T>(work: (share: Share) => Promise<T>, isRetryable: (share: Share) => boolean): Promise<T> {
+    const lease = await this.acquire()
     try {
-      return await work(held.share)
+      return await work(lease.share)
     } catch (error) {
-      if (this.#end.signal.aborted || !isWorthIt(held.share)) throw error
+      if (this.#end.signal.aborted || !isRetryable(lease.share)) throw error
     } finally {
-      held.give()
+      lease.release()
     }
-    const other = await this.hold()
+    const secondLease = await this.acquire()
     try {
-      return await work(other.share)
+      return await work(secondLease.share)
     } finally {
-      other.give()
+      secondLease.release()
     }
   }
 
-  /** One that surely stands. */
-  async hold(): Promise<Held> {
+  /** Returns a connection that is alive. */
+  async acquire(): Promise<ShareLease> {
     this.#assertOpen()
     clearTimeout(this.#idle)
-    return this.#held(await this.#pick())
+    return this.#lease(await this.#pick())
   }
 
-  /** Holds the one that work is done on beyond the end of that work. */
-  keep(share: Share): Held {
+  /** Keeps the connection that `work` runs on open after `work` has returned. */
+  retain(share: Share): ShareLease {
     const member = [...this.#members].find((each) => each.share === share) ?? { share, users: 0 }
-    return this.#held(member)
+    return this.#lease(member)
   }
 
-  #held(member: Member): Held {
+  #lease(member: Member): ShareLease {
     member.users++
-    // One that was given back while this one was found may have begun to wait for the end.
+    // Another call may have released its connection and started the idle timer in the meantime.
     clearTimeout(this.#idle)
-    let isHeld = true
+    let isReleased = false
     return {
       share: member.share,
-      give: () => {
-        if (!isHeld) return
-        isHeld = false
+      release: () => {
+        if (isReleased) return
+        isReleased = true
         member.users--
-        this.#rest()
+        this.#startIdleTimer()
       },
     }
   }
@@ -97,27 +107,27 @@ export class Shares {
   }
 
   async #pick(): Promise<Member> {
-    const standing = this.#standing().sort((one, other) => one.users - other.users)
-    const [least] = standing
-    const isEnough = least !== undefined && (least.users < callsEnough || standing.length >= sharesAtMost)
-    const member = isEnough ? least : await this.#another(least)
-    if (member.share.silence < silenceLimit && member.share.broken === undefined) return member
-    member.check ??= member.share.assertAlive(aliveLimit).finally(() => (member.check = undefined))
-    const stands = await member.check.then(
+    const usable = this.#usable().sort((one, other) => one.users - other.users)
+    const [least] = usable
+    const isEnough = least !== undefined && (least.users < maxCallsPerShare || usable.length >= maxShares)
+    const member = isEnough ? least : await this.#openOr(least)
+    if (member.share.idleMilliseconds < probeAfter && member.share.broken === undefined) return member
+    member.check ??= member.share.assertAlive(probeTimeout).finally(() => (member.check = undefined))
+    const isAlive = await member.check.then(
       () => true,
       () => false,
     )
-    return stands ? member : this.#another(undefined)
+    return isAlive ? member : this.#openOr(undefined)
   }
 
-  /** A server may not want more connections than there are: then those are shared. */
-  async #another(standing: Member | undefined): Promise<Member> {
+  /** Opens a connection. If the server refuses and `fallback` is usable, returns `fallback` instead. */
+  async #openOr(fallback: Member | undefined): Promise<Member> {
     this.#opening ??= this.#open().finally(() => (this.#opening = undefined))
     try {
       return await this.#opening
     } catch (error) {
-      if (standing === undefined || standing.share.broken !== undefined) throw error
-      return standing
+      if (fallback === undefined || fallback.share.broken !== undefined) throw error
+      return fallback
     }
   }
 
@@ -133,15 +143,15 @@ export class Shares {
     if (this.#end.signal.aborted) throw new GatewayError('aborted', { reason: 'the storage was stopped' })
   }
 
-  #standing(): Member[] {
+  #usable(): Member[] {
     for (const member of this.#members) if (member.share.broken !== undefined) this.#members.delete(member)
     return [...this.#members]
   }
 
-  #rest(): void {
-    if (this.#end.signal.aborted || this.#standing().some(({ users }) => users > 0)) return
+  #startIdleTimer(): void {
+    if (this.#end.signal.aborted || this.#usable().some(({ users }) => users > 0)) return
     clearTimeout(this.#idle)
-    this.#idle = setTimeout(() => this.#closeAll(), idleLimit).unref()
+    this.#idle = setTimeout(() => this.#closeAll(), idleTimeout).unref()
   }
 
   #closeAll(): void {

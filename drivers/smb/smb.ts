@@ -1,6 +1,6 @@
-/** A folder of a share on an SMB server as a storage. Names that differ only in case are one name there. */
+/** The SMB driver: a folder of a share on an SMB server. Names are case-insensitive. */
 import type { Readable } from 'node:stream'
-import { assertGoing, untilAborted } from '../../src/aborting.js'
+import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
 import type {
   Attributes,
   ByteRange,
@@ -16,107 +16,123 @@ import type {
   UploadPlan,
   Usage,
   WriteOptions,
-} from '../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { childOf, cleanPath, folded, isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../src/path.js'
-import { readingStream, writeAll } from '../lib/pieces.js'
-import { onFolder } from '../lib/root-folder.js'
-import { isAbandoned, keptFile, keptPaths, stagedBy, stagedName } from '../lib/staged-names.js'
-import { forsaken, keepingPace, StagedUpload, type KeepingPace } from '../lib/staged-upload.js'
-import { Sweep } from '../lib/sweep.js'
+} from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import {
+  childOf,
+  cleanPath,
+  foldCase,
+  isWithin,
+  nameOf,
+  parentOf,
+  segmentsOf,
+  type Path,
+} from '../../src/contract/path.js'
+import { BackgroundDeleter } from '../lib/background-deleter.js'
+import { createReadStream, writeAll } from '../lib/pipelined-io.js'
+import { requireRootFolder } from '../lib/require-root-folder.js'
+import { isOrphan, parseResumeToken, resumablePaths, stagingRun, stagedName } from '../lib/staged-names.js'
+import { discardLateUpload, checkpointPolicy, StagedUpload, type CheckpointPolicy } from '../lib/staged-upload.js'
 import type { FileFacts, FileId } from './client/messages.js'
 import { Share } from './client/share.js'
 import { status } from './client/statuses.js'
 import { entryOf, isFolder } from './entry.js'
-import { isStatus, translated } from './errors.js'
+import { isStatus, translateError } from './errors.js'
 import type { SmbOptions } from './index.js'
-import { folderOf, isAmbiguous, isSameName, joined, nameFromWire, wireName } from './names.js'
-import { accessTo, piecesOf } from './open-file.js'
-import { Places } from './places.js'
+import { Locations } from './locations.js'
+import { folderOf, isAmbiguous, isSameName, joinWirePath, nameFromWire, wireName } from './names.js'
+import { fileOperations, pipelinedFile } from './open-file.js'
 import { shareOptionsOf } from './share-options.js'
-import { Shares } from './shares.js'
-import { renameAt } from './staged-file.js'
+import { SharePool } from './shares.js'
+import { renamePath } from './staged-file.js'
 import { Staging } from './staging.js'
 
 const pageSize = 1000
-/** What dead runs have left in one folder: so much of it goes, if it is only that which keeps the folder from being removed. */
-const sweptAtOnce = 1000
+/** Maximum number of orphaned staged files that the removal of a folder deletes first. */
+const maxOrphans = 1000
 
-export async function openSmb(options: SmbOptions, env: DriverEnv, pace: KeepingPace = keepingPace): Promise<Driver> {
+export async function openSmb(
+  options: SmbOptions,
+  env: DriverEnv,
+  checkpoints: CheckpointPolicy = checkpointPolicy,
+): Promise<Driver> {
   const shareOptions = shareOptionsOf(options)
   const root = segmentsOf(cleanPath(options.root_folder_path)).map(wireName).join('\\')
-  return onFolder(new SmbDriver((signal) => Share.open(shareOptions, signal), root, env, pace), env.signal)
+  return requireRootFolder(
+    new SmbDriver((signal) => Share.open(shareOptions, signal), root, env, checkpoints),
+    env.signal,
+  )
 }
 
 class SmbDriver implements Driver {
-  readonly #places: Places
+  readonly #locations: Locations
   /**
-   * Servers refuse to rename over a file, or to rename a folder with a file, that is open on the same connection: what is open for
-   * reading and for changes in place has connections of its own.
+   * Servers refuse to replace a file, or to rename a folder that contains a file, that is open on the same connection.
+   * Files that are open for reading or for in-place changes therefore use separate connections.
    */
-  readonly #readers: Shares
-  readonly #changers: Shares
-  readonly #sweep: Sweep
+  readonly #readers: SharePool
+  readonly #writers: SharePool
+  readonly #deleter: BackgroundDeleter
   readonly #staging: Staging
 
   constructor(
     connect: (signal: AbortSignal) => Promise<Share>,
     root: string,
     private readonly env: DriverEnv,
-    private readonly pace: KeepingPace,
+    private readonly checkpoints: CheckpointPolicy,
   ) {
-    this.#places = new Places(root)
-    this.#readers = new Shares(connect)
-    this.#changers = new Shares(connect)
-    this.#sweep = new Sweep(async (wire) => {
-      // Somebody may go on with it.
-      const kept = [...keptPaths(await env.uploads())].map((path) => this.#places.wire(path))
-      if (kept.some((each) => isSameName(each, wire))) return
-      await this.#within(env.signal, () => this.#changers.use((share) => share.removeAt(wire)))
+    this.#locations = new Locations(root)
+    this.#readers = new SharePool(connect)
+    this.#writers = new SharePool(connect)
+    this.#deleter = new BackgroundDeleter(async (wire) => {
+      // A resumable upload may still need the file.
+      const resumable = [...resumablePaths(await env.resumableUploads())].map((path) => this.#locations.wirePath(path))
+      if (resumable.some((each) => isSameName(each, wire))) return
+      await this.#within(env.signal, () => this.#writers.use((share) => share.removeAt(wire)))
     })
     this.#staging = new Staging({
       instance: env.instance.name,
-      places: this.#places,
-      shares: this.#changers,
-      sweep: (wire) => this.#sweep.soon(wire),
+      locations: this.#locations,
+      shares: this.#writers,
+      deleteLater: (wire) => this.#deleter.enqueue(wire),
     })
   }
 
   async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
-    return this.#within(signal, () => this.#readers.useAgain((share) => this.#places.entryAt(share, path)))
+    return this.#within(signal, () => this.#readers.useIdempotent((share) => this.#locations.entryAt(share, path)))
   }
 
   async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
-    // Names come in pages through one handle: behind the first of them nothing can be asked again.
-    const { held, id, first, close } = await this.#within(
+    // All pages are read through one handle, so only the first page can be retried on another connection.
+    const { lease, id, first, close } = await this.#within(
       signal,
       () => this.#openToList(path),
       ({ close }) => close(),
     )
-    const { share } = held
+    const { share } = lease
     let next: Promise<readonly FileFacts[]> = Promise.resolve(first)
     try {
       for (;;) {
         const names = await this.#within(signal, () => next)
         if (names.length === 0) return
-        next = share.names(id, false)
-        next.catch(() => undefined) // told when its turn comes
+        next = share.readDirectory(id, false)
+        next.catch(() => undefined) // reported when the page is awaited
         const entries = this.#entries(names, path)
         for (let at = 0; at < entries.length; at += pageSize) yield entries.slice(at, at + pageSize)
       }
     } finally {
-      // Whoever removes the folder next, over another connection, would find it open.
+      // The handle must be closed before the caller removes the folder on another connection.
       const closed = close()
       await this.#within(signal, () => closed).catch(() => undefined)
     }
   }
 
   async #openToList(path: Path) {
-    return this.#readers.useAgain(async (share) => {
-      const { id } = await this.#places.spelled(share, path, (wire) => share.open(wire, 'folder'))
-      const { held, close } = this.#kept(share, id)
+    return this.#readers.useIdempotent(async (share) => {
+      const { id } = await this.#locations.withServerPath(share, path, (wire) => share.open(wire, 'folder'))
+      const { lease, close } = this.#retain(share, id)
       try {
-        return { held, id, close, first: await share.names(id, true) }
+        return { lease, id, close, first: await share.readDirectory(id, true) }
       } catch (error) {
         await close()
         throw error
@@ -125,80 +141,86 @@ class SmbDriver implements Driver {
   }
 
   async read(path: Path, range: ByteRange = { offset: 0 }, { signal }: CallOptions = {}): Promise<Readable> {
-    const { held, id, facts, close } = await this.#within(
+    const { lease, id, facts, close } = await this.#within(
       signal,
       () => this.#openToRead(path),
       ({ close }) => close(),
     )
-    return readingStream(piecesOf(held.share, id), range, { size: facts.size, signal, done: close })
+    return createReadStream(pipelinedFile(lease.share, id), range, { size: facts.size, signal, onEnd: close })
   }
 
-  async #openToRead(path: Path, how: 'read' | 'update' = 'read') {
-    return this.#readers.useAgain(async (share) => {
-      const { id, facts } = await this.#places.spelled(share, path, (wire) => share.openWithFacts(wire, how))
-      return { id, facts, ...this.#kept(share, id) }
+  async #openToRead(path: Path, purpose: 'read' | 'update' = 'read') {
+    return this.#readers.useIdempotent(async (share) => {
+      const { id, facts } = await this.#locations.withServerPath(share, path, (wire) =>
+        share.openWithFacts(wire, purpose),
+      )
+      return { id, facts, ...this.#retain(share, id) }
     })
   }
 
-  /** Keeps the connection of an open file, and tells what gives both back, once. */
-  #kept(share: Share, id: FileId) {
-    const held = this.#readers.keep(share)
+  /**
+   * Retains the connection of an open file. `close` closes the file and releases the connection; later calls do
+   * nothing.
+   */
+  #retain(share: Share, id: FileId) {
+    const lease = this.#readers.retain(share)
     let isOpen = true
     const close = async () => {
       if (!isOpen) return
       isOpen = false
       await share.closeFile(id).catch(() => undefined)
-      held.give()
+      lease.release()
     }
-    return { held, close }
+    return { lease, close }
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { signal } = options
     return this.#within(signal, async () => {
-      const { held, place, staged } = await this.#staging.stage(path, options)
+      const { lease, location, staged } = await this.#staging.stage(path, options)
       try {
-        await writeAll(source, piecesOf(held.share, staged.id), signal)
-        assertGoing(signal)
-        return await this.#staging.publish(staged, place, path, options)
+        await writeAll(source, pipelinedFile(lease.share, staged.id), signal)
+        throwIfAborted(signal)
+        return await this.#staging.publish(staged, location, path, options)
       } catch (error) {
         await this.#staging.discard(staged)
         throw error
       } finally {
-        held.give()
+        lease.release()
       }
     })
   }
 
   async upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {
     const { signal } = options
-    const { size, replace = async () => undefined } = plan
+    const { size, replaceToken: replace = async () => undefined } = plan
     const begin = async () => {
-      const { held, place, staged, confirmed } = await this.#staging.stage(path, options, plan)
+      const { lease, location, staged, committed } = await this.#staging.stage(path, options, plan)
       const name = staged.wirePath.slice(staged.wirePath.lastIndexOf('\\') + 1)
       return new StagedUpload(
         {
-          ...{ size, signal, replace, file: piecesOf(held.share, staged.id) },
-          kept: { path: childOf(parentOf(path), name), held: confirmed },
-          sync: () => held.share.flush(staged.id),
-          within: (work) => this.#within(signal, work),
-          publish: () => this.#staging.publish(staged, place, path, options),
-          leave: async () => {
-            await staged.leave()
-            held.give()
+          ...{ size, signal, replaceToken: replace, file: pipelinedFile(lease.share, staged.id) },
+          resumable: { path: childOf(parentOf(path), name), committed: committed },
+          sync: () => lease.share.flush(staged.id),
+          run: (work) => this.#within(signal, work),
+          publish: () => this.#staging.publish(staged, location, path, options),
+          close: async () => {
+            await staged.close()
+            lease.release()
           },
         },
-        this.pace,
+        this.checkpoints,
       )
     }
-    return this.#within(signal, begin, (late) => forsaken(this, late))
+    return this.#within(signal, begin, (late) => discardLateUpload(this, late))
   }
 
   async dropUpload(token: string, { signal }: CallOptions = {}): Promise<void> {
-    const kept = keptFile(token)
-    if (!kept) return
-    const remove = (share: Share) => this.#places.spelled(share, kept.path, (wire) => share.removeAt(wire))
-    await this.#within(signal, () => this.#changers.useAgain(remove)).catch((error: unknown) => {
+    const resumable = parseResumeToken(token)
+    if (!resumable) return
+    const remove = (share: Share) =>
+      this.#locations.withServerPath(share, resumable.path, (wire) => share.removeAt(wire))
+    await this.#within(signal, () => this.#writers.useIdempotent(remove)).catch((error: unknown) => {
       if (!isGatewayError(error, 'not_found', 'not_dir')) throw error
     })
   }
@@ -206,27 +228,27 @@ class SmbDriver implements Driver {
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     if (path === '/') throw new GatewayError('exists')
     await this.#within(signal, () =>
-      this.#changers.use(async (share) => {
+      this.#writers.use(async (share) => {
         const { wire, facts } = isAmbiguous(path)
-          ? await this.#places.find(share, path)
-          : { wire: this.#places.wire(path), facts: undefined }
+          ? await this.#locations.find(share, path)
+          : { wire: this.#locations.wirePath(path), facts: undefined }
         if (facts !== undefined) throw new GatewayError('exists')
-        await share.makeFolder(wire).catch((error: unknown) => this.#places.explainNew(share, error, path))
+        await share.makeFolder(wire).catch((error: unknown) => this.#locations.refineCreateError(share, error, path))
       }),
     )
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder stays' })
+    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be removed' })
     await this.#within(signal, () =>
-      this.#changers.use((share) =>
-        this.#places.spelled(share, path, async (wire) => {
-          const aside = joined(folderOf(wire), stagedName(this.env.instance.name))
+      this.#writers.use((share) =>
+        this.#locations.withServerPath(share, path, async (wire) => {
+          const temporary = joinWirePath(folderOf(wire), stagedName(this.env.instance.name))
           try {
-            await share.removeAt(wire, aside)
+            await share.removeAt(wire, temporary)
           } catch (error) {
-            if (!isStatus(error, status.directoryNotEmpty) || !(await this.#sweepNow(share, wire))) throw error
-            await share.removeAt(wire, aside)
+            if (!isStatus(error, status.directoryNotEmpty) || !(await this.#removeOrphans(share, wire))) throw error
+            await share.removeAt(wire, temporary)
           }
         }),
       ),
@@ -234,50 +256,52 @@ class SmbDriver implements Driver {
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (from === '/') throw new GatewayError('denied', { reason: 'the root folder stays' })
+    if (from === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be moved' })
     await this.#within(signal, () =>
-      this.#changers.use(async (share) => {
-        const [source, target] = await Promise.all([this.#places.find(share, from), this.#places.find(share, to)])
+      this.#writers.use(async (share) => {
+        const [source, target] = await Promise.all([this.#locations.find(share, from), this.#locations.find(share, to)])
         if (source.facts === undefined) throw new GatewayError('not_found')
         if (from === to) return
         const isSame = isSameName(from, to)
-        if (!isSame && isWithin(folded(from), folded(to))) {
+        if (!isSame && isWithin(foldCase(from), foldCase(to))) {
           throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
         }
         const old = isSame ? undefined : target.facts
         if (to === '/' || (old && isFolder(old))) throw new GatewayError('is_dir')
         if (old && isFolder(source.facts)) throw new GatewayError('exists')
-        const wire = isSame ? joined(folderOf(source.wire), wireName(nameOf(to))) : target.wire
+        const wire = isSame ? joinWirePath(folderOf(source.wire), wireName(nameOf(to))) : target.wire
         try {
-          await renameAt(share, source.wire, wire, old !== undefined)
+          await renamePath(share, source.wire, wire, old !== undefined)
         } catch (error) {
           if (this.#staging.isWritingIn(source.wire) && isStatus(error, status.accessDenied)) {
-            throw new GatewayError('busy', { reason: 'an upload into this folder is under way', cause: error })
+            throw new GatewayError('busy', { reason: 'an upload into this folder is in progress', cause: error })
           }
-          await this.#places.explainTaken(share, error, to)
+          await this.#locations.refineRenameError(share, error, to)
         }
       }),
     )
   }
 
-  /** By the server itself; `unsupported` where it does not. */
+  /** Server-side copy (MS-SMB2 §3.3.5.15.6). Rejects with `unsupported` if the server does not implement it. */
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     await this.#within(options.signal, async () => {
-      const { held, place, staged } = await this.#staging.stage(to, options)
-      const { share } = held
+      const { lease, location, staged } = await this.#staging.stage(to, options)
+      const { share } = lease
       try {
-        const { id, facts } = await this.#places.spelled(share, from, (wire) => share.openWithFacts(wire, 'read'))
+        const { id, facts } = await this.#locations.withServerPath(share, from, (wire) =>
+          share.openWithFacts(wire, 'read'),
+        )
         try {
           await share.copy(id, staged.id, facts.size)
         } finally {
           await share.closeFile(id).catch(() => undefined)
         }
-        await this.#staging.publish(staged, place, to, { ...options, modified: options.modified ?? facts.modified })
+        await this.#staging.publish(staged, location, to, { ...options, modified: options.modified ?? facts.modified })
       } catch (error) {
         await this.#staging.discard(staged)
         throw error
       } finally {
-        held.give()
+        lease.release()
       }
     })
   }
@@ -285,42 +309,42 @@ class SmbDriver implements Driver {
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
     return this.#within(
       options.signal,
-      () => (mode === 'replace' ? this.#replacing(path, options) : this.#inPlace(path, mode)),
+      () => (mode === 'replace' ? this.#openToReplace(path, options) : this.#openInPlace(path, mode)),
       (file) => file.close(),
     )
   }
 
-  async #inPlace(path: Path, mode: 'read' | 'update'): Promise<OpenFile> {
-    const { held, id, facts, close } = await this.#openToRead(path, mode)
-    const told = nameFromWire(facts.name)
-    // Some servers tell the name by which it was asked for, some another one of the same file.
-    const name = isSameName(told, nameOf(path)) ? told : nameOf(path)
-    const { read, ...changes } = accessTo(held.share, id)
+  async #openInPlace(path: Path, mode: 'read' | 'update'): Promise<OpenFile> {
+    const { lease, id, facts, close } = await this.#openToRead(path, mode)
+    const reported = nameFromWire(facts.name)
+    // Some servers report the requested spelling, others report another name of the same file.
+    const name = isSameName(reported, nameOf(path)) ? reported : nameOf(path)
+    const { read, ...changes } = fileOperations(lease.share, id)
     return { entry: entryOf(name, facts), read, ...(mode === 'update' && changes), close }
   }
 
-  async #replacing(path: Path, options: OpenOptions): Promise<OpenFile> {
-    const { held, place, staged } = await this.#staging.stage(path, options)
+  async #openToReplace(path: Path, options: OpenOptions): Promise<OpenFile> {
+    const { lease, location, staged } = await this.#staging.stage(path, options)
     let published: Entry | undefined
     return {
       entry: { name: nameOf(path), kind: 'file', size: 0, modified: new Date() },
-      ...accessTo(held.share, staged.id),
+      ...fileOperations(lease.share, staged.id),
       commit: ({ modified = options.modified }: Attributes = {}) =>
         this.#within(options.signal, async () => {
-          published ??= await this.#staging.publish(staged, place, path, { ...options, modified })
+          published ??= await this.#staging.publish(staged, location, path, { ...options, modified })
           return published
         }),
       close: async () => {
         await this.#staging.discard(staged)
-        held.give()
+        lease.release()
       },
     }
   }
 
   async setAttributes(path: Path, { modified }: Attributes, { signal }: CallOptions = {}): Promise<void> {
     await this.#within(signal, () =>
-      this.#changers.useAgain((share) =>
-        this.#places.spelled(share, path, async (wire) => {
+      this.#writers.useIdempotent((share) =>
+        this.#locations.withServerPath(share, path, async (wire) => {
           if (modified === undefined) await share.facts(wire)
           else await share.setModifiedAt(wire, modified)
         }),
@@ -330,23 +354,23 @@ class SmbDriver implements Driver {
 
   async usage({ signal }: CallOptions = {}): Promise<Usage> {
     const { total, available, free } = await this.#within(signal, () =>
-      this.#readers.useAgain((share) => share.space(this.#places.root)),
+      this.#readers.useIdempotent((share) => share.volumeSize(this.#locations.root)),
     )
     return { total, used: total - free, free: available }
   }
 
   async close(): Promise<void> {
     this.#readers.close()
-    this.#changers.close()
+    this.#writers.close()
   }
 
   #entries(names: readonly FileFacts[], folder: Path): Entry[] {
     const entries: Entry[] = []
     for (const facts of names) {
       if (facts.name === '.' || facts.name === '..') continue
-      if (stagedBy(facts.name) !== undefined) {
-        const wire = joined(this.#places.wire(folder), facts.name)
-        if (isAbandoned(facts.name, this.env.instance)) this.#sweep.soon(wire)
+      if (stagingRun(facts.name) !== undefined) {
+        const wire = joinWirePath(this.#locations.wirePath(folder), facts.name)
+        if (isOrphan(facts.name, this.env.instance)) this.#deleter.enqueue(wire)
         continue
       }
       entries.push(entryOf(nameFromWire(facts.name), facts))
@@ -355,36 +379,40 @@ class SmbDriver implements Driver {
   }
 
   /**
-   * What was left by runs, dead ones and this one, where it keeps a folder from being removed, also what somebody might go on with.
-   * Resolves to whether there was that alone.
+   * Removes the orphaned staged files of `folder`, including those of resumable uploads. Resolves to true if it removed
+   * at least one and found no other entry, so that the folder can be removed.
    */
-  async #sweepNow(share: Share, folder: string): Promise<boolean> {
+  async #removeOrphans(share: Share, folder: string): Promise<boolean> {
     const { id } = await share.open(folder, 'folder')
-    const left: string[] = []
+    const orphans: string[] = []
     try {
-      let names = await share.names(id, true)
-      for (; names.length > 0 && left.length < sweptAtOnce; names = await share.names(id, false)) {
+      let names = await share.readDirectory(id, true)
+      for (; names.length > 0 && orphans.length < maxOrphans; names = await share.readDirectory(id, false)) {
         for (const { name } of names) {
-          if (isAbandoned(name, this.env.instance) || this.#staging.isLeft(joined(folder, name))) left.push(name)
+          if (isOrphan(name, this.env.instance) || this.#staging.isOrphan(joinWirePath(folder, name)))
+            orphans.push(name)
           else if (name !== '.' && name !== '..') return false
         }
       }
     } finally {
       await share.closeFile(id).catch(() => undefined)
     }
-    for (const name of left) await share.removeAt(joined(folder, name))
-    return left.length > 0
+    for (const name of orphans) await share.removeAt(joinWirePath(folder, name))
+    return orphans.length > 0
   }
 
   // Calls
 
-  /** Rejects with `aborted` as soon as the signal says so. What was asked ends later by itself; `undo` gives back what it opened. */
+  /**
+   * Runs `work` and translates its errors. Rejects with `aborted` as soon as the signal is aborted; `work` then
+   * completes in the background, and `undo` releases what it opened.
+   */
   async #within<T>(signal: AbortSignal | undefined, work: () => Promise<T>, undo?: (late: T) => unknown): Promise<T> {
-    assertGoing(signal)
+    throwIfAborted(signal)
     try {
       return await untilAborted(work(), signal, { undo })
     } catch (error) {
-      throw translated(error)
+      throw translateError(error)
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A file that is written aside, under a name that nobody is shown, until it takes its own. Until then the server removes it as soon as
- * it is closed, also when the connection breaks: nothing is left of an upload that was cut, unless somebody may go on with it.
+ * A staged file: written under a hidden name and renamed to its final name when it is complete. It is marked
+ * delete-on-close, so that the server removes it when its connection breaks, unless it belongs to a resumable upload.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
@@ -19,13 +19,16 @@ export class StagedFile {
     readonly id: FileId,
   ) {}
 
-  /** One that is left may not be removed with its connection: then it stays until it is swept. */
-  static async create(share: Share, wirePath: string, mayBeLeft = false): Promise<StagedFile> {
-    const id = mayBeLeft ? (await share.open(wirePath, 'new')).id : await share.openGoing(wirePath)
+  /** Creates the file. A `resumable` one is not marked delete-on-close; it remains until it is resumed or removed. */
+  static async create(share: Share, wirePath: string, resumable = false): Promise<StagedFile> {
+    const id = resumable ? (await share.open(wirePath, 'new')).id : await share.createDeleteOnClose(wirePath)
     return new StagedFile(share, wirePath, id)
   }
 
-  /** One that was left, of a size that `fits`; undefined for every other one, which goes. */
+  /**
+   * Reopens the staged file of an earlier upload. Undefined if it cannot be opened, or if `fits` rejects its size: then
+   * it is removed.
+   */
   static async reopen(
     share: Share,
     wirePath: string,
@@ -42,27 +45,27 @@ export class StagedFile {
     return undefined
   }
 
-  /** Takes the name `to`; `replaces` the file that has it. Rejects with what the server says. */
+  /** Renames it to `to`; with `replaces`, over an existing file. Rejects with a StatusError or a ConnectionError. */
   async publish(to: string, replaces: boolean, modified: Date | undefined): Promise<void> {
-    await this.share.keepFile(this.id, modified)
+    await this.share.clearDeleteOnClose(this.id, modified)
     await renameOver(this.share, this.id, to, replaces)
     this.#isOpen = false
     await this.share.closeFile(this.id)
   }
 
-  /** Closes it: it stays, if it may. Never rejects. */
-  async leave(): Promise<void> {
+  /** Closes it without removing it, unless it is marked delete-on-close. Never rejects. */
+  async close(): Promise<void> {
     if (!this.#isOpen) return
     this.#isOpen = false
     await this.share.closeFile(this.id).catch(() => undefined)
   }
 
-  /** Resolves to whether surely nothing is left. Never rejects. */
+  /** Removes it. Resolves to false if the removal is not certain. Never rejects. */
   async discard(): Promise<boolean> {
     if (!this.#isOpen) return true
     this.#isOpen = false
     try {
-      await this.share.setGoing(this.id)
+      await this.share.setDeleteOnClose(this.id)
       await this.share.closeFile(this.id)
       return true
     } catch {
@@ -71,28 +74,31 @@ export class StagedFile {
   }
 }
 
-/** Milliseconds before another try: most files that are open are closed soon, above all those that have just taken their name. */
-const pauses = [5, 20, 80] as const
+/** Milliseconds before each retry: most open files are closed soon, especially those that have just been published. */
+const retryDelays = [5, 20, 80] as const
 
 /**
- * Gives an open file another name. Where a file has that name and is open elsewhere, servers refuse to replace it; if it stays open, it
- * steps aside, and goes when those who have it open close it.
+ * Renames an open file. Servers refuse to replace a file that is open elsewhere. If retries do not help, renames that
+ * file instead and marks it delete-on-close.
  */
 async function renameOver(share: Share, id: FileId, wirePath: string, replaces: boolean): Promise<void> {
-  for (const pause of pauses) {
+  for (const delay of retryDelays) {
     try {
       await share.rename(id, wirePath, replaces)
       return
     } catch (error) {
-      if (!replaces || !isInTheWay(error)) throw error
+      if (!replaces || !isTargetInUse(error)) throw error
     }
-    await setTimeout(pause)
+    await setTimeout(delay)
   }
   await replaceOpen(share, id, wirePath)
 }
 
-/** The same of whatever has a path. */
-export async function renameAt(share: Share, from: string, to: string, replaces: boolean): Promise<void> {
+/**
+ * Renames the file, folder or symlink at `from`. With `replaces`, an existing file at `to` is replaced, even if it is
+ * open.
+ */
+export async function renamePath(share: Share, from: string, to: string, replaces: boolean): Promise<void> {
   const { id } = await share.open(from, 'changing')
   try {
     await renameOver(share, id, to, replaces)
@@ -101,13 +107,13 @@ export async function renameAt(share: Share, from: string, to: string, replaces:
   }
 }
 
-function isInTheWay(error: unknown): boolean {
+function isTargetInUse(error: unknown): boolean {
   return isStatus(error, status.accessDenied, status.sharingViolation, status.deletePending)
 }
 
 /**
- * Replaces a file that somebody has open: it gets another name, and goes when it is closed. That name is one that is shown: whatever
- * happens, nobody has to look for the file.
+ * Replaces a file that is open elsewhere: renames it to a backup name and marks it delete-on-close. The backup name is
+ * visible in listings, so that the old file can be found if this is interrupted.
  */
 async function replaceOpen(share: Share, id: FileId, wirePath: string): Promise<void> {
   const old = await share.open(wirePath, 'changing')
@@ -117,14 +123,14 @@ async function replaceOpen(share: Share, id: FileId, wirePath: string): Promise<
     try {
       await share.rename(id, wirePath, true)
     } catch (error) {
-      await share.rename(old.id, wirePath, false).catch(async (taken: unknown) => {
-        // Somebody else's new file has the name by now: the old one is replaced all the same.
-        if (!isStatus(taken, status.objectNameCollision)) throw taken
-        await share.setGoing(old.id)
+      await share.rename(old.id, wirePath, false).catch(async (restoreError: unknown) => {
+        // Another client has created a file with this name, so the old file counts as replaced.
+        if (!isStatus(restoreError, status.objectNameCollision)) throw restoreError
+        await share.setDeleteOnClose(old.id)
       })
       throw error
     }
-    await share.setGoing(old.id)
+    await share.setDeleteOnClose(old.id)
   } finally {
     await share.closeFile(old.id).catch(() => undefined)
   }

@@ -1,93 +1,107 @@
-/** Files that are written beside their place, under names that nobody is shown, until they take their own. */
-import { assertGoing } from '../../src/aborting.js'
-import type { Entry, UploadPlan, WriteOptions } from '../../src/driver.js'
-import { nameOf, parentOf, type Path } from '../../src/path.js'
-import { keptFile, stagedBy, stagedName } from '../lib/staged-names.js'
+/** Staged files: written under hidden names in the target folder, and renamed when they are complete. */
+import { throwIfAborted } from '../../src/contract/cancellation.js'
+import type { Entry, UploadPlan, WriteOptions } from '../../src/contract/driver.js'
+import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import { parseResumeToken, stagingRun, stagedName } from '../lib/staged-names.js'
 import type { Share } from './client/share.js'
-import { folderOf, isSameName, joined, wireName } from './names.js'
-import type { Place, Places } from './places.js'
-import type { Held, Shares } from './shares.js'
+import type { Location, Locations } from './locations.js'
+import { folderOf, isSameName, joinWirePath, wireName } from './names.js'
+import type { ShareLease, SharePool } from './shares.js'
 import { StagedFile } from './staged-file.js'
 
 interface StagingParts {
-  /** The name of this run of the program. */
+  /** The name of this process instance, part of each staged name. */
   readonly instance: string
-  readonly places: Places
-  /** The connections of what changes. */
-  readonly shares: Shares
-  /** Removes a file soon. */
-  readonly sweep: (wirePath: string) => void
+  readonly locations: Locations
+  /** The connections for writes. */
+  readonly shares: SharePool
+  /** Queues a file for removal. */
+  readonly deleteLater: (wirePath: string) => void
 }
 
-/** What is staged, on a connection that is kept. */
-interface OnStage {
-  readonly held: Held
-  readonly place: Place
+/** A staged file and its connection. */
+interface StagedWrite {
+  readonly lease: ShareLease
+  readonly location: Location
   readonly staged: StagedFile
-  /** Bytes that an earlier upload left. */
-  readonly confirmed: number
+  /** Bytes from the start that an earlier upload has committed. */
+  readonly committed: number
 }
 
 export class Staging {
-  /** Where files are being written. */
+  /** Wire paths of the staged files that are being written. */
   readonly #writing = new Set<string>()
 
   constructor(private readonly parts: StagingParts) {}
 
-  /** A new file beside `path`, which can be replaced; with a plan, one that may be left, or that was. */
-  async stage(path: Path, { createOnly }: WriteOptions, plan?: UploadPlan): Promise<OnStage> {
-    const { instance, places, shares } = this.parts
-    return shares.useAgain(async (share) => {
-      const place = await places.replaceable(share, path, createOnly)
-      const left = plan && (await this.#left(share, path, place, plan))
-      const aside = joined(folderOf(place.wire), stagedName(instance))
-      const create = () => StagedFile.create(share, aside, plan !== undefined)
-      const staged = left?.staged ?? (await create().catch((error: unknown) => places.explainNew(share, error, path)))
+  /**
+   * Opens a staged file in the folder of `path`. With `plan`, the file is resumable, and the upload that the plan's
+   * token names is continued if possible. Rejects with `is_dir` if `path` is a folder, and with `exists` if
+   * `createOnly` is set and it is a file.
+   */
+  async stage(path: Path, { createOnly }: WriteOptions, plan?: UploadPlan): Promise<StagedWrite> {
+    const { instance, locations, shares } = this.parts
+    return shares.useIdempotent(async (share) => {
+      const location = await locations.findReplaceable(share, path, createOnly)
+      const earlier = plan && (await this.#reopen(share, path, location, plan))
+      const stagedPath = joinWirePath(folderOf(location.wire), stagedName(instance))
+      const create = () => StagedFile.create(share, stagedPath, plan !== undefined)
+      const staged =
+        earlier?.staged ?? (await create().catch((error: unknown) => locations.refineCreateError(share, error, path)))
       this.#writing.add(staged.wirePath)
-      const held = shares.keep(share)
-      const give = () => {
+      const lease = shares.retain(share)
+      const release = () => {
         this.#writing.delete(staged.wirePath)
-        held.give()
+        lease.release()
       }
-      return { held: { share, give }, place, staged, confirmed: left?.confirmed ?? 0 }
+      return { lease: { share, release }, location, staged, committed: earlier?.committed ?? 0 }
     })
   }
 
-  /** What an earlier upload has left; undefined where it cannot be relied on, and then it goes. */
-  async #left(share: Share, path: Path, place: Place, { resume = '', size }: UploadPlan) {
-    const kept = keptFile(resume)
-    if (!kept) return undefined
-    const isBeside = parentOf(kept.path) === parentOf(path)
-    const beside = joined(folderOf(place.wire), wireName(nameOf(kept.path)))
-    const fits = (stored: number) => isBeside && kept.held > 0 && kept.held <= stored && stored <= size
-    const staged = await StagedFile.reopen(share, isBeside ? beside : this.parts.places.wire(kept.path), fits)
-    return staged && { staged, confirmed: kept.held }
+  /**
+   * The staged file of an earlier upload. Undefined if there is none, or if it does not match the plan: then it is
+   * removed.
+   */
+  async #reopen(share: Share, path: Path, location: Location, { resumeToken = '', size }: UploadPlan) {
+    const resumable = parseResumeToken(resumeToken)
+    if (!resumable) return undefined
+    const isSameFolder = parentOf(resumable.path) === parentOf(path)
+    const sibling = joinWirePath(folderOf(location.wire), wireName(nameOf(resumable.path)))
+    const fits = (stored: number) =>
+      isSameFolder && resumable.committed > 0 && resumable.committed <= stored && stored <= size
+    const staged = await StagedFile.reopen(
+      share,
+      isSameFolder ? sibling : this.parts.locations.wirePath(resumable.path),
+      fits,
+    )
+    return staged && { staged, committed: resumable.committed }
   }
 
-  /** The staged file takes its name. */
-  async publish(staged: StagedFile, place: Place, path: Path, options: WriteOptions): Promise<Entry> {
-    const { places } = this.parts
+  /** Renames the staged file to its final name and resolves to its entry. */
+  async publish(staged: StagedFile, location: Location, path: Path, options: WriteOptions): Promise<Entry> {
+    const { locations } = this.parts
     await options.beforePublish?.()
-    assertGoing(options.signal)
+    throwIfAborted(options.signal)
     const replaces = options.createOnly !== true
     await staged
-      .publish(place.wire, replaces, options.modified)
-      .catch((error: unknown) => places.explainTaken(staged.share, error, path))
-    return places.entryAt(staged.share, path)
+      .publish(location.wire, replaces, options.modified)
+      .catch((error: unknown) => locations.refineRenameError(staged.share, error, path))
+    return locations.entryAt(staged.share, path)
   }
 
-  /** Most servers remove it with its connection; by name, it goes from all. */
+  /** Removes the staged file; if that fails, queues its path for removal. */
   async discard(staged: StagedFile): Promise<void> {
-    if (!(await staged.discard())) this.parts.sweep(staged.wirePath)
+    if (!(await staged.discard())) this.parts.deleteLater(staged.wirePath)
   }
 
+  /** Whether a staged file is being written anywhere below the wire path `folder`. */
   isWritingIn(folder: string): boolean {
     return [...this.#writing].some((each) => each.startsWith(`${folder}\\`))
   }
 
-  /** Whether this run has staged it, and does not write it now. */
-  isLeft(wirePath: string): boolean {
-    const isOwn = stagedBy(wirePath.slice(wirePath.lastIndexOf('\\') + 1)) === this.parts.instance
+  /** Whether this instance created the staged file and is no longer writing it. */
+  isOrphan(wirePath: string): boolean {
+    const isOwn = stagingRun(wirePath.slice(wirePath.lastIndexOf('\\') + 1)) === this.parts.instance
     return isOwn && ![...this.#writing].some((each) => isSameName(each, wirePath))
   }
 }

@@ -1,12 +1,12 @@
-/** Storages of made-up files and folders, for tests and demonstrations. */
-import type { DriverType, OptionsOf } from '../../src/driver.js'
+/** The driver type of generated files and folders, for tests and demonstrations. */
+import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
 
 export const virtualFields = {
-  root_folder_path: { type: 'string', help: 'Any text: with another one, other files are made up.' },
+  root_folder_path: { type: 'string', help: 'Any text. It determines the generated files.' },
   num_file: { type: 'number', default: 30, required: true, help: 'Files in each folder.' },
-  num_folder: { type: 'number', default: 30, required: true, help: 'Folders in each folder; they are two deep.' },
-  max_file_size: { type: 'number', default: 1_073_741_824, required: true, help: 'Bytes; every file is smaller.' },
-  min_file_size: { type: 'number', default: 1_048_576, required: true, help: 'Bytes.' },
+  num_folder: { type: 'number', default: 30, required: true, help: 'Folders in each folder, two levels deep.' },
+  max_file_size: { type: 'number', default: 1_073_741_824, required: true, help: 'Maximum size in bytes, exclusive.' },
+  min_file_size: { type: 'number', default: 1_048_576, required: true, help: 'Minimum size in bytes.' },
 } as const
 
 export type VirtualOptions = OptionsOf<typeof virtualFields>

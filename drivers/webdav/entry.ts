@@ -1,5 +1,5 @@
-/** What the server tells of a resource as an entry. */
-import type { Entry, HashName } from '../../src/driver.js'
+/** Converts the properties of a WebDAV resource to an `Entry`. */
+import type { Entry, HashName } from '../../src/contract/driver.js'
 import type { Properties } from './multistatus.js'
 
 export function entryOf(name: string, { isFolder, size = 0, modified = new Date(0), ...more }: Properties): Entry {
@@ -18,7 +18,10 @@ export function entryOf(name: string, { isFolder, size = 0, modified = new Date(
   }
 }
 
-/** A weak one becomes strong as time goes by (as Apache has it); the content is the same. */
+/**
+ * The ETag without quotes and without `W/`: Apache turns the weak tag of a new file into a strong one although the
+ * content is unchanged.
+ */
 export function revisionOf(etag: string | undefined): string | undefined {
   return etag?.replace(/^(?:W\/)?"(.*)"$/, '$1')
 }
@@ -29,13 +32,12 @@ const hashNames: Readonly<Record<string, { readonly name: HashName; readonly dig
   SHA256: { name: 'sha256', digits: 64 },
 }
 
-/** Characters. */
-const checksumsLimit = 1024
+/** Maximum length of the property that is parsed. */
+const maxChecksumsLength = 1024
 
 function hashesOf(checksums: string): Partial<Record<HashName, string>> | undefined {
   const hashes: Partial<Record<HashName, string>> = {}
-  // The few that there are; more text is none of them.
-  for (const checksum of checksums.slice(0, checksumsLimit).split(/[\s,]+/)) {
+  for (const checksum of checksums.slice(0, maxChecksumsLength).split(/[\s,]+/)) {
     const [, word = '', digest = ''] = /^([\w-]+):([\da-f]+)$/i.exec(checksum) ?? []
     const known = hashNames[word.toUpperCase()]
     if (known?.digits === digest.length) hashes[known.name] = digest.toLowerCase()

@@ -1,17 +1,17 @@
-/** Storages on a WebDAV server. */
-import type { DriverType, OptionsOf } from '../../src/driver.js'
+/** Driver type `WebDav`: a folder on a WebDAV server. */
+import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
 
 export const webdavFields = {
   vendor: { type: 'select', options: ['sharepoint', 'other'], default: 'other' },
   address: {
     type: 'string',
     required: true,
-    help: 'URL of the folder that the server shows, such as https://example.org/dav',
+    help: 'URL of the WebDAV root, such as https://example.org/dav',
   },
   username: { type: 'string', required: true },
   password: { type: 'string', required: true, secret: true },
   root_folder_path: { type: 'string', default: '/', required: true },
-  tls_insecure_skip_verify: { type: 'bool', default: false, help: 'Trust any certificate of the server.' },
+  tls_insecure_skip_verify: { type: 'bool', default: false, help: 'Do not verify the TLS certificate of the server.' },
 } as const
 
 export type WebdavOptions = OptionsOf<typeof webdavFields>
@@ -20,7 +20,7 @@ export const webdavType: DriverType<typeof webdavFields> = {
   name: 'WebDav',
   fields: webdavFields,
   config: { local_sort: true, prefer_proxy: true, default_root: '/' },
-  // Times are of the server's own making, unless it has shown that it takes ours.
+  // The server sets modification times, until it has been seen to accept those of the client.
   traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 64, remote: true },
   async open(options, env) {
     const { openWebdav } = await import('./webdav.js')

@@ -1,24 +1,27 @@
-/** Where things are on the server: paths as URLs, and back from what servers write into a `href`. */
-import { GatewayError } from '../../src/errors.js'
-import { folded, segmentsOf, type Path, withoutTrailing } from '../../src/path.js'
+/** Converts paths to URLs of the server, and `href` values in responses back to names. */
+import { GatewayError } from '../../src/contract/errors.js'
+import { foldCase, segmentsOf, trimTrailing, type Path } from '../../src/contract/path.js'
 
 export class Locations {
   #address: URL
   #root: readonly string[]
-  /** What the root is called, decoded: by us, and by a server that stands behind another one which rewrites paths. */
+  /**
+   * Decoded path prefixes of the root: as requested, and as the server reports it, which differs behind a rewriting
+   * proxy.
+   */
   #prefixes: readonly (readonly string[])[]
 
-  /** Rejects with `invalid` where one of them cannot be. */
+  /** Throws `invalid` if `rootFolder` contains `..`. */
   constructor(address: URL, rootFolder: string) {
     this.#address = address
     this.#root = rootFolder.split('/').filter((segment) => segment !== '' && segment !== '.')
-    if (this.#root.includes('..')) throw new GatewayError('invalid', { reason: 'root_folder_path cannot hold ..' })
+    if (this.#root.includes('..')) throw new GatewayError('invalid', { reason: 'root_folder_path must not contain ..' })
     this.#prefixes = [[...decodedSegments(address.pathname), ...this.#root]]
   }
 
   /**
-   * Takes the answer about the root alone: where it came from in the end, for destinations of moves are not redirected as requests are;
-   * and what the server calls it.
+   * Records the response about the root. `url`: its URL after redirects, which is needed because `Destination` headers
+   * are not redirected. `href`: the root as the server reports it.
    */
   learnRoot(url: URL, href: string): void {
     this.#address = url
@@ -26,25 +29,25 @@ export class Locations {
     this.#prefixes = [decodedSegments(url.pathname), ...(isAbsolute(href) ? [pathSegments(href)] : [])]
   }
 
-  /** That of a folder ends with a slash. */
+  /** The URL of a path. That of a folder ends with a slash. */
   url(path: Path, kind: 'file' | 'folder'): URL {
     const url = new URL(this.#address)
     const names = [...this.#root, ...segmentsOf(path)].map(encodeURIComponent)
-    const all = [withoutTrailing(url.pathname, '/'), ...names].join('/')
+    const all = [trimTrailing(url.pathname, '/'), ...names].join('/')
     url.pathname = kind === 'folder' ? `${all}/` : all === '' ? '/' : all
     return url
   }
 
   /**
-   * What a href in the answer about `path` is: the thing itself, a member of it by its name, or neither. Absolute or relative, in
-   * another case, or with a slash too many. The name is as hostile as the server.
+   * Classifies an `href` in a response about `path`: the resource itself, a member with its name, or neither. The href
+   * may be absolute or relative, differ in case, or contain extra slashes. The name is untrusted.
    */
-  relationTo(path: Path, href: string): { readonly isItself: boolean; readonly member?: string } {
-    const told = pathSegments(href)
-    const asked = this.#prefixes.map((prefix) => [...prefix, ...segmentsOf(path)])
-    const start = asked.find((segments) => startsWith(told, segments))
-    if (isAbsolute(href) && !start) return { isItself: false }
-    const below = isAbsolute(href) ? told.slice(start?.length) : told
+  classifyHref(path: Path, href: string): { readonly isItself: boolean; readonly member?: string } {
+    const segments = pathSegments(href)
+    const bases = this.#prefixes.map((prefix) => [...prefix, ...segmentsOf(path)])
+    const base = bases.find((each) => startsWith(segments, each))
+    if (isAbsolute(href) && !base) return { isItself: false }
+    const below = isAbsolute(href) ? segments.slice(base?.length) : segments
     const [member] = below
     return below.length === 1 && member !== undefined ? { isItself: false, member } : { isItself: below.length === 0 }
   }
@@ -54,7 +57,7 @@ function isAbsolute(href: string): boolean {
   return /^(?:[a-z][a-z\d+.-]*:\/)?\//i.test(href)
 }
 
-/** Of the path in an href, absolute or relative. A `?` or `#` that should have been escaped is part of a name. */
+/** Decoded segments of the path in an href, absolute or relative. An unescaped `?` or `#` is part of a name. */
 function pathSegments(href: string): string[] {
   return decodedSegments(href.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, ''))
 }
@@ -62,11 +65,11 @@ function pathSegments(href: string): string[] {
 function startsWith(segments: readonly string[], start: readonly string[]): boolean {
   return (
     start.every((segment, index) => segment === segments[index]) ||
-    start.every((segment, index) => folded(segment) === folded(segments[index] ?? ''))
+    start.every((segment, index) => foldCase(segment) === foldCase(segments[index] ?? ''))
   )
 }
 
-/** Each by itself: an escaped slash is part of a name, and makes no segment. */
+/** Splits before decoding, so that an escaped slash is part of a name. */
 function decodedSegments(path: string): string[] {
   return path
     .split('/')
@@ -74,7 +77,7 @@ function decodedSegments(path: string): string[] {
     .map(decoded)
 }
 
-/** Escapes that are none stand for themselves; bytes that are no UTF-8 become U+FFFD. */
+/** Percent-decodes. Malformed escapes are left unchanged; invalid UTF-8 becomes U+FFFD. */
 function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment)

@@ -1,17 +1,17 @@
 /**
- * Answers of status 207 (RFC 4918 §13), read while they arrive. Lenient where servers are sloppy: undeclared prefixes, characters that
- * XML forbids, odd dates. Strict in one thing: an answer that does not come to its end is none, or a broken listing would look
- * like a short one.
+ * Streaming parser of 207 (Multi-Status) responses (RFC 4918 §13). It tolerates undeclared prefixes, characters that
+ * XML forbids, and malformed dates. It rejects truncated responses, which would otherwise look like complete, shorter
+ * listings.
  */
 import { TextDecoder } from 'node:util'
 import { SaxesParser } from 'saxes'
-import { nonsense } from './errors.js'
+import { protocolViolation } from './errors.js'
 
-/** One `response`. What a server does not tell, or tells in a way that makes no sense, is undefined. */
+/** One `response` element. Missing and malformed values are undefined. */
 export interface Resource {
-  /** As the server wrote it. */
+  /** As sent by the server. */
   readonly href: string
-  /** Of the resource as a whole: 200 where only its properties have one. */
+  /** Status of the resource; else the lowest status of its `propstat` elements; 200 if there is none. */
   readonly status: number
   readonly properties: Properties
 }
@@ -22,47 +22,47 @@ export interface Properties {
   readonly modified?: Date
   readonly created?: Date
   readonly etag?: string
-  /** Of the ownCloud family: `NAME:digest`, several of them with blanks between. */
+  /** ownCloud extension: `NAME:digest`, separated by spaces. */
   readonly checksums?: string
-  /** RFC 4331, in bytes. */
+  /** Quota in bytes (RFC 4331). */
   readonly available?: number
   readonly used?: number
 }
 
 const pageSize = 1000
-const depthLimit = 64
-/** Characters in which at least one resource has to be told. */
-const patience = 4 * 1024 * 1024
+const maxDepth = 64
+/** Maximum number of characters between the ends of two `response` elements. */
+const maxPending = 4 * 1024 * 1024
 
-/** Pages of resources. Rejects with `unavailable` where the answer is no multistatus, or not all of one. */
+/** Yields pages of resources. Rejects with `unavailable` if the body is not a multistatus document or is truncated. */
 export async function* readMultistatus(body: AsyncIterable<Buffer>): AsyncGenerator<readonly Resource[]> {
   const reader = new MultistatusReader()
   let decoder: TextDecoder | undefined
-  let sinceLast = 0
+  let charactersSinceProgress = 0
   for await (const chunk of body) {
     decoder ??= decoderFor(chunk)
     const text = decoder.decode(chunk, { stream: true })
     reader.write(text)
-    sinceLast = reader.hasNews() ? 0 : sinceLast + text.length
-    if (sinceLast > patience) throw nonsense('tells too much about one resource')
+    charactersSinceProgress = reader.takeProgress() ? 0 : charactersSinceProgress + text.length
+    if (charactersSinceProgress > maxPending) throw protocolViolation('sent too much data about one resource')
     for (let page = reader.take(pageSize, false); page; page = reader.take(pageSize, false)) yield page
   }
   reader.end()
   for (let page = reader.take(pageSize, true); page; page = reader.take(pageSize, true)) yield page
 }
 
-/** UTF-8, or what the XML declaration says. */
+/** The encoding of the XML declaration; UTF-8 by default. */
 function decoderFor(chunk: Buffer): TextDecoder {
   const [, label = 'utf-8'] =
     /^[^<]{0,4}<\?xml[^>]*encoding\s*=\s*["']([\w-]+)["']/i.exec(chunk.toString('latin1', 0, 200)) ?? []
   try {
     return new TextDecoder(label)
   } catch {
-    throw nonsense('answers in an encoding that is not known')
+    throw protocolViolation('sent a response in an unknown encoding')
   }
 }
 
-/** Some servers do not escape it in names. */
+/** An ampersand that is not part of a reference: some servers do not escape names. */
 const bareAmpersand = /&(?!(?:[a-z]{1,10}|#\d{1,8}|#x[\da-f]{1,8});)/gi
 
 interface Open {
@@ -74,17 +74,17 @@ interface Draft {
   href: string
   status: number | undefined
   properties: Properties
-  /** Of its properties, the best that was told. */
-  told?: number
+  /** Lowest status of its `propstat` elements. */
+  propertyStatus?: number
 }
 
 class MultistatusReader {
   readonly #parser = new SaxesParser({ xmlns: true, position: false })
   readonly #open: Open[] = []
-  readonly #told: Resource[] = []
-  #held = ''
-  #news = false
-  #isWhole = false
+  readonly #resources: Resource[] = []
+  #partialReference = ''
+  #hasProgress = false
+  #isComplete = false
   #response: Draft = { href: '', status: undefined, properties: {} }
   #propstat: Draft = { href: '', status: undefined, properties: {} }
 
@@ -97,8 +97,8 @@ class MultistatusReader {
     this.#parser.on('text', addText)
     this.#parser.on('cdata', addText)
     this.#parser.on('opentag', ({ prefix, local, uri }) => {
-      if (this.#open.length >= depthLimit) throw nonsense('nests its answer too deep')
-      // An undeclared prefix stands for itself.
+      if (this.#open.length >= maxDepth) throw protocolViolation('sent a response that is nested too deeply')
+      // For an undeclared prefix, the parser reports the prefix as the namespace.
       const isKnown = ['DAV:', '', prefix, 'http://owncloud.org/ns'].includes(uri)
       this.#begin(isKnown ? local : '')
     })
@@ -108,36 +108,39 @@ class MultistatusReader {
   }
 
   write(text: string): void {
-    const all = this.#held + text
-    // What may be the beginning of a reference waits for the rest of it.
+    const all = this.#partialReference + text
+    // An incomplete reference at the end is held back until the next chunk.
     const [last = ''] = /&[^;&<]{0,10}$/.exec(all) ?? []
-    this.#held = last
+    this.#partialReference = last
     this.#parser.write(all.slice(0, all.length - last.length).replace(bareAmpersand, '&amp;'))
   }
 
   end(): void {
-    this.#parser.write(this.#held.replace(bareAmpersand, '&amp;')).close()
-    if (!this.#isWhole) throw nonsense('gave no answer of WebDAV, or not all of it')
+    this.#parser.write(this.#partialReference.replace(bareAmpersand, '&amp;')).close()
+    if (!this.#isComplete) throw protocolViolation('sent an invalid or truncated WebDAV response')
   }
 
-  /** Whether a resource was told since this was asked last. */
-  hasNews(): boolean {
-    const had = this.#news
-    this.#news = false
-    return had
+  /** Whether a `response` element has ended since the last call. */
+  takeProgress(): boolean {
+    const hadProgress = this.#hasProgress
+    this.#hasProgress = false
+    return hadProgress
   }
 
-  /** The next page; undefined where there is no whole one, unless the rest will do. */
+  /**
+   * Removes and returns the next `count` resources; undefined if there are fewer. With `rest`, a last, shorter page is
+   * returned too.
+   */
   take(count: number, rest: boolean): readonly Resource[] | undefined {
-    const isThere = rest ? this.#told.length > 0 : this.#told.length >= count
-    return isThere ? this.#told.splice(0, count) : undefined
+    const isAvailable = rest ? this.#resources.length > 0 : this.#resources.length >= count
+    return isAvailable ? this.#resources.splice(0, count) : undefined
   }
 
   #begin(name: string): void {
     const parent = this.#open.at(-1)?.name
     if (name === 'response') this.#response = { href: '', status: undefined, properties: {} }
     if (name === 'propstat') this.#propstat = { href: '', status: undefined, properties: {} }
-    if (name === 'collection' && parent === 'resourcetype') this.#know({ isFolder: true })
+    if (name === 'collection' && parent === 'resourcetype') this.#addProperties({ isFolder: true })
     this.#open.push({ name, text: '' })
   }
 
@@ -145,34 +148,34 @@ class MultistatusReader {
     const { name, text } = this.#open.pop() ?? { name: '', text: '' }
     const parent = this.#open.at(-1)
     const draft = parent?.name === 'propstat' ? this.#propstat : this.#response
-    if (name === 'multistatus' && !parent) this.#isWhole = true
+    if (name === 'multistatus' && !parent) this.#isComplete = true
     else if (name === 'href' && parent?.name === 'response') this.#response.href = text.trim()
     else if (name === 'status') draft.status = statusOf(text)
     else if (name === 'checksum' && parent) parent.text += `${text} `
-    else if (parent?.name === 'prop') this.#know(propertyOf(name, text.trim()))
+    else if (parent?.name === 'prop') this.#addProperties(propertyOf(name, text.trim()))
     else if (name === 'propstat') this.#mergeProperties()
-    else if (name === 'response') this.#tell()
+    else if (name === 'response') this.#addResource()
   }
 
-  #know(properties: Properties): void {
+  #addProperties(properties: Properties): void {
     this.#propstat.properties = { ...this.#propstat.properties, ...properties }
   }
 
   #mergeProperties(): void {
     const { status = 200, properties } = this.#propstat
     if (status < 300) this.#response.properties = { ...this.#response.properties, ...properties }
-    this.#response.told = Math.min(this.#response.told ?? status, status)
+    this.#response.propertyStatus = Math.min(this.#response.propertyStatus ?? status, status)
   }
 
-  #tell(): void {
-    // Where nothing of it could be told, it is not a file without content.
-    const { href, told = 200, status = told, properties } = this.#response
-    this.#news = true
-    if (href !== '') this.#told.push({ href, status, properties })
+  #addResource(): void {
+    // If every `propstat` failed, the resource failed: it is not an empty file.
+    const { href, propertyStatus = 200, status = propertyStatus, properties } = this.#response
+    this.#hasProgress = true
+    if (href !== '') this.#resources.push({ href, status, properties })
   }
 }
 
-/** `HTTP/1.1 200 OK`. */
+/** The code of a status line such as `HTTP/1.1 200 OK`. */
 function statusOf(line: string): number | undefined {
   const [, code] = /^\s*HTTP\/[\d.]+\s+(\d{3})\b/i.exec(line) ?? []
   return code === undefined ? undefined : Number(code)

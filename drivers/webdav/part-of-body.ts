@@ -1,11 +1,11 @@
-/** A part of a file from a server that sends more of it than was asked for. */
+/** Extracts a byte range from a response that contains more than that range. */
 import { pipeline, Transform, type Readable, type TransformCallback } from 'node:stream'
-import type { ByteRange } from '../../src/driver.js'
+import type { ByteRange } from '../../src/contract/driver.js'
 
-export class PartOfBody {
+export class BodyRange {
   readonly stream: Readable
 
-  /** Ends `body` as soon as the part is over, or nobody wants it any more. */
+  /** Destroys `body` when the range is complete or `stream` is destroyed. */
   constructor(body: Readable, { offset, length = Infinity }: ByteRange) {
     const part = new Part(offset, length)
     part.once('end', () => body.destroy())
@@ -23,10 +23,10 @@ class Part extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    const wanted = chunk.subarray(this.toSkip).subarray(0, Math.min(chunk.length, this.toSend))
+    const slice = chunk.subarray(this.toSkip).subarray(0, Math.min(chunk.length, this.toSend))
     this.toSkip = Math.max(0, this.toSkip - chunk.length)
-    this.toSend -= wanted.length
-    if (wanted.length > 0) this.push(wanted)
+    this.toSend -= slice.length
+    if (slice.length > 0) this.push(slice)
     if (this.toSend <= 0) this.push(null)
     done()
   }

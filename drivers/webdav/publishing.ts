@@ -1,167 +1,175 @@
 /**
- * How a file that was stored aside takes its place, and what becomes of it where that fails. Servers that move in several steps may have
- * removed the old file by then, or may be at it still: the staged file goes only where it cannot be all there is.
+ * Publishes staged files: moves them to their targets, and cleans up after a failed move. A server that moves in
+ * several steps may have removed the old file already, or may still be moving. A staged file is therefore removed only
+ * if it cannot be the only copy.
  */
-import type { DriverEnv } from '../../src/driver.js'
-import { isGatewayError } from '../../src/errors.js'
-import { besideOf, childOf, type Path } from '../../src/path.js'
-import { isAbandoned, stagedBy } from '../lib/staged-names.js'
-import { Sweep } from '../lib/sweep.js'
+import type { DriverEnv } from '../../src/contract/driver.js'
+import { isGatewayError } from '../../src/contract/errors.js'
+import { siblingPathOf, childOf, type Path } from '../../src/contract/path.js'
+import { BackgroundDeleter } from '../lib/background-deleter.js'
+import { isOrphan, stagingRun } from '../lib/staged-names.js'
 import { revisionOf } from './entry.js'
 import { WebdavStatus } from './errors.js'
 import type { Properties } from './multistatus.js'
-import { patience, type WebdavServer } from './server.js'
+import { timeout, type WebdavServer } from './server.js'
 
-/** Milliseconds that the server has for dropping what nobody wants any more. */
-const cleanUpTime = 15_000
-/** Staged files of this run that listings look out for. */
-const unsettledAtMost = 1000
+/** Timeout in milliseconds for the cleanup of a staged file. */
+const cleanupTimeout = 15_000
+/** Maximum number of staged files of this instance whose cleanup is pending. */
+const maxPending = 1000
 
-/** What is known of a staged file that is of no use, or maybe of the only one. */
-interface Unsettled {
-  /** Where it was to be moved; undefined where that was never asked for. */
+/** State of a staged file that was not published. Stored as JSON, so field names must not change. */
+interface UnpublishedFile {
+  /** The target of the move; undefined if no move was requested. */
   readonly target?: Path
-  /** What the file at `target` was told by before; undefined where there was none. */
+  /** Identity of the file that was at `target` before the move; undefined if there was none. */
   readonly old?: string
-  /** The server may have changed something at `target`. */
+  /** The server may have changed `target`. */
   readonly hasBegun?: boolean
-  /** Milliseconds since 1970: before that, the server may be at work on it. */
+  /** Time in milliseconds since the epoch until which the server may still be processing the move. */
   readonly until?: number
 }
 
 export interface PublishingOptions {
   readonly server: WebdavServer
   readonly env: DriverEnv
-  /** What is at a path, if anything is. */
-  readonly lookFor: (path: Path, signal: AbortSignal) => Promise<Properties | undefined>
+  /** The properties of a path; undefined if nothing exists there. */
+  readonly statOrUndefined: (path: Path, signal: AbortSignal) => Promise<Properties | undefined>
 }
 
 export class Publishing {
-  readonly #unsettled = new Map<Path, Unsettled>()
-  readonly #sweep: Sweep<Path>
+  readonly #pending = new Map<Path, UnpublishedFile>()
+  readonly #deleter: BackgroundDeleter<Path>
 
   constructor(private readonly parts: PublishingOptions) {
-    this.#sweep = new Sweep((staged) => this.#settleMet(staged))
+    this.#deleter = new BackgroundDeleter((staged) => this.#cleanUpOrphan(staged))
   }
 
   /**
-   * Moves the staged file to `target`, where `old` is. No signal ends it: the server would go on, and nobody would know. Rejects as the
-   * server does, and has taken care of the staged file then.
+   * Moves the staged file to `target`; `old` is the file that it replaces. The move cannot be canceled, because the
+   * server would continue and its outcome would be unknown. Rejects with the error of the server, after the cleanup was
+   * done or scheduled.
    */
   async move(staged: Path, target: Path, old: Properties | undefined, overwrite: boolean): Promise<void> {
-    const move = { target, hasBegun: true, until: Date.now() + patience, ...(old && { old: identityOf(old) }) }
-    await this.#remember(staged, move)
+    const move = { target, hasBegun: true, until: Date.now() + timeout, ...(old && { old: identityOf(old) }) }
+    await this.#store(staged, move)
     try {
       await this.parts.server.move(staged, target, 'file', overwrite)
     } catch (error) {
       const outcome = outcomeOf(error)
-      if (outcome === 'unknown') await this.#look(staged, move)
-      else await this.#settle(staged, { ...move, hasBegun: outcome === 'failed', until: 0 }).catch(whenMet)
+      if (outcome === 'unknown') await this.#checkMoved(staged, move)
+      else await this.#cleanUp(staged, { ...move, hasBegun: outcome === 'failed', until: 0 }).catch(ignoreDeferred)
       throw error
     }
     await this.#forget(staged, move)
   }
 
-  /** Removes a staged file that was not moved. */
+  /** Removes a staged file for which no move was requested. Never rejects. */
   async discard(staged: Path): Promise<void> {
-    await this.#settle(staged, {}).catch(whenMet)
+    await this.#cleanUp(staged, {}).catch(ignoreDeferred)
   }
 
-  /** Whether it is a file that is being written, which nobody sees. What runs have left of those is settled. */
+  /** Whether `name` is a staged file, which listings leave out. Schedules the cleanup of an orphaned one. */
   isStaged(folder: Path, name: string): boolean {
-    if (stagedBy(name) === undefined) return false
+    if (stagingRun(name) === undefined) return false
     const staged = childOf(folder, name)
-    if (this.#unsettled.has(staged) || isAbandoned(name, this.parts.env.instance)) this.#sweep.soon(staged)
+    if (this.#pending.has(staged) || isOrphan(name, this.parts.env.instance)) this.#deleter.enqueue(staged)
     return true
   }
 
-  async #settleMet(staged: Path): Promise<void> {
-    const unsettled = this.#unsettled.get(staged) ?? (await this.#remembered(staged)) ?? {}
-    if (Date.now() >= (unsettled.until ?? 0)) await this.#settle(staged, unsettled)
+  async #cleanUpOrphan(staged: Path): Promise<void> {
+    const file = this.#pending.get(staged) ?? (await this.#stored(staged)) ?? {}
+    if (Date.now() >= (file.until ?? 0)) await this.#cleanUp(staged, file)
   }
 
-  /** Whether the server is through with a move after all; until that is sure, nothing is done. */
-  async #look(staged: Path, move: Unsettled): Promise<void> {
-    this.#lookOut(staged, move)
-    const isThere = await this.parts.lookFor(staged, AbortSignal.timeout(cleanUpTime)).catch(() => true)
-    if (isThere === undefined) await this.#forget(staged, move)
+  /**
+   * After an unknown outcome: if the staged file no longer exists, the move has succeeded. Otherwise its cleanup is
+   * deferred.
+   */
+  async #checkMoved(staged: Path, move: UnpublishedFile): Promise<void> {
+    this.#defer(staged, move)
+    const remaining = await this.parts.statOrUndefined(staged, AbortSignal.timeout(cleanupTimeout)).catch(() => true)
+    if (remaining === undefined) await this.#forget(staged, move)
   }
 
-  /** Rejects where it cannot be settled now; then it is when it is met. */
-  async #settle(staged: Path, unsettled: Unsettled): Promise<void> {
+  /** Cleans up. On failure, rejects and defers the cleanup until a listing finds the file. */
+  async #cleanUp(staged: Path, file: UnpublishedFile): Promise<void> {
     try {
-      await this.#finish(staged, unsettled, AbortSignal.timeout(cleanUpTime))
+      await this.#finish(staged, file, AbortSignal.timeout(cleanupTimeout))
     } catch (error) {
       if (!isGatewayError(error, 'not_found')) {
-        this.parts.env.log.warn({ err: error, staged }, 'a file that was being written is left behind for now')
-        this.#lookOut(staged, unsettled)
-        await this.#remember(staged, unsettled).catch(() => undefined)
+        this.parts.env.log.warn({ err: error, staged }, 'cannot clean up staged file, will retry')
+        this.#defer(staged, file)
+        await this.#store(staged, file).catch(() => undefined)
         throw error
       }
     }
-    await this.#forget(staged, unsettled)
+    await this.#forget(staged, file)
   }
 
-  /** Nothing works on the staged file any more: puts it where it is missed, or removes it. */
-  async #finish(staged: Path, { target, old, hasBegun }: Unsettled, signal: AbortSignal): Promise<void> {
-    const { server, lookFor, env } = this.parts
+  /**
+   * Moves the staged file to `target` if the old file is lost, or removes it. The server must have finished the move.
+   */
+  async #finish(staged: Path, { target, old, hasBegun }: UnpublishedFile, signal: AbortSignal): Promise<void> {
+    const { server, statOrUndefined: lookFor, env } = this.parts
     const found = target && (await lookFor(target, signal))
     if (target && !found && old !== undefined) {
       await server.move(staged, target, 'file', false, signal)
-    } else if (target && found && hasBegun === true && !(await this.#isWhole(staged, found, old, signal))) {
-      // Half of it, or somebody else's: that is not for us to say, nor is the whole one to be hidden.
-      const kept = besideOf(target, 'kept')
-      env.log.warn({ target, kept }, 'a file may have been replaced by a part of the new one, which is kept beside it')
-      await server.move(staged, kept, 'file', false, signal)
+    } else if (target && found && hasBegun === true && !(await this.#isIntact(staged, found, old, signal))) {
+      // `target` is truncated, or another client wrote it. Neither file can be discarded, so the staged one becomes
+      // visible.
+      const copy = siblingPathOf(target, 'kept')
+      env.log.warn({ target, kept: copy }, 'file may be truncated, complete copy stored beside it')
+      await server.move(staged, copy, 'file', false, signal)
     } else {
       await server.delete(staged, 'file', signal)
     }
   }
 
-  /** The old file as it was, or one as long as the new. */
-  async #isWhole(staged: Path, found: Properties, old: string | undefined, signal: AbortSignal): Promise<boolean> {
+  /** Whether `found` is the unchanged old file, or has the size of the new one. */
+  async #isIntact(staged: Path, found: Properties, old: string | undefined, signal: AbortSignal): Promise<boolean> {
     if (identityOf(found) === old) return true
-    const { size } = await this.parts.server.look(staged, signal)
+    const { size } = await this.parts.server.stat(staged, signal)
     return size !== undefined && size === found.size
   }
 
-  // What is known of staged files: by this run, and by later ones where an old file may be lost
+  // Pending cleanups: in memory, and stored for later instances if an old file may be lost
 
-  #lookOut(staged: Path, unsettled: Unsettled): void {
-    const [oldest] = this.#unsettled.keys()
-    if (oldest !== undefined && this.#unsettled.size >= unsettledAtMost) this.#unsettled.delete(oldest)
-    this.#unsettled.set(staged, unsettled)
+  #defer(staged: Path, file: UnpublishedFile): void {
+    const [oldest] = this.#pending.keys()
+    if (oldest !== undefined && this.#pending.size >= maxPending) this.#pending.delete(oldest)
+    this.#pending.set(staged, file)
   }
 
-  async #remember(staged: Path, unsettled: Unsettled): Promise<void> {
-    if (unsettled.old !== undefined) await this.parts.env.state.set(keyOf(staged), JSON.stringify(unsettled))
+  async #store(staged: Path, file: UnpublishedFile): Promise<void> {
+    if (file.old !== undefined) await this.parts.env.state.set(keyOf(staged), JSON.stringify(file))
   }
 
-  async #remembered(staged: Path): Promise<Unsettled | undefined> {
+  async #stored(staged: Path): Promise<UnpublishedFile | undefined> {
     const text = await this.parts.env.state.get(keyOf(staged))
-    return text === undefined ? undefined : (JSON.parse(text) as Unsettled)
+    return text === undefined ? undefined : (JSON.parse(text) as UnpublishedFile)
   }
 
-  async #forget(staged: Path, { old }: Unsettled): Promise<void> {
-    this.#unsettled.delete(staged)
+  async #forget(staged: Path, { old }: UnpublishedFile): Promise<void> {
+    this.#pending.delete(staged)
     if (old !== undefined) await this.parts.env.state.set(keyOf(staged), undefined).catch(() => undefined)
   }
 }
 
-function whenMet(): void {
-  // What cannot be done for now was told to the log.
+function ignoreDeferred(): void {
+  // The failure was logged, and the cleanup is deferred.
 }
 
 function keyOf(staged: Path): string {
   return `unsettled: ${staged}`
 }
 
-/** By what a file is known again. */
+/** Identifies a version of a file: its ETag, or its size and modification time. */
 function identityOf({ etag, size, modified }: Properties): string {
   return revisionOf(etag) ?? [size, modified?.getTime()].join(' ')
 }
 
-/** What a move that failed has done; unknown where the server has not said, or only one before it has. */
+/** The effect of a failed move: 'unknown' without a response, or if it came from a proxy or gateway. */
 function outcomeOf(error: unknown): 'nothing' | 'failed' | 'unknown' {
   const status = error instanceof Error && error.cause instanceof WebdavStatus ? error.cause.status : undefined
   if (status === undefined || [408, 502, 504].includes(status)) return 'unknown'

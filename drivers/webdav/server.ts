@@ -1,18 +1,18 @@
-/** The requests of WebDAV (RFC 4918) to one server, each with the error that its status stands for. */
+/** WebDAV requests (RFC 4918) to one server. Error statuses are mapped to `GatewayError`s. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { isListableName, root, type Path } from '../../src/path.js'
-import { drain, type HttpAnswer, type HttpClient, type HttpRequest, type SentBody } from '../lib/http-client.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { isListableName, root, type Path } from '../../src/contract/path.js'
+import { drain, type HttpResponse, type HttpClient, type HttpRequest, type OneShotBody } from '../lib/http-client.js'
 import { networkError } from '../lib/network-errors.js'
-import { nonsense, refusal, serverName, WebdavStatus } from './errors.js'
+import { protocolViolation, statusError, serverName, WebdavStatus } from './errors.js'
 import type { Locations } from './locations.js'
 import { readMultistatus, type Properties, type Resource } from './multistatus.js'
 
-/** Milliseconds that the server may take to move, copy or remove a tree, and to store what it has received. */
-export const patience = 10 * 60_000
+/** Timeout in milliseconds for MOVE, COPY and DELETE, and for the response to a PUT. */
+export const timeout = 10 * 60_000
 
-/** Resources in an answer about one: servers that overlook the depth tell of its members as well. */
-const resourcesAtMost = 10_000
+/** Maximum number of resources in a response about one: servers that ignore `Depth: 0` send its members as well. */
+const maxResources = 10_000
 
 export type Kind = 'file' | 'folder'
 
@@ -21,7 +21,7 @@ export interface Member {
   readonly properties: Properties
 }
 
-/** A page of a listing. `itself`: of the folder, in the page that tells of it. */
+/** A page of a listing. `itself`: the properties of the folder, in the page that contains them. */
 export interface ListedPage {
   readonly itself?: Properties | undefined
   readonly members: readonly Member[]
@@ -30,10 +30,10 @@ export interface ListedPage {
 const propfind = (properties: string) =>
   '<?xml version="1.0" encoding="utf-8"?>' +
   `<D:propfind xmlns:D="DAV:" xmlns:O="http://owncloud.org/ns"><D:prop>${properties}</D:prop></D:propfind>`
-const asked = propfind(
+const entryProperties = propfind(
   '<D:resourcetype/><D:getcontentlength/><D:getlastmodified/><D:creationdate/><D:getetag/><O:checksums/>',
 )
-const askedOfRoot = propfind('<D:resourcetype/><D:quota-available-bytes/><D:quota-used-bytes/>')
+const rootProperties = propfind('<D:resourcetype/><D:quota-available-bytes/><D:quota-used-bytes/>')
 
 export class WebdavServer {
   constructor(
@@ -41,17 +41,18 @@ export class WebdavServer {
     private readonly locations: Locations,
   ) {}
 
-  async look(path: Path, signal?: AbortSignal): Promise<Properties> {
-    return this.#about(path, asked, signal)
+  /** Properties of a path. */
+  async stat(path: Path, signal?: AbortSignal): Promise<Properties> {
+    return this.#propertiesOf(path, entryProperties, signal)
   }
 
-  /** Of the root alone: its kind, and how full the server is, where it tells that. */
-  async lookAtRoot(signal?: AbortSignal): Promise<Properties> {
-    return this.#about(root, askedOfRoot, signal)
+  /** Kind of the root, and its quota if the server reports it. */
+  async statRoot(signal?: AbortSignal): Promise<Properties> {
+    return this.#propertiesOf(root, rootProperties, signal)
   }
 
-  async #about(path: Path, body: string, signal: AbortSignal | undefined): Promise<Properties> {
-    // Who redirects a folder to its name with a slash need not do so for the root.
+  async #propertiesOf(path: Path, body: string, signal: AbortSignal | undefined): Promise<Properties> {
+    // Servers redirect a folder without a trailing slash, but not always the root.
     const url = this.locations.url(path, path === '/' ? 'folder' : 'file')
     const answer = await this.#propfind(url, '0', body, signal)
     let count = 0
@@ -60,19 +61,19 @@ export class WebdavServer {
     for await (const page of this.#resources(answer)) {
       count += page.length
       first ??= page[0]
-      itself ??= page.find(({ href }) => this.locations.relationTo(path, href).isItself)
-      if (count > resourcesAtMost) throw nonsense('tells of thousands of things where it was asked for one')
+      itself ??= page.find(({ href }) => this.locations.classifyHref(path, href).isItself)
+      if (count > maxResources) throw protocolViolation('sent thousands of resources in a response about one')
     }
     const found = itself ?? (count === 1 ? first : undefined)
-    if (!found) throw refusal(answer.status)
-    if (found.status >= 400) throw refusal(found.status)
+    if (!found) throw statusError(answer.status)
+    if (found.status >= 400) throw statusError(found.status)
     if (path === '/') this.locations.learnRoot(answer.url, found.href)
     return found.properties
   }
 
-  /** Members of a folder. `not_found`, and `not_dir` with `itself` as no folder, are the caller's to tell. */
+  /** Members of a folder. The caller must check that `itself` is a folder. */
   async *members(path: Path, signal?: AbortSignal): AsyncGenerator<ListedPage> {
-    const answer = await this.#propfind(this.locations.url(path, 'folder'), '1', asked, signal)
+    const answer = await this.#propfind(this.locations.url(path, 'folder'), '1', entryProperties, signal)
     for await (const page of this.#resources(answer)) yield this.#listed(path, page)
   }
 
@@ -80,38 +81,41 @@ export class WebdavServer {
     let itself: Properties | undefined
     const members: Member[] = []
     for (const { href, status, properties } of page) {
-      const { isItself, member } = this.locations.relationTo(path, href)
+      const { isItself, member } = this.locations.classifyHref(path, href)
       if (isItself) {
-        if (status >= 400) throw refusal(status)
+        if (status >= 400) throw statusError(status)
         itself = properties
       } else if (member !== undefined) {
-        // A listing without it would say that it was removed. What the core leaves out anyway may fail.
-        if (status >= 500 && isListableName(member)) throw refusal(status)
+        // Leaving out a failed member would make it look removed. Names that the core does not list are ignored.
+        if (status >= 500 && isListableName(member)) throw statusError(status)
         if (status < 300) members.push({ name: member, properties })
       }
     }
     return { itself, members }
   }
 
-  async #propfind(url: URL, depth: '0' | '1', body: string, signal: AbortSignal | undefined): Promise<HttpAnswer> {
+  async #propfind(url: URL, depth: '0' | '1', body: string, signal: AbortSignal | undefined): Promise<HttpResponse> {
     const headers = { depth, 'content-type': 'application/xml; charset=utf-8' }
     const answer = await this.http.request({ method: 'PROPFIND', url, headers, body, signal })
     if (answer.status === 207) return answer
     await drain(answer.body)
-    throw refusal(answer.status, answer.headers)
+    throw statusError(answer.status, answer.headers)
   }
 
-  /** The headers of a file's content, and where `range` is given, of that part; the body is the caller's. */
-  async get(path: Path, range: string | undefined, signal?: AbortSignal): Promise<HttpAnswer> {
+  /** Starts a GET, with `range` as the `Range` header. Status 200 or 206; the caller must read or destroy the body. */
+  async get(path: Path, range: string | undefined, signal?: AbortSignal): Promise<HttpResponse> {
     const headers = range === undefined ? {} : { range }
     const answer = await this.http.request({ method: 'GET', url: this.locations.url(path, 'file'), headers, signal })
     if (answer.status === 200 || answer.status === 206) return answer
     await drain(answer.body)
-    throw refusal(answer.status, answer.headers)
+    throw statusError(answer.status, answer.headers)
   }
 
-  /** Where the server sends whoever wants the content, if that is somewhere else: there its credentials are of no use. */
-  async redirectOf(path: Path, signal?: AbortSignal): Promise<URL | undefined> {
+  /**
+   * The URL on another origin to which the server redirects a GET, where its credentials are not needed; undefined if
+   * it does not.
+   */
+  async redirectTarget(path: Path, signal?: AbortSignal): Promise<URL | undefined> {
     const url = this.locations.url(path, 'file')
     const answer = await this.http.request({
       method: 'GET',
@@ -122,26 +126,26 @@ export class WebdavServer {
     })
     const { location = '' } = answer.headers
     await drain(answer.body)
-    if (answer.status >= 400) throw refusal(answer.status, answer.headers)
+    if (answer.status >= 400) throw statusError(answer.status, answer.headers)
     if (answer.status < 300 || !URL.canParse(location, url.href)) return undefined
     const target = new URL(location, url)
-    const isOpen = ['http:', 'https:'].includes(target.protocol) && target.username === '' && target.password === ''
-    return isOpen && !this.http.isOwn(target) ? target : undefined
+    const isPlain = ['http:', 'https:'].includes(target.protocol) && target.username === '' && target.password === ''
+    return isPlain && !this.http.isOwnOrigin(target) ? target : undefined
   }
 
   /**
-   * Stores a whole file, and answers with the headers of the answer. `unsupported` where the server wants to know the size; it has not
-   * taken the body then, unless it is one of those that say so too late.
+   * Stores a whole file. Resolves to the headers of the response. Rejects if the server requires the size:
+   * with `unsupported` if it has not read the body, else with `unavailable`.
    */
   async put(
     path: Path,
-    body: string | SentBody,
+    body: string | OneShotBody,
     modified: Date | undefined,
     signal?: AbortSignal,
   ): Promise<IncomingHttpHeaders> {
     const headers = {
       'content-type': 'application/octet-stream',
-      // Whole seconds: what others than ownCloud take of it is no more.
+      // In whole seconds: servers other than ownCloud accept no fraction.
       ...(modified && { 'x-oc-mtime': String(Math.floor(modified.getTime() / 1000)) }),
     }
     const url = this.locations.url(path, 'file')
@@ -152,17 +156,17 @@ export class WebdavServer {
     await this.#change({ method: 'MKCOL', url: this.locations.url(path, 'folder'), signal }, 405)
   }
 
-  /** With everything below. */
+  /** Removes a file, or a folder with its contents. */
   async delete(path: Path, kind: Kind, signal?: AbortSignal): Promise<void> {
     await this.#change({ method: 'DELETE', url: this.locations.url(path, kind), signal }, 404)
   }
 
-  /** Of what is there. Without `overwrite`, `precondition_failed` where something is at `to`. */
+  /** Moves an existing resource. Without `overwrite`, rejects with `precondition_failed` if `to` exists. */
   async move(from: Path, to: Path, kind: Kind, overwrite: boolean, signal?: AbortSignal): Promise<void> {
     await this.#change({ ...this.#transfer('MOVE', from, to, kind, overwrite), signal }, 404)
   }
 
-  /** One file, over whatever is at `to`. */
+  /** Copies a file. Overwrites `to`. */
   async copy(from: Path, to: Path): Promise<void> {
     await this.#change(this.#transfer('COPY', from, to, 'file', true))
   }
@@ -172,33 +176,34 @@ export class WebdavServer {
     return { method, url: this.locations.url(from, kind), headers }
   }
 
-  /** `done`: the status that tells whoever repeats the request that it had been heard the first time. */
-  async #change(request: HttpRequest, done?: number): Promise<IncomingHttpHeaders> {
-    const answer = await this.http.request({ patience, ...request })
-    // Of several resources, some of which were refused (RFC 4918 §13); and in an answer to PUT it makes no sense.
-    if (answer.status === 207) throw await this.#worst(answer)
+  /** Sends a modifying request. `repeatedStatus`: the status that means success if the request was sent twice. */
+  async #change(request: HttpRequest, repeatedStatus?: number): Promise<IncomingHttpHeaders> {
+    const answer = await this.http.request({ timeout: timeout, ...request })
+    // Some of several resources failed (RFC 4918 §13). Not valid in a response to PUT.
+    if (answer.status === 207) throw await this.#firstFailure(answer)
     await drain(answer.body)
     const isOfUnknownSize = typeof request.body === 'object' && request.body.size === undefined
-    // A server that does not take chunks says so with one of these.
-    if (isOfUnknownSize && [400, 411, 501].includes(answer.status)) throw new SizeWantedError(answer)
-    const isDone = answer.isRepeated && answer.status === done
-    const isFine = answer.status >= 200 && answer.status < 300
-    if (isFine && typeof request.body === 'object' && !answer.isBodyTaken) {
-      throw nonsense('claims to have stored what it has not been sent')
+    // A server that does not accept chunked bodies responds with one of these.
+    if (isOfUnknownSize && [400, 411, 501].includes(answer.status)) throw new SizeRequiredError(answer)
+    const isDone = answer.isRetry && answer.status === repeatedStatus
+    const isSuccess = answer.status >= 200 && answer.status < 300
+    if (isSuccess && typeof request.body === 'object' && !answer.isBodySent) {
+      throw protocolViolation('reports success without having received the body')
     }
-    if (isDone || isFine) return answer.headers
-    throw refusal(answer.status, answer.headers)
+    if (isDone || isSuccess) return answer.headers
+    throw statusError(answer.status, answer.headers)
   }
 
-  async #worst(answer: HttpAnswer): Promise<GatewayError> {
+  /** The first error of a multistatus response, except for failed dependencies. */
+  async #firstFailure(answer: HttpResponse): Promise<GatewayError> {
     for await (const page of this.#resources(answer)) {
       const failed = page.find(({ status }) => status >= 400 && status !== 424)
-      if (failed) return refusal(failed.status)
+      if (failed) return statusError(failed.status)
     }
-    return refusal(500)
+    return statusError(500)
   }
 
-  async *#resources(answer: HttpAnswer): AsyncGenerator<readonly Resource[]> {
+  async *#resources(answer: HttpResponse): AsyncGenerator<readonly Resource[]> {
     try {
       yield* readMultistatus(answer.body)
     } catch (error) {
@@ -209,11 +214,11 @@ export class WebdavServer {
   }
 }
 
-/** The server takes no body of which it does not know the size. */
-export class SizeWantedError extends GatewayError {
-  constructor({ status, isBodyTaken }: HttpAnswer) {
-    const options = { reason: `the ${serverName} wants to know the size`, cause: new WebdavStatus(status) }
-    // Only what has done nothing yet may be asked for in another way.
+/** The server does not accept a body of unknown size. */
+export class SizeRequiredError extends GatewayError {
+  constructor({ status, isBodySent: isBodyTaken }: HttpResponse) {
+    const options = { reason: `the ${serverName} requires the size of the body`, cause: new WebdavStatus(status) }
+    // `unsupported` makes the caller fall back, which requires that the body was not read.
     super(isBodyTaken ? 'unavailable' : 'unsupported', options)
   }
 }

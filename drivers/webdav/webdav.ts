@@ -1,39 +1,41 @@
-/** A folder on a WebDAV server as a storage. */
+/** The WebDAV driver: a folder on a WebDAV server. */
 import { PassThrough, Readable } from 'node:stream'
-import { assertGoing, untilAborted } from '../../src/aborting.js'
+import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
 import type {
   ByteRange,
   CallOptions,
   Driver,
   DriverEnv,
   Entry,
-  Link,
+  DirectUrl,
   Source,
   Traits,
   Usage,
   WriteOptions,
-} from '../../src/driver.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
-import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/path.js'
-import { Bodies } from '../lib/bodies.js'
-import { HttpClient, type HttpAnswer, type SentBody } from '../lib/http-client.js'
+} from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import { HttpClient, type HttpResponse, type OneShotBody } from '../lib/http-client.js'
+import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { networkError } from '../lib/network-errors.js'
-import { UploadBody } from '../lib/sent-body.js'
-import { isAbandoned, stagedName } from '../lib/staged-names.js'
-import { Turns } from '../lib/turns.js'
+import { RequestBody } from '../lib/request-body.js'
+import { ResponseBodies } from '../lib/response-bodies.js'
+import { isOrphan, stagedName } from '../lib/staged-names.js'
 import { entryOf } from './entry.js'
-import { nonsense, serverName, WebdavStatus } from './errors.js'
+import { protocolViolation, serverName, WebdavStatus } from './errors.js'
 import type { WebdavOptions } from './index.js'
 import { Locations } from './locations.js'
 import type { Properties } from './multistatus.js'
-import { PartOfBody } from './part-of-body.js'
+import { BodyRange } from './part-of-body.js'
 import { Publishing } from './publishing.js'
-import { SizeWantedError, WebdavServer, type Kind } from './server.js'
+import { SizeRequiredError, WebdavServer, type Kind } from './server.js'
 
-/** Milliseconds in which what was begun for a call that is aborted can be undone; longer than that, it goes on by itself. */
-const endTime = 500
-/** Entries that are told of before the folder itself is; then that is asked for. */
-const heldAtMost = 1000
+/** Milliseconds that an aborted write waits for its cleanup. After that, the cleanup continues in the background. */
+const cleanupWait = 500
+/**
+ * Entries buffered until the listing has described the folder itself. After that, the folder is requested separately.
+ */
+const maxBuffered = 1000
 
 export async function openWebdav(options: WebdavOptions, env: DriverEnv): Promise<Driver> {
   if (options.vendor === 'sharepoint') {
@@ -42,7 +44,7 @@ export async function openWebdav(options: WebdavOptions, env: DriverEnv): Promis
     })
   }
   const { username, password } = options
-  if (username.includes(':')) throw new GatewayError('invalid', { reason: 'username cannot hold a colon' })
+  if (username.includes(':')) throw new GatewayError('invalid', { reason: 'username must not contain a colon' })
   const address = addressOf(options.address)
   const http = new HttpClient({
     server: serverName,
@@ -53,19 +55,22 @@ export async function openWebdav(options: WebdavOptions, env: DriverEnv): Promis
   })
   const server = new WebdavServer(http, new Locations(address, options.root_folder_path))
   try {
-    const { isFolder, available, used } = await server.lookAtRoot(env.signal)
-    if (isFolder !== true) throw new GatewayError('invalid', { reason: 'root_folder_path is no folder' })
-    const tellsUsage = available !== undefined && used !== undefined
-    return new WebdavDriver({ http, server, env, known: await knownOf(address, env), tellsUsage })
+    const { isFolder, available, used } = await server.statRoot(env.signal)
+    if (isFolder !== true) throw new GatewayError('invalid', { reason: 'root_folder_path is not a folder' })
+    const reportsUsage = available !== undefined && used !== undefined
+    return new WebdavDriver({ http, server, env, observed: await observationsOf(address, env), reportsUsage })
   } catch (error) {
     http.close()
     throw isGatewayError(error, 'not_found')
-      ? new GatewayError('invalid', { reason: 'root_folder_path is not there', cause: error })
+      ? new GatewayError('invalid', { reason: 'root_folder_path does not exist', cause: error })
       : toGatewayError(error)
   }
 }
 
-/** Rejects with `invalid` where it is none. */
+/**
+ * Parses the option `address`. Throws `invalid` if it is not an HTTP URL or contains credentials, a query or a
+ * fragment.
+ */
 function addressOf(text: string): URL {
   const typed = text.trim()
   const address = typed.includes('://') ? typed : `https://${typed}`
@@ -74,102 +79,109 @@ function addressOf(text: string): URL {
     const isPlain = url.username === '' && url.password === '' && url.search === '' && url.hash === ''
     if (['http:', 'https:'].includes(url.protocol) && isPlain) return url
   }
-  throw new GatewayError('invalid', { reason: 'address must be a URL of http or https, without name and password' })
+  throw new GatewayError('invalid', { reason: 'address must be an http or https URL without user name and password' })
 }
 
-/** What the server at this address has shown before, and under which keys that is kept. */
-async function knownOf({ href }: URL, { state }: DriverEnv) {
+/** Stored observations about the server at this address, and their keys. */
+async function observationsOf({ href }: URL, { state }: DriverEnv) {
   const [timesKey, sizeKey] = [`keeps times: ${href}`, `wants sizes: ${href}`]
   const [times, sizes] = [await state.get(timesKey), await state.get(sizeKey)]
-  return { timesKey, sizeKey, keepsTimes: times !== undefined, wantsSize: sizes !== undefined }
+  return { timesKey, sizeKey, acceptsTimes: times !== undefined, requiresSize: sizes !== undefined }
 }
 
-interface Parts {
+interface DriverParts {
   readonly http: HttpClient
   readonly server: WebdavServer
   readonly env: DriverEnv
-  readonly known: Awaited<ReturnType<typeof knownOf>>
-  readonly tellsUsage: boolean
+  readonly observed: Awaited<ReturnType<typeof observationsOf>>
+  readonly reportsUsage: boolean
 }
 
 class WebdavDriver implements Driver {
   readonly traits: Partial<Traits>
   readonly usage?: (options?: CallOptions) => Promise<Usage>
   readonly #server: WebdavServer
-  readonly #bodies = new Bodies(serverName, (error) => networkError(error, serverName))
-  readonly #turns = new Turns()
+  readonly #bodies = new ResponseBodies(serverName, (error) => networkError(error, serverName))
+  readonly #mutex = new KeyedMutex()
   readonly #publishing: Publishing
-  #wantsSize: boolean
+  #requiresSize: boolean
 
-  constructor(private readonly parts: Parts) {
+  constructor(private readonly parts: DriverParts) {
     const { server, env } = parts
     this.#server = server
-    this.#publishing = new Publishing({ server, env, lookFor: (path, signal) => this.#lookFor(path, signal) })
-    const { keepsTimes, wantsSize } = parts.known
-    this.#wantsSize = wantsSize
-    // Whole seconds are what HTTP has for times.
-    this.traits = { ...(keepsTimes && { timeStep: 1000 }), ...(wantsSize && { writeNeeds: 'size' }) }
-    if (parts.tellsUsage) this.usage = ({ signal } = {}) => this.#usage(signal)
+    this.#publishing = new Publishing({
+      server,
+      env,
+      statOrUndefined: (path, signal) => this.#statOrUndefined(path, signal),
+    })
+    const { acceptsTimes, requiresSize } = parts.observed
+    this.#requiresSize = requiresSize
+    // HTTP dates have a resolution of one second.
+    this.traits = { ...(acceptsTimes && { timeStep: 1000 }), ...(requiresSize && { writeNeeds: 'size' }) }
+    if (parts.reportsUsage) this.usage = ({ signal } = {}) => this.#usage(signal)
   }
 
   async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
-    return entryOf(nameOf(path), await this.#look(path, signal))
+    return entryOf(nameOf(path), await this.#stat(path, signal))
   }
 
   /**
-   * What is gone may be the fault of a setting where it is the root: a storage is not empty because of that. For what would be below
-   * a file servers have other words than "not found".
+   * Looks up a path. A missing root rejects with `unavailable`, because it may be a configuration error and must not
+   * look like an empty storage. Below a file, servers respond with other errors than "not found"; those become
+   * `not_found` too.
    */
-  async #look(path: Path, signal: AbortSignal | undefined): Promise<Properties> {
+  async #stat(path: Path, signal: AbortSignal | undefined): Promise<Properties> {
     try {
-      return await this.#server.look(path, signal)
+      return await this.#server.stat(path, signal)
     } catch (error) {
       if (path === '/') {
         if (!isGatewayError(error, 'not_found')) throw error
-        throw new GatewayError('unavailable', { reason: 'root_folder_path is not there', cause: error })
+        throw new GatewayError('unavailable', { reason: 'root_folder_path does not exist', cause: error })
       }
       if (!isGatewayError(error, 'invalid', 'parent_missing', 'unsupported')) throw error
-      const { isFolder } = await this.#look(parentOf(path), signal)
+      const { isFolder } = await this.#stat(parentOf(path), signal)
       throw isFolder === true ? error : new GatewayError('not_found', { cause: error })
     }
   }
 
   async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
-    let held: Entry[] = []
+    let buffered: Entry[] = []
     let isFolder = false
     try {
       for await (const { itself, members } of this.#server.members(path, signal)) {
         if (itself && itself.isFolder !== true) throw new GatewayError('not_dir')
         isFolder ||= itself !== undefined
         const entries = members.filter(({ name }) => !this.#publishing.isStaged(path, name))
-        held.push(...entries.map(({ name, properties }) => entryOf(name, properties)))
-        // Most servers tell of the folder first; what comes before that waits for it.
-        if (!isFolder && held.length > heldAtMost) {
-          isFolder = (await this.#look(path, signal)).isFolder === true
+        buffered.push(...entries.map(({ name, properties }) => entryOf(name, properties)))
+        // Most servers describe the folder first. Entries that precede it are buffered.
+        if (!isFolder && buffered.length > maxBuffered) {
+          isFolder = (await this.#stat(path, signal)).isFolder === true
           if (!isFolder) throw new GatewayError('not_dir')
         }
-        if (!isFolder || held.length === 0) continue
-        yield held
-        held = []
+        if (!isFolder || buffered.length === 0) continue
+        yield buffered
+        buffered = []
       }
       if (!isFolder)
-        throw new GatewayError('unavailable', { reason: `the ${serverName} does not tell of what it lists` })
+        throw new GatewayError('unavailable', {
+          reason: `the ${serverName} did not describe the folder in its listing`,
+        })
     } catch (error) {
       if (isFolder || isGatewayError(error, 'not_dir', 'aborted', 'unavailable', 'timeout')) throw error
-      // Some do not know a file by its name with a slash.
-      if ((await this.#look(path, signal)).isFolder !== true) throw new GatewayError('not_dir', { cause: error })
+      // Some servers do not find a file by its URL with a trailing slash.
+      if ((await this.#stat(path, signal)).isFolder !== true) throw new GatewayError('not_dir', { cause: error })
       throw error
     }
   }
 
   async read(path: Path, range?: ByteRange, { signal }: CallOptions = {}): Promise<Readable> {
-    const { isFolder, size } = await this.#look(path, signal)
+    const { isFolder, size } = await this.#stat(path, signal)
     if (isFolder === true) throw new GatewayError('is_dir')
     const { offset, length } = range ?? { offset: 0 }
     if (length === 0 || (size !== undefined && offset >= size)) return Readable.from([], { objectMode: false })
     const isWhole = offset === 0 && (length === undefined || (size !== undefined && length >= size))
-    const asked = isWhole ? undefined : `bytes=${offset}-${length === undefined ? '' : offset + length - 1}`
-    const answer = await this.#server.get(path, asked, signal)
+    const rangeHeader = isWhole ? undefined : `bytes=${offset}-${length === undefined ? '' : offset + length - 1}`
+    const answer = await this.#server.get(path, rangeHeader, signal)
     try {
       return this.#content(answer, { part: isWhole ? undefined : { offset, length }, size, signal })
     } catch (error) {
@@ -178,53 +190,55 @@ class WebdavDriver implements Driver {
     }
   }
 
-  #content({ status, headers, body }: HttpAnswer, { part, size, signal }: Wanted): Readable {
-    if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw nonsense('sends a file that is packed')
+  #content({ status, headers, body }: HttpResponse, { part, size, signal }: ContentRequest): Readable {
+    if ((headers['content-encoding'] ?? 'identity') !== 'identity')
+      throw protocolViolation('sent a file with a content encoding')
     if (status === 206) {
-      if (part === undefined) throw nonsense('sends a part of a file where the whole was asked for')
+      if (part === undefined) throw protocolViolation('sent a range where the whole file was requested')
       const sent = sentPart(headers['content-range'])
-      if (sent?.offset !== part.offset) throw nonsense('sends another part of a file than was asked for')
+      if (sent?.offset !== part.offset) throw protocolViolation('sent another range than was requested')
       const rest = (size ?? sent.size ?? Number.POSITIVE_INFINITY) - part.offset
-      const wanted = Math.min(part.length ?? Number.POSITIVE_INFINITY, rest)
-      if (sent.length < wanted && wanted < Number.POSITIVE_INFINITY) {
-        throw nonsense('sends less of a file than was asked for')
+      const expected = Math.min(part.length ?? Number.POSITIVE_INFINITY, rest)
+      if (sent.length < expected && expected < Number.POSITIVE_INFINITY) {
+        throw protocolViolation('sent a shorter range than was requested')
       }
-      const content = this.#bodies.follow(body, sent.length, signal)
-      return part.length === undefined ? content : new PartOfBody(content, { ...part, offset: 0 }).stream
+      const content = this.#bodies.track(body, sent.length, signal)
+      return part.length === undefined ? content : new BodyRange(content, { ...part, offset: 0 }).stream
     }
-    // Where the answer does not say how long it is, it ends like one that broke off.
+    // Without Content-Length, a truncated response looks complete, so the size of the file is used.
     const announced = headers['content-length'] === undefined ? size : Number(headers['content-length'])
-    const content = this.#bodies.follow(body, announced, signal)
-    // A server that does not know ranges sends the whole.
-    return part === undefined ? content : new PartOfBody(content, part).stream
+    const content = this.#bodies.track(body, announced, signal)
+    // A server that ignores Range sends the whole file.
+    return part === undefined ? content : new BodyRange(content, part).stream
   }
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { signal, modified } = options
-    if (this.#wantsSize && source.size === undefined)
+    if (this.#requiresSize && source.size === undefined)
       throw new GatewayError('unsupported', { reason: 'the size must be known' })
     const old = await this.#replaceable(path, options)
     return this.#staged(path, options, old, async (staged) => {
-      const body = new UploadBody(source, signal)
+      const body = new RequestBody(source, signal)
       const headers = await this.#server
         .put(staged, await sendable(body), modified, signal)
-        .catch((error: unknown) => this.#refused(error, path, signal))
-      if (modified && !this.parts.known.keepsTimes && headers['x-oc-mtime'] === 'accepted') {
-        await this.parts.env.state.set(this.parts.known.timesKey, 'yes')
+        .catch((error: unknown) => this.#putFailed(error, path, signal))
+      if (modified && !this.parts.observed.acceptsTimes && headers['x-oc-mtime'] === 'accepted') {
+        await this.parts.env.state.set(this.parts.observed.timesKey, 'yes')
       }
-      const { size } = await this.#server.look(staged, signal)
-      if (size !== undefined && size !== body.sent) throw nonsense('has not stored all of it')
+      const { size } = await this.#server.stat(staged, signal)
+      if (size !== undefined && size !== body.sent) throw protocolViolation('did not store the whole file')
     })
   }
 
-  async #refused(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<never> {
-    if (!(error instanceof SizeWantedError)) return this.#explain(error, path, signal)
-    this.#wantsSize = true
-    await this.parts.env.state.set(this.parts.known.sizeKey, 'yes')
+  /** Handles a failed PUT. Remembers if the server requires the size of a body. Always rejects. */
+  async #putFailed(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<never> {
+    if (!(error instanceof SizeRequiredError)) return this.#rejectRefined(error, path, signal)
+    this.#requiresSize = true
+    await this.parts.env.state.set(this.parts.observed.sizeKey, 'yes')
     throw error
   }
 
-  /** Fills a file beside `path`, and then gives it that name: the old file is whole until the new one is stored. */
+  /** Writes a staged file with `fill` and moves it to `path`. The old file is intact until the new one is stored. */
   async #staged(
     path: Path,
     options: WriteOptions,
@@ -233,100 +247,103 @@ class WebdavDriver implements Driver {
   ): Promise<Entry> {
     const { signal, beforePublish, createOnly } = options
     const staged = childOf(parentOf(path), stagedName(this.parts.env.instance.name))
-    const seen = { moving: false }
+    const progress = { moving: false }
     const publish = async () => {
       if (createOnly === true) await this.#assertFree(path, signal)
-      assertGoing(signal)
-      seen.moving = true
+      throwIfAborted(signal)
+      progress.moving = true
       await this.#publishing
         .move(staged, path, old, createOnly !== true)
-        .catch((error: unknown) => this.#explain(error, path, signal))
+        .catch((error: unknown) => this.#rejectRefined(error, path, signal))
       return this.stat(path, { signal })
     }
     const work = async () => {
       try {
         await fill(staged)
-        assertGoing(signal)
+        throwIfAborted(signal)
         await beforePublish?.()
-        return await this.#turns.run(path, publish, signal)
+        return await this.#mutex.run(path, publish, signal)
       } catch (error) {
-        if (!seen.moving) await this.#publishing.discard(staged)
+        if (!progress.moving) await this.#publishing.discard(staged)
         throw error
       }
     }
-    return untilAborted(work(), signal, { patience: endTime })
+    return untilAborted(work(), signal, { timeout: cleanupWait })
   }
 
-  /** Servers look whether a name is free, and take it a moment later: of those who ask through us, only one is in between. */
+  /**
+   * Rejects with `exists` if `path` exists. Servers do not create atomically, so callers must hold the mutex of the
+   * path.
+   */
   async #assertFree(path: Path, signal: AbortSignal | undefined): Promise<void> {
-    if (await this.#lookFor(path, signal)) throw new GatewayError('exists')
+    if (await this.#statOrUndefined(path, signal)) throw new GatewayError('exists')
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
     const make = async () => {
       await this.#assertFree(path, signal)
-      await this.#server.makeFolder(path, signal).catch((error: unknown) => this.#explain(error, path, signal))
+      await this.#server.makeFolder(path, signal).catch((error: unknown) => this.#rejectRefined(error, path, signal))
     }
-    await this.#turns.run(path, make, signal)
+    await this.#mutex.run(path, make, signal)
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder stays' })
-    const { isFolder } = await this.#look(path, signal)
-    // DELETE takes all that is below (RFC 4918 §9.6.1).
+    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be removed' })
+    const { isFolder } = await this.#stat(path, signal)
+    // DELETE is recursive (RFC 4918 §9.6.1).
     if (isFolder === true) await this.#assertEmpty(path, signal)
     await this.#server.delete(path, isFolder === true ? 'folder' : 'file', signal)
   }
 
   async #assertEmpty(path: Path, signal: AbortSignal | undefined): Promise<void> {
     for await (const { members } of this.#server.members(path, signal)) {
-      if (members.some(({ name }) => !isAbandoned(name, this.parts.env.instance))) throw new GatewayError('not_empty')
+      if (members.some(({ name }) => !isOrphan(name, this.parts.env.instance))) throw new GatewayError('not_empty')
     }
   }
 
   async removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder stays' })
-    await this.#server.delete(path, kindOf(await this.#look(path, signal)), signal)
+    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be removed' })
+    await this.#server.delete(path, kindOf(await this.#stat(path, signal)), signal)
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (from === '/') throw new GatewayError('denied', { reason: 'the root folder stays' })
-    const kind = kindOf(await this.#look(from, signal))
+    if (from === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be moved' })
+    const kind = kindOf(await this.#stat(from, signal))
     if (from === to) return
     if (isWithin(from, to)) throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
-    const old = await this.#lookFor(to, signal)
+    const old = await this.#statOrUndefined(to, signal)
     if (old?.isFolder === true) throw new GatewayError('is_dir')
     if (old && kind === 'folder') throw new GatewayError('exists')
     try {
       await this.#server.move(from, to, kind, old !== undefined, signal)
     } catch (error) {
-      throw await this.#explained(error, to, signal)
+      throw await this.#refinedError(error, to, signal)
     }
   }
 
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     const { signal, modified } = options
-    const original = await this.#look(from, signal)
+    const original = await this.#stat(from, signal)
     if (original.isFolder === true) throw new GatewayError('is_dir')
     const isAnotherTime = modified !== undefined && modified.getTime() !== original.modified?.getTime()
-    if (this.parts.known.keepsTimes && isAnotherTime) throw new GatewayError('unsupported')
+    if (this.parts.observed.acceptsTimes && isAnotherTime) throw new GatewayError('unsupported')
     const old = await this.#replaceable(to, options)
     await this.#staged(to, options, old, async (staged) => {
-      await this.#server.copy(from, staged).catch((error: unknown) => this.#explain(error, to, signal))
+      await this.#server.copy(from, staged).catch((error: unknown) => this.#rejectRefined(error, to, signal))
     })
   }
 
-  /** Only of a server that sends its clients elsewhere for the content, as those before an object store do. */
-  async link(path: Path, { signal }: CallOptions = {}): Promise<Link> {
-    const { isFolder } = await this.#look(path, signal)
+  /** Supported if the server redirects downloads to another origin, such as an object store. */
+  async directUrl(path: Path, { signal }: CallOptions = {}): Promise<DirectUrl> {
+    const { isFolder } = await this.#stat(path, signal)
     if (isFolder === true) throw new GatewayError('is_dir')
-    const target = await this.#server.redirectOf(path, signal)
-    if (!target) throw new GatewayError('unsupported', { reason: 'its address is of no use without the credentials' })
+    const target = await this.#server.redirectTarget(path, signal)
+    if (!target) throw new GatewayError('unsupported', { reason: 'its URL requires the credentials of the storage' })
     return { url: target.href }
   }
 
   async #usage(signal: AbortSignal | undefined): Promise<Usage> {
-    const { available, used } = await this.#server.lookAtRoot(signal)
+    const { available, used } = await this.#server.statRoot(signal)
     if (available === undefined || used === undefined) throw new GatewayError('unsupported')
     return { total: available + used, used, free: available }
   }
@@ -336,50 +353,54 @@ class WebdavDriver implements Driver {
     this.parts.http.close()
   }
 
-  // What is there
+  // Lookups
 
-  async #lookFor(path: Path, signal: AbortSignal | undefined): Promise<Properties | undefined> {
-    return this.#look(path, signal).catch((error: unknown) => {
+  /** As `#stat`; undefined if nothing exists there. */
+  async #statOrUndefined(path: Path, signal: AbortSignal | undefined): Promise<Properties | undefined> {
+    return this.#stat(path, signal).catch((error: unknown) => {
       if (isGatewayError(error, 'not_found', 'parent_missing', 'not_dir')) return undefined
       throw error
     })
   }
 
-  /** What would be replaced. */
+  /** The file that a write would replace. Rejects with `is_dir`, and with `exists` if `createOnly` is set. */
   async #replaceable(path: Path, { createOnly, signal }: WriteOptions): Promise<Properties | undefined> {
-    const old = await this.#lookFor(path, signal)
+    const old = await this.#statOrUndefined(path, signal)
     if (old?.isFolder === true) throw new GatewayError('is_dir')
     if (old && createOnly === true) throw new GatewayError('exists')
     return old
   }
 
-  /** Servers have many words for a parent that is not there, and for a name that has been taken meanwhile. */
-  async #explained(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<unknown> {
+  /**
+   * Refines an error of a change at `path`: servers report a missing parent, and a concurrently created target, with
+   * various statuses.
+   */
+  async #refinedError(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<unknown> {
     if (isGatewayError(error, 'precondition_failed')) {
-      const taken = await this.#lookFor(path, signal).catch(() => undefined)
-      return new GatewayError(taken?.isFolder === true ? 'is_dir' : 'exists', { cause: error })
+      const current = await this.#statOrUndefined(path, signal).catch(() => undefined)
+      return new GatewayError(current?.isFolder === true ? 'is_dir' : 'exists', { cause: error })
     }
     if (!isGatewayError(error) || !(error.cause instanceof WebdavStatus)) return error
     if (isGatewayError(error, 'no_space', 'locked', 'too_large')) return error
-    const parent = await this.#lookFor(parentOf(path), signal).catch(() => ({ isFolder: true }))
+    const parent = await this.#statOrUndefined(parentOf(path), signal).catch(() => ({ isFolder: true }))
     if (!parent) return new GatewayError('parent_missing', { cause: error })
     if (parent.isFolder !== true) return new GatewayError('not_dir', { cause: error })
     return error
   }
 
-  async #explain(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<never> {
-    throw await this.#explained(error, path, signal)
+  async #rejectRefined(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<never> {
+    throw await this.#refinedError(error, path, signal)
   }
 }
 
-/** What was asked for of a file that is so long, as far as that is known. */
-interface Wanted {
+/** The requested range; undefined for the whole file. `size`: of the file, if known. */
+interface ContentRequest {
   readonly part: ByteRange | undefined
   readonly size: number | undefined
   readonly signal: AbortSignal | undefined
 }
 
-/** What an answer of status 206 is a part of (RFC 9110 §14.4). */
+/** Parses Content-Range (RFC 9110 §14.4). */
 function sentPart(contentRange = '') {
   const [, first, last, all] = /^bytes (\d+)-(\d+)\/(\d+|\*)/i.exec(contentRange) ?? []
   if (first === undefined || last === undefined) return undefined
@@ -387,10 +408,10 @@ function sentPart(contentRange = '') {
   return { offset: Number(first), length: Number(last) - Number(first) + 1, size }
 }
 
-/** Nothing can be sent as often as need be, once it is sure that there is nothing. */
-async function sendable(body: UploadBody): Promise<string | SentBody> {
+/** An empty body is replaced by a string, which can be sent again if the request is retried. */
+async function sendable(body: RequestBody): Promise<string | OneShotBody> {
   if (body.size !== 0) return body
-  await body.send(new PassThrough().resume())
+  await body.sendTo(new PassThrough().resume())
   return ''
 }
 

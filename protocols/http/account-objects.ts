@@ -1,25 +1,26 @@
-/** Accounts and what belongs to them as the API shows them. */
+/** API representations of accounts, SSH keys and app passwords. */
 import { z } from 'zod'
-import { appPasswordDoors } from '../../src/accounts/app-passwords.js'
-import type { AppPasswordRow, KeyRow, UserRow } from '../../src/store/rows.js'
+import { appPasswordProtocols, type AppPasswordRow } from '../../src/accounts/app-passwords.js'
+import type { KeyRow } from '../../src/accounts/keys.js'
+import type { UserRow } from '../../src/accounts/users.js'
 import { wireTime } from './object.js'
-import { moment } from './schemas.js'
+import { timestamp } from './schemas.js'
 
 export const userData = z
   .object({
     id: z.int(),
     username: z.string(),
-    password: z.literal('').describe('Never shown; clients expect the field.'),
+    password: z.literal('').describe('Always empty; clients expect the field.'),
     base_path: z.string().describe('The folder of the tree that the user sees as `/`.'),
     role: z.literal([0, 1, 2]).describe('0: user, 1: guest, 2: admin.'),
     disabled: z.boolean(),
-    permission: z.int().describe('A sum of the bits of permissions.'),
+    permission: z.int().describe('A bit mask of permissions.'),
     sso_id: z.string(),
-    allow_ldap: z.literal(true).describe('Clients expect the field.'),
+    allow_ldap: z.literal(true).describe('Always true; clients expect the field.'),
   })
   .meta({ id: 'User' })
 
-/** The account without its secrets. */
+/** The account without its password hash and OTP secret. */
 export function userObject(user: UserRow): z.input<typeof userData> {
   return {
     id: user.id,
@@ -39,8 +40,8 @@ export const keyData = z
     id: z.int(),
     title: z.string(),
     fingerprint: z.string().describe('As OpenSSH shows it: `SHA256:` and base64.'),
-    added_time: moment,
-    last_used_time: moment.describe('The time of adding while it is not used.'),
+    added_time: timestamp,
+    last_used_time: timestamp.describe('The same as `added_time` until the key is first used.'),
   })
   .meta({ id: 'SshKey' })
 
@@ -58,11 +59,11 @@ export const appPasswordData = z
   .object({
     id: z.int(),
     name: z.string(),
-    prefix: z.string().describe('How the password begins.'),
-    doors: z.array(z.enum(appPasswordDoors)).describe('Where it opens.'),
+    prefix: z.string().describe('The first characters of the password.'),
+    doors: z.array(z.enum(appPasswordProtocols)).describe('The protocols that accept the password.'),
     read_only: z.boolean(),
-    added_time: moment,
-    last_used_time: moment.nullable().describe('To the minute; null while it is not used.'),
+    added_time: timestamp,
+    last_used_time: timestamp.nullable().describe('Accurate to the minute; null if never used.'),
   })
   .meta({ id: 'AppPassword' })
 
@@ -71,7 +72,7 @@ export function appPasswordObject(row: AppPasswordRow): z.input<typeof appPasswo
     id: row.id,
     name: row.name,
     prefix: `tg-${row.prefix}`,
-    doors: [...row.doors],
+    doors: [...row.protocols],
     read_only: row.readOnly,
     added_time: wireTime(row.added),
     last_used_time: row.lastUsed === undefined ? null : wireTime(row.lastUsed),

@@ -1,21 +1,21 @@
-/** Who asks: the Authorization header of the API. */
+/** Authentication of API requests by their Authorization header. */
 import type { IncomingMessage } from 'node:http'
-import type { Principal } from '../../src/principal.js'
-import type { VirtualFs } from '../../src/virtual-fs.js'
-import type { Door } from './context.js'
+import type { Principal } from '../../src/accounts/principal.js'
+import type { VirtualFs } from '../../src/tree/virtual-fs.js'
+import type { HttpApi } from './context.js'
 
-/** The raw token is the whole header; some clients put `Bearer ` before it. Empty without one. */
+/** The token of the Authorization header, with or without a `Bearer ` prefix. Empty if the header is missing. */
 export function tokenOf(request: IncomingMessage): string {
   return (request.headers.authorization ?? '').replace(/^Bearer +/i, '').trim()
 }
 
-/** The user of the token; without one the guest. Rejects with `unauthenticated`. */
-export async function principalOf(door: Door, request: IncomingMessage): Promise<Principal> {
-  const { accounts } = door.gateway
+/** The principal of the token, or the guest if there is no token. Rejects with `unauthenticated`. */
+export async function principalOf(api: HttpApi, request: IncomingMessage): Promise<Principal> {
+  const { accounts } = api.gateway
   const token = tokenOf(request)
   return token === '' ? accounts.guest('http') : accounts.byToken(token, 'http')
 }
 
-export async function treeOf(door: Door, request: IncomingMessage): Promise<VirtualFs> {
-  return door.gateway.as(await principalOf(door, request))
+export async function treeOf(api: HttpApi, request: IncomingMessage): Promise<VirtualFs> {
+  return api.gateway.as(await principalOf(api, request))
 }

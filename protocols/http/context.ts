@@ -1,23 +1,23 @@
-/** What every part of this door shares, and the shape of a request in it. */
+/** State that all parts of the HTTP protocol share, and the types of its Koa context. */
 import type { IncomingMessage } from 'node:http'
 import type Router from '@koa/router'
 import type { RouterContext } from '@koa/router'
-import type { Gateway } from '../../src/gateway.js'
+import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import { clientOf, type Client, type ClientOptions } from '../lib/client.js'
 import { FileTypes } from './file-types.js'
 import { PrivacyMasks } from './privacy-masks.js'
-import { WrittenLists } from './written-lists.js'
+import { RenderedJsonCache } from './rendered-json-cache.js'
 
 export { signalOf } from '../lib/client.js'
 
-export class Door {
+export class HttpApi {
   readonly fileTypes: FileTypes
   readonly masks: PrivacyMasks
-  readonly writtenLists = new WrittenLists()
+  readonly renderedJsonCache = new RenderedJsonCache()
   readonly #clients: ClientOptions
 
   constructor(
-    readonly gateway: Gateway,
+    readonly gateway: ProtocolGateway,
     clients: ClientOptions,
   ) {
     this.fileTypes = new FileTypes(gateway.settings)
@@ -31,9 +31,9 @@ export class Door {
 }
 
 export interface State {
-  /** What a refusal carries as its data; nothing else than null for most routes. */
+  /** The `data` of an error response. Default: null. */
   refusalData?: object
-  /** What a success says, where that is more than `success`. */
+  /** The `message` of a success. Default: `success`. */
   message?: string
 }
 export type Context = RouterContext<State>

@@ -1,16 +1,17 @@
-/** The document of the API as a page to read: one HTML text without scripts, and nothing that is fetched from elsewhere. */
+/** The OpenAPI document as one HTML page, without scripts and without external resources. */
 import { STATUS_CODES } from 'node:http'
-import { curlOf } from './curl-example.js'
+import { curlExample } from './curl-example.js'
 import { forText } from './escape.js'
 import type { JsonSchema } from './json-schema.js'
 import type { OpenApiDocument, Operation } from './openapi.js'
 
-/** What one section tells of: the same operation by all of its methods. */
+/** One path of the API with all of its methods. */
 interface Section {
   readonly path: string
   readonly methods: readonly string[]
-  /** The one with a body, where there are two; by this method. */
+  /** The documented operation: the one with a request body, if any. */
   readonly operation: Operation
+  /** The method of `operation`, in upper case. */
   readonly method: string
 }
 
@@ -34,11 +35,11 @@ th, td { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0; 
 @media (max-width: 50rem) { body { display: block } nav { position: static; height: auto; border: 0 } main { padding: 1rem } }
 `
 
-const callers: Readonly<Record<Operation['x-access'], string>> = {
-  anybody: 'Anybody may call it.',
-  guest: 'For users, and for the guest where that account is enabled.',
-  user: 'For users who are signed in.',
-  admin: 'For the admin.',
+const accessTexts: Readonly<Record<Operation['x-access'], string>> = {
+  anybody: 'No authentication.',
+  guest: 'For signed-in users, and for the guest if that account is enabled.',
+  user: 'For signed-in users.',
+  admin: 'For admins.',
 }
 
 export function docsPage(document: OpenApiDocument): string {
@@ -50,15 +51,15 @@ export function docsPage(document: OpenApiDocument): string {
     sections: sections.filter(({ operation }) => operation.tags.includes(tag.name)),
   }))
   const menu = groups.map(
-    ({ name, sections: own }) => `<a href="#${anchor(name)}"><b>${forText(name)}</b></a>
-<ul>${own.map(({ operation, path }) => `<li><a href="#${operation.operationId}">${forText(path)}</a>`).join('\n')}</ul>`,
+    (group) => `<a href="#${anchor(group.name)}"><b>${forText(group.name)}</b></a>
+<ul>${group.sections.map(({ operation, path }) => `<li><a href="#${operation.operationId}">${forText(path)}</a>`).join('\n')}</ul>`,
   )
   const body = groups.map(
-    ({ name, description, sections: own }) => `<h2 id="${anchor(name)}">${forText(name)}</h2>
-<p>${inline(description)}</p>
-${own.map((section) => sectionHtml(section, document, site)).join('\n')}`,
+    (group) => `<h2 id="${anchor(group.name)}">${forText(group.name)}</h2>
+<p>${inline(group.description)}</p>
+${group.sections.map((section) => sectionHtml(section, document, site)).join('\n')}`,
   )
-  const shapes = Object.entries(document.components.schemas).filter(([name]) => !name.endsWith('Fields'))
+  const schemas = Object.entries(document.components.schemas).filter(([name]) => !name.endsWith('Fields'))
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -67,16 +68,16 @@ ${own.map((section) => sectionHtml(section, document, site)).join('\n')}`,
 <style>${style}</style>
 <nav>
 ${menu.join('\n')}
-<a href="#shapes"><b>Shapes</b></a>
+<a href="#shapes"><b>Schemas</b></a>
 </nav>
 <main>
 <h1>${forText(info.title)}: the API</h1>
 ${paragraphs(info.description)}
-<p>The same for programs: <a href="openapi.json">openapi.json</a>.</p>
+<p>OpenAPI 3.1 document: <a href="openapi.json">openapi.json</a>.</p>
 ${body.join('\n')}
-<h2 id="shapes">Shapes</h2>
-<p>What several answers hold.</p>
-${shapes.map(([name, schema]) => `<h3 id="${shapeAnchor(name)}">${forText(name)}</h3>\n${fieldTable(rows(schema))}`).join('\n')}
+<h2 id="shapes">Schemas</h2>
+<p>Objects that several responses share.</p>
+${schemas.map(([name, schema]) => `<h3 id="${schemaAnchor(name)}">${forText(name)}</h3>\n${fieldTable(rows(schema))}`).join('\n')}
 </main>
 </html>
 `
@@ -95,11 +96,11 @@ function sectionHtml({ path, method, methods, operation }: Section, document: Op
   const schema = bodySchema(operation, document)
   const parts = [
     `<h3 id="${operationId}"><span class="method">${methods.join(', ')}</span> ${forText(path)}</h3>`,
-    `<p>${[`${summary}.`, description ?? '', callers[operation['x-access']]].map(inline).join(' ')}</p>`,
+    `<p>${[`${summary}.`, description ?? '', accessTexts[operation['x-access']]].map(inline).join(' ')}</p>`,
     parameterTable(operation),
     schema === undefined ? '' : `<h4>Fields</h4>\n${fieldTable(rows(schema))}`,
     operation.requestBody?.description === undefined ? '' : `<p>Body: ${inline(operation.requestBody.description)}</p>`,
-    `<pre>${forText(curlOf(method, path, operation, schema, site))}</pre>`,
+    `<pre>${forText(curlExample(method, path, operation, schema, site))}</pre>`,
     operation['x-refusals'] === undefined ? responseTable(operation) : dataHtml(operation) + refusalTable(operation),
   ]
   return parts.filter((part) => part !== '').join('\n')
@@ -107,16 +108,16 @@ function sectionHtml({ path, method, methods, operation }: Section, document: Op
 
 function parameterTable({ parameters = [] }: Operation): string {
   if (parameters.length === 0) return ''
-  const lines = parameters.map(({ name, in: place, required, schema, description = '' }) => [
+  const lines = parameters.map(({ name, in: location, required, schema, description = '' }) => [
     `<code>${forText(name)}</code>`,
-    place,
+    location,
     typeHtml(schema) + (required ? ', required' : ''),
     inline(description),
   ])
   return `<h4>Parameters</h4>\n${table(['name', 'in', 'type', ''], lines)}`
 }
 
-/** The fields of the body; where it may be a list instead, those of the object. */
+/** The schema of the body's fields. If the body may be a list or an object, the schema of the object. */
 function bodySchema({ requestBody }: Operation, document: OpenApiDocument): JsonSchema | undefined {
   const schema = requestBody?.content['application/json']?.schema ?? requestBody?.content['multipart/form-data']?.schema
   return schema && resolved(schema.anyOf?.at(-1) ?? schema, document)
@@ -129,9 +130,9 @@ function resolved(schema: JsonSchema, { components }: OpenApiDocument): JsonSche
 function dataHtml({ responses }: Operation): string {
   const schema = responses['200']?.content?.['application/json']?.schema?.oneOf?.[0]?.properties?.data
   if (schema === undefined || schema.type === 'null') return '<h4>Data</h4>\n<p><code>null</code></p>'
-  const own = rows(schema)
+  const fields = rows(schema)
   const note = `<p>${typeHtml(schema)}${schema.description === undefined ? '' : `. ${inline(schema.description)}`}</p>`
-  return `<h4>Data</h4>\n${own.length === 0 ? note : fieldTable(own)}`
+  return `<h4>Data</h4>\n${fields.length === 0 ? note : fieldTable(fields)}`
 }
 
 function refusalTable(operation: Operation): string {
@@ -140,7 +141,7 @@ function refusalTable(operation: Operation): string {
     `<code>${forText(text)}</code>`,
     inline(when),
   ])
-  return `<details><summary>Refusals</summary>\n${table(['code', 'message', 'when'], lines)}</details>`
+  return `<details><summary>Errors</summary>\n${table(['code', 'message', 'when'], lines)}</details>`
 }
 
 function responseTable({ responses }: Operation): string {
@@ -149,12 +150,12 @@ function responseTable({ responses }: Operation): string {
     inline(description),
     Object.keys(content).map(forText).join(', '),
   ])
-  return `<h4>Answers</h4>\n${table(['status', '', 'type'], lines)}`
+  return `<h4>Responses</h4>\n${table(['status', '', 'type'], lines)}`
 }
 
 type Row = readonly [name: string, schema: JsonSchema, required: boolean]
 
-/** The fields of an object, those of objects in it too: `content[].name`. Named shapes stay closed. */
+/** The fields of an object and of the objects nested in it, such as `content[].name`. Does not expand named schemas. */
 function rows(schema: JsonSchema, prefix = ''): readonly Row[] {
   if (schema.items !== undefined) return rows(schema.items, `${prefix}[]`)
   if (schema.anyOf !== undefined) return schema.anyOf.flatMap((choice) => rows(choice, prefix))
@@ -177,17 +178,17 @@ function typeHtml(schema: JsonSchema): string {
   const { $ref, additionalProperties, anyOf, const: only, enum: choices, items, type } = schema
   if ($ref !== undefined) {
     const name = referenced($ref)
-    return `<a href="#${shapeAnchor(name)}">${forText(name)}</a>`
+    return `<a href="#${schemaAnchor(name)}">${forText(name)}</a>`
   }
   if (anyOf !== undefined) return anyOf.map(typeHtml).join(' or ')
   if (only !== undefined) return `<code>${forText(JSON.stringify(only))}</code>`
   if (choices !== undefined)
     return choices.map((choice) => `<code>${forText(JSON.stringify(choice))}</code>`).join(', ')
   if (items !== undefined) return `list of ${typeHtml(items)}`
-  if (typeof additionalProperties === 'object') return `object, by name: ${typeHtml(additionalProperties)}`
-  const usual =
-    schema.default === undefined ? '' : `, <code>${forText(JSON.stringify(schema.default))}</code> unless said`
-  return forText([type].flat().join(' or ')) + usual
+  if (typeof additionalProperties === 'object') return `map of ${typeHtml(additionalProperties)}`
+  const defaultText =
+    schema.default === undefined ? '' : `, default <code>${forText(JSON.stringify(schema.default))}</code>`
+  return forText([type].flat().join(' or ')) + defaultText
 }
 
 function table(heads: readonly string[], lines: readonly (readonly string[])[]): string {
@@ -202,7 +203,7 @@ function paragraphs(text: string): string {
     .join('\n')
 }
 
-/** Text with `code` in backticks. */
+/** HTML of a text in which backticks mark code. */
 function inline(text: string): string {
   return forText(text).replace(/`([^`]+)`/g, '<code>$1</code>')
 }
@@ -215,6 +216,6 @@ function anchor(name: string): string {
   return `tag-${name.toLowerCase().replace(/[^a-z0-9]+/g, '-')}`
 }
 
-function shapeAnchor(name: string): string {
+function schemaAnchor(name: string): string {
   return `shape-${name}`
 }

@@ -1,64 +1,67 @@
-/** Links to files: /d and /p. A signature in the link, not a signed-in user, says what may be read. */
+/** Downloads below /d and /p. They are authorized by the signature in the URL, not by a session. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { GatewayError, toGatewayError } from '../../src/errors.js'
-import { resolvePath, root, type Path } from '../../src/path.js'
+import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { resolvePath, root, type Path } from '../../src/contract/path.js'
 import { sendFile } from '../lib/send.js'
-import type { Door } from './context.js'
-import { isUnforeseen, wireAnswer } from './errors.js'
+import type { HttpApi } from './context.js'
+import { isUnexpectedError, toApiErrorBody } from './errors.js'
 import { absoluteUrl } from './object.js'
 import { sendErrorPage } from './pages.js'
-import { answerThumbnail } from './thumbnail.js'
+import { sendThumbnail } from './thumbnail.js'
 
 const redirectHeaders = {
   'Referrer-Policy': 'no-referrer',
   'Cache-Control': 'max-age=0, no-cache, no-store, must-revalidate',
 }
 
-/** Whether this is a link to a file: `/d/…` or `/p/…`. */
+/** Whether the URL is that of a download: `/d/…` or `/p/…`. */
 export function isDownload(url: string): boolean {
   return url.startsWith('/d/') || url.startsWith('/p/')
 }
 
-/** Answers GET and HEAD of a link; never rejects. Failures are small HTML pages with their real status. */
-export async function answerDownload(door: Door, request: IncomingMessage, response: ServerResponse): Promise<void> {
+/** Responds to GET and HEAD of a download. Never rejects. Errors are HTML pages with the matching status code. */
+export async function serveDownload(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.writeHead(405, { Allow: 'GET, HEAD', 'Content-Length': 0 }).end()
       return
     }
-    await download(door, request, response)
+    await download(api, request, response)
   } catch (error) {
-    const { gateway } = door
-    const known = toGatewayError(error)
-    if (isUnforeseen(error)) gateway.log.error({ err: error, method: request.method }, 'a download failed')
-    else if (response.headersSent) gateway.log.debug({ code: known.code }, 'a download was cut short')
+    const { gateway } = api
+    const failure = toGatewayError(error)
+    if (isUnexpectedError(error)) gateway.log.error({ err: error, method: request.method }, 'download failed')
+    else if (response.headersSent) gateway.log.debug({ code: failure.code }, 'download aborted')
     if (response.headersSent || response.destroyed) return
-    const { status, message, retryAfter } = wireAnswer(error)
+    const { status, message, retryAfter } = toApiErrorBody(error)
     if (retryAfter !== undefined) response.setHeader('Retry-After', Math.ceil(retryAfter))
-    sendErrorPage(response, status, door.masks.apply(message))
+    sendErrorPage(response, status, api.masks.apply(message))
   }
 }
 
-async function download(door: Door, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function download(api: HttpApi, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { path, query: text } = readLink(request.url ?? '/')
   const query = new URLSearchParams(text)
-  // Clients put the signature into the query as it is, some with a slash behind.
+  // Some clients append a slash to the signature.
   const signature = query.get('sign')?.replace(/\/$/, '')
-  const fs = door.gateway.as(await door.gateway.links.open(path, signature))
-  if (query.get('type') === 'thumb' && (await answerThumbnail(door, request, response, fs, path))) return
+  const fs = api.gateway.as(await api.gateway.links.authorize(path, signature))
+  if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return
   const route = request.url?.startsWith('/p/') === true ? 'p' : 'd'
-  const delivery = await fs.delivery(path, { route, withoutProxy: query.has('d') })
-  if (delivery.kind === 'stream') {
+  const decision = await fs.downloadRoute(path, { route, withoutProxy: query.has('d') })
+  if (decision.kind === 'stream') {
     await sendFile(request, response, { fs, path })
     return
   }
-  const url = delivery.kind === 'direct' ? withParameters(door, delivery.url, query) : delivery.url
-  const location = absoluteUrl(door.clientOf(request).baseUrl, url)
+  const url = decision.kind === 'direct' ? withParameters(api, decision.url, query) : decision.url
+  const location = absoluteUrl(api.clientOf(request).baseUrl, url)
   response.writeHead(302, { ...redirectHeaders, Location: location, 'Content-Length': 0 }).end()
 }
 
-/** Where the settings say so, what the query of a link holds goes along to the backend, sorted by name. */
-function withParameters({ gateway: { settings } }: Door, url: string, query: URLSearchParams): string {
+/**
+ * Adds the query parameters of the request, sorted by name, to the backend's URL if `forward_direct_link_params` is
+ * set. Leaves out those in `ignore_direct_link_params`.
+ */
+function withParameters({ gateway: { settings } }: HttpApi, url: string, query: URLSearchParams): string {
   if (!settings.bool('forward_direct_link_params')) return url
   const forwarded = new URLSearchParams(query)
   for (const name of settings.get('ignore_direct_link_params').split(',')) forwarded.delete(name.trim())
@@ -67,15 +70,15 @@ function withParameters({ gateway: { settings } }: Door, url: string, query: URL
   return `${url}${url.includes('?') ? '&' : '?'}${forwarded.toString()}`
 }
 
-/** The path that a link names, percent-escapes decoded and dots resolved, and its query. */
+/** The path of a download URL, percent-decoded and with dot segments resolved, and its query. Throws `invalid`. */
 function readLink(url: string): { path: Path; query: string } {
-  const mark = url.indexOf('?')
-  const encoded = url.slice(2, mark < 0 ? undefined : mark)
+  const queryStart = url.indexOf('?')
+  const encoded = url.slice(2, queryStart < 0 ? undefined : queryStart)
   let text: string
   try {
     text = decodeURIComponent(encoded)
   } catch {
     throw new GatewayError('invalid', { reason: 'the link holds a bad percent-escape' })
   }
-  return { path: resolvePath(root, text.replaceAll('\\', '/')), query: mark < 0 ? '' : url.slice(mark + 1) }
+  return { path: resolvePath(root, text.replaceAll('\\', '/')), query: queryStart < 0 ? '' : url.slice(queryStart + 1) }
 }

@@ -1,13 +1,13 @@
-/** What an admin's form shows of a driver: the fields that every storage has, those of the driver, and its traits. */
+/** The form for a storage in the admin's client: common fields, fields of the driver, and traits of the driver. */
 import { z } from 'zod'
-import { fieldTypes, type AnyDriverType, type DriverConfig, type Field } from '../../src/driver.js'
+import { fieldTypes, type AnyDriverType, type DriverConfig, type Field } from '../../src/contract/driver.js'
 
 const fieldData = z
   .object({
     name: z.string(),
     type: z.enum(fieldTypes),
     default: z.string(),
-    options: z.string().describe('Comma-separated, of a `select`.'),
+    options: z.string().describe('Comma-separated choices of a `select`.'),
     required: z.boolean(),
     help: z.string(),
   })
@@ -15,8 +15,8 @@ const fieldData = z
 
 export const templateData = z
   .object({
-    common: z.array(fieldData).describe('What every storage of this driver has.'),
-    additional: z.array(fieldData).describe('What the driver itself asks for: the field `addition` of a storage.'),
+    common: z.array(fieldData).describe('Fields that are not specific to the driver.'),
+    additional: z.array(fieldData).describe('Fields of the driver, stored in the field `addition` of a storage.'),
     config: z
       .object({
         name: z.string(),
@@ -40,7 +40,9 @@ export type DriverTemplate = z.infer<typeof templateData>
 export function driverTemplate({ name, fields, config = {} }: AnyDriverType): DriverTemplate {
   return {
     common: commonFields(config).map(([field, details]) => templateField(field, details)),
-    additional: Object.entries(fields).map(([field, details]) => templateField(field, rooted(field, details, config))),
+    additional: Object.entries(fields).map(([field, details]) =>
+      templateField(field, withRootDefault(field, details, config)),
+    ),
     config: {
       name,
       local_sort: config.local_sort ?? false,
@@ -59,24 +61,25 @@ export function driverTemplate({ name, fields, config = {} }: AnyDriverType): Dr
 
 type NamedField = readonly [name: string, field: Field]
 
-/** In the order in which clients show them. */
+/** The fields of a storage that are not specific to its driver, in display order. */
 export function commonFields(config: DriverConfig): readonly NamedField[] {
   const proxies = ['use_proxy_url', 'native_proxy']
   const proxied = config.only_proxy === true || config.prefer_proxy === true
-  const when = (offered: boolean | undefined, ...fields: NamedField[]): NamedField[] => (offered === true ? fields : [])
+  const when = (condition: boolean | undefined, ...fields: NamedField[]): NamedField[] =>
+    condition === true ? fields : []
   return [
-    ['mount_path', { type: 'string', required: true, help: 'Where it stands in the tree. Each path is there once.' }],
-    ['order', { type: 'number', help: 'Storages are started, and shown, by this number.' }],
+    ['mount_path', { type: 'string', required: true, help: 'The path of the storage in the tree. Must be unique.' }],
+    ['order', { type: 'number', help: 'Storages are started and listed in ascending order.' }],
     ['remark', { type: 'text' }],
     ...when(
       config.no_cache !== true,
       [
         'cache_expiration',
-        { type: 'number', default: 30, required: true, help: 'Minutes for which a listing is kept. 0: none is.' },
+        { type: 'number', default: 30, required: true, help: 'Minutes for which listings are cached. 0: no caching.' },
       ],
       [
         'custom_cache_policies',
-        { type: 'text', help: 'Lines of pattern:minutes for folders of their own. ** stands for any depth.' },
+        { type: 'text', help: 'Lines of pattern:minutes for single folders. ** matches any depth.' },
       ],
     ),
     ...when(config.only_proxy !== true, [
@@ -94,10 +97,10 @@ export function commonFields(config: DriverConfig): readonly NamedField[] {
     ],
     ...when(config.proxy_range === true && config.only_proxy !== true, [
       'proxy_range',
-      { type: 'bool', help: 'Parts of a file are fetched by this server, also where the backend could send them.' },
+      { type: 'bool', help: 'Range requests go through this server, even if the backend could serve them directly.' },
     ]),
     ['down_proxy_url', { type: 'text' }],
-    ['disable_proxy_sign', { type: 'bool', default: false, help: 'Links to the address above carry no signature.' }],
+    ['disable_proxy_sign', { type: 'bool', default: false, help: 'Links to the address above are not signed.' }],
     ...when(
       config.local_sort,
       ['order_by', { type: 'select', options: ['name', 'size', 'modified'] }],
@@ -109,8 +112,8 @@ export function commonFields(config: DriverConfig): readonly NamedField[] {
   ]
 }
 
-/** The root of a storage is asked for wherever its driver has a place to start from. */
-function rooted(name: string, field: Field, { default_root: root = '' }: DriverConfig): Field {
+/** Applies the driver's `default_root` to its root field: it becomes the default, and the field is required. */
+function withRootDefault(name: string, field: Field, { default_root: root = '' }: DriverConfig): Field {
   if (name !== 'root_folder_path' && name !== 'root_folder_id') return field
   return { ...field, default: field.default ?? root, required: root !== '' }
 }

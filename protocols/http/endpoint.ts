@@ -1,108 +1,108 @@
 /**
- * One declaration for each endpoint: where it is, who may call it, what it takes, what it answers, how it refuses. The
- * router, the document of the API and the tests all read this one (docs/decisions/0011).
+ * The declaration of an endpoint: path, access, request, response and errors. The router, the OpenAPI document and the
+ * tests are all derived from it (docs/decisions/0011).
  */
 import type { z } from 'zod'
-import type { Principal } from '../../src/principal.js'
-import type { Context, Door } from './context.js'
-import type { LongList } from './long-list.js'
+import type { Principal } from '../../src/accounts/principal.js'
+import type { Context, HttpApi } from './context.js'
+import type { StreamedArray } from './streamed-array.js'
 
 /**
- * Who may call. `anybody`: no token is looked at. `guest`: without a token it is the guest who calls, as long as that account
- * is enabled. `user`: whoever is signed in. Bits of permission and folder rules are judged later, in the tree itself.
+ * Who may call an endpoint. `anybody`: no authentication; a token is ignored. `guest`: any user; without a token the
+ * guest, if that account is enabled. `user`: any user but the guest. `admin`: admins. `VirtualFs` checks permissions
+ * and folder rules.
  */
 export type Access = 'anybody' | 'guest' | 'user' | 'admin'
 
 export const tags = {
-  Public: 'What anybody may ask.',
+  Public: 'Information that needs no authentication.',
   'Signing in': 'Tokens, and two-step verification.',
-  'Own account': 'The user who asks, with the keys and app passwords of that user.',
-  Files: 'Looking at the tree, and changing it.',
-  Uploads: 'Sending files. The path and everything else about a file is in headers; the body is its content.',
-  Links: 'The bytes of files. A signature in the link says what may be read, not a signed-in user.',
+  'Own account': 'The account of the current user, with its SSH keys and app passwords.',
+  Files: 'Reading and changing the tree.',
+  Uploads: 'Sending files. The body is the content of the file; headers hold its path and attributes.',
+  Links: 'Downloads of files. They are authorized by the signature in the URL, not by a session.',
   Users: 'Administration of accounts.',
-  'Folder rules':
-    'Administration of what is said about folders: passwords, hidden names, notes. Clients know them as metas.',
-  Tasks:
-    'Background work: uploads, copies and moves that outlive the request. Users see their own, an admin everybody’s.',
-  Locks: 'Administration of the locks of the tree, which WebDAV clients take and every door honours.',
-  Storages: 'Administration of what is mounted where.',
-  Drivers: 'What storages can be made of.',
+  'Folder rules': 'Administration of folder rules: passwords, hidden names, notes. Clients call them metas.',
+  Tasks: 'Background work: uploads, copies and moves that outlive the request. Users see their own tasks, admins all.',
+  Locks: 'Administration of locks. WebDAV clients create them, and every protocol honors them.',
+  Storages: 'Administration of the mounted storages.',
+  Drivers: 'The drivers that storages can use.',
   Settings: 'Administration of settings.',
-  'Search index': 'Administration of the index that searches read.',
-  Documentation: 'This document, for programs and for people.',
-  Site: 'What browsers, crawlers and monitors ask of any site.',
+  'Search index': 'Administration of the search index.',
+  Documentation: 'This document, as JSON and as a page.',
+  Site: 'Resources that browsers, crawlers and monitors request from any site.',
 } as const
 
 export type Tag = keyof typeof tags
 
-/** An answer that is no success, as a client is told of it. */
+/** An error response: the `code` and `message` of the envelope. */
 export interface Refusal {
   readonly code: number
-  /** `…` stands for what differs from case to case. */
+  /** The message; `…` matches any text. */
   readonly text: string
+  /** The condition under which it is sent. */
   readonly when?: string
 }
 
 export type Method = 'get' | 'post' | 'put'
 
-/** What is answered where it is no envelope. */
-export interface PlainAnswer {
+/** A response without an envelope. */
+export interface PlainResponse {
   readonly status: number
   readonly description: string
-  /** Media types of the body; absent: there is none. */
+  /** Media types of the body. Absent: no body. */
   readonly types?: readonly string[]
 }
 
-/** A body that is no fields but content. */
-export interface Content {
+/** A request body that is file content instead of fields. */
+export interface BodyContent {
   readonly type: string
   readonly description: string
-  /** The part of a form that holds it. */
+  /** The name of the form's part that holds the content. Absent: the whole body is content. */
   readonly part?: string
 }
 
-/** What is told of an endpoint; everything but how it comes by its answer. */
-export interface Description {
-  /** `any`: clients of all ages call it by whatever method. GET reads the fields from the query. */
+/** Everything about an endpoint except its handler. */
+export interface EndpointDescription {
+  /** `any`: all methods, because clients differ. GET and HEAD read the fields from the query. */
   readonly method: Method | 'any'
   readonly path: `/${string}`
   readonly tag: Tag
   readonly summary: string
   readonly description?: string
   readonly access: Access
-  /** Anybody may call, and a token that comes along is read all the same. */
+  /** With access `anybody`: the handler reads the token if there is one. */
   readonly readsToken?: boolean
-  /** What the guest is told where users may call; unless said otherwise 401 `user invalid`. */
+  /** The error for the guest if access is `user`. Default: 401 `user invalid`. */
   readonly guestRefusal?: Refusal
-  /** Of the `{names}` in the path; where one does not fit, there is no such endpoint. */
+  /** The schema of the path's `{names}`. A mismatch is 404 `no such endpoint`. */
   readonly params?: z.ZodType
-  /** In the query, whatever the method. */
+  /** The schema of the query, for every method. */
   readonly query?: z.ZodType
-  /** The text about a faulty query that clients know; otherwise it names the field. */
+  /** The message about an invalid query, where clients compare it. Default: the message names the field. */
   readonly faultyQuery?: string
-  /** By their lower-case names. */
+  /** The schema of the headers, by lower-case name. */
   readonly headers?: z.ZodType
-  /** In the body, as JSON or a form; of a GET in the query. */
+  /** The schema of the fields: of the body as JSON or a form, or of the query of GET and HEAD. */
   readonly fields?: z.ZodType
-  /** The text about faulty fields that clients know; otherwise it names the field. */
+  /** The message about invalid fields, where clients compare it. Default: the message names the field. */
   readonly faultyFields?: string
-  /** Bytes of a body with fields. */
+  /** Maximum size of a body with fields, in bytes. Default: `bodyLimit` of fields.ts. */
   readonly bodyLimit?: number
-  /** The field that a body which is a list stands for. */
+  /** The field to which a body that is a JSON array is assigned. */
   readonly listField?: string
-  readonly content?: Content
-  /** Of the envelope of a success; absent: null. */
+  readonly content?: BodyContent
+  /** The schema of the `data` of a success. Absent: null. */
   readonly data?: z.ZodType
-  /** What every refusal carries as data once it is known who calls; absent: null. */
+  /** The `data` of errors after the caller is authorized. Absent: null. */
   readonly refusalData?: Readonly<Record<string, number>>
-  /** Beside those that follow from access and fields. */
+  /** Errors in addition to those that follow from access and fields. */
   readonly refusals?: readonly Refusal[]
-  /** Instead of an envelope. */
-  readonly plain?: readonly PlainAnswer[]
+  /** Responses without an envelope, which the handler writes. */
+  readonly plain?: readonly PlainResponse[]
 }
 
-/** A request that has been let in and whose parts fit their schemas. */
+/** An authorized request whose parts match their schemas. */
 export interface Call<
   Fields = unknown,
   Query = unknown,
@@ -110,31 +110,31 @@ export interface Call<
   Who = Principal | undefined,
   Params = unknown,
 > {
-  readonly door: Door
+  readonly api: HttpApi
   readonly context: Context
-  /** Undefined where anybody may call. */
+  /** Undefined if access is `anybody`. */
   readonly principal: Who
   readonly fields: Fields
   readonly query: Query
   readonly headers: Headers
-  /** Of the path. */
+  /** The values of the path's `{names}`. */
   readonly params: Params
 }
 
-export interface Endpoint extends Description {
-  /** Resolves to the data of the envelope. What it throws becomes a refusal. With `plain` it writes the answer itself. */
+export interface Endpoint extends EndpointDescription {
+  /** Returns the `data` of the envelope. Errors become error responses. With `plain` it writes the response itself. */
   answer(call: Call): unknown
 }
 
 type Output<S> = S extends z.ZodType ? z.output<S> : undefined
-/** What `answer` gives where no data is declared is not looked at. */
-type Data<S> = S extends z.ZodType ? Given<z.input<S>> : unknown
-/** A field that is a list may be given as one that is made while it is written. */
-type Given<T> = {
-  [Key in keyof T]: T[Key] extends (infer Shown extends object)[] ? T[Key] | LongList<Shown> : T[Key]
+/** The result of `answer`. It is ignored if no data is declared. */
+type Data<S> = S extends z.ZodType ? Streamable<z.input<S>> : unknown
+/** A field that is a list of objects may be a `StreamedArray`. */
+type Streamable<T> = {
+  [Key in keyof T]: T[Key] extends (infer Shown extends object)[] ? T[Key] | StreamedArray<Shown> : T[Key]
 }
 
-/** Checks at compile time that `answer` takes what the schemas give, and gives the data that is declared. */
+/** Returns the declaration. Checks at compile time that the types of `answer` match the schemas. */
 export function endpoint<
   const Who extends Access,
   Fields extends z.ZodType | undefined = undefined,
@@ -143,7 +143,7 @@ export function endpoint<
   Answer extends z.ZodType | undefined = undefined,
   Params extends z.ZodType | undefined = undefined,
 >(
-  declaration: Omit<Description, 'access' | 'fields' | 'query' | 'headers' | 'data' | 'params'> & {
+  declaration: Omit<EndpointDescription, 'access' | 'fields' | 'query' | 'headers' | 'data' | 'params'> & {
     readonly access: Who
     readonly fields?: Fields
     readonly query?: Query

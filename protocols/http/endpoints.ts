@@ -1,5 +1,5 @@
-/** Every endpoint of this door. */
-import type { Description, Endpoint } from './endpoint.js'
+/** All endpoints of the HTTP protocol. */
+import type { EndpointDescription, Endpoint } from './endpoint.js'
 import { linkDescriptions } from './link-descriptions.js'
 import { adminCredentialEndpoints } from './routes/admin-credentials.js'
 import { adminDriverEndpoints } from './routes/admin-driver.js'
@@ -47,9 +47,9 @@ export const endpoints: readonly Endpoint[] = [
   ...adminStorageEndpoints,
   ...adminSettingEndpoints,
   ...adminIndexEndpoints,
-  ...documentationEndpoints(() => described),
+  ...documentationEndpoints(() => documentedEndpoints),
   ...siteEndpoints,
 ]
 
-/** What the document of the API tells of: the endpoints, and the links that are answered without the router. */
-export const described: readonly Description[] = [...endpoints, ...linkDescriptions]
+/** All that the OpenAPI document describes: the endpoints, and the downloads, which bypass the router. */
+export const documentedEndpoints: readonly EndpointDescription[] = [...endpoints, ...linkDescriptions]

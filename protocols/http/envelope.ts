@@ -1,8 +1,8 @@
-/** The envelope around every answer of the API. The HTTP status is 200, whatever the code says. */
+/** The envelope of API responses. The HTTP status is always 200; `code` holds the result. */
 import type { Middleware } from 'koa'
-import { drain } from '../lib/body.js'
-import type { Door, State } from './context.js'
-import { isUnforeseen, wireAnswer } from './errors.js'
+import { drain } from '../lib/request-body.js'
+import type { HttpApi, State } from './context.js'
+import { isUnexpectedError, toApiErrorBody } from './errors.js'
 
 export interface Envelope {
   readonly code: number
@@ -14,33 +14,33 @@ export function success(data: unknown = null, message = 'success'): Envelope {
   return { code: 200, message, data }
 }
 
-/** Longer texts help nobody, and could hand a client its own oversize input back. */
+/** Maximum length of a message, in UTF-16 units. Messages may quote input of any length. */
 const messageLimit = 400
 
 /**
- * Whatever a route throws becomes an envelope here and nowhere else. What is left of the body is read and dropped, so
- * that a client which sends everything before it listens sees the answer.
+ * Middleware that turns errors of routes into envelopes. Discards the rest of the request body, so that clients that
+ * send the whole body before they read can receive the response.
  */
-export function envelopes(door: Door): Middleware<State> {
+export function envelopeMiddleware(api: HttpApi): Middleware<State> {
   return async (ctx, next) => {
     try {
       await next()
     } catch (error) {
-      const { code, message, retryAfter } = wireAnswer(error)
-      if (isUnforeseen(error)) {
-        door.gateway.log.error({ err: error, method: ctx.method, url: ctx.path }, 'a request failed')
+      const { code, message, retryAfter } = toApiErrorBody(error)
+      if (isUnexpectedError(error)) {
+        api.gateway.log.error({ err: error, method: ctx.method, url: ctx.path }, 'request failed')
       }
       if (retryAfter !== undefined) ctx.set('Retry-After', String(Math.ceil(retryAfter)))
       ctx.status = 200
-      const line = lineOf(message)
-      ctx.body = { code, message: door.masks.apply(line), data: ctx.state.refusalData ?? null } satisfies Envelope
+      const line = toSingleLine(message)
+      ctx.body = { code, message: api.masks.apply(line), data: ctx.state.refusalData ?? null } satisfies Envelope
       void drain(ctx.req)
     }
   }
 }
 
-/** A message as one line. What it quotes of a request may have any length. */
-function lineOf(message: string): string {
+/** The message as one line of at most `messageLimit`. */
+function toSingleLine(message: string): string {
   const lines = message.slice(0, 10 * messageLimit).split('\n')
   return (lines.length > 1 ? lines.map((line) => line.trim()).join(' ') : message).slice(0, messageLimit)
 }

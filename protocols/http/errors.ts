@@ -1,26 +1,32 @@
-/** The one table from the errors of the core to what clients of the API understand: a code, and a text they parse. */
-import { isGatewayError, NoStorageError, toGatewayError, type ErrorCode, type GatewayError } from '../../src/errors.js'
-import { RelativePathError } from '../../src/path.js'
+/** Maps error codes of the core to codes and messages of the API. Clients parse both. */
+import {
+  isGatewayError,
+  NoStorageError,
+  toGatewayError,
+  type ErrorCode,
+  type GatewayError,
+} from '../../src/contract/errors.js'
+import { RelativePathError } from '../../src/contract/path.js'
 
-/** An answer of the API that is no error of the core: its code and its text as the wire has them. */
-export class WireError extends Error {
+/** An error with the code and message that the API sends. */
+export class ApiError extends Error {
   constructor(
     readonly code: number,
     message: string,
   ) {
     super(message)
-    this.name = 'WireError'
+    this.name = 'ApiError'
   }
 }
 
-export const closedText = 'password is incorrect or you have no permission'
+export const accessDeniedMessage = 'password is incorrect or you have no permission'
 
 interface Rule {
-  /** Of the envelope. */
+  /** The `code` of the envelope. */
   readonly code: number
-  /** The real status of answers that are no envelope: downloads. */
+  /** The HTTP status of responses without an envelope, such as downloads. */
   readonly status: number
-  /** Absent: the error's own reason. Clients match the end of these texts: nothing may follow them. */
+  /** The message. Absent: the reason of the error. Clients match the end of the message, so nothing may be appended. */
   readonly text?: string | ((error: GatewayError) => string)
 }
 
@@ -32,8 +38,8 @@ const table: Readonly<Record<ErrorCode, Rule>> = {
   is_dir: { code: 500, status: 400, text: 'not a file' },
   not_empty: { code: 500, status: 409, text: 'the folder is not empty' },
   denied: { code: 403, status: 403 },
-  hidden: { code: 403, status: 403, text: closedText },
-  password_required: { code: 403, status: 403, text: closedText },
+  hidden: { code: 403, status: 403, text: accessDeniedMessage },
+  password_required: { code: 403, status: 403, text: accessDeniedMessage },
   unauthenticated: { code: 401, status: 401 },
   throttled: { code: 429, status: 429 },
   invalid: { code: 400, status: 400 },
@@ -52,33 +58,33 @@ const table: Readonly<Record<ErrorCode, Rule>> = {
 
 function missingText(error: GatewayError): string {
   if (!(error instanceof NoStorageError)) return 'object not found'
-  const where = error.reason === 'storage not found' ? `; rawPath: ${error.path ?? '/'}` : ''
-  return `failed get storage: ${error.reason}${where}`
+  const suffix = error.reason === 'storage not found' ? `; rawPath: ${error.path ?? '/'}` : ''
+  return `failed get storage: ${error.reason}${suffix}`
 }
 
-/** `file [name] exists` where the core names it. */
+/** `file [name] exists` if the reason names the file, else `file exists`. */
 function existsText(error: GatewayError): string {
   return error.reason.startsWith('file [') ? error.reason : 'file exists'
 }
 
-export interface WireAnswer {
+export interface ApiErrorBody {
   readonly code: number
   readonly status: number
   readonly message: string
-  /** Seconds. */
+  /** Seconds for the header Retry-After. */
   readonly retryAfter?: number | undefined
 }
 
-/** Anything thrown, as the client is told of it. */
-export function wireAnswer(thrown: unknown): WireAnswer {
-  if (thrown instanceof WireError) {
+/** The code, status and message to send for a thrown value. */
+export function toApiErrorBody(thrown: unknown): ApiErrorBody {
+  if (thrown instanceof ApiError) {
     const { code, message } = thrown
     return { code, status: code, message }
   }
   const error = toGatewayError(thrown)
   const { retryAfter } = error
   if (error instanceof RelativePathError) return { code: 403, status: 403, message: error.reason }
-  // A mount point is refused to everybody: that is no matter of rights, on which clients ask for a password.
+  // On 403 clients prompt for a password. No password allows a change of a mount point.
   if (error.code === 'denied' && error.reason.endsWith('root folder is not allowed')) {
     return { code: 500, status: 500, message: error.reason }
   }
@@ -87,7 +93,9 @@ export function wireAnswer(thrown: unknown): WireAnswer {
   return { code, status, message, retryAfter }
 }
 
-/** Whether an operator must hear of it: nobody foresaw it. */
-export function isUnforeseen(thrown: unknown): boolean {
-  return !(thrown instanceof WireError) && (!isGatewayError(thrown) || thrown.code === 'internal')
+/**
+ * Whether the error is unexpected and has to be logged: neither an `ApiError` nor an error of the core but `internal`.
+ */
+export function isUnexpectedError(thrown: unknown): boolean {
+  return !(thrown instanceof ApiError) && (!isGatewayError(thrown) || thrown.code === 'internal')
 }

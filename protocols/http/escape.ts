@@ -1,26 +1,31 @@
-/** Text put into a page of HTML: how it is written depends on where it lands. */
+/** Escaping of text for HTML, by context: text content, attribute values and scripts. */
 
-/** The text as a reference to each of its characters in `pattern`. NUL has no reference: it becomes the replacement character. */
+/**
+ * Replaces each match of `pattern` by a numeric character reference. NUL becomes U+FFFD, because it has no reference.
+ */
 function referenced(text: string, pattern: RegExp): string {
   return text.replace(pattern, (character) => `&#${character === '\0' ? 0xfffd : character.charCodeAt(0)};`)
 }
 
 /**
- * Between tags. Quotes, backslashes and line breaks are written as references too: should a page hold its mark in an
- * attribute or in a script, the text still cannot end it.
+ * Escapes text content. Also escapes quotes, backslashes and line breaks, because the placeholder of a web client's
+ * page may be located in an attribute or in a script.
  */
 export function forText(text: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are among what must not pass
   return referenced(text, /[&<>"'\\\u0000-\u001f\u2028\u2029]/g)
 }
 
-/** The value of an attribute, quoted or not. */
+/** Escapes the value of an attribute, quoted or unquoted. */
 export function forAttribute(text: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are among what must not pass
   return referenced(text, /[&<>"'`=\\\s\u0000-\u001f]/g)
 }
 
-/** A string in a script of the page, with its quotes. Nothing in it ends the string, the script, or a comment around it. */
+/**
+ * A JavaScript string literal for an inline script. Its content cannot end the literal, the script or an enclosing
+ * comment.
+ */
 export function forScript(text: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are among what must not pass
   const escaped = text.replace(/[\\'"`<>&$\u0000-\u001f\u007f-\u009f\u2028\u2029\ud800-\udfff]/g, (unit) => {

@@ -1,23 +1,25 @@
-/** The fields of a request, wherever a client puts them: JSON, a form, or the query. */
-import { Busboy } from '@fastify/busboy'
-import type Koa from 'koa'
+/** Parsing and validation of request fields from JSON, forms and queries. */
 import type { IncomingMessage } from 'node:http'
 import { pipeline } from 'node:stream/promises'
+import { Busboy } from '@fastify/busboy'
+import type Koa from 'koa'
 import { z } from 'zod'
-import { toGatewayError } from '../../src/errors.js'
-import { bodySource, inTime } from '../lib/body.js'
-import { WireError } from './errors.js'
+import { toGatewayError } from '../../src/contract/errors.js'
+import { bodySource, withTimeout } from '../lib/request-body.js'
+import { ApiError } from './errors.js'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Bytes of a body that is read into memory. */
+/** Default maximum size of a body with fields, in bytes. */
 export const bodyLimit = 1024 * 1024
+/** Maximum size of the body of a sign-in, in bytes. */
 export const signInBodyLimit = 64 * 1024
 
 /**
- * What a request brings as fields, not yet checked: of GET and HEAD the query, else the body, `limit` bytes at most. What
- * starts like JSON is read as JSON whatever its type says, anything else as a form. `list`: a body that is a list is the
- * field of this name.
+ * The unvalidated fields of a request: the query of GET and HEAD, else the body of at most `limit` bytes. A body that
+ * starts with `{` or `[` is parsed as JSON, whatever its Content-Type. Any other body is a form, unless its type is
+ * JSON. A body that is an array becomes the field `list`. Rejects with an `ApiError`, or with `aborted` if the client
+ * disconnects.
  */
 export async function fieldsOf(
   ctx: Pick<Koa.Context, 'req' | 'request' | 'method' | 'query' | 'is'>,
@@ -33,60 +35,60 @@ export async function fieldsOf(
 
 type TextReader = (ctx: Koa.Context, next: Koa.Next) => Promise<unknown>
 
-/** By the bytes that they read at most. */
+/** Body readers by their size limit in bytes. */
 const readers = new Map<number, TextReader>()
 
 async function readerOf(limit: number): Promise<TextReader> {
-  const known = readers.get(limit)
-  if (known !== undefined) return known
-  // With its parser of multipart bodies, which is not used, it is large: servers of WebDAV and SFTP alone do not load it.
+  const existing = readers.get(limit)
+  if (existing !== undefined) return existing
+  // Loaded on demand: it is large, and servers that offer only WebDAV and SFTP do not need it.
   const { koaBody } = await import('koa-body')
-  // As bytes: decoding there would drop a byte order mark, which is not JSON.
+  // Binary, because decoding would drop a byte order mark, which is not valid JSON.
   const reader = koaBody({ encoding: 'binary', textLimit: limit, json: false, urlencoded: false })
   readers.set(limit, reader)
   return reader
 }
 
 async function readText({ req, request }: Pick<Koa.Context, 'req' | 'request'>, limit: number): Promise<string> {
-  // koa-body decodes others, and never ends where the client leaves in the middle of one.
+  // koa-body decodes content codings, and its promise never settles if the client disconnects within an encoded body.
   const { 'content-encoding': coding = 'identity' } = req.headers
-  if (coding !== 'identity') throw new WireError(400, 'the body is compressed, which is not supported')
-  // koa-body asks for the method and the type; here a body of any of them is read as a text.
+  if (coding !== 'identity') throw new ApiError(400, 'the body is compressed, which is not supported')
+  // koa-body checks the method and the type. Here the body is text whatever they are.
   const asText = { req, request, method: 'POST', is: () => 'text/plain' } as unknown as Koa.Context
   const read = await readerOf(limit)
   try {
-    await inTime(
+    await withTimeout(
       read(asText, () => Promise.resolve()),
       tooSlow,
     )
     return Buffer.from(request.body as string, 'latin1').toString()
   } catch (error) {
-    if (error instanceof WireError) throw error
-    throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : new WireError(400, 'the body is malformed')
+    if (error instanceof ApiError) throw error
+    throw (error as { status?: unknown }).status === 413 ? tooLarge(limit) : new ApiError(400, 'the body is malformed')
   }
 }
 
-function tooSlow(): WireError {
-  return new WireError(408, 'the body did not arrive in time')
+function tooSlow(): ApiError {
+  return new ApiError(408, 'the body did not arrive in time')
 }
 
-function tooLarge(limit: number): WireError {
-  return new WireError(400, `the body is larger than ${limit} bytes`)
+function tooLarge(limit: number): ApiError {
+  return new ApiError(400, `the body is larger than ${limit} bytes`)
 }
 
 function parseText(text: string, ctx: Pick<Koa.Context, 'is' | 'query'>, list: string | undefined): Fields {
   const isJson = /^[ \t\r\n]*[[{]/.test(text)
-  if (!isJson && ctx.is('json') !== 'json') return { ...ctx.query, ...formOf(parsedForm(text)) }
-  if (text.trim() === '') throw new WireError(400, 'EOF')
-  const value = parsed(firstValue(text))
-  if (value === undefined) throw new WireError(400, 'the body is not valid JSON')
+  if (!isJson && ctx.is('json') !== 'json') return { ...ctx.query, ...fieldsFromPairs(parseForm(text)) }
+  if (text.trim() === '') throw new ApiError(400, 'EOF')
+  const value = parseJson(firstValue(text))
+  if (value === undefined) throw new ApiError(400, 'the body is not valid JSON')
   if (value === null) return {}
   if (Array.isArray(value) && list !== undefined) return { [list]: value }
-  if (typeof value !== 'object' || Array.isArray(value)) throw new WireError(400, 'the body must be a JSON object')
+  if (typeof value !== 'object' || Array.isArray(value)) throw new ApiError(400, 'the body must be a JSON object')
   return value as Fields
 }
 
-function parsed(json: string): unknown {
+function parseJson(json: string): unknown {
   try {
     return JSON.parse(json)
   } catch {
@@ -94,49 +96,49 @@ function parsed(json: string): unknown {
   }
 }
 
-/** Values of a body, those in lists and objects too, and pairs of a form: more of them take too long to be read and checked. */
+/** Maximum number of JSON values, nested ones included, or of form pairs. Limits the time of parsing and validation. */
 const valueLimit = 50_000
 
-function tooManyValues(): WireError {
-  return new WireError(400, `the body holds more than ${valueLimit} values`)
+function tooManyValues(): ApiError {
+  return new ApiError(400, `the body holds more than ${valueLimit} values`)
 }
 
-/** Of a text that begins with an object or a list, that alone: what stands behind it is passed over, as clients are used to. */
+/** The JSON object or array at the start of the text. Ignores what follows it, because clients rely on that. */
 function firstValue(text: string): string {
   let depth = 0
   let values = 0
   let quoted = false
-  for (let at = 0; at < text.length; at++) {
-    const character = text.charAt(at)
-    if (quoted && character === '\\') at++
+  for (let index = 0; index < text.length; index++) {
+    const character = text.charAt(index)
+    if (quoted && character === '\\') index++
     else if (character === '"') quoted = !quoted
     else if (quoted) continue
     else if (character === '}' || character === ']') depth--
     else if (character === '{' || character === '[') depth++
     else if (character === ',') values++
     else continue
-    if (depth === 0 && !quoted) return text.slice(0, at + 1)
+    if (depth === 0 && !quoted) return text.slice(0, index + 1)
     if (depth + values > valueLimit) throw tooManyValues()
   }
   return text
 }
 
-function parsedForm(text: string): URLSearchParams {
+function parseForm(text: string): URLSearchParams {
   let pairs = 0
-  for (let at = text.indexOf('&'); at >= 0; at = text.indexOf('&', at + 1)) {
+  for (let index = text.indexOf('&'); index >= 0; index = text.indexOf('&', index + 1)) {
     if (++pairs > valueLimit) throw tooManyValues()
   }
-  // A plus sign stands for a space. URLSearchParams takes spaces as they are, and is slow with many plus signs, as replaceAll is.
+  // URLSearchParams and replaceAll are slow on many plus signs, which encode spaces. split and join are not.
   return new URLSearchParams(text.split('+').join(' '))
 }
 
-function formOf(pairs: Iterable<[string, string]>): Fields {
+function fieldsFromPairs(pairs: Iterable<[string, string]>): Fields {
   const fields: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>
   for (const [name, value] of pairs) {
-    const earlier = fields[name]
-    if (earlier === undefined) fields[name] = value
-    else if (Array.isArray(earlier)) earlier.push(value)
-    else fields[name] = [earlier, value]
+    const previous = fields[name]
+    if (previous === undefined) fields[name] = value
+    else if (Array.isArray(previous)) previous.push(value)
+    else fields[name] = [previous, value]
   }
   return fields
 }
@@ -163,30 +165,33 @@ async function multipartFields(request: IncomingMessage, limit: number): Promise
       },
       form,
     )
-    await inTime(received, tooSlow)
+    await withTimeout(received, tooSlow)
   } catch (error) {
-    if (error instanceof WireError) throw error
+    if (error instanceof ApiError) throw error
     if (toGatewayError(error).code === 'aborted') throw error
-    throw new WireError(400, 'the form is malformed')
+    throw new ApiError(400, 'the form is malformed')
   }
-  return formOf(pairs)
+  return fieldsFromPairs(pairs)
 }
 
 /**
- * The fields as `schema` has them; what does not fit is code 400 with the field's name, never its value, or with `wording`, the
- * text that clients know for these fields, whatever is wrong with them.
+ * Validates the fields and returns the output of `schema`. Throws code 400 if they do not match. The message is
+ * `invalidMessage`, or else names the field, never its value.
  */
-export function checkFields<S extends z.ZodType>(schema: S, fields: unknown, wording?: string): z.output<S> {
-  return check(schema, fields, ({ path, message }) => wording ?? `${path.join('.').slice(0, 100)}: ${message}`)
+export function checkFields<S extends z.ZodType>(schema: S, fields: unknown, invalidMessage?: string): z.output<S> {
+  return check(schema, fields, ({ path, message }) => invalidMessage ?? `${path.join('.').slice(0, 100)}: ${message}`)
 }
 
-/** Schemas of headers bring their own wording. One that they name and that comes twice is refused: nobody knows which is meant. */
+/**
+ * Validates the headers and returns the output of `schema`. Throws code 400 with the message of the schema, or if a
+ * header of the schema occurs more than once.
+ */
 export function checkHeaders<S extends z.ZodType>(
   schema: S,
   headers: Readonly<Record<string, readonly string[] | undefined>>,
 ): z.output<S> {
-  const values = Object.entries(headers).map(([name, all]) => [name, all?.length === 1 ? all[0] : all])
-  return check(schema, Object.fromEntries(values), ({ path: [name], message }) =>
+  const entries = Object.entries(headers).map(([name, values]) => [name, values?.length === 1 ? values[0] : values])
+  return check(schema, Object.fromEntries(entries), ({ path: [name], message }) =>
     (headers[String(name)]?.length ?? 0) > 1 ? `${String(name)} is given more than once` : message,
   )
 }
@@ -194,27 +199,31 @@ export function checkHeaders<S extends z.ZodType>(
 function check<S extends z.ZodType>(
   schema: S,
   value: unknown,
-  textOf: (issue: Pick<z.core.$ZodIssue, 'path' | 'message'>) => string,
+  messageOf: (issue: Pick<z.core.$ZodIssue, 'path' | 'message'>) => string,
 ): z.output<S> {
   const issue = issueInList(schema, value)
-  if (issue !== undefined) throw new WireError(400, textOf(issue))
+  if (issue !== undefined) throw new ApiError(400, messageOf(issue))
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  throw new WireError(400, textOf(result.error.issues[0] ?? { path: [], message: 'invalid' }))
+  throw new ApiError(400, messageOf(result.error.issues[0] ?? { path: [], message: 'invalid' }))
 }
 
-/** Items of a list that are checked at once. */
-const itemsAtOnce = 500
+/** The number of list items that are validated in one call. */
+const itemsPerCheck = 500
 
-/** The first thing that is wrong in a long list of the fields, or in what is beside it. A schema itself would look for all of them. */
+/**
+ * The first issue if a field is a long list; undefined if there is none or no list is long. Validates such lists in
+ * batches, because zod collects every issue of a list.
+ */
+
 function issueInList(schema: z.ZodType, value: unknown): z.core.$ZodIssue | undefined {
   if (typeof value !== 'object' || value === null) return undefined
-  const lists = Object.entries(value).filter(([, each]) => Array.isArray(each) && each.length > itemsAtOnce)
-  const part = (list: unknown, from: number) => (list as unknown[]).slice(from, from + itemsAtOnce)
-  const cut = { ...value, ...Object.fromEntries(lists.map(([name, list]) => [name, part(list, 0)])) }
+  const lists = Object.entries(value).filter(([, each]) => Array.isArray(each) && each.length > itemsPerCheck)
+  const batch = (list: unknown, from: number) => (list as unknown[]).slice(from, from + itemsPerCheck)
+  const shortened = { ...value, ...Object.fromEntries(lists.map(([name, list]) => [name, batch(list, 0)])) }
   for (const [name, list] of lists) {
-    for (let from = 0; from < (list as unknown[]).length; from += itemsAtOnce) {
-      const [issue] = schema.safeParse({ ...cut, [name]: part(list, from) }).error?.issues ?? []
+    for (let from = 0; from < (list as unknown[]).length; from += itemsPerCheck) {
+      const [issue] = schema.safeParse({ ...shortened, [name]: batch(list, from) }).error?.issues ?? []
       if (issue === undefined) continue
       const [field, item, ...rest] = issue.path
       const path = field === name && typeof item === 'number' ? [field, item + from, ...rest] : issue.path
@@ -224,15 +233,17 @@ function issueInList(schema: z.ZodType, value: unknown): z.core.$ZodIssue | unde
   return undefined
 }
 
-// The pieces of schemas. null is absent; forms and queries bring every value as text. `wire` is what the document of the API
-// says of a piece that takes more than one spelling.
+// Building blocks of schemas. null counts as absent. Forms and queries contain only strings, so numbers and booleans
+// are also accepted as strings. The metadata `wire` is the JSON Schema that the OpenAPI document shows instead of the
+// derived one.
 
+/** A string. Absent: empty. */
 export const text = z
   .string()
   .nullish()
   .transform((value) => value ?? '')
 
-/** Clients send the six digits as a text or as a number. */
+/** A one-time code of six digits, as a string or a number. Absent: empty. */
 export const oneTimeCode = z
   .union([z.string(), z.int().transform((code) => String(code).padStart(6, '0'))])
   .nullish()
@@ -254,7 +265,7 @@ export const integerValue = z
   )
   .meta({ wire: { type: 'integer' } })
 
-/** Absent or empty: `fallback`. */
+/** An integer. Absent or empty: `fallback`. */
 export function integer(fallback: number) {
   return z
     .union([integerValue, z.literal('').transform(() => fallback)], { error: 'must be an integer' })
@@ -272,18 +283,19 @@ export const flagValue = z
   )
   .meta({ wire: { type: 'boolean' } })
 
+/** A boolean. Absent: false. */
 export const flag = flagValue
   .nullish()
   .transform((value) => value ?? false)
   .meta({ wire: { type: 'boolean', default: false } })
 
-/** For what stays as it is where a request does not name it: absent stays absent. */
-export function given<S extends z.ZodType>(schema: S) {
+/** A field that is undefined if absent or null, for values that a request leaves unchanged by omitting them. */
+export function optionalField<S extends z.ZodType>(schema: S) {
   return schema.nullish().transform((value) => value ?? undefined)
 }
 
-/** A form brings a single one without brackets. */
-export const texts = z
+/** A list of strings. A single string is a list of one, as forms send it. Absent: empty. */
+export const stringList = z
   .union([z.array(z.string()), z.string().transform((value) => [value])], { error: 'must be a list of texts' })
   .nullish()
   .transform((value) => value ?? [])
@@ -291,10 +303,10 @@ export const texts = z
 
 export const paging = {
   page: integer(1).describe('Counted from 1.'),
-  per_page: integer(0).describe('0: everything is one page.'),
+  per_page: integer(0).describe('Items per page. 0: all items on one page.'),
 }
 
-/** The number in the query that names one row. */
+/** The id of a row, in the query. */
 export const rowNumber = z
   .string('must be an integer')
   .regex(/^\d{1,15}$/, 'must be an integer')
@@ -303,7 +315,7 @@ export const rowNumber = z
 
 export const rowId = z.object({ id: rowNumber })
 
-/** A text in the query; absent, or there more than once: empty. */
+/** A string in the query. Absent or repeated: empty. */
 export const queryText = z
   .string()
   .optional()

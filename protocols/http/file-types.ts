@@ -1,13 +1,13 @@
-/** The numbers by which clients choose icon and preview of a file. */
-import type { ThumbnailKind } from '../../src/driver.js'
-import { extensionOf, extensionsOf } from '../../src/extensions.js'
-import type { Settings } from '../../src/settings.js'
+/** File types by extension. Clients choose icons and previews by their numbers. */
+import type { ThumbnailKind } from '../../src/contract/driver.js'
+import { extensionOf, extensionsOf } from '../../src/contract/file-extensions.js'
+import type { Settings } from '../../src/settings/settings.js'
 
 export const folderType = 1
 const videoType = 2
 const imageType = 5
 
-/** In the order in which a name is tested: an extension of two lists counts for the first. */
+/** In order of precedence: an extension in two lists has the type of the first. */
 const kinds = [
   { setting: 'audio_types', type: 3 },
   { setting: 'video_types', type: videoType },
@@ -17,7 +17,7 @@ const kinds = [
 
 export type FileType = 0 | typeof folderType | (typeof kinds)[number]['type']
 
-/** Follows the settings: an admin may change the lists at any time. */
+/** Determines the type of a file from its extension and the current settings. */
 export class FileTypes {
   readonly #settings: Settings
   #lists: readonly string[] = []
@@ -27,14 +27,14 @@ export class FileTypes {
     this.#settings = settings
   }
 
-  /** The settings that the types depend on. */
-  get lists(): readonly string[] {
+  /** The values of the settings that determine the types. */
+  get settingValues(): readonly string[] {
     return kinds.map(({ setting }) => this.#settings.get(setting))
   }
 
-  /** Reads the settings once; the function may then be asked for many names. */
-  reader(): (name: string) => FileType {
-    const { lists } = this
+  /** Returns a function from a file name to its type. It uses the settings as of this call. */
+  classifier(): (name: string) => FileType {
+    const { settingValues: lists } = this
     if (lists.some((list, index) => list !== this.#lists[index])) {
       this.#lists = lists
       this.#byExtension = new Map()
@@ -47,7 +47,7 @@ export class FileTypes {
   }
 }
 
-/** What a picture can be made of; undefined for files of other types. */
+/** The kind of thumbnail for a file type; undefined for types without thumbnails. */
 export function thumbnailKind(type: number): ThumbnailKind | undefined {
   return type === imageType ? 'image' : type === videoType ? 'video' : undefined
 }

@@ -1,4 +1,4 @@
-/** The password of a folder, where a request has no field for it. */
+/** The password of a folder in the headers of a request. */
 import { z } from 'zod'
 
 export const passwordHeaders = {
@@ -7,13 +7,15 @@ export const passwordHeaders = {
     .string()
     .optional()
     .meta({ cookie: 'browser-password' })
-    .describe('The same, percent-encoded, where there is no such header.'),
+    .describe('The same, percent-encoded. Used if the header `Password` is missing.'),
 }
 
-/** Of requests about the tree: the password that they bring along. */
+/** Headers of requests to the tree. */
 export const treeHeaders = z.object(passwordHeaders).transform((headers) => ({ password: folderPassword(headers) }))
 
-/** From the header `Password`, else the cookie `browser-password`, where browser clients keep it. */
+/**
+ * The folder password of the header `Password`, else of the cookie `browser-password`. Undefined if both are missing.
+ */
 export function folderPassword(headers: {
   readonly password?: string | undefined
   readonly cookie?: string | undefined
@@ -28,7 +30,7 @@ export function folderPassword(headers: {
   }
 }
 
-/** Node gives header bytes as Latin-1; clients that do not escape them mean UTF-8. */
+/** Decodes a header value as UTF-8. Node decodes headers as Latin-1. */
 export function headerText(value: string): string {
   return Buffer.from(value, 'latin1').toString('utf8')
 }

@@ -1,60 +1,62 @@
-/** One file in a multipart form (RFC 7578), streamed: nothing of it is kept in memory or on disk here. */
-import { Busboy } from '@fastify/busboy'
+/** Streams one file of a multipart form (RFC 7578) without buffering it in memory or on disk. */
 import type { IncomingMessage } from 'node:http'
 import { pipeline, Transform, type Readable } from 'node:stream'
 import { pipeline as piped } from 'node:stream/promises'
-import { GatewayError, toGatewayError } from '../../src/errors.js'
-import { bodySource } from '../lib/body.js'
-import { WireError } from './errors.js'
+import { Busboy } from '@fastify/busboy'
+import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
+import { bodySource } from '../lib/request-body.js'
+import { ApiError } from './errors.js'
 
 /** Name of the part that holds the file. */
 const partName = 'file'
-const chunkRoom = 256 * 1024
+/** Buffer size of the streams, in bytes. */
+const bufferSize = 256 * 1024
 
 /**
- * The content of the part `file`, once its head has arrived. The stream ends only when the whole form has: one that is
- * cut short or malformed is an error of the stream (`aborted`, `invalid`), so that half a file is never stored. Whoever
- * does not read it to its end destroys it. Rejects with the wire's words where the form has no such part.
+ * Resolves to the content of the part `file` when its headers have arrived. The stream ends only after the whole
+ * form. A truncated or malformed form is an error of the stream (`aborted`, `invalid`), so that a partial file is never
+ * stored. The caller must destroy the stream if it does not read to the end. Rejects with an `ApiError` if the form has
+ * no such part.
  */
 export async function filePart(request: IncomingMessage, signal: AbortSignal): Promise<Readable> {
   const form = newForm(request)
   const body = await bodySource(request).read(undefined, { signal })
   return new Promise((resolve, reject) => {
     let content: Transform | undefined
-    const whole = piped(body, form).catch((error: unknown) => {
-      const known = toGatewayError(error)
-      throw known.code === 'internal' ? malformed(error) : known
+    const formEnd = piped(body, form).catch((error: unknown) => {
+      const failure = toGatewayError(error)
+      throw failure.code === 'internal' ? malformed(error) : failure
     })
     form.on('file', (_name, part) => {
       if (content !== undefined) {
-        part.resume() // Only the first one counts.
+        part.resume() // Only the first part is used.
         return
       }
       content = new Transform({
-        highWaterMark: chunkRoom,
+        highWaterMark: bufferSize,
         transform(chunk: Buffer, _encoding, callback) {
           callback(null, chunk)
         },
         flush(callback) {
-          whole.then(() => {
+          formEnd.then(() => {
             callback()
           }, callback)
         },
       })
       content.once('close', () => body.destroy())
-      // Of a form that ends within the part, the part hears before the form does.
+      // If the form ends within the part, the part fails before the form does.
       part.once('error', (error) => content?.destroy(malformed(error)))
       pipeline(part, content, () => undefined)
       resolve(content)
     })
-    whole.then(
+    formEnd.then(
       () => {
-        if (content === undefined) reject(new WireError(500, 'http: no such file'))
+        if (content === undefined) reject(new ApiError(500, 'http: no such file'))
       },
       (error: unknown) => {
-        const known = toGatewayError(error)
-        content?.destroy(known)
-        reject(known)
+        const failure = toGatewayError(error)
+        content?.destroy(failure)
+        reject(failure)
       },
     )
   })
@@ -66,8 +68,8 @@ function newForm(request: IncomingMessage) {
       headers: { ...request.headers, 'content-type': request.headers['content-type'] ?? '' },
       isPartAFile: (name) => name === partName,
       limits: { fieldSize: 64 * 1024, fields: 100, parts: 1000 },
-      highWaterMark: chunkRoom,
-      fileHwm: chunkRoom,
+      highWaterMark: bufferSize,
+      fileHwm: bufferSize,
     })
   } catch (error) {
     throw malformed(error)

@@ -1,7 +1,7 @@
-/** The schemas that check requests and describe answers, as JSON Schema (draft 2020-12) for the document of the API. */
+/** Converts the zod schemas of requests and responses into JSON Schema (draft 2020-12) for the OpenAPI document. */
 import { z } from 'zod'
 
-/** The part of JSON Schema that our schemas come out as. */
+/** The subset of JSON Schema that the conversion produces. */
 export interface JsonSchema {
   $ref?: string
   type?: string | string[]
@@ -24,67 +24,77 @@ export interface JsonSchema {
   minLength?: number
   maxLength?: number
   contentMediaType?: string
-  /** Of a header that carries a cookie: its name. Never in the document itself. */
+  /** For a property of the header schema that is a cookie: the cookie's name. Removed from the document. */
   cookie?: string
 }
 
-/** Schemas by the name that they have in the document. */
+/** Schemas by their component names in the document. */
 export type Components = Record<string, JsonSchema>
 
-/** With what our schemas say in their metadata. */
-interface Adaptable extends JsonSchema {
-  /** Instead of what zod makes of the schema. */
+/** A node with the metadata of our zod schemas. */
+interface AnnotatedSchema extends JsonSchema {
+  /** Replaces the schema that zod derives. */
   wire?: JsonSchema
-  /** Zod itself leaves out the examples of schemas that transform. */
+  /** Zod drops `examples` of schemas that transform, so they are declared as `example`. */
   example?: unknown
 }
 
-const definitions = '#/$defs/'
-const components = '#/components/schemas/'
+const definitionsPrefix = '#/$defs/'
+const componentsPrefix = '#/components/schemas/'
 
-/** What a request may bring, in its plainest spelling: null counts as absent, and numbers may also be texts, but that is said once for all. */
+/**
+ * The JSON Schema of a request, in canonical form: without null, and without the string forms of numbers and booleans,
+ * which the description of the document covers. Adds schemas with an `id` to `named`.
+ */
 export function requestSchema(schema: z.ZodType, named: Components): JsonSchema {
   return convert(schema, named, (node) => {
     if (node.anyOf !== undefined) replaceBy(node, withoutNull(node.anyOf))
   })
 }
 
-export function answerSchema(schema: z.ZodType, named: Components): JsonSchema {
+/** The JSON Schema of a response. Adds schemas with an `id` to `named`. */
+export function responseSchema(schema: z.ZodType, named: Components): JsonSchema {
   return convert(schema, named, () => undefined)
 }
 
-/** Schemas with an `id` in their metadata go into `named`. */
+/**
+ * Converts a schema and calls `adapt` for each node without `wire`. Adds schemas with an `id` in their metadata to
+ * `named`.
+ */
 function convert(schema: z.ZodType, named: Components, adapt: (node: JsonSchema) => void): JsonSchema {
-  // A schema with an id of its own becomes a reference only inside another one.
-  const whole = z.toJSONSchema(z.object({ it: schema }), {
+  // Wrapped in an object, because zod makes a reference only of a nested schema with an id.
+  const wrapper = z.toJSONSchema(z.object({ it: schema }), {
     io: 'input',
     override({ jsonSchema }) {
-      const node = jsonSchema as Adaptable
+      const node = jsonSchema as AnnotatedSchema
       if (node.wire === undefined) adapt(node)
       else replaceBy(node, node.wire)
-      tidy(node)
+      simplify(node)
     },
   })
-  const text = JSON.stringify(whole).replaceAll(`"${definitions}`, `"${components}`)
+  const text = JSON.stringify(wrapper).replaceAll(`"${definitionsPrefix}`, `"${componentsPrefix}`)
   const { $defs = {}, properties } = JSON.parse(text) as JsonSchema & { $defs?: Components }
   for (const [name, definition] of Object.entries($defs)) named[name] = withoutId(definition)
   return properties?.it ?? {}
 }
 
-/** Everything of `node` but its description and its example gives way. */
-function replaceBy(node: Adaptable, other: JsonSchema): void {
+/** Replaces `node` by `other`, except for its description and example. */
+function replaceBy(node: AnnotatedSchema, other: JsonSchema): void {
   const { description, example } = node
   for (const key of Object.keys(node)) Reflect.deleteProperty(node, key)
   Object.assign(node, other, description !== undefined && { description }, example !== undefined && { example })
 }
 
 function withoutNull(choices: readonly JsonSchema[]): JsonSchema {
-  const rest = choices.filter(({ type }) => type !== 'null')
-  return rest.length === 1 && rest[0] !== undefined ? rest[0] : { anyOf: rest }
+  const remaining = choices.filter(({ type }) => type !== 'null')
+  return remaining.length === 1 && remaining[0] !== undefined ? remaining[0] : { anyOf: remaining }
 }
 
-/** Leaves out what says nothing: the range of safe integers, the spelling of a date by pattern, that names are texts. */
-function tidy(node: Adaptable): void {
+/**
+ * Removes redundant keywords: the range of safe integers, the pattern of date-times, `propertyNames`. Converts `example`
+ * to `examples`.
+ */
+function simplify(node: AnnotatedSchema): void {
   if (node.example !== undefined) node.examples = [node.example]
   delete node.example
   if (node.minimum === Number.MIN_SAFE_INTEGER) delete node.minimum

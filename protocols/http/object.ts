@@ -1,35 +1,35 @@
-/** Files and folders as the API shows them. */
+/** API representation of files and folders. */
 import { z } from 'zod'
-import type { Entry } from '../../src/driver.js'
-import type { Gateway } from '../../src/gateway.js'
-import { childOf, encodePath, under, type Path } from '../../src/path.js'
-import type { FolderView, VirtualFs } from '../../src/virtual-fs.js'
-import type { Door } from './context.js'
+import type { Entry } from '../../src/contract/driver.js'
+import { childOf, encodePath, under, type Path } from '../../src/contract/path.js'
+import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import type { FolderView, VirtualFs } from '../../src/tree/virtual-fs.js'
+import type { HttpApi } from './context.js'
 import { folderType, thumbnailKind } from './file-types.js'
 import { mountDetailsData } from './mount-details.js'
-import { moment } from './schemas.js'
+import { timestamp } from './schemas.js'
 
 export const fileData = z
   .object({
     name: z.string(),
     size: z.int().describe('Bytes; 0 for a folder.'),
     is_dir: z.boolean(),
-    modified: moment,
-    created: moment.describe('Where the storage does not know it, the same as `modified`.'),
-    sign: z.string().describe('The signature for links to it; empty where they need none.'),
-    thumb: z.string().describe('The address of a small picture, or empty.'),
+    modified: timestamp,
+    created: timestamp.describe('The same as `modified` if the storage does not provide it.'),
+    sign: z.string().describe('The signature for links to the file; empty if none is needed.'),
+    thumb: z.string().describe('The URL of the thumbnail, or empty.'),
     type: z.literal([0, 1, 2, 3, 4, 5]).describe('0: unknown, 1: folder, 2: video, 3: audio, 4: text, 5: image.'),
     hashinfo: z.string().describe('`hash_info` as JSON text.'),
-    hash_info: z.record(z.string(), z.string()).nullable().describe('Digests by the name of the algorithm.'),
+    hash_info: z.record(z.string(), z.string()).nullable().describe('Hexadecimal digests by name of the algorithm.'),
     mount_details: mountDetailsData
       .optional()
-      .describe('Bytes; only of mount points, not for guests, and where settings do not hide it.'),
+      .describe('In bytes. Only for mount points, not for guests, and unless settings hide it.'),
   })
   .meta({ id: 'File' })
 
 export type FileObject = Readonly<z.input<typeof fileData>>
 
-/** RFC 3339. A time that is not known, or that has no place in four digits of a year, is the wire's zero. */
+/** A time in RFC 3339 format. `0001-01-01T00:00:00Z` if it is unknown or its year does not have four digits. */
 export function wireTime(date: Date | undefined): string {
   const time = date?.getTime() ?? NaN
   if (!(time > -62135596800000 && time < 253402300800000)) return '0001-01-01T00:00:00Z'
@@ -46,24 +46,21 @@ export function wireTime(date: Date | undefined): string {
 const dayLength = 86_400_000
 const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
 const threeDigits = Array.from({ length: 1000 }, (_, number) => String(number).padStart(3, '0'))
-/** Times that are asked for one after the other are often of one day, and a date costs more than a time of the day. */
+/** The last formatted date. Consecutive times are often of the same day, and formatting a date is slow. */
 let lastDay = { number: NaN, text: '' }
 
-/**
- * Builds objects of entries of one folder: what is the same for all of them is asked once. `baseUrl` is what absolute links
- * start with.
- */
-export function objectsIn(
-  { gateway, fileTypes }: Door,
+/** Returns a function that converts entries of `folder`. `baseUrl` is the prefix of absolute links. */
+export function fileObjectConverter(
+  { gateway, fileTypes }: HttpApi,
   fs: VirtualFs,
   folder: Path,
   view: FolderView,
   baseUrl: string,
 ): (entry: Entry) => FileObject {
-  const typeOf = fileTypes.reader()
+  const typeOf = fileTypes.classifier()
   const absolute = under(fs.principal.base, folder)
-  const signed = isSigned(gateway, view)
-  /** A picture of the backend's, else of ours: its link is signed always. */
+  const signed = areLinksSigned(gateway, view)
+  /** The backend's URL of the thumbnail, else a signed URL of this server. Empty if there is none. */
   const thumbOf = ({ name, thumb }: Entry, type: number): string => {
     if (thumb !== undefined) return absoluteUrl(baseUrl, thumb)
     const kind = thumbnailKind(type)
@@ -92,22 +89,26 @@ export function objectsIn(
 }
 
 /**
- * All that the objects of the files in a folder depend on beside the folder and its entries; undefined where they are others each
- * time.
+ * A cache key for the objects of a folder: everything that they depend on except the folder and its entries. Undefined
+ * if they cannot be cached, because they contain signatures that expire.
  */
-export function circumstancesOf({ gateway, fileTypes }: Door, view: FolderView, baseUrl: string): string | undefined {
+export function fileObjectsCacheKey(
+  { gateway, fileTypes }: HttpApi,
+  view: FolderView,
+  baseUrl: string,
+): string | undefined {
   const { settings } = gateway
-  const signed = isSigned(gateway, view)
+  const signed = areLinksSigned(gateway, view)
   if ((signed || view.thumbnails.length > 0) && settings.number('link_expiration') > 0) return undefined
-  return JSON.stringify([baseUrl, signed, view.thumbnails, settings.get('token'), fileTypes.lists])
+  return JSON.stringify([baseUrl, signed, view.thumbnails, settings.get('token'), fileTypes.settingValues])
 }
 
-/** Whether links to files here carry a signature. */
-export function isSigned(gateway: Gateway, view: FolderView): boolean {
+/** Whether links to files in the folder are signed. */
+export function areLinksSigned(gateway: ProtocolGateway, view: FolderView): boolean {
   return view.signed || gateway.settings.bool('sign_all')
 }
 
-/** An address of a backend may be one of this gateway, without the base that clients know it by. */
+/** Prefixes a path-absolute URL, which refers to this server, with `baseUrl`. Returns other URLs unchanged. */
 export function absoluteUrl(baseUrl: string, url: string): string {
   return url.startsWith('/') ? baseUrl + url : url
 }

@@ -1,15 +1,15 @@
-/** The document of the API (OpenAPI 3.1), made of the declarations of its endpoints and of nothing else. */
+/** Generates the OpenAPI 3.1 document from the declarations of the endpoints. */
 import type { z } from 'zod'
-import { version } from '../../src/version.js'
-import { tags, type Access, type Content, type Description, type Refusal } from './endpoint.js'
-import { answerSchema, requestSchema, type Components, type JsonSchema } from './json-schema.js'
+import { version } from '../../src/contract/version.js'
+import { tags, type Access, type BodyContent, type EndpointDescription, type Refusal } from './endpoint.js'
+import { responseSchema, requestSchema, type Components, type JsonSchema } from './json-schema.js'
 import { refusalsOf } from './refusals.js'
 
-type Place = 'query' | 'header' | 'path' | 'cookie'
+type Location = 'query' | 'header' | 'path' | 'cookie'
 
 export interface Parameter {
   readonly name: string
-  readonly in: Place
+  readonly in: Location
   readonly required: boolean
   readonly description?: string
   readonly schema: JsonSchema
@@ -26,7 +26,7 @@ export interface Operation {
   readonly parameters?: readonly Parameter[]
   readonly requestBody?: { readonly required: boolean; readonly description?: string; readonly content: Media }
   readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Media }>>
-  /** Who may call, and the refusals with their texts: what the format itself has no place for. */
+  /** Extensions: who may call, and the errors with their messages. */
   readonly 'x-access': Access
   readonly 'x-refusals'?: readonly Refusal[]
 }
@@ -42,18 +42,17 @@ export interface OpenApiDocument {
 
 const about = `One tree of mounted storages, over the API of the AList / OpenList family.
 
-Every answer below \`/api\` is an envelope: \`code\`, \`message\` and \`data\`, with HTTP status 200 whatever the code says. \
-200 is success; any other code is a refusal, and \`message\` says why. In the texts of refusals \`…\` stands for what differs \
-from case to case.
+Responses below \`/api\` are an envelope of \`code\`, \`message\` and \`data\`. The HTTP status is always 200. Code 200 is success. \
+Any other code is an error, and \`message\` is the reason. In the listed messages \`…\` is a placeholder for variable text.
 
-The token of a sign-in is the whole header \`Authorization\`; \`Bearer\` before it is accepted. Without a token it is the \
-guest who asks, as long as that account is enabled.
+Send the token of a sign-in as the value of the header \`Authorization\`, with or without the prefix \`Bearer\`. A request \
+without a token is made as the guest, if that account is enabled.
 
-Fields come as JSON or as a form, or as the query of a GET. Numbers and booleans may also be written as texts, null counts \
-as absent, and fields that are not known are passed over.`
+Send fields as JSON, as a form, or as the query of a GET. Numbers and booleans may also be strings, null counts as absent, \
+and unknown fields are ignored.`
 
-/** For a client that has it from the server itself; who hands it on names the server in it. */
-export function openApiDocument(endpoints: readonly Description[]): OpenApiDocument {
+/** The document for the endpoints. Its server is `/`; the caller replaces it by the base URL. */
+export function openApiDocument(endpoints: readonly EndpointDescription[]): OpenApiDocument {
   const schemas: Components = {}
   const paths: Record<string, Record<string, Operation>> = {}
   for (const endpoint of endpoints) {
@@ -81,20 +80,20 @@ export function openApiDocument(endpoints: readonly Description[]): OpenApiDocum
           type: 'apiKey',
           in: 'header',
           name: 'Authorization',
-          description: 'The token of a sign-in, as it is.',
+          description: 'The token of a sign-in, without a prefix.',
         },
-        bearer: { type: 'http', scheme: 'bearer', description: 'The same token in the form of RFC 6750.' },
+        bearer: { type: 'http', scheme: 'bearer', description: 'The same token, as in RFC 6750.' },
       },
     },
   }
 }
 
-/** Of those that take any method, the two that clients use. */
-export function documentedMethods({ method }: Description): readonly ('get' | 'post' | 'put')[] {
+/** The methods to document. For `any`, the two that clients use. */
+export function documentedMethods({ method }: EndpointDescription): readonly ('get' | 'post' | 'put')[] {
   return method === 'any' ? ['get', 'post'] : [method]
 }
 
-function operation(endpoint: Description, method: 'get' | 'post' | 'put', schemas: Components): Operation {
+function operation(endpoint: EndpointDescription, method: 'get' | 'post' | 'put', schemas: Components): Operation {
   const { access, content, description, fields, headers, params, query, summary, tag } = endpoint
   const parameters = [
     ...parametersOf(params, 'path', schemas),
@@ -118,7 +117,7 @@ function operation(endpoint: Description, method: 'get' | 'post' | 'put', schema
   }
 }
 
-function operationId({ method: declared, path }: Description, method: string): string {
+function operationId({ method: declared, path }: EndpointDescription, method: string): string {
   const name = path
     .replace(/^\/api/, '')
     .replace(/[^a-z0-9]+/gi, '_')
@@ -126,30 +125,30 @@ function operationId({ method: declared, path }: Description, method: string): s
   return declared === 'any' && method === 'get' ? `${name}_by_query` : name
 }
 
-function securityOf({ access, readsToken = false }: Description): Operation['security'] {
+function securityOf({ access, readsToken = false }: EndpointDescription): Operation['security'] {
   const signedIn = [{ token: [] }, { bearer: [] }]
   if (access === 'anybody') return readsToken ? [...signedIn, {}] : []
   return access === 'guest' ? [...signedIn, {}] : signedIn
 }
 
-function parametersOf(schema: z.ZodType | undefined, place: Place, schemas: Components): readonly Parameter[] {
+function parametersOf(schema: z.ZodType | undefined, location: Location, schemas: Components): readonly Parameter[] {
   if (schema === undefined) return []
   const { properties = {}, required = [] } = requestSchema(schema, schemas)
   return Object.entries(properties).map(([name, { cookie, description, ...property }]) => ({
-    name: cookie ?? (place === 'header' ? headerName(name) : name),
-    in: cookie === undefined ? place : 'cookie',
+    name: cookie ?? (location === 'header' ? headerName(name) : name),
+    in: cookie === undefined ? location : 'cookie',
     required: required.includes(name),
     ...(description !== undefined && { description }),
     schema: property,
   }))
 }
 
-/** `X-File-Md5` of `x-file-md5`. */
+/** Capitalizes a header name: `x-file-md5` becomes `X-File-Md5`. */
 function headerName(name: string): string {
   return name.replace(/(?<=^|-)[a-z]/g, (letter) => letter.toUpperCase())
 }
 
-function contentBody(content: Content | undefined): Operation['requestBody'] {
+function contentBody(content: BodyContent | undefined): Operation['requestBody'] {
   if (content === undefined) return undefined
   const { description, part, type } = content
   const bytes: JsonSchema = { contentMediaType: 'application/octet-stream' }
@@ -158,7 +157,11 @@ function contentBody(content: Content | undefined): Operation['requestBody'] {
   return { required: true, description, content: { [type]: { schema } } }
 }
 
-function fieldsBody({ fields, listField }: Description, id: string, schemas: Components): Operation['requestBody'] {
+function fieldsBody(
+  { fields, listField }: EndpointDescription,
+  id: string,
+  schemas: Components,
+): Operation['requestBody'] {
   if (fields === undefined) return undefined
   const schema = requestSchema(fields, schemas)
   const name = componentName(id)
@@ -166,12 +169,12 @@ function fieldsBody({ fields, listField }: Description, id: string, schemas: Com
   const reference: JsonSchema = { $ref: `#/components/schemas/${name}` }
   const list = listField === undefined ? undefined : schema.properties?.[listField]
   const json: JsonSchema = list === undefined ? reference : { anyOf: [list, reference] }
-  const flat = Object.values(schema.properties ?? {}).every(fitsForm)
+  const isForm = Object.values(schema.properties ?? {}).every(fitsForm)
   return {
     required: (schema.required ?? []).length > 0,
     content: {
       'application/json': { schema: json },
-      ...(flat && {
+      ...(isForm && {
         'application/x-www-form-urlencoded': { schema: reference },
         'multipart/form-data': { schema: reference },
       }),
@@ -179,17 +182,17 @@ function fieldsBody({ fields, listField }: Description, id: string, schemas: Com
   }
 }
 
-/** A form has texts, and lists of texts. */
+/** Whether a form can hold a field of this schema: a single value or a list of strings. */
 function fitsForm({ type, items }: JsonSchema): boolean {
   return type !== 'object' && (type !== 'array' || items?.type === 'string')
 }
 
-/** `FsBatchRenameFields` of `fs_batch_rename`. */
+/** Converts an operation id into a component name: `fs_batch_rename` becomes `FsBatchRenameFields`. */
 function componentName(id: string): string {
   return `${id.replace(/(?:^|_)([a-z0-9])/g, (_match, letter: string) => letter.toUpperCase())}Fields`
 }
 
-function responsesOf(endpoint: Description, schemas: Components): Operation['responses'] {
+function responsesOf(endpoint: EndpointDescription, schemas: Components): Operation['responses'] {
   if (endpoint.plain !== undefined) {
     return Object.fromEntries(
       endpoint.plain.map(({ description, status, types }) => [
@@ -198,12 +201,12 @@ function responsesOf(endpoint: Description, schemas: Components): Operation['res
       ]),
     )
   }
-  const data: JsonSchema = endpoint.data === undefined ? { type: 'null' } : answerSchema(endpoint.data, schemas)
+  const data: JsonSchema = endpoint.data === undefined ? { type: 'null' } : responseSchema(endpoint.data, schemas)
   const codes = [...new Set(refusalsOf(endpoint).map(({ code }) => code))]
   const refusal = envelope({ enum: codes }, refusalDataSchema(endpoint.refusalData))
   return {
     200: {
-      description: 'The answer, or a refusal: `code` says which.',
+      description: 'The result, or an error: see `code`.',
       content: { 'application/json': { schema: { oneOf: [envelope({ const: 200 }, data), refusal] } } },
     },
   }
@@ -217,8 +220,8 @@ function envelope(code: JsonSchema, data: JsonSchema): JsonSchema {
   }
 }
 
-/** Before it is known who calls there is none in any case. */
-function refusalDataSchema(data: Description['refusalData']): JsonSchema {
+/** The schema of `data` in errors. It may be null, because errors of authentication have no data. */
+function refusalDataSchema(data: EndpointDescription['refusalData']): JsonSchema {
   if (data === undefined) return { type: 'null' }
   const names = Object.keys(data)
   const properties = Object.fromEntries(names.map((name): [string, JsonSchema] => [name, { type: 'integer' }]))

@@ -1,7 +1,7 @@
-/** The few HTML pages that this door writes itself. */
+/** The built-in HTML pages: errors and the welcome page. */
 import type { ServerResponse } from 'node:http'
-import { splitAddress } from '../../src/config.js'
-import type { Gateway } from '../../src/gateway.js'
+import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import { splitAddress } from '../../src/net/addresses.js'
 import { sitePath, type Client } from '../lib/client.js'
 import { forAttribute, forText } from './escape.js'
 
@@ -19,46 +19,47 @@ ${body}
 `
 }
 
-/** Of pages that hold nothing but text and their own style. */
+/** Response headers of pages that contain only text and an inline style. */
 export const pageHeaders = {
   'Content-Type': 'text/html; charset=utf-8',
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
 }
 
-/** Answers with a small page that holds the message; nothing but headers to HEAD. */
+/** Sends an HTML page with the message, which is escaped. Sends only headers to HEAD. */
 export function sendErrorPage(response: ServerResponse, status: number, message: string): void {
   const text = page(String(status), `<p>${forText(message)}</p>`)
   sendPage(response, status, text)
 }
 
+/** Sends an HTML page. Sends only headers to HEAD. */
 export function sendPage(response: ServerResponse, status: number, text: string): void {
   const body = Buffer.from(text)
   response.writeHead(status, { ...pageHeaders, 'Content-Length': body.length })
   response.end(response.req.method === 'HEAD' ? undefined : body)
 }
 
-/** What runs here, and the ways in as this client would take them. */
-export function welcomePage({ config, settings }: Gateway, client: Client): string {
+/** A page that lists the protocols of this server, with the URLs as the client reaches them. */
+export function welcomePage({ config, settings }: ProtocolGateway, client: Client): string {
   const title = settings.get('site_title') || 'Tidegate'
   const { baseUrl } = client
   const dav = `${baseUrl}/dav/`
-  const ways = [
+  const protocols = [
     `WebDAV: ${code(dav)}. GNOME's file manager mounts it as ${code(dav.replace(/^http/, 'dav'))}, KDE's as ` +
-      `${code(dav.replace(/^http/, 'webdav'))}, Finder and Windows as it stands here${client.secure ? '' : '; Windows wants https'}.`,
-    ...sftpWay(config.sftp, client.origin),
-    `HTTP API: sign in at ${code(`POST ${baseUrl}/api/auth/login`)}, then ask below ${code(`${baseUrl}/api/fs/`)}.
-All of it is described at <a href="${forAttribute(`${sitePath(config.site_url)}/api/docs`)}">/api/docs</a>.`,
+      `${code(dav.replace(/^http/, 'webdav'))}, Finder and Windows as ${code(dav)}${client.secure ? '' : '; Windows requires HTTPS'}.`,
+    ...sftpAccess(config.sftp, client.origin),
+    `HTTP API: sign in with ${code(`POST ${baseUrl}/api/auth/login`)}, then call the endpoints below ${code(`${baseUrl}/api/fs/`)}.
+The API reference is at <a href="${forAttribute(`${sitePath(config.site_url)}/api/docs`)}">/api/docs</a>.`,
   ]
   return page(
     title,
     `<h1>${forText(title)}</h1>
-<p>This is a Tidegate storage gateway: one tree of files, and these ways in, for the same users under the same rules.</p>
+<p>This is a Tidegate storage gateway: one tree of files over several protocols, with the same users and the same rules.</p>
 <ul>
-${ways.map((way) => `<li>${way}</li>`).join('\n')}
+${protocols.map((protocol) => `<li>${protocol}</li>`).join('\n')}
 </ul>
-<p>There are no pages to browse the tree here: the admin may name the folder of a web client as ${code('dist_dir')} in the
-configuration, as <code>docs/operations.md</code> tells, which came with the program.</p>`,
+<p>No web client is installed. To install one, the admin sets ${code('dist_dir')} in the configuration to its folder; see
+<code>docs/operations.md</code>.</p>`,
   )
 }
 
@@ -66,8 +67,11 @@ function code(text: string): string {
   return `<code>${forText(text)}</code>`
 }
 
-/** None where SFTP is off. A proxy in front of HTTP may have another name; more than the own port is not known here. */
-function sftpWay(address: string, origin: string): string[] {
+/**
+ * The list item about SFTP; none if SFTP is off. The host is that of the HTTP URL, which is wrong if a proxy has
+ * another name. The port is the configured one.
+ */
+function sftpAccess(address: string, origin: string): string[] {
   if (address === 'off') return []
   const { port } = splitAddress(address)
   const host = origin.replace(/^https?:\/\//, '').replace(/:\d+$/, '')

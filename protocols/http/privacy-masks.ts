@@ -1,24 +1,25 @@
-/** What refusals do not tell: an admin says so by patterns. */
-import type { Log } from '../../src/log.js'
-import { compilePatterns, CostlyPatternError, patternLines, type Pattern } from '../../src/patterns.js'
-import type { Settings } from '../../src/settings.js'
+/** Masks parts of error messages that match patterns of the admin. */
+import type { Log } from '../../src/contract/log.js'
+import { compilePatterns, CostlyPatternError, patternLines, type Pattern } from '../../src/contract/patterns.js'
+import type { Settings } from '../../src/settings/settings.js'
 
 const key = 'privacy_regs'
 
-/** The setting `privacy_regs`: what a line of it matches in a message is replaced by as many asterisks. */
+/** Applies the setting `privacy_regs`: each match of one of its lines is replaced by as many asterisks. */
 export class PrivacyMasks {
   readonly #settings: Settings
   readonly #log: Log
   #text = ''
   #patterns: readonly Pick<Pattern, 'masked'>[] = []
 
-  /** From now on the setting refuses patterns that cost too much. */
+  /** Also guards the setting: it rejects patterns that are too expensive. */
   constructor(settings: Settings, log: Log) {
     this.#settings = settings
     this.#log = log
     settings.guard(key, async (text) => void patternsOf(text))
   }
 
+  /** The message with all matches masked. */
   apply(message: string): string {
     const text = this.#settings.get(key)
     if (text !== this.#text) {
@@ -28,22 +29,19 @@ export class PrivacyMasks {
     return this.#patterns.reduce((masked, pattern) => pattern.masked(masked), message)
   }
 
-  /** Where the stored text costs too much, everything is masked rather than nothing. */
+  /** Compiles the stored setting. If its patterns are too expensive, masks whole messages. */
   #storedPatterns(text: string): readonly Pick<Pattern, 'masked'>[] {
     try {
       return patternsOf(text)
     } catch (error) {
       if (!(error instanceof CostlyPatternError)) throw error
-      this.#log.error(
-        { setting: key, reason: error.reason },
-        'refusals say nothing: the patterns of a setting are refused',
-      )
+      this.#log.error({ setting: key, reason: error.reason }, 'invalid privacy patterns, masking all error messages')
       return [{ masked: (message) => '*'.repeat(message.length) }]
     }
   }
 }
 
-/** A line that is no regular expression masks nothing. Rejects with CostlyPatternError. */
+/** Compiles one pattern per line. Ignores lines that are not regular expressions. Throws `CostlyPatternError`. */
 function patternsOf(text: string): readonly Pattern[] {
   return compilePatterns(
     patternLines(text).map((line) => line.trim()),

@@ -1,13 +1,17 @@
-/** Refusals that several endpoints share, and the whole of those that one can give. */
-import type { Access, Description, Refusal } from './endpoint.js'
+/** Error responses that several endpoints share, and the complete list for an endpoint. */
+import type { Access, EndpointDescription, Refusal } from './endpoint.js'
 
-/** What the guest is told where only users may call. */
+/** The error for the guest if access is `user`. */
 export const guestRefusal: Refusal = { code: 401, text: 'user invalid', when: 'the guest calls' }
 export const adminRefusal: Refusal = { code: 403, text: 'You are not an admin' }
 
-const noAuthority: readonly Refusal[] = [
-  { code: 401, text: 'Guest user is disabled, login please', when: 'there is no token, and the guest may not come in' },
-  { code: 401, text: 'token is invalidated', when: 'the token was signed out, or never given out' },
+const authenticationRefusals: readonly Refusal[] = [
+  {
+    code: 401,
+    text: 'Guest user is disabled, login please',
+    when: 'there is no token, and the guest account is disabled',
+  },
+  { code: 401, text: 'token is invalidated', when: 'the token was signed out or never issued' },
   { code: 401, text: 'token is expired' },
   { code: 401, text: 'token not active yet' },
   { code: 401, text: 'Password has been changed, login please', when: 'the token is older than the password' },
@@ -15,100 +19,99 @@ const noAuthority: readonly Refusal[] = [
   { code: 401, text: 'failed find user: record not found', when: 'the user of the token was deleted or renamed' },
 ]
 
-const faultyFields: Refusal = { code: 400, text: '…: …', when: 'a field does not fit; its name comes first' }
+const invalidFields: Refusal = { code: 400, text: '…: …', when: 'a field is invalid; the message starts with its name' }
 
-const faultyBody: readonly Refusal[] = [
-  { code: 400, text: 'EOF', when: 'JSON is announced and the body is empty' },
-  { code: 400, text: 'the body …', when: 'the body is no JSON object, malformed, too large, or compressed' },
+const bodyRefusals: readonly Refusal[] = [
+  { code: 400, text: 'EOF', when: 'the Content-Type is JSON and the body is empty' },
+  { code: 400, text: 'the body …', when: 'the body is not a JSON object, malformed, too large or compressed' },
   { code: 400, text: 'the form is malformed' },
 ]
 
-const unforeseen: readonly Refusal[] = [
-  { code: 500, text: 'internal error', when: 'nobody foresaw it; the log of the server says more' },
+const unexpectedRefusals: readonly Refusal[] = [
+  { code: 500, text: 'internal error', when: 'an unexpected error occurred; the log of the server has details' },
 ]
 
-/** Of requests that follow a path of the tree. */
+/** Errors of requests with a path of the tree. */
 export const pathRefusals: readonly Refusal[] = [
   { code: 400, text: 'a path cannot hold a NUL character' },
   { code: 400, text: 'the path is too long' },
   {
     code: 403,
     text: 'using relative path is not allowed',
-    when: 'a path or a name holds `..`, or a name more than one segment',
+    when: 'a path or a name contains `..`, or a name has more than one segment',
   },
   {
     code: 403,
     text: 'password is incorrect or you have no permission',
-    when: 'the folder has a password that was not sent, or a rule hides it',
+    when: 'the password of the folder is missing or wrong, or a folder rule hides it',
   },
-  { code: 500, text: '…object not found', when: 'there is nothing of this name' },
-  { code: 500, text: 'failed get storage: …', when: 'nothing is mounted there' },
-  { code: 500, text: '…not a folder', when: 'a folder is needed and there is a file' },
-  { code: 500, text: 'not a file', when: 'a file is needed and there is a folder' },
-  { code: 500, text: 'not support', when: 'the storage cannot do it' },
-  { code: 500, text: '…', when: 'the storage fails; the text is its reason' },
-  { code: 504, text: '…', when: 'the storage does not answer in time' },
+  { code: 500, text: '…object not found', when: 'no file or folder has this path' },
+  { code: 500, text: 'failed get storage: …', when: 'no storage is mounted at the path' },
+  { code: 500, text: '…not a folder', when: 'a folder is required and the path is that of a file' },
+  { code: 500, text: 'not a file', when: 'a file is required and the path is that of a folder' },
+  { code: 500, text: 'not support', when: 'the storage does not support the operation' },
+  { code: 500, text: '…', when: 'the storage failed; the message is the reason' },
+  { code: 504, text: '…', when: 'the storage timed out' },
 ]
 
-/** Of requests that change the tree, beside those about the path. */
+/** Errors of requests that change the tree, in addition to `pathRefusals`. */
 export const changeRefusals: readonly Refusal[] = [
-  { code: 400, text: 'a name …', when: 'a new name holds control characters or is no Unicode' },
+  { code: 400, text: 'a name …', when: 'a new name contains control characters or is not valid Unicode' },
   { code: 400, text: 'the name is too long' },
   { code: 403, text: 'permission denied', when: 'the user lacks the permission, or a folder rule forbids it' },
-  { code: 403, text: '… root folder is not allowed', when: 'it would change a mount point' },
-  { code: 423, text: 'locked by …', when: 'a WebDAV lock covers it' },
-  { code: 500, text: '… root folder is not allowed', when: 'it would change a mount point' },
+  { code: 403, text: '… root folder is not allowed', when: 'the request would change a mount point' },
+  { code: 423, text: 'locked by …', when: 'the path is covered by a WebDAV lock' },
+  { code: 500, text: '… root folder is not allowed', when: 'the request would change a mount point' },
   {
     code: 503,
     text: 'somebody else is changing it, try again',
-    when: 'another change of the same name takes too long',
+    when: 'the request timed out waiting for another change of the same path',
   },
   { code: 507, text: '…', when: 'the storage is full' },
 ]
 
-/** Of requests that may add a task. */
+/** Errors of requests that may add a task. */
 export const taskRefusals: readonly Refusal[] = [
-  { code: 429, text: 'too many tasks are waiting', when: 'this user has asked for more than the server keeps' },
+  { code: 429, text: 'too many tasks are waiting', when: 'the limit of pending tasks for a user is reached' },
 ]
 
-/** What faulty headers of an upload are told. */
-export const nameExists: Refusal = { code: 403, text: 'file […] exists', when: 'the name is taken' }
+export const nameExists: Refusal = { code: 403, text: 'file […] exists', when: 'the name exists already' }
 
-/** Everything that the endpoint may refuse with, each once, by code. */
-export function refusalsOf(endpoint: Description): readonly Refusal[] {
-  const isRead = endpoint.fields !== undefined && endpoint.method !== 'get'
+/** All errors of an endpoint without duplicates, in order of their codes. */
+export function refusalsOf(endpoint: EndpointDescription): readonly Refusal[] {
+  const readsBody = endpoint.fields !== undefined && endpoint.method !== 'get'
   const all = [
-    ...(endpoint.fields === undefined ? [] : [faulty(endpoint.faultyFields)]),
-    ...(isRead ? faultyBody : []),
-    ...(endpoint.query === undefined ? [] : [faulty(endpoint.faultyQuery)]),
+    ...(endpoint.fields === undefined ? [] : [invalid(endpoint.faultyFields)]),
+    ...(readsBody ? bodyRefusals : []),
+    ...(endpoint.query === undefined ? [] : [invalid(endpoint.faultyQuery)]),
     ...accessRefusals(endpoint.access, endpoint.guestRefusal),
     ...(endpoint.refusals ?? []),
-    ...unforeseen,
+    ...unexpectedRefusals,
   ]
   const byText = new Map(all.map((refusal) => [`${refusal.code} ${refusal.text}`, refusal]))
   return [...byText.values()].sort((one, other) => one.code - other.code)
 }
 
-function faulty(wording: string | undefined): Refusal {
-  return wording === undefined ? faultyFields : { code: 400, text: wording }
+function invalid(message: string | undefined): Refusal {
+  return message === undefined ? invalidFields : { code: 400, text: message }
 }
 
-function accessRefusals(access: Access, told = guestRefusal): readonly Refusal[] {
+function accessRefusals(access: Access, refusalForGuest = guestRefusal): readonly Refusal[] {
   if (access === 'anybody') return []
-  if (access === 'guest') return noAuthority
-  return [...noAuthority, access === 'admin' ? adminRefusal : told]
+  if (access === 'guest') return authenticationRefusals
+  return [...authenticationRefusals, access === 'admin' ? adminRefusal : refusalForGuest]
 }
 
-/** Whether the message is one of this refusal: `…` stands for anything. */
-export function isToldBy(message: string, { text }: Refusal): boolean {
+/** Whether the message matches the text of the refusal, in which `…` matches any text. */
+export function matchesRefusal(message: string, { text }: Refusal): boolean {
   const [first = '', ...rest] = text.split('…')
   if (rest.length === 0) return message === text
   if (!message.startsWith(first)) return false
-  let at = first.length
+  let position = first.length
   for (const [index, part] of rest.entries()) {
-    const found = index === rest.length - 1 ? message.length - part.length : message.indexOf(part, at)
-    if (found < at || !message.startsWith(part, found)) return false
-    at = found + part.length
+    const found = index === rest.length - 1 ? message.length - part.length : message.indexOf(part, position)
+    if (found < position || !message.startsWith(part, found)) return false
+    position = found + part.length
   }
   return true
 }

@@ -1,19 +1,22 @@
-/** Puts declared endpoints on the router: letting in, reading, checking and the envelope happen here, for all of them alike. */
+/**
+ * Registers endpoints with the router. Authorizes their callers, parses and validates requests, and builds the
+ * envelopes.
+ */
 import type { IncomingMessage } from 'node:http'
-import type { Principal } from '../../src/principal.js'
+import type { Principal } from '../../src/accounts/principal.js'
 import { principalOf } from './authenticate.js'
-import type { Context, Door, Routes } from './context.js'
+import type { Context, HttpApi, Routes } from './context.js'
 import type { Access, Endpoint, Refusal } from './endpoint.js'
 import { success } from './envelope.js'
-import { WireError } from './errors.js'
+import { ApiError } from './errors.js'
 import { bodyLimit, checkFields, checkHeaders, fieldsOf } from './fields.js'
-import { streamed } from './long-list.js'
 import { adminRefusal, guestRefusal } from './refusals.js'
+import { streamEnvelope } from './streamed-array.js'
 
-export function register(routes: Routes, door: Door, endpoints: readonly Endpoint[]): void {
+export function register(routes: Routes, api: HttpApi, endpoints: readonly Endpoint[]): void {
   for (const endpoint of endpoints) {
     const handle = async (context: Context): Promise<void> => {
-      await answer(door, context, endpoint)
+      await handleRequest(api, context, endpoint)
     }
     const path = endpoint.path.replace(/\{(\w+)\}/g, ':$1')
     if (endpoint.method === 'any') routes.all(path, handle)
@@ -21,11 +24,11 @@ export function register(routes: Routes, door: Door, endpoints: readonly Endpoin
   }
 }
 
-async function answer(door: Door, context: Context, endpoint: Endpoint): Promise<void> {
-  const principal = await letIn(door, context.req, endpoint)
+async function handleRequest(api: HttpApi, context: Context, endpoint: Endpoint): Promise<void> {
+  const principal = await authorize(api, context.req, endpoint)
   if (endpoint.refusalData !== undefined) context.state.refusalData = endpoint.refusalData
   const params = endpoint.params?.safeParse(context.params)
-  if (params?.success === false) throw new WireError(404, 'no such endpoint')
+  if (params?.success === false) throw new ApiError(404, 'no such endpoint')
   const query = endpoint.query && checkFields(endpoint.query, context.query, endpoint.faultyQuery)
   const headers = endpoint.headers && checkHeaders(endpoint.headers, context.req.headersDistinct)
   const fields =
@@ -35,30 +38,31 @@ async function answer(door: Door, context: Context, endpoint: Endpoint): Promise
       await fieldsOf(context, endpoint.bodyLimit ?? bodyLimit, endpoint.listField),
       endpoint.faultyFields,
     )
-  const data = await endpoint.answer({ door, context, principal, params: params?.data, query, headers, fields })
+  const data = await endpoint.answer({ api, context, principal, params: params?.data, query, headers, fields })
   if (endpoint.plain !== undefined) return
   const envelope = success(endpoint.data === undefined ? null : data, context.state.message)
-  const stream = streamed(envelope)
+  const stream = streamEnvelope(envelope)
   if (stream) context.type = 'json'
   context.body = stream ?? envelope
 }
 
-async function letIn(
-  door: Door,
+/** Resolves to the caller, or to undefined if access is `anybody`. */
+async function authorize(
+  api: HttpApi,
   request: IncomingMessage,
-  { access, guestRefusal: told = guestRefusal }: Endpoint,
+  { access, guestRefusal: refusalForGuest = guestRefusal }: Endpoint,
 ): Promise<Principal | undefined> {
   if (access === 'anybody') return undefined
-  const principal = await principalOf(door, request)
-  if (!isAdmitted(access, principal)) throw refused(access === 'admin' ? adminRefusal : told)
+  const principal = await principalOf(api, request)
+  if (!isAllowed(access, principal)) throw errorOf(access === 'admin' ? adminRefusal : refusalForGuest)
   return principal
 }
 
-function isAdmitted(access: Exclude<Access, 'anybody'>, { role }: Principal): boolean {
+function isAllowed(access: Exclude<Access, 'anybody'>, { role }: Principal): boolean {
   if (access === 'admin') return role === 'admin'
   return access === 'guest' || role !== 'guest'
 }
 
-function refused({ code, text }: Refusal): WireError {
-  return new WireError(code, text)
+function errorOf({ code, text }: Refusal): ApiError {
+  return new ApiError(code, text)
 }

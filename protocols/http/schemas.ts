@@ -1,10 +1,10 @@
-/** The pieces of which the schemas of answers are made. */
+/** Building blocks of response schemas. */
 import { z } from 'zod'
 
-/** RFC 3339. */
-export const moment = z.iso.datetime()
+/** A time in RFC 3339 format. */
+export const timestamp = z.iso.datetime()
 
-/** One page of a longer list. */
+/** One page of a list. */
 export function pageData<S extends z.ZodType>(item: S) {
-  return z.object({ content: z.array(item), total: z.int().describe('Of all pages.') })
+  return z.object({ content: z.array(item), total: z.int().describe('The number of items on all pages.') })
 }

@@ -1,16 +1,15 @@
-/** Storages as the API shows them, and takes them. */
+/** API representation of storages in requests and responses. */
 import { z } from 'zod'
-import type { AnyDriverType, DriverConfig, Usage } from '../../src/driver.js'
-import type { StorageRow } from '../../src/store/rows.js'
-import type { StorageConfiguration } from '../../src/storages.js'
+import type { AnyDriverType, DriverConfig, Usage } from '../../src/contract/driver.js'
+import type { StorageConfiguration, StorageRow } from '../../src/gateway/storages.js'
 import { commonFields } from './driver-template.js'
-import { WireError } from './errors.js'
-import { flag, flagValue, given, integer, integerValue, requiredText, text } from './fields.js'
+import { ApiError } from './errors.js'
+import { flag, flagValue, optionalField, integer, integerValue, requiredText, text } from './fields.js'
 import { mountDetails, mountDetailsData } from './mount-details.js'
 import { wireTime } from './object.js'
-import { moment } from './schemas.js'
+import { timestamp } from './schemas.js'
 
-/** One of these, or empty. */
+/** One of the values, or empty. Absent: empty. */
 function choice<const Value extends string>(...values: readonly Value[]) {
   return z
     .union([z.literal(values), z.literal('')], { error: `must be one of ${values.join(', ')}` })
@@ -20,16 +19,16 @@ function choice<const Value extends string>(...values: readonly Value[]) {
 }
 
 export const storageFields = z.object({
-  mount_path: requiredText.meta({ example: '/docs' }).describe('Where it stands in the tree.'),
-  order: integer(0).describe('Storages are started, and shown, by this number.'),
-  driver: text.meta({ example: 'Local' }).describe('The name of its driver, which cannot change later.'),
-  cache_expiration: given(integerValue).describe('Minutes for which a listing is kept.'),
+  mount_path: requiredText.meta({ example: '/docs' }).describe('The path of the storage in the tree.'),
+  order: integer(0).describe('Storages are started and listed in ascending order.'),
+  driver: text.meta({ example: 'Local' }).describe('The name of the driver. It cannot be changed later.'),
+  cache_expiration: optionalField(integerValue).describe('Minutes for which listings are cached.'),
   custom_cache_policies: text
     .meta({ example: '/news/**:1' })
-    .describe('Lines of pattern:minutes for folders of their own. `**` stands for any depth.'),
+    .describe('Lines of pattern:minutes for single folders. `**` matches any depth.'),
   addition: text
     .meta({ example: '{"root_folder_path":"/srv/docs"}' })
-    .describe('What the driver asks for, the text of a JSON object.'),
+    .describe('The fields of the driver, as the text of a JSON object.'),
   remark: text,
   disabled: flag,
   disable_index: flag,
@@ -37,7 +36,7 @@ export const storageFields = z.object({
   order_by: choice('name', 'size', 'modified'),
   order_direction: choice('asc', 'desc'),
   extract_folder: choice('front', 'back'),
-  web_proxy: given(flagValue),
+  web_proxy: optionalField(flagValue),
   webdav_policy: choice('302_redirect', 'use_proxy_url', 'native_proxy'),
   proxy_range: flag,
   down_proxy_url: text,
@@ -45,8 +44,8 @@ export const storageFields = z.object({
 })
 
 /**
- * Clients send those common fields that the driver's template lists: what is left out takes the template's default, and what
- * the template does not list stays off.
+ * The configuration of a storage. Absent fields have the default of the driver's template; fields that the template
+ * does not offer are off. Throws code 500 if the driver does not offer the `webdav_policy`.
  */
 export function configurationOf(
   fields: z.output<typeof storageFields>,
@@ -56,7 +55,7 @@ export function configurationOf(
   const policies = offered.get('webdav_policy')
   const policy = fields.webdav_policy || (policies?.default as StorageRow['webdavPolicy'])
   if (policies?.options?.includes(policy) !== true) {
-    throw new WireError(500, `webdav_policy must be one of ${policies?.options?.join(', ') ?? ''}`)
+    throw new ApiError(500, `webdav_policy must be one of ${policies?.options?.join(', ') ?? ''}`)
   }
   return {
     mountPath: fields.mount_path,
@@ -90,10 +89,10 @@ export const storageData = z
     driver: z.string(),
     cache_expiration: z.int().describe('Minutes.'),
     custom_cache_policies: z.string(),
-    status: z.string().describe('`work` while it runs, `disabled`, empty while it starts, else why it does not run.'),
-    addition: z.string().describe('What the driver asks for, the text of a JSON object.'),
+    status: z.string().describe('`work` if it is running, `disabled`, empty while it starts, otherwise the error.'),
+    addition: z.string().describe('The fields of the driver, as the text of a JSON object.'),
     remark: z.string(),
-    modified: moment.describe('When its configuration was last changed.'),
+    modified: timestamp.describe('The time of the last change of the configuration.'),
     disabled: z.boolean(),
     disable_index: z.boolean(),
     enable_sign: z.boolean(),
@@ -107,11 +106,11 @@ export const storageData = z
     disable_proxy_sign: z.boolean(),
     mount_details: mountDetailsData
       .optional()
-      .describe('Bytes; only in the list, where the storage tells them and settings do not forbid it.'),
+      .describe('In bytes. Only in the list, if the storage reports its usage and settings do not hide it.'),
   })
   .meta({ id: 'Storage' })
 
-/** `usage`: shown where it is known. */
+/** The API object of a storage. Includes `mount_details` if `usage` is given. */
 export function storageObject(row: StorageRow, usage?: Usage): z.input<typeof storageData> {
   return {
     id: row.id,
@@ -139,7 +138,7 @@ export function storageObject(row: StorageRow, usage?: Usage): z.input<typeof st
   }
 }
 
-/** The wire's traits of a driver; undefined for a name that no driver has. */
+/** The traits of the driver; undefined if there is no such driver. */
 export function driverConfig(types: readonly AnyDriverType[], name: string): DriverConfig | undefined {
   return types.find((type) => type.name === name)?.config
 }

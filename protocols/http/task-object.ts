@@ -1,10 +1,10 @@
-/** Tasks as the API shows them. */
+/** API representation of tasks. */
 import { z } from 'zod'
-import { within } from '../../src/path.js'
-import type { Principal, Role } from '../../src/principal.js'
+import type { Principal, Role } from '../../src/accounts/principal.js'
+import { within } from '../../src/contract/path.js'
 import type { FailedItem, Task, TaskState } from '../../src/tasks/task.js'
 import { wireTime } from './object.js'
-import { moment } from './schemas.js'
+import { timestamp } from './schemas.js'
 
 const stateNumbers = {
   pending: 0,
@@ -24,15 +24,13 @@ const taskFields = z.object({
   creator_role: z.literal([0, 1, 2]),
   state: z
     .literal([0, 1, 2, 3, 4, 7, 8])
-    .describe(
-      '0: pending, 1: running, 2: succeeded, 3: canceling, 4: canceled, 7: failed, 8: waiting for another try.',
-    ),
+    .describe('0: pending, 1: running, 2: succeeded, 3: canceling, 4: canceled, 7: failed, 8: waiting for a retry.'),
   status: z.string(),
   progress: z.number().min(0).max(100),
-  start_time: moment.nullable(),
-  end_time: moment.nullable(),
+  start_time: timestamp.nullable(),
+  end_time: timestamp.nullable(),
   total_bytes: z.int(),
-  error: z.string().describe('Where only some of it failed, item by item.'),
+  error: z.string().describe('The error of the task. If only some items failed, the error of each.'),
 })
 
 export const taskData = taskFields.meta({ id: 'Task' })
@@ -41,7 +39,7 @@ export const taskInfoData = taskFields
   .extend({
     failures: z
       .array(z.object({ path: z.string(), error: z.string() }))
-      .describe('Everything that the last run could not do.'),
+      .describe('The items that failed in the last run.'),
   })
   .meta({ id: 'TaskInfo' })
 
@@ -63,7 +61,7 @@ export function taskObject(task: Task): z.input<typeof taskData> {
   }
 }
 
-/** Failures are told by paths of the asking user. */
+/** The task with its failures. Their paths are relative to the base path of the principal, if they are below it. */
 export function taskInfo(
   task: Task,
   failures: readonly FailedItem[],

@@ -1,8 +1,8 @@
-/** What the headers of an upload say (put and form). */
+/** Parsing of the headers of uploads (`/api/fs/put` and `/api/fs/form`). */
 import { z } from 'zod'
-import type { HashName } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { checkName, nameOf, newPath, type Path } from '../../src/path.js'
+import type { HashName } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { checkName, nameOf, newPath, type Path } from '../../src/contract/path.js'
 import { folderPassword, headerText, passwordHeaders } from './folder-password.js'
 
 export interface UploadHeaders {
@@ -10,14 +10,14 @@ export interface UploadHeaders {
   readonly createOnly: boolean
   readonly asTask: boolean
   readonly modified?: Date
-  /** Of a body without Content-Length. */
+  /** The size in bytes of a body without Content-Length. */
   readonly size?: number
-  /** Lower-case digests that the content must have. */
+  /** Expected digests of the content, in lower-case hexadecimal. */
   readonly hashes?: Partial<Record<HashName, string>>
   readonly password?: string
 }
 
-/** Empty is absent. */
+/** A hexadecimal digest. Empty counts as absent. */
 function digest(header: string, digits: number) {
   return z
     .string()
@@ -26,15 +26,15 @@ function digest(header: string, digits: number) {
     .meta({ wire: { type: 'string', pattern: `^[0-9a-fA-F]{${digits}}$` } })
 }
 
-/** Only the exact word counts. */
-function word(usual: 'true' | 'false') {
+/** A header that is compared with `true` or `false` exactly. Other values mean `defaultValue`. */
+function booleanHeader(defaultValue: 'true' | 'false') {
   return z
     .string()
     .optional()
-    .meta({ wire: { type: 'string', enum: ['true', 'false'], default: usual } })
+    .meta({ wire: { type: 'string', enum: ['true', 'false'], default: defaultValue } })
 }
 
-/** Throws `invalid` where the path is malformed; a Last-Modified that is no time is left alone. */
+/** The schema of upload headers. Throws `invalid` if the path is malformed. Ignores an invalid Last-Modified. */
 export const uploadHeaders = z
   .object({
     'x-file-size': z
@@ -42,22 +42,24 @@ export const uploadHeaders = z
       .regex(/^\d{0,15}$/, 'X-File-Size is not an integer')
       .optional()
       .meta({ wire: { type: 'integer', minimum: 0 } })
-      .describe('Bytes of a body that comes without Content-Length.'),
-    'x-file-md5': digest('x-file-md5', 32).describe('What the content must have; so for the other two.'),
-    'x-file-sha1': digest('x-file-sha1', 40),
-    'x-file-sha256': digest('x-file-sha256', 64),
+      .describe('The size in bytes of a body without Content-Length.'),
+    'x-file-md5': digest('x-file-md5', 32).describe('The expected MD5 of the content.'),
+    'x-file-sha1': digest('x-file-sha1', 40).describe('The expected SHA-1 of the content.'),
+    'x-file-sha256': digest('x-file-sha256', 64).describe('The expected SHA-256 of the content.'),
     'file-path': z
       .string('File-Path is missing')
       .min(1, 'File-Path is missing')
       .meta({ example: '/folder/file.txt' })
-      .describe('Where the file goes, with its name; each character outside of ASCII percent-encoded.'),
-    overwrite: word('true').describe('`false`: the upload is refused where there is a file already.'),
-    'as-task': word('false').describe('`true`: the answer comes once the bytes are received; a task stores them.'),
+      .describe('The path of the file. Non-ASCII characters are percent-encoded.'),
+    overwrite: booleanHeader('true').describe('`false`: the upload fails if the file exists.'),
+    'as-task': booleanHeader('false').describe(
+      '`true`: the response is sent when the content is received, and a task stores it.',
+    ),
     'last-modified': z
       .string()
       .optional()
       .meta({ wire: { type: 'integer' } })
-      .describe('When the file was changed: milliseconds since 1970.'),
+      .describe('The modification time of the file, in milliseconds since 1970-01-01T00:00:00Z.'),
     ...passwordHeaders,
   })
   .transform((headers): UploadHeaders => {
@@ -76,7 +78,7 @@ export const uploadHeaders = z
     }
   })
 
-/** Percent-encoded, or raw UTF-8; `+` is a plus sign. */
+/** The path in the header: percent-encoded or raw UTF-8. `+` is a plus sign, not a space. */
 function pathOf(header: string): Path {
   let text: string
   try {
@@ -90,7 +92,7 @@ function pathOf(header: string): Path {
   return path
 }
 
-/** Milliseconds since 1970, before it negative. */
+/** The time of a header in milliseconds since 1970; negative before. Undefined if it is missing or invalid. */
 function timeOf(header: string | undefined): Date | undefined {
   if (header === undefined || !/^-?\d{1,16}$/.test(header)) return undefined
   const date = new Date(Number(header))

@@ -1,66 +1,67 @@
-/** Who is at the other end of an HTTP request, and how that client reaches us. */
+/** The client of an HTTP request: its address, and the URL by which it reaches this server. */
 import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIP, isIPv6, type BlockList, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 
 export interface ClientOptions {
-  /** Proxies whose forwarding headers are believed. */
+  /** Proxies whose forwarding headers are trusted. */
   readonly trustedProxies: BlockList
-  /** Where clients reach this server: empty, a path (`/files`), or a full URL. */
+  /** Public location of this server: empty, a path (`/files`), or a full URL. */
   readonly siteUrl: string
 }
 
 export interface Client {
-  /** IP address without port or zone; IPv4 in its own form also where the socket is IPv6. */
+  /** IP address without port or zone. IPv4-mapped IPv6 addresses are converted to IPv4. */
   readonly address: string
-  /** The client speaks TLS, to us or to the proxy. */
+  /** Whether the client uses TLS, to this server or to the proxy. */
   readonly secure: boolean
-  /** `https://example.org:8443`: scheme and host as the client spells them. */
+  /** Scheme and host as the client spells them: `https://example.org:8443`. */
   readonly origin: string
-  /** Origin and path of the site, without a trailing slash: what absolute links start with. */
+  /** Origin and path of the site, without a trailing slash: the prefix of absolute URLs. */
   readonly baseUrl: string
 }
 
 const connections = new WeakMap<Socket, AbortSignal>()
 
 /**
- * Aborts when the client has gone before it was answered. One for all requests of a connection: whoever listens to it stops
- * listening at the end of its work.
+ * A signal that aborts when the connection closes. All requests of a connection share it, so callers must remove their
+ * listeners when they finish.
  */
 export function signalOf(response: ServerResponse): AbortSignal {
   const { socket } = response.req
-  const known = connections.get(socket)
-  if (known) return known
-  const gone = new AbortController()
-  setMaxListeners(0, gone.signal)
-  if (socket.destroyed) gone.abort()
-  else socket.once('close', () => gone.abort())
-  connections.set(socket, gone.signal)
-  return gone.signal
+  const existing = connections.get(socket)
+  if (existing) return existing
+  const controller = new AbortController()
+  setMaxListeners(0, controller.signal)
+  if (socket.destroyed) controller.abort()
+  else socket.once('close', () => controller.abort())
+  connections.set(socket, controller.signal)
+  return controller.signal
 }
 
 /**
- * Forwarding headers count only where the peer of the socket is a trusted proxy; then the client is the rightmost
- * address of the chain that is not one itself. `Forwarded` (RFC 7239) goes before `X-Forwarded-*`, that before `X-Real-IP`.
+ * Determines the client of a request. Forwarding headers are used only if the socket's peer is a trusted proxy. The
+ * client is then the rightmost address in the chain that is not a trusted proxy. `Forwarded` (RFC 7239) takes
+ * precedence over `X-Forwarded-*`, and `X-Forwarded-For` over `X-Real-IP`.
  */
 export function clientOf(request: IncomingMessage, options: ClientOptions): Client {
   const peer = plainAddress(request.socket.remoteAddress ?? '') ?? '0.0.0.0'
-  const told = isTrusted(peer, options.trustedProxies) ? forwarded(request) : undefined
+  const headers = isTrusted(peer, options.trustedProxies) ? forwarded(request) : undefined
   const secure =
-    told?.proto === undefined ? (request.socket as Partial<TLSSocket>).encrypted === true : told.proto === 'https'
-  const host = told?.host ?? validHost(request.headers.host) ?? ownHost(request)
+    headers?.proto === undefined ? (request.socket as Partial<TLSSocket>).encrypted === true : headers.proto === 'https'
+  const host = headers?.host ?? validHost(request.headers.host) ?? ownHost(request)
   const { siteUrl } = options
   const origin = isFullUrl(siteUrl) ? new URL(siteUrl).origin : `${secure ? 'https' : 'http'}://${host}`
   return {
-    address: told === undefined ? peer : clientAddress(peer, told.chain, options.trustedProxies),
+    address: headers === undefined ? peer : clientAddress(peer, headers.chain, options.trustedProxies),
     secure,
     origin,
     baseUrl: origin + sitePath(siteUrl),
   }
 }
 
-/** The path below which everything is served: empty, or with a leading and without a trailing slash. */
+/** The path prefix of the site: empty, or with a leading and without a trailing slash. */
 export function sitePath(siteUrl: string): string {
   const path = isFullUrl(siteUrl) ? new URL(siteUrl).pathname : siteUrl
   const bare = path.replace(/^\/+|\/+$/g, '')
@@ -72,7 +73,7 @@ function isFullUrl(text: string): boolean {
 }
 
 interface Forwarded {
-  /** As the headers tell it, the client first. */
+  /** Addresses in the order of the header, the client first. */
   readonly chain: readonly string[]
   readonly proto: string | undefined
   readonly host: string | undefined
@@ -116,7 +117,8 @@ function clientAddress(peer: string, chain: readonly string[], proxies: BlockLis
   for (const text of chain.toReversed()) {
     if (!isTrusted(address, proxies)) break
     const next = plainAddress(text)
-    if (next === undefined) break // `unknown`, an obfuscated name, or rubbish: nothing left of it is sure
+    // `unknown`, or an obfuscated or invalid identifier: the addresses before it cannot be trusted.
+    if (next === undefined) break
     address = next
   }
   return address
@@ -126,7 +128,9 @@ function isTrusted(address: string, proxies: BlockList): boolean {
   return proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
 }
 
-/** The address alone: without brackets, port and zone, IPv4-mapped IPv6 as IPv4. */
+/**
+ * The IP address without brackets, port and zone. IPv4-mapped IPv6 becomes IPv4. Undefined if it is not an IP address.
+ */
 function plainAddress(text: string): string | undefined {
   const trimmed = text.trim()
   const bare =
@@ -137,7 +141,7 @@ function plainAddress(text: string): string | undefined {
   return isIP(address) === 0 ? undefined : address
 }
 
-/** A host with an optional port, as it may stand in a link; anything else is not believed. */
+/** Returns `text` if it is a host with an optional port, and can be used in a URL. */
 function validHost(text: string | undefined): string | undefined {
   return text !== undefined && /^([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(:\d{1,5})?$/i.test(text) ? text : undefined
 }

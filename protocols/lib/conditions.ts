@@ -1,9 +1,9 @@
-/** Conditional requests: RFC 9110 §13, and the texts of their headers. */
+/** Conditional requests (RFC 9110 §13): parses their headers and evaluates them for GET and HEAD. */
 import type { IncomingHttpHeaders } from 'node:http'
 
 /**
- * The value of If-Match or If-None-Match: `*`, or the entity tags with their quotes and their `W/`. Undefined where the
- * header is absent; an empty list, which no state matches, where it holds no tag.
+ * Parses If-Match or If-None-Match leniently: `*`, or the entity tags with their quotes and `W/`. Returns undefined if
+ * the header is absent, and an empty list, which matches nothing, if it contains no valid tag.
  */
 export function parseEntityTags(header: string | undefined): '*' | readonly string[] | undefined {
   if (header === undefined) return undefined
@@ -11,7 +11,7 @@ export function parseEntityTags(header: string | undefined): '*' | readonly stri
   return header.match(/(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g) ?? []
 }
 
-/** An HTTP date in any of the three forms of RFC 9110 §5.6.7; undefined for anything else, which is to be ignored. */
+/** Parses an HTTP date in any of the three forms of RFC 9110 §5.6.7. Returns undefined for anything else. */
 export function parseHttpDate(text: string | undefined): Date | undefined {
   if (text === undefined || !/^[A-Z][a-z]{2,8},? [\dA-Za-z :-]+$/.test(text)) return undefined
   const isAsctime = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/.test(text)
@@ -20,15 +20,15 @@ export function parseHttpDate(text: string | undefined): Date | undefined {
   return Number.isNaN(time) ? undefined : new Date(time)
 }
 
-/** What a GET or HEAD is compared with. */
+/** Validators of the selected representation (RFC 9110 §8.8). */
 export interface Validators {
   /** The strong entity tag, with its quotes. */
   readonly etag: string
   readonly modified: Date
 }
 
-/** How RFC 9110 §13.2.2 decides about GET and HEAD of something that exists: send it, 304, or 412. */
-export function judgeConditions(headers: IncomingHttpHeaders, state: Validators): 200 | 304 | 412 {
+/** Evaluates the preconditions of a GET or HEAD of an existing file (RFC 9110 §13.2.2). Returns the status to send. */
+export function evaluateConditions(headers: IncomingHttpHeaders, state: Validators): 200 | 304 | 412 {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
   const { 'if-unmodified-since': ifUnmodified, 'if-modified-since': ifModified } = headers
   if (ifMatch !== undefined) {
@@ -48,7 +48,7 @@ export function judgeConditions(headers: IncomingHttpHeaders, state: Validators)
   return 200
 }
 
-/** Whether a Range counts beside this If-Range (RFC 9110 §13.1.5): the same strong tag, or exactly the same time. */
+/** Evaluates If-Range (RFC 9110 §13.1.5): true if Range applies, for an equal strong tag or an equal time. */
 export function rangeApplies(ifRange: string | undefined, state: Validators): boolean {
   if (ifRange === undefined) return true
   if (ifRange.includes('"')) return ifRange.trim() === state.etag
@@ -56,7 +56,7 @@ export function rangeApplies(ifRange: string | undefined, state: Validators): bo
   return date !== undefined && seconds(state.modified) === seconds(date)
 }
 
-/** HTTP dates have no smaller step. */
+/** Seconds since the epoch, the resolution of HTTP dates. */
 function seconds(date: Date): number {
   return Math.floor(date.getTime() / 1000)
 }

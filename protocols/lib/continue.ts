@@ -1,29 +1,29 @@
-/** Clients that ask before they send a body (RFC 9110 §10.1.1): the body of a refused upload never crosses the wire. */
+/** `Expect: 100-continue` (RFC 9110 §10.1.1): the body of a refused upload is never transmitted. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-const waiting = new WeakMap<IncomingMessage, ServerResponse>()
+const deferred = new WeakMap<IncomingMessage, ServerResponse>()
 
-/** The client of this request waits until `inviteBody`, or until the final answer. */
+/** Defers `100 Continue` for this request until the body is read or the final response is sent. */
 export function deferContinue(request: IncomingMessage, response: ServerResponse): void {
-  waiting.set(request, response)
+  deferred.set(request, response)
 }
 
-/** Somebody is about to read the body. */
-export function inviteBody(request: IncomingMessage): void {
-  const response = waiting.get(request)
+/** Sends a deferred `100 Continue`. Called before the body is read. */
+export function sendContinue(request: IncomingMessage): void {
+  const response = deferred.get(request)
   if (!response) return
-  waiting.delete(request)
+  deferred.delete(request)
   if (!response.headersSent) response.writeContinue()
 }
 
 /**
- * Nobody will read the body of a request that still waits to send it; false where none waits. The client may send it or not
- * after the final answer, so only a new connection is clear to both sides.
+ * Declines the body of a request whose `100 Continue` is still deferred, and closes the connection after the response:
+ * the client may or may not send the body, so the connection cannot be reused. Returns false if nothing was deferred.
  */
 export function declineBody(request: IncomingMessage): boolean {
-  const response = waiting.get(request)
+  const response = deferred.get(request)
   if (!response) return false
-  waiting.delete(request)
+  deferred.delete(request)
   if (!response.headersSent) response.setHeader('Connection', 'close')
   else if (response.writableFinished) request.socket.end()
   else response.once('finish', () => request.socket.end())

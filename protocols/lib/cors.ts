@@ -1,8 +1,8 @@
-/** Calls from pages of other origins: the Fetch standard's CORS protocol. Credentials travel in a header, never as cookies. */
+/** CORS (Fetch standard) for requests from other origins. Credentials are sent in a header, never as cookies. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** Browsers do not count `*` as covering Authorization: what a preflight does not name itself is named by us. */
-const knownHeaders = [
+/** Allowed headers if a preflight names none. In Access-Control-Allow-Headers, `*` does not cover Authorization. */
+const defaultAllowedHeaders = [
   'Authorization',
   'Content-Type',
   'File-Path',
@@ -19,13 +19,14 @@ const knownHeaders = [
   'X-Chunk-Index',
   'X-Chunk-Size',
 ].join(', ')
-const secondsToKeep = '43200'
+const preflightMaxAge = '43200'
 
 /**
- * Adds the headers of an answer to a page of one of the origins (`*`: of any); answers a preflight itself and says so with
- * true. `preflight` tells apart what else OPTIONS may mean to the door: 'any' takes each one that comes from a page.
+ * Adds CORS headers for a request from one of `origins` (`*`: any). Answers a preflight request and then returns true.
+ * `preflight`: 'any' treats each OPTIONS request with an Origin as a preflight; 'declared' requires
+ * Access-Control-Request-Method, because OPTIONS has another meaning in the protocol.
  */
-export function answerCors(
+export function handleCors(
   request: IncomingMessage,
   response: ServerResponse,
   origins: readonly string[],
@@ -33,18 +34,18 @@ export function answerCors(
 ): boolean {
   const { origin } = request.headers
   const isOpen = origins.includes('*')
-  // A cache must not give the answer to one origin to another.
+  // A cache must not serve the response for one origin to another.
   if (!isOpen) response.setHeader('Vary', 'Origin')
   if (origin === undefined) return false
   if (isOpen || origins.includes(origin)) {
     response.setHeader('Access-Control-Allow-Origin', isOpen ? '*' : origin)
     response.setHeader('Access-Control-Expose-Headers', '*')
   }
-  const { 'access-control-request-method': method, 'access-control-request-headers': asked } = request.headers
+  const { 'access-control-request-method': method, 'access-control-request-headers': requested } = request.headers
   if (request.method !== 'OPTIONS' || (preflight === 'declared' && method === undefined)) return false
   response.setHeader('Access-Control-Allow-Methods', '*')
-  response.setHeader('Access-Control-Allow-Headers', isTokenList(asked) ? asked : knownHeaders)
-  response.setHeader('Access-Control-Max-Age', secondsToKeep)
+  response.setHeader('Access-Control-Allow-Headers', isTokenList(requested) ? requested : defaultAllowedHeaders)
+  response.setHeader('Access-Control-Max-Age', preflightMaxAge)
   response.writeHead(204).end()
   return true
 }

@@ -1,25 +1,27 @@
-/** The bytes of an open file on their way into an HTTP response, through a few buffers that are used again and again. */
+/** Sends the content of an open file as an HTTP response body, with a few reused buffers. */
 import type { ServerResponse } from 'node:http'
-import type { OpenFile } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
+import type { OpenFile } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import type { Part } from './ranges.js'
 
 const bufferSize = 512 * 1024
-/** One is read into while the socket still holds the others. */
-const buffersInUse = 3
-/** In use by all transfers together: 64 MiB. Slow clients hold theirs for long; whoever comes later gets small ones. */
-const largeAtOnce = 128
+/** Maximum buffers per transfer: one is filled while the socket still holds the others. */
+const maxBuffers = 3
+/**
+ * Maximum large buffers of all transfers: 64 MiB. Slow clients hold theirs for long; further transfers get small ones.
+ */
+const maxLargeBuffers = 128
 const smallBufferSize = 64 * 1024
 let largeInUse = 0
-/** Kept for the next transfer: 12 MiB at most. */
-const spareLimit = 24
-const spare: Buffer[] = []
+/** Maximum large buffers in the pool: 12 MiB. */
+const poolLimit = 24
+const pool: Buffer[] = []
 
 /**
- * Reads exactly `part.length` bytes, fewer only at the end of a file that has shrunk since it was opened: that is
- * `aborted`, as the length has been promised already.
+ * Reads exactly `part.length` bytes. Rejects with `aborted` if the file has shrunk since it was opened, because
+ * Content-Length is already determined.
  */
-export async function readWhole(file: OpenFile, part: Part): Promise<Buffer> {
+export async function readPart(file: OpenFile, part: Part): Promise<Buffer> {
   const buffer = Buffer.allocUnsafe(part.length)
   await fill(file, buffer, part.offset)
   return buffer
@@ -35,39 +37,39 @@ async function fill(file: OpenFile, into: Buffer, position: number): Promise<voi
 }
 
 /**
- * Writes one part of the file into the response. A buffer is free again when the socket has taken it over, so memory does not
- * grow however slow the client is. Rejects with `aborted` as soon as the client has gone.
+ * Writes one part of the file into the response. Buffers are reused only after the socket has written them, so memory
+ * is bounded for slow clients. Rejects with `aborted` if the file has shrunk, or as soon as the client disconnects.
  */
 export async function sendPart(file: OpenFile, part: Part, response: ServerResponse): Promise<void> {
-  const flow = new Flow(response)
+  const transfer = new Transfer(response)
   try {
     const end = part.offset + part.length
     for (let position = part.offset; position < end;) {
-      const buffer = await flow.take()
-      const piece = buffer.subarray(0, Math.min(end - position, buffer.length, file.atOnce ?? Infinity))
+      const buffer = await transfer.acquire()
+      const chunk = buffer.subarray(0, Math.min(end - position, buffer.length, file.preferredReadSize ?? Infinity))
       try {
-        await fill(file, piece, position)
+        await fill(file, chunk, position)
       } catch (error) {
-        flow.giveBack(buffer)
+        transfer.release(buffer)
         throw error
       }
-      flow.write(buffer, piece)
-      position += piece.length
+      transfer.write(buffer, chunk)
+      position += chunk.length
     }
-    await flow.idle()
+    await transfer.flushed()
   } finally {
-    flow.end()
+    transfer.end()
   }
 }
 
 /** The buffers of one transfer. */
-class Flow {
+class Transfer {
   readonly #response: ServerResponse
   readonly #free: Buffer[] = []
-  #made = 0
+  #allocated = 0
   #large = 0
   #inFlight = 0
-  #gone: GatewayError | undefined
+  #closeError: GatewayError | undefined
   #wake: (() => void) | undefined
 
   constructor(response: ServerResponse) {
@@ -76,58 +78,59 @@ class Flow {
     if (response.destroyed) this.#onClose()
   }
 
-  /** The next buffer that nobody uses. */
-  async take(): Promise<Buffer> {
-    while (this.#gone === undefined) {
+  /** Resolves to a buffer that is not in use. Rejects with `aborted` if the client disconnects. */
+  async acquire(): Promise<Buffer> {
+    while (this.#closeError === undefined) {
       const buffer = this.#free.pop()
       if (buffer !== undefined) return buffer
-      if (this.#made < buffersInUse) {
-        this.#made += 1
-        return this.#make()
+      if (this.#allocated < maxBuffers) {
+        this.#allocated += 1
+        return this.#allocate()
       }
-      await this.#change()
+      await this.#nextChange()
     }
-    throw this.#gone
+    throw this.#closeError
   }
 
-  #make(): Buffer {
-    if (largeInUse >= largeAtOnce) return Buffer.allocUnsafeSlow(smallBufferSize)
+  #allocate(): Buffer {
+    if (largeInUse >= maxLargeBuffers) return Buffer.allocUnsafeSlow(smallBufferSize)
     largeInUse += 1
     this.#large += 1
-    return spare.pop() ?? Buffer.allocUnsafeSlow(bufferSize)
+    return pool.pop() ?? Buffer.allocUnsafeSlow(bufferSize)
   }
 
-  giveBack(buffer: Buffer): void {
+  release(buffer: Buffer): void {
     this.#free.push(buffer)
   }
 
-  write(buffer: Buffer, piece: Buffer): void {
+  /** Writes `chunk`, a view of `buffer`, and releases the buffer afterwards. */
+  write(buffer: Buffer, chunk: Buffer): void {
     this.#inFlight += 1
-    this.#response.write(piece, () => {
+    this.#response.write(chunk, () => {
       this.#inFlight -= 1
       this.#free.push(buffer)
       this.#wake?.()
     })
   }
 
-  /** Everything is with the socket. */
-  async idle(): Promise<void> {
-    while (this.#gone === undefined && this.#inFlight > 0) await this.#change()
-    if (this.#gone !== undefined) throw this.#gone
+  /** Resolves when all chunks are written to the socket. Rejects with `aborted` if the client disconnects. */
+  async flushed(): Promise<void> {
+    while (this.#closeError === undefined && this.#inFlight > 0) await this.#nextChange()
+    if (this.#closeError !== undefined) throw this.#closeError
   }
 
   end(): void {
     this.#response.off('close', this.#onClose)
     largeInUse -= this.#large
     this.#large = 0
-    // One still in flight may be read by the socket: it is left to the garbage collector.
+    // The socket may still read a buffer in flight: only free ones return to the pool.
     for (const buffer of this.#free) {
-      if (buffer.length === bufferSize && spare.length < spareLimit) spare.push(buffer)
+      if (buffer.length === bufferSize && pool.length < poolLimit) pool.push(buffer)
     }
     this.#free.length = 0
   }
 
-  #change(): Promise<void> {
+  #nextChange(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = () => {
         this.#wake = undefined
@@ -137,7 +140,7 @@ class Flow {
   }
 
   readonly #onClose = (): void => {
-    this.#gone = new GatewayError('aborted', { reason: 'the client has gone' })
+    this.#closeError = new GatewayError('aborted', { reason: 'the client disconnected' })
     this.#wake?.()
   }
 }

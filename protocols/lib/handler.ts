@@ -1,4 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** A door on the HTTP port. It answers every request itself and never throws. */
+/** A protocol on the HTTP port. It answers every request itself and never throws. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void

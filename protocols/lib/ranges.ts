@@ -1,18 +1,18 @@
 /** The Range header: RFC 9110 §14. */
 
-/** Bytes from `offset`; the length is at least 1. */
+/** A byte range of a file. `length` is at least 1. */
 export interface Part {
   readonly offset: number
   readonly length: number
 }
 
-/** More parts than this are no honest request (RFC 9110 §14.2): the header is ignored. */
+/** Maximum number of ranges. A header with more is ignored, as a protection against abuse (RFC 9110 §14.2). */
 const partLimit = 100
 
 /**
- * The parts of a file of `size` bytes that `header` asks for, in its order. 'whole' where the header does not count: another
- * unit, malformed, an empty file, too many parts, more than two that overlap, or more bytes in sum than the file has.
- * 'unsatisfiable' where it counts and names nothing that is there.
+ * Parses a Range header for a file of `size` bytes. Returns the satisfiable ranges in the order of the header,
+ * 'unsatisfiable' if there are none, or 'whole' if the header is ignored: it has another unit, is malformed, has too
+ * many ranges, more than one overlap or more bytes in total than the file, or the file is empty.
  */
 export function parseRange(header: string | undefined, size: number): readonly Part[] | 'whole' | 'unsatisfiable' {
   const list = /^bytes[ \t]*=(.*)$/i.exec(header ?? '')?.[1]
@@ -20,18 +20,18 @@ export function parseRange(header: string | undefined, size: number): readonly P
   const texts = list.split(',', partLimit + 1)
   if (texts.length > partLimit) return 'whole'
   const parts: Part[] = []
-  let given = 0
+  let count = 0
   for (const text of texts) {
     const trimmed = text.trim()
-    if (trimmed === '') continue // RFC 9110 §5.6.1: empty elements of a list are skipped
-    given += 1
+    if (trimmed === '') continue // RFC 9110 §5.6.1: empty list elements are ignored
+    count += 1
     const part = parsePart(trimmed, size)
     if (part === undefined) return 'whole'
     if (part !== 'outside') parts.push(part)
   }
-  if (given === 0) return 'whole'
+  if (count === 0) return 'whole'
   if (parts.length === 0) return 'unsatisfiable'
-  return isAbsurd(parts, size) ? 'whole' : parts
+  return isExcessive(parts, size) ? 'whole' : parts
 }
 
 function parsePart(text: string, size: number): Part | 'outside' | undefined {
@@ -40,7 +40,7 @@ function parsePart(text: string, size: number): Part | 'outside' | undefined {
   const [, from = '', to = ''] = match
   if (from === '') {
     if (to === '') return undefined
-    const length = Math.min(Number(to), size) // of the end
+    const length = Math.min(Number(to), size) // suffix range
     return length === 0 ? 'outside' : { offset: size - length, length }
   }
   const first = Number(from)
@@ -50,7 +50,8 @@ function parsePart(text: string, size: number): Part | 'outside' | undefined {
   return { offset: first, length: Math.min(last, size - 1) - first + 1 }
 }
 
-function isAbsurd(parts: readonly Part[], size: number): boolean {
+/** Whether there is more than one overlap, or the total length exceeds the file. */
+function isExcessive(parts: readonly Part[], size: number): boolean {
   if (parts.length === 1) return false
   const sum = parts.reduce((total, part) => total + part.length, 0)
   if (sum > size) return true

@@ -1,12 +1,12 @@
-/** Content that must have the digests which its sender announced. */
+/** Verifies content against the digests that the client announced. */
 import { createHash } from 'node:crypto'
 import { pipeline, Transform } from 'node:stream'
-import type { HashName, Source } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
+import type { HashName, Source } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
 
 /**
- * The same source; its stream fails with `invalid` before its end where the content has other digests than `source.hashes`
- * says. As nothing takes its name before the stream has ended, nothing is stored then.
+ * Returns a source whose stream fails with `invalid` before its end if the content does not match `source.hashes`. A
+ * file is published only after its stream has ended, so nothing is stored then.
  */
 export function verifiedSource(source: Source): Source {
   const announced = Object.entries(source.hashes ?? {}) as [HashName, string][]
@@ -28,7 +28,7 @@ export function verifiedSource(source: Source): Source {
           callback(wrong === undefined ? null : new GatewayError('invalid', { reason }))
         },
       })
-      // A failure of either ends both; the reader hears of it from the verifier.
+      // An error of either stream destroys both. The reader receives it from the verifier.
       pipeline(bytes, verifier, () => undefined)
       return verifier
     },

@@ -1,5 +1,5 @@
 /**
- * What is offered for the transport: nothing with SHA-1, CBC, MAC-then-encrypt or the curves of NIST. Strict key exchange is
+ * Algorithms that the server offers: none with SHA-1, CBC, MAC-then-encrypt or NIST curves. Strict key exchange is
  * always on in ssh2.
  */
 import type { Algorithms, ParsedKey } from 'ssh2'
@@ -24,7 +24,7 @@ export const algorithms: Algorithms = {
   hmac: [
     'hmac-sha2-256-etm@openssh.com',
     'hmac-sha2-512-etm@openssh.com',
-    // Encrypt-and-MAC, for libssh2 before 1.11, which has nothing better: curl and PHP of many a system.
+    // Encrypt-and-MAC, for libssh2 before 1.11, which supports nothing better. Many systems use it for curl and PHP.
     'hmac-sha2-256',
     'hmac-sha2-512',
   ],
@@ -32,8 +32,8 @@ export const algorithms: Algorithms = {
 }
 
 /**
- * A host key once for each algorithm that it signs with. From an RSA key ssh2 makes an offer of SHA-1 as well, whatever list it is
- * given; under the name of the algorithm it offers that alone.
+ * Returns `key` once for each algorithm to offer. For a key of type `ssh-rsa`, ssh2 would also offer SHA-1, regardless
+ * of the configured list. With the algorithm as its type, ssh2 offers only that one.
  */
 export function hostKeyOffers(key: ParsedKey): readonly ParsedKey[] {
   if (key.type !== 'ssh-rsa') return [key]

@@ -1,28 +1,31 @@
-/** Attributes as SFTP carries them (draft §5), and how an Entry is told in them. */
-import type { Attributes, Entry } from '../../src/driver.js'
-import { attributeFlag } from './protocol.js'
+/** File attributes of SFTP (draft §5): decodes requested ones and encodes those of an Entry. */
+import type { Attributes, Entry } from '../../src/contract/driver.js'
 import { FieldReader, PacketBuilder } from './packets.js'
+import { attributeFlag } from './protocol.js'
 
-/** What a client asks to set. Owner and extended attributes are read past: no backend keeps them for users of the gateway. */
-export interface AskedAttributes {
+/**
+ * Attributes that a client requests to set. Owner, access time and extended attributes are skipped: no backend stores
+ * them.
+ */
+export interface RequestedAttributes {
   readonly size?: number
   /** Permission bits without the file type. */
   readonly mode?: number
   readonly modified?: Date
 }
 
-export function readAttributes(fields: FieldReader): AskedAttributes {
+export function readAttributes(fields: FieldReader): RequestedAttributes {
   const flags = fields.uint32()
-  const asked: { size?: number; mode?: number; modified?: Date } = {}
-  if (flags & attributeFlag.size) asked.size = fields.uint64()
+  const requested: { size?: number; mode?: number; modified?: Date } = {}
+  if (flags & attributeFlag.size) requested.size = fields.uint64()
   if (flags & attributeFlag.owner) {
     fields.uint32()
     fields.uint32()
   }
-  if (flags & attributeFlag.permissions) asked.mode = fields.uint32() & 0o7777
+  if (flags & attributeFlag.permissions) requested.mode = fields.uint32() & 0o7777
   if (flags & attributeFlag.times) {
     fields.uint32()
-    asked.modified = new Date(fields.uint32() * 1000)
+    requested.modified = new Date(fields.uint32() * 1000)
   }
   if ((flags & attributeFlag.extended) !== 0) {
     for (let count = fields.uint32(); count > 0; count--) {
@@ -30,11 +33,11 @@ export function readAttributes(fields: FieldReader): AskedAttributes {
       fields.string()
     }
   }
-  return asked
+  return requested
 }
 
-/** The part that the tree can be asked to keep; undefined where there is none. */
-export function keptAttributes({ mode, modified }: AskedAttributes): Attributes | undefined {
+/** The part that the tree can be requested to keep; undefined where there is none. */
+export function storableAttributes({ mode, modified }: RequestedAttributes): Attributes | undefined {
   return mode === undefined && modified === undefined ? undefined : { mode, modified }
 }
 
@@ -46,20 +49,20 @@ export function modeOf(entry: Entry): number {
   return fileType[entry.kind] | ((entry.mode ?? defaultMode[entry.kind]) & 0o7777)
 }
 
-/** A link shown as itself, the way LSTAT and READDIR do. */
-export function asLink(entry: Entry): Entry {
+/** A symlink as itself, for LSTAT and READDIR. Other entries are returned unchanged. */
+export function asSymlink(entry: Entry): Entry {
   return entry.isLink === true && entry.kind !== 'link' ? { ...entry, kind: 'link', mode: defaultMode.link } : entry
 }
 
-/** Seconds as the wire's unsigned 32 bits hold them. */
-export function wireSeconds(date: Date): number {
+/** Seconds since the epoch, clamped to an unsigned 32-bit integer. */
+export function clampedSeconds(date: Date): number {
   return Math.min(Math.max(Math.floor(date.getTime() / 1000), 0), 0xffffffff)
 }
 
-/** `owner` is told as user and group of everything. */
+/** Appends the attributes of `entry`. `owner` is sent as both user ID and group ID. */
 export function writeAttributes(packet: PacketBuilder, entry: Entry, owner: number): PacketBuilder {
   const { size, owner: ids, permissions, times } = attributeFlag
-  const seconds = wireSeconds(entry.modified)
+  const seconds = clampedSeconds(entry.modified)
   return packet
     .uint32(size | ids | permissions | times)
     .uint64(entry.size)

@@ -1,36 +1,36 @@
 /**
- * Memory for requests and answers, shared by all sessions of all connections: each may hold an equal share of what there is.
- * A client that does not read what it asked for keeps its share for as long as it likes; nobody else waits for it, since
- * the next one's share is only a little smaller. Even if n sessions come one after the other and all of them stall, they hold no
- * more than `total` × (1 + ln n), and one request each.
+ * Memory budget for pending requests and responses, shared by all sessions of all connections. Each busy session may
+ * hold an equal share. A client that does not read its responses holds its share indefinitely, but blocks no other
+ * session: their shares only become smaller. If n sessions start one after another and all of them stall, they hold at
+ * most `total` × (1 + ln n) bytes, plus one request each.
  */
 
-/** Bytes that one session may hold where few others do. */
+/** Maximum share of one session, in bytes. */
 const sessionLimit = 4 * 1024 * 1024
 
 export class ByteBudget {
-  /** Sessions that hold any bytes. */
+  /** Number of sessions that hold any bytes. */
   #busy = 0
 
   constructor(private readonly total: number) {}
 
-  /** Bytes for each of the sessions that hold any. */
+  /** Share of each busy session, in bytes. */
   get share(): number {
     return Math.min(sessionLimit, this.total / Math.max(1, this.#busy))
   }
 
-  /** So many sessions hold bytes that each has to do with less than one of few would get. */
+  /** Whether the share is below the maximum because many sessions are busy. */
   get isScarce(): boolean {
     return this.share < sessionLimit
   }
 
-  /** Whether a session that holds `own` bytes may take up another request: at least one at a time it always may. */
-  admits(own: number): boolean {
+  /** Whether a session that holds `own` bytes may accept another request. One request is always allowed. */
+  allows(own: number): boolean {
     return own === 0 || own < this.share
   }
 
-  /** `before` and `after`: bytes that a session held, and holds now. */
-  changed(before: number, after: number): void {
+  /** Records that the bytes held by a session changed from `before` to `after`. */
+  update(before: number, after: number): void {
     this.#busy += Number(after > 0) - Number(before > 0)
   }
 }

@@ -1,44 +1,44 @@
-/** One SSH connection: sign-in, then SFTP sessions, and a clear refusal of everything else. */
+/** One SSH connection: signs the user in, serves SFTP sessions and rejects everything else. */
 import type { Socket } from 'node:net'
 import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
 import { CodeRequired } from '../../src/accounts/errors.js'
-import { toGatewayError } from '../../src/errors.js'
-import type { Gateway } from '../../src/gateway.js'
-import type { Log } from '../../src/log.js'
-import type { Principal } from '../../src/principal.js'
+import type { Principal } from '../../src/accounts/principal.js'
+import { toGatewayError } from '../../src/contract/errors.js'
+import type { Log } from '../../src/contract/log.js'
+import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import { algorithms } from './algorithms.js'
 import type { ByteBudget } from './byte-budget.js'
-import type { SftpLimits } from './door.js'
-import { Inlet } from './inlet.js'
+import { ReadGate } from './read-gate.js'
+import type { SftpLimits } from './server.js'
 import { SftpSession } from './session.js'
-import { DoorRefusal, methodsOf, signIn } from './sign-in.js'
+import { ProtocolSignInError, methodsOf, signIn } from './sign-in.js'
 
-/** Tries, questions about keys among them, before a client is sent away. */
-const tryLimit = 20
+/** Maximum number of authentication requests of a connection, including queries for keys without a signature. */
+const attemptLimit = 20
 
 export class SftpConnection {
   readonly #sessions = new Set<SftpSession>()
   readonly #address: string
-  readonly #inlet: Inlet
+  readonly #readGate: ReadGate
   readonly #log: Log
   readonly #loginTimer: NodeJS.Timeout
   #idleTimer: NodeJS.Timeout | undefined
   #connection: Connection | undefined
   #principal: Principal | undefined
-  #tries = 0
+  #attempts = 0
   #channels = 0
   #draining = false
 
   constructor(
-    private readonly gateway: Gateway,
+    private readonly gateway: ProtocolGateway,
     private readonly socket: Socket,
     hostKeys: readonly ParsedKey[],
     private readonly limits: SftpLimits,
     private readonly budget: ByteBudget,
   ) {
     this.#address = plainAddress(socket.remoteAddress ?? '')
-    this.#log = gateway.log.child({ door: 'sftp', address: this.#address })
-    this.#inlet = new Inlet(socket)
+    this.#log = gateway.log.child({ protocol: 'sftp', address: this.#address })
+    this.#readGate = new ReadGate(socket)
     const server = new ssh2.Server(
       {
         hostKeys: hostKeys.map((key) => ({ key })),
@@ -51,12 +51,12 @@ export class SftpConnection {
       (connection) => this.#accept(connection),
     )
     this.#loginTimer = setTimeout(() => {
-      this.#log.info('nobody signed in in time')
+      this.#log.info({}, 'sign-in timed out')
       socket.destroy()
     }, limits.loginSeconds * 1000)
     socket.once('close', () => this.#closed())
-    // ssh2 listens to errors only once it has seen the client's first line.
-    socket.on('error', (error) => this.#log.debug({ err: error }, 'an SFTP connection broke'))
+    // ssh2 adds its error listener only after the client's first line.
+    socket.on('error', (error) => this.#log.debug({ err: error }, 'SFTP connection error'))
     server.injectSocket(socket)
   }
 
@@ -64,18 +64,21 @@ export class SftpConnection {
     return this.#principal !== undefined
   }
 
-  /** Ends as soon as nothing is worked on and no handle is open. */
+  /** Accepts no further sessions and ends the connection once all sessions are idle. */
   drain(): void {
     this.#draining = true
     this.#endIfIdle()
   }
 
-  /** Resolves when its sessions have ended, and what they had open is dropped or kept. */
-  async settled(): Promise<void> {
-    await Promise.all([...this.#sessions].map((session) => session.settled))
+  /** Resolves when its sessions have ended and their open files are closed or published. */
+  async filesClosed(): Promise<void> {
+    await Promise.all([...this.#sessions].map((session) => session.filesClosed))
   }
 
-  /** Ends now; what was written and not closed is dropped, or kept where the setting says so. */
+  /**
+   * Ends the connection immediately. Uploads without CLOSE are discarded, or published partially if the setting
+   * `sftp_keep_partial_uploads` is on.
+   */
   end(): void {
     for (const session of this.#sessions) session.abort()
     this.#connection?.end()
@@ -85,7 +88,7 @@ export class SftpConnection {
 
   #accept(connection: Connection): void {
     this.#connection = connection
-    connection.on('error', (error: Error) => this.#log.debug({ err: error }, 'an SFTP connection broke'))
+    connection.on('error', (error: Error) => this.#log.debug({ err: error }, 'SFTP connection error'))
     connection.on('authentication', (context) => void this.#signIn(context))
     connection.on('session', (accept, reject) => {
       if (this.#channels >= this.limits.sessions || this.#draining) reject()
@@ -96,47 +99,47 @@ export class SftpConnection {
   async #signIn(context: AuthContext): Promise<void> {
     const { settings, accounts } = this.gateway
     try {
-      if (++this.#tries > tryLimit) {
-        this.#log.info({ user: context.username }, 'too many tries to sign in')
+      if (++this.#attempts > attemptLimit) {
+        this.#log.info({ user: context.username }, 'too many sign-in attempts')
         this.end()
         return
       }
       const result = await signIn({ settings, accounts }, context, this.#address)
       if (result === 'offered') context.accept()
-      else this.#welcome(context, result.principal)
+      else this.#accepted(context, result.principal)
     } catch (error) {
-      const refusal = toGatewayError(error)
-      if (refusal.code === 'internal') this.#log.error({ err: refusal.cause }, 'a sign-in failed')
+      const cause = toGatewayError(error)
+      if (cause.code === 'internal') this.#log.error({ err: cause.cause }, 'sign-in failed')
       const isPassword = context.method === 'password' || context.method === 'keyboard-interactive'
-      const isTold = isPassword && !(error instanceof DoorRefusal || error instanceof CodeRequired)
-      if (context.method !== 'none' && !isTold) {
-        this.#log.info({ user: context.username, method: context.method, reason: refusal.reason }, 'sign-in refused')
+      const isLogged = isPassword && !(error instanceof ProtocolSignInError || error instanceof CodeRequired)
+      if (context.method !== 'none' && !isLogged) {
+        this.#log.info({ user: context.username, method: context.method, reason: cause.reason }, 'sign-in refused')
       }
       context.reject(methodsOf({ settings }))
     }
   }
 
-  #welcome(context: AuthContext, principal: Principal): void {
+  #accepted(context: AuthContext, principal: Principal): void {
     if (this.#principal || this.socket.destroyed) return
     this.#principal = principal
     clearTimeout(this.#loginTimer)
-    principal.signal.addEventListener('abort', this.#onAuthorityEnd, { once: true })
+    principal.signal.addEventListener('abort', this.#onRevoked, { once: true })
     this.#watchIdle()
     this.#log.info({ user: principal.username, method: context.method }, 'signed in')
     context.accept()
   }
 
-  readonly #onAuthorityEnd = (): void => {
-    this.#log.info('the authority behind the connection has ended')
+  readonly #onRevoked = (): void => {
+    this.#log.info({}, 'session revoked')
     this.end()
   }
 
   #serve(session: Session): void {
     this.#channels++
-    session.on('pty', acceptQuietly)
-    session.on('env', acceptQuietly)
-    session.on('shell', (accept) => refuse(accept()))
-    session.on('exec', (accept) => refuse(accept()))
+    session.on('pty', acceptAndIgnore)
+    session.on('env', acceptAndIgnore)
+    session.on('shell', (accept) => rejectCommand(accept()))
+    session.on('exec', (accept) => rejectCommand(accept()))
     let sftp: SftpSession | undefined
     session.on('subsystem', (accept, reject, { name }) => {
       if (name === 'sftp' && !sftp && this.#principal) sftp = this.#start(accept(), this.#principal)
@@ -153,14 +156,14 @@ export class SftpConnection {
       tree: this.gateway.as(principal),
       owner: { id: principal.userId, name: principal.username },
       log: this.#log,
-      inlet: this.#inlet,
+      readGate: this.#readGate,
       handleLimit: this.limits.handles,
       budget: this.budget,
-      keepsPartial: () => this.gateway.settings.bool('sftp_keep_partial_uploads'),
+      publishesPartialUploads: () => this.gateway.settings.bool('sftp_keep_partial_uploads'),
       onIdle: () => this.#endIfIdle(),
     })
     this.#sessions.add(session)
-    void session.settled.then(() => {
+    void session.filesClosed.then(() => {
       this.#sessions.delete(session)
       this.#endIfIdle()
     })
@@ -179,7 +182,7 @@ export class SftpConnection {
       () => {
         const last = Math.max(since, ...[...this.#sessions].map((session) => session.lastRequest))
         if (Date.now() - last < idleSeconds * 1000) return
-        this.#log.info('nothing was asked for too long')
+        this.#log.info({}, 'idle connection closed')
         this.end()
       },
       Math.max(1000, (idleSeconds * 1000) / 4),
@@ -189,24 +192,24 @@ export class SftpConnection {
   #closed(): void {
     clearTimeout(this.#loginTimer)
     clearInterval(this.#idleTimer)
-    this.#principal?.signal.removeEventListener('abort', this.#onAuthorityEnd)
+    this.#principal?.signal.removeEventListener('abort', this.#onRevoked)
     for (const session of this.#sessions) session.abort()
   }
 }
 
-/** Terminals and variables are asked for by habit and change nothing. */
-function acceptQuietly(accept: (() => void) | undefined): void {
-  // ssh2 gives nothing to call where the client wants no answer.
+/** Accepts requests for a terminal or an environment variable, which have no effect. */
+function acceptAndIgnore(accept: (() => void) | undefined): void {
+  // Undefined if the client requests no reply.
   accept?.()
 }
 
-function refuse(channel: ServerChannel): void {
+function rejectCommand(channel: ServerChannel): void {
   channel.stderr.write('This server speaks SFTP only: there is no shell, and no commands can be run.\r\n')
   channel.exit(1)
   channel.end()
 }
 
-/** IPv4 addresses on a socket for both families come as IPv6. */
+/** On a dual-stack socket, IPv4 addresses are reported as IPv4-mapped IPv6. */
 function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }

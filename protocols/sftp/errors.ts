@@ -1,10 +1,10 @@
-/** How every cause is told over SFTP. */
-import type { ErrorCode, GatewayError } from '../../src/errors.js'
+/** The SFTP status code and message of each error. */
+import type { ErrorCode, GatewayError } from '../../src/contract/errors.js'
 import { statusCode, type StatusCode } from './protocol.js'
 
 const { noSuchFile, permissionDenied, failure, unsupported } = statusCode
 
-/** OpenSSH tells ENOTDIR and a missing parent as NO_SUCH_FILE too; what is hidden is not there. */
+/** OpenSSH also reports ENOTDIR and a missing parent as NO_SUCH_FILE. A hidden file is reported as missing. */
 export const statusOf: Readonly<Record<ErrorCode, StatusCode>> = {
   not_found: noSuchFile,
   parent_missing: noSuchFile,
@@ -31,7 +31,7 @@ export const statusOf: Readonly<Record<ErrorCode, StatusCode>> = {
   internal: failure,
 }
 
-/** What the user reads. A hidden thing sounds like a missing one; what is unforeseen is for the log alone. */
+/** The message sent to the client. A hidden file is reported as missing; details of internal errors are only logged. */
 export function messageOf(error: GatewayError): string {
   if (error.code === 'hidden') return 'not found'
   return error.code === 'internal' ? 'internal error' : error.message

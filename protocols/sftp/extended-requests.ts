@@ -1,125 +1,125 @@
-/** OpenSSH's extensions (its PROTOCOL file, section 4), by the name that an EXTENDED request carries. */
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { parentOf, resolvePath, root, type Path } from '../../src/path.js'
-import { keptAttributes, readAttributes } from './attributes.js'
-import type { WorkingFile } from './working-file.js'
+/** OpenSSH's extensions (its PROTOCOL file, section 4), by the name in the EXTENDED request. */
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { parentOf, resolvePath, root, type Path } from '../../src/contract/path.js'
+import { storableAttributes, readAttributes } from './attributes.js'
 import { FieldReader, MalformedPacket, PacketBuilder } from './packets.js'
 import { limits, packetType } from './protocol.js'
-import { namePacket, ok, readPath, setAttributes, statName, type Desk, type Request } from './requests.js'
+import { namePacket, ok, readPath, setAttributes, statName, type SessionContext, type Request } from './requests.js'
+import type { WorkingFile } from './working-file.js'
 
-/** Blocks that `statvfs` counts in. */
+/** Block size that `statvfs` reports, in bytes. */
 const blockSize = 4096
-/** Bytes that `copy-data` holds at a time. */
+/** Buffer size of `copy-data`, in bytes. */
 const copySize = 1024 * 1024
 
 export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Request>([
   [
     'posix-rename@openssh.com',
-    async (desk, id, fields) => {
+    async (context, id, fields) => {
       const from = readPath(fields)
       const to = readPath(fields)
-      await desk.order.run([from, to], true, async () => {
-        await assertReplaceable(desk, from, to)
-        await desk.files.move(from, to, true)
+      await context.serializer.run([from, to], true, async () => {
+        await assertReplaceable(context, from, to)
+        await context.files.move(from, to, true)
       })
       return ok(id)
     },
   ],
   [
     'hardlink@openssh.com',
-    async (desk, id, fields) => {
+    async (context, id, fields) => {
       const from = readPath(fields)
       const to = readPath(fields)
-      await desk.order.run([from, to], true, async () => {
-        await desk.files.asideAt(from)?.publish()
-        if (desk.files.asideAt(to)) throw new GatewayError('exists', { op: 'make link', path: to })
-        await desk.tree.hardLink(from, to, { signal: desk.signal })
+      await context.serializer.run([from, to], true, async () => {
+        await context.files.stagedAt(from)?.publish()
+        if (context.files.stagedAt(to)) throw new GatewayError('exists', { op: 'make link', path: to })
+        await context.tree.hardLink(from, to, { signal: context.signal })
       })
       return ok(id)
     },
   ],
   [
     'fsync@openssh.com',
-    async (desk, id, fields) => {
-      await desk.files.file(fields.string()).file.sync()
+    async (context, id, fields) => {
+      await context.files.file(fields.string()).file.sync()
       return ok(id)
     },
   ],
   [
     'statvfs@openssh.com',
-    async (desk, id, fields) => {
+    async (context, id, fields) => {
       const path = readPath(fields)
-      await desk.order.run([path], false, () => statName(desk, path))
-      return usagePacket(desk, id, path)
+      await context.serializer.run([path], false, () => statName(context, path))
+      return usagePacket(context, id, path)
     },
   ],
   [
     'fstatvfs@openssh.com',
-    async (desk, id, fields) => {
-      const handle = desk.files.find(fields.string())
-      return usagePacket(desk, id, handle.kind === 'file' ? parentOf(handle.file.path) : handle.path)
+    async (context, id, fields) => {
+      const handle = context.files.find(fields.string())
+      return usagePacket(context, id, handle.kind === 'file' ? parentOf(handle.file.path) : handle.path)
     },
   ],
   [
     'lsetstat@openssh.com',
-    async (desk, id, fields) => {
+    async (context, id, fields) => {
       const path = readPath(fields)
-      const asked = readAttributes(fields)
-      if (asked.size !== undefined) throw new MalformedPacket('a link has no size to set')
-      await desk.order.run([path], true, async () => {
-        const { kind, isLink } = await statName(desk, path)
+      const requested = readAttributes(fields)
+      if (requested.size !== undefined) throw new MalformedPacket('the size of a symlink cannot be set')
+      await context.serializer.run([path], true, async () => {
+        const { kind, isLink } = await statName(context, path)
         if (kind !== 'link' && isLink !== true) {
-          await setAttributes(desk, path, asked)
+          await setAttributes(context, path, requested)
           return
         }
-        const to = keptAttributes(asked)
-        if (to) await desk.tree.setOwnAttributes(path, to, { signal: desk.signal })
+        const storable = storableAttributes(requested)
+        if (storable) await context.tree.setOwnAttributes(path, storable, { signal: context.signal })
       })
       return ok(id)
     },
   ],
   [
     'limits@openssh.com',
-    async (desk, id) =>
+    async (context, id) =>
       new PacketBuilder(packetType.extendedReply, id)
         .uint64(limits.packet)
         .uint64(limits.data)
         .uint64(limits.data)
-        .uint64(desk.handleLimit)
+        .uint64(context.handleLimit)
         .finish(),
   ],
-  ['expand-path@openssh.com', async (desk, id, fields) => namePacket(id, expand(desk, fields.text()))],
+  ['expand-path@openssh.com', async (context, id, fields) => namePacket(id, expand(context, fields.text()))],
   ['copy-data', copyData],
   [
     'home-directory',
-    async (desk, id, fields) => {
+    async (context, id, fields) => {
       const user = fields.text()
-      if (user !== '' && user !== desk.owner.name) {
-        throw new GatewayError('invalid', { reason: `no home folder of ${user} here` })
+      if (user !== '' && user !== context.owner.name) {
+        throw new GatewayError('invalid', { reason: `the home folder of ${user} is not available` })
       }
       return namePacket(id, root)
     },
   ],
   [
     'users-groups-by-id@openssh.com',
-    async (desk, id, fields) =>
+    async (context, id, fields) =>
       new PacketBuilder(packetType.extendedReply, id)
-        .string(namesOf(desk, fields.string()))
-        .string(namesOf(desk, fields.string()))
+        .string(namesOf(context, fields.string()))
+        .string(namesOf(context, fields.string()))
         .finish(),
   ],
 ])
 
-/** rename(2): a file replaces what is no folder, a folder an empty folder. */
-async function assertReplaceable(desk: Desk, from: Path, to: Path): Promise<void> {
+/** rename(2): only a folder may replace a folder, which must be empty; a folder may not replace a file. */
+async function assertReplaceable(context: SessionContext, from: Path, to: Path): Promise<void> {
   if (from === to) return
-  const { tree, signal } = desk
-  const target = await statName(desk, to).catch((error: unknown) => {
+  const { tree, signal } = context
+  const target = await statName(context, to).catch((error: unknown) => {
     if (isGatewayError(error, 'not_found')) return undefined
     throw error
   })
   if (!target) return
-  const source = await statName(desk, from)
+  const source = await statName(context, from)
   const isFolder = (entry: typeof source) => entry.kind === 'folder' && entry.isLink !== true
   if (isFolder(source) && !isFolder(target)) throw new GatewayError('not_dir', { op: 'rename', path: to })
   if (!isFolder(target)) return
@@ -129,35 +129,35 @@ async function assertReplaceable(desk: Desk, from: Path, to: Path): Promise<void
   }
 }
 
-async function usagePacket(desk: Desk, id: number, path: Path): Promise<Buffer> {
-  const usage = await desk.tree.usage(path, { signal: desk.signal })
+async function usagePacket(context: SessionContext, id: number, path: Path): Promise<Buffer> {
+  const usage = await context.tree.usage(path, { signal: context.signal })
   const { files = { total: 0, free: 0 } } = usage
   const blocks = (bytes: number) => Math.max(0, Math.floor(bytes / blockSize))
   const packet = new PacketBuilder(packetType.extendedReply, id).uint64(blockSize).uint64(blockSize)
-  // A file system may keep for root some of what is not used.
+  // A file system may reserve unused blocks for root.
   const unused = usage.total - usage.used
   packet.uint64(blocks(usage.total)).uint64(blocks(unused)).uint64(blocks(usage.free))
   packet.uint64(files.total).uint64(files.free).uint64(files.free)
-  // The file system's id, its flags, the longest name.
+  // f_fsid, f_flag and f_namemax.
   return packet.uint64(0).uint64(0).uint64(255).finish()
 }
 
-/** `~` is where every user starts; that of others is nobody's business. */
-function expand({ owner }: Desk, text: string): Path {
+/** Expands `~` to the root, which is the user's home folder. The home folders of other users are not disclosed. */
+function expand({ owner }: SessionContext, text: string): Path {
   const [first = '', ...rest] = text.split('/')
   if (!first.startsWith('~')) return resolvePath(root, text)
   if (first !== '~' && first !== `~${owner.name}`) {
-    throw new GatewayError('not_found', { reason: `no home folder of ${first.slice(1)} here` })
+    throw new GatewayError('not_found', { reason: `the home folder of ${first.slice(1)} is not available` })
   }
   return resolvePath(root, rest.join('/'))
 }
 
-/** The names of ids as a list of strings; empty for those that nobody here has. */
-function namesOf(desk: Desk, ids: Buffer): Buffer {
+/** The names of `ids` as a list of strings. The name of an unknown id is empty. */
+function namesOf(context: SessionContext, ids: Buffer): Buffer {
   const fields = new FieldReader(ids)
   const names: Buffer[] = []
-  while (fields.left > 0) {
-    const name = Buffer.from(fields.uint32() === desk.owner.id ? desk.owner.name : '')
+  while (fields.remaining > 0) {
+    const name = Buffer.from(fields.uint32() === context.owner.id ? context.owner.name : '')
     const length = Buffer.alloc(4)
     length.writeUInt32BE(name.length)
     names.push(length, name)
@@ -165,36 +165,40 @@ function namesOf(desk: Desk, ids: Buffer): Buffer {
   return Buffer.concat(names)
 }
 
-/** Bytes from one open file to another without a trip to the client; a length of 0 means up to the end. */
-async function copyData(desk: Desk, id: number, fields: FieldReader): Promise<Buffer> {
-  const from = desk.files.file(fields.string())
+/** Copies bytes from one open file to another. A length of 0 means up to the end of the file. */
+async function copyData(context: SessionContext, id: number, fields: FieldReader): Promise<Buffer> {
+  const from = context.files.file(fields.string())
   const start = fields.uint64()
-  const asked = fields.uint64()
-  const to = desk.files.file(fields.string())
+  const requestedLength = fields.uint64()
+  const to = context.files.file(fields.string())
   const target = fields.uint64()
   if (!from.plan.read || !to.plan.write) {
-    throw new GatewayError('invalid', { op: 'copy', reason: 'the handles were not opened to read and to write' })
+    throw new GatewayError('invalid', {
+      op: 'copy',
+      reason: 'the source must be open for reading and the target for writing',
+    })
   }
-  if (from.file === to.file) throw new GatewayError('invalid', { op: 'copy', reason: 'both handles are of one file' })
-  const length = asked === 0 ? Number.POSITIVE_INFINITY : asked
+  if (from.file === to.file)
+    throw new GatewayError('invalid', { op: 'copy', reason: 'source and target are the same file' })
+  const length = requestedLength === 0 ? Number.POSITIVE_INFINITY : requestedLength
   const append = to.plan.append
-  await copyBytes(desk, { from: from.file, start, length, to: to.file, target: append ? undefined : target })
+  await copyBytes(context, { from: from.file, start, length, to: to.file, target: append ? undefined : target })
   return ok(id)
 }
 
-interface Stretch {
+interface CopyRange {
   readonly from: WorkingFile
   readonly start: number
   readonly length: number
   readonly to: WorkingFile
-  /** undefined: at the end. */
+  /** Undefined: append. */
   readonly target: number | undefined
 }
 
-async function copyBytes(desk: Desk, { from, start, length, to, target }: Stretch): Promise<void> {
+async function copyBytes(context: SessionContext, { from, start, length, to, target }: CopyRange): Promise<void> {
   const buffer = Buffer.allocUnsafe(Math.min(copySize, length))
   for (let done = 0; done < length;) {
-    desk.signal.throwIfAborted()
+    context.signal.throwIfAborted()
     const filled = await from.read(buffer.subarray(0, Math.min(buffer.length, length - done)), start + done)
     if (filled === 0) return
     await to.write([buffer.subarray(0, filled)], filled, target === undefined ? undefined : target + done)

@@ -1,14 +1,14 @@
-/** A folder that is being read: batches of names, flat in memory however many there are. */
-import type { Entry } from '../../src/driver.js'
-import { childOf, parentOf, type Path } from '../../src/path.js'
-import { asLink, writeAttributes } from './attributes.js'
+/** An open folder: READDIR in batches, with constant memory. */
+import type { Entry } from '../../src/contract/driver.js'
+import { childOf, parentOf, type Path } from '../../src/contract/path.js'
+import { asSymlink, writeAttributes } from './attributes.js'
 import { longName } from './long-name.js'
 import { PacketBuilder } from './packets.js'
 import { packetType } from './protocol.js'
 import type { Tree } from './tree.js'
 
-/** An answer is sent once it has grown to this size. */
-const answerSize = 32 * 1024
+/** A NAME packet is complete once it reaches this size, in bytes. */
+const batchSize = 32 * 1024
 
 export interface Owner {
   readonly id: number
@@ -18,19 +18,19 @@ export interface Owner {
 export class FolderHandle {
   readonly kind = 'folder'
   #entries: Iterator<Entry> = [][Symbol.iterator]()
-  #turn: Promise<unknown> = Promise.resolve()
+  #lastBatch: Promise<unknown> = Promise.resolve()
 
   private constructor(
     private readonly tree: Tree,
     readonly path: Path,
     private readonly owner: Owner,
     private readonly pages: AsyncIterator<readonly Entry[]>,
-    /** Names that only this session sees so far, and how it sees the others that it writes. */
+    /** Entries with unpublished changes of this session, by name. They override or extend the listing. */
     private readonly own: Map<string, Entry>,
     private readonly signal: AbortSignal,
   ) {}
 
-  /** Rejects where the folder is not there, is none, or may not be listed. */
+  /** Opens the folder at `path`. Rejects with the error of the listing: `not_found`, `not_dir` or `denied`. */
   static async open(
     tree: Tree,
     path: Path,
@@ -42,20 +42,22 @@ export class FolderHandle {
     const handle = new FolderHandle(tree, path, owner, pages, own, signal)
     const first = await pages.next()
     const self = await tree.stat(path, { signal })
-    // Whoever may not see the parent is told of the folder itself.
+    // If the parent is not visible, `..` has the attributes of the folder itself.
     const parent = await tree.stat(parentOf(path), { signal }).catch(() => self)
     const dots = [
       { ...self, name: '.' },
       { ...parent, name: '..' },
     ]
-    handle.#entries = [...dots, ...(first.done === true ? [] : await handle.#seen(first.value))][Symbol.iterator]()
+    handle.#entries = [...dots, ...(first.done === true ? [] : await handle.#sessionView(first.value))][
+      Symbol.iterator
+    ]()
     return handle
   }
 
-  /** The next NAME packet, or undefined at the end. Calls are served in turn. */
+  /** The next NAME packet, or undefined at the end. Concurrent calls run one after another. */
   next(id: number): Promise<Buffer | undefined> {
-    const next = this.#turn.then(() => this.#batch(id))
-    this.#turn = next.catch(() => undefined)
+    const next = this.#lastBatch.then(() => this.#batch(id))
+    this.#lastBatch = next.catch(() => undefined)
     return next
   }
 
@@ -69,50 +71,53 @@ export class FolderHandle {
     packet.uint32(0)
     const now = new Date()
     let count = 0
-    while (packet.length < answerSize) {
+    while (packet.length < batchSize) {
       const next = this.#entries.next()
       if (next.done !== true) {
         const entry = next.value
         packet.string(entry.name).string(longName(entry, entry.name, this.owner.name, now))
         writeAttributes(packet, entry, this.owner.id)
         count++
-      } else if (!(await this.#turnPage())) {
+      } else if (!(await this.#nextPage())) {
         break
       }
     }
     return count === 0 ? undefined : packet.replaceUint32(count, countAt).finish()
   }
 
-  async #turnPage(): Promise<boolean> {
+  /** Loads the next page, and after the last one the remaining own entries. Resolves to false at the end. */
+  async #nextPage(): Promise<boolean> {
     const page = await this.pages.next()
-    const entries = page.done === true ? [...this.own.values()] : await this.#seen(page.value)
+    const entries = page.done === true ? [...this.own.values()] : await this.#sessionView(page.value)
     if (page.done === true) this.own.clear()
     this.#entries = entries[Symbol.iterator]()
     return page.done !== true || entries.length > 0
   }
 
-  async #seen(entries: readonly Entry[]): Promise<readonly Entry[]> {
-    if (this.own.size === 0 && !entries.some(leadsSomewhere)) return entries
+  /** The entries as this session sees them: own changes applied, symlinks shown as themselves. */
+  async #sessionView(entries: readonly Entry[]): Promise<readonly Entry[]> {
+    if (this.own.size === 0 && !entries.some(isResolvedSymlink)) return entries
     return Promise.all(
       entries.map(async (entry) => {
         const own = this.own.get(entry.name)
         this.own.delete(entry.name)
-        return own ?? (leadsSomewhere(entry) ? this.#ofLink(entry) : entry)
+        return own ?? (isResolvedSymlink(entry) ? this.#symlinkEntry(entry) : entry)
       }),
     )
   }
 
-  /** A link with its own size and time, as LSTAT tells them: a listing has those of what it leads to. */
-  async #ofLink(entry: Entry): Promise<Entry> {
+  /** A symlink with its own size and time, as LSTAT reports them. A listing has those of the target. */
+  async #symlinkEntry(entry: Entry): Promise<Entry> {
     try {
-      return asLink(await this.tree.stat(childOf(this.path, entry.name), { link: true, signal: this.signal }))
+      return asSymlink(await this.tree.stat(childOf(this.path, entry.name), { link: true, signal: this.signal }))
     } catch {
-      // It has gone meanwhile, or cannot be asked for: it was there when the folder was listed.
-      return asLink(entry)
+      // It was removed meanwhile, or is not accessible. It existed when the folder was listed.
+      return asSymlink(entry)
     }
   }
 }
 
-function leadsSomewhere({ isLink, kind }: Entry): boolean {
+/** Whether the entry is a symlink that the listing has resolved to its target. */
+function isResolvedSymlink({ isLink, kind }: Entry): boolean {
   return isLink === true && kind !== 'link'
 }

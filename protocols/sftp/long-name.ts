@@ -1,20 +1,20 @@
-/** The line that `ls -l` would print, which READDIR sends along with every name (draft §7). */
-import type { Entry } from '../../src/driver.js'
+/** The `longname` of READDIR (draft §7): the line that `ls -l` would print. */
+import type { Entry } from '../../src/contract/driver.js'
 import { modeOf } from './attributes.js'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const
 const typeLetter = { file: '-', folder: 'd', link: 'l' } as const
 const halfYear = (365 / 2) * 24 * 3600 * 1000
 
-/** Times are those of the server's zone; like `ls`, ones older than half a year, or to come, show the year. */
+/** Times are in the server's time zone. As in `ls`, a time in the future or older than half a year shows the year. */
 export function longName(entry: Entry, name: string, owner: string, now: Date): string {
   const links = entry.kind === 'folder' ? 2 : 1
-  const who = owner.padEnd(8)
+  const user = owner.padEnd(8)
   const start = `${typeLetter[entry.kind]}${permissionLetters(modeOf(entry))} ${String(links).padStart(4)}`
-  return `${start} ${who} ${who} ${String(entry.size).padStart(12)} ${when(entry.modified, now)} ${name}`
+  return `${start} ${user} ${user} ${String(entry.size).padStart(12)} ${formatTime(entry.modified, now)} ${name}`
 }
 
-/** `rwxr-xr-x`, with the set-id and sticky bits where `ls` shows them. */
+/** `rwxr-xr-x`, with set-user-ID, set-group-ID and sticky bits as `ls` shows them. */
 export function permissionLetters(mode: number): string {
   const triple = (bits: number, special: boolean, letter: string): string => {
     const execute = (bits & 1) !== 0
@@ -28,7 +28,7 @@ export function permissionLetters(mode: number): string {
   )
 }
 
-function when(date: Date, now: Date): string {
+function formatTime(date: Date, now: Date): string {
   const month = months[date.getMonth()] ?? ''
   const day = String(date.getDate()).padStart(2)
   const age = now.getTime() - date.getTime()

@@ -1,10 +1,10 @@
-/** The handles of one session, and what its open files mean for the names they stand under. */
+/** The handles of one session, and the effect of its open files on operations by name. */
 import { Readable } from 'node:stream'
-import { etagOf } from '../../src/change.js'
-import type { Entry, Source } from '../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/path.js'
-import type { AskedAttributes } from './attributes.js'
+import type { Entry, Source } from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/contract/path.js'
+import { etagOf } from '../../src/tree/preconditions.js'
+import type { RequestedAttributes } from './attributes.js'
 import type { FolderHandle } from './folder-handle.js'
 import { needsLookup, planOpen, type OpenPlan } from './open-plan.js'
 import { openFlag } from './protocol.js'
@@ -18,16 +18,16 @@ export interface FileHandle {
 }
 export type Handle = FileHandle | FolderHandle
 
-/** What OpenSSH's server would apply to the modes of new files and folders by default. */
-export const modeMask = 0o022
+/** Umask for new files and folders: the default of OpenSSH's server. */
+export const umask = 0o022
 
-const nothing: Source = { size: 0, rereadable: true, read: async () => Readable.from([]) }
+const emptySource: Source = { size: 0, rereadable: true, read: async () => Readable.from([]) }
 
 export class OpenFiles {
   readonly #handles = new Map<number, Handle>()
-  /** Of each file, how many handles share it. */
+  /** Number of handles that share each file. */
   readonly #files = new Map<WorkingFile, number>()
-  /** Those whose names were free when they were opened. */
+  /** Files that did not exist before OPEN. */
   readonly #fresh = new WeakSet<WorkingFile>()
   #next = 0
   #opening = 0
@@ -42,10 +42,10 @@ export class OpenFiles {
     return this.#handles.size + this.#opening
   }
 
-  /** Rejects with `busy` where the session holds as many handles as it may. */
-  async admit<T extends Handle>(open: () => Promise<T>): Promise<Buffer> {
+  /** Opens a handle and resolves to its 4-byte key. Rejects with `busy` at the limit of open handles. */
+  async openHandle<T extends Handle>(open: () => Promise<T>): Promise<Buffer> {
     if (this.count >= this.limit) {
-      throw new GatewayError('busy', { op: 'open', reason: `no more than ${this.limit} handles can be open at once` })
+      throw new GatewayError('busy', { op: 'open', reason: `the limit of ${this.limit} open handles is reached` })
     }
     this.#opening++
     try {
@@ -64,26 +64,28 @@ export class OpenFiles {
     }
   }
 
+  /** The handle of `key`. Throws `invalid` if there is none. */
   find(key: Buffer): Handle {
     const handle = key.length === 4 ? this.#handles.get(key.readUInt32BE(0)) : undefined
     if (!handle) throw new GatewayError('invalid', { reason: 'no such handle' })
     return handle
   }
 
+  /** The file handle of `key`. Throws `invalid` if there is none, and `is_dir` for the handle of a folder. */
   file(key: Buffer): FileHandle {
     const handle = this.find(key)
-    if (handle.kind !== 'file') throw new GatewayError('is_dir', { reason: 'the handle is one of a folder' })
+    if (handle.kind !== 'file') throw new GatewayError('is_dir', { reason: 'the handle belongs to a folder' })
     return handle
   }
 
-  /** From now on the key is nobody's; the handle itself is closed by `close`. */
-  forget(key: Buffer): Handle {
+  /** Invalidates the key and returns its handle, which the caller closes with `close`. */
+  detach(key: Buffer): Handle {
     const handle = this.find(key)
     this.#handles.delete(key.readUInt32BE(0))
     return handle
   }
 
-  /** Resolves when what was written is stored, and rejects where it is not. */
+  /** Publishes what was written and closes the handle. Rejects if it could not be stored. */
   async close(handle: Handle): Promise<void> {
     try {
       if (handle.kind === 'file' && handle.plan.write) await handle.file.publish()
@@ -93,16 +95,16 @@ export class OpenFiles {
   }
 
   /**
-   * The connection is gone: uploads to names that were free, and still are, are published as far as they came. What was
-   * to replace a file is left to `abandon`.
+   * Publishes the received part of each upload whose name did not exist at OPEN and still does not exist. Uploads that
+   * would replace a file are not published. Called when the connection is lost.
    */
-  async keepPartial(): Promise<void> {
+  async publishPartial(): Promise<void> {
     const fresh = [...this.#files.keys()].filter((file) => this.#fresh.has(file))
-    await Promise.allSettled(fresh.map((file) => file.keep()))
+    await Promise.allSettled(fresh.map((file) => file.publishPartial()))
   }
 
-  /** The connection is gone: nothing more is published. */
-  async abandon(): Promise<void> {
+  /** Closes all handles without publishing. Called when the connection is lost. */
+  async closeAll(): Promise<void> {
     const handles = [...this.#handles.values()]
     this.#handles.clear()
     await Promise.allSettled(handles.map((handle) => this.#discard(handle)))
@@ -119,64 +121,68 @@ export class OpenFiles {
     }
   }
 
-  /** OPEN by the flags of the draft. `asked`: attributes of a file that is made. */
-  async open(path: Path, flags: number, asked: AskedAttributes): Promise<FileHandle> {
+  /** OPEN with the flags of draft §6.3. `requested`: attributes of a new file. */
+  async open(path: Path, flags: number, requested: RequestedAttributes): Promise<FileHandle> {
     const own = this.#ownOf(path)
-    const standing = own ? own.entry : needsLookup(flags) ? await this.#look(path) : undefined
-    const plan = planOpen(flags, standing !== undefined || !needsLookup(flags))
+    const existing = own ? own.entry : needsLookup(flags) ? await this.#stat(path) : undefined
+    const plan = planOpen(flags, existing !== undefined || !needsLookup(flags))
     if (plan.action === 'refuse missing') throw new GatewayError('not_found', { op: 'open', path })
     if (plan.action === 'refuse existing') throw new GatewayError('exists', { op: 'open', path })
-    if (standing?.kind === 'link') throw leadsNowhere(path, flags)
+    if (existing?.kind === 'link') throw danglingSymlink(path, flags)
     if (own && !own.isUnlinked) {
       if (plan.action === 'replace') await own.restart()
       return this.#share({ kind: 'file', file: own, plan })
     }
-    const file = await this.#start(path, plan, asked.mode === undefined ? undefined : asked.mode & 0o777 & ~modeMask)
+    const file = await this.#start(
+      path,
+      plan,
+      requested.mode === undefined ? undefined : requested.mode & 0o777 & ~umask,
+    )
     return this.#share({ kind: 'file', file, plan })
   }
 
-  /** `mode`: permission bits of a file that is made. */
+  /** `mode`: permission bits of a new file. */
   async #start(path: Path, plan: OpenPlan, mode: number | undefined): Promise<WorkingFile> {
     const { tree } = this
     const { signal } = this
     const readable = plan.read
-    const empty = async () =>
-      (await tree.write(path, nothing, { createOnly: plan.action === 'create', mode, signal })).entry
-    // Opened to read alone, there will be no write that could publish it.
-    if (!plan.write && plan.action !== 'read') await empty()
+    const createEmpty = async () =>
+      (await tree.write(path, emptySource, { createOnly: plan.action === 'create', mode, signal })).entry
+    // A read-only handle has no write that would publish the file later.
+    if (!plan.write && plan.action !== 'read') await createEmpty()
     if (!plan.write) return new WorkingFile(tree, path, await tree.open(path, 'read', { signal }), false, false)
     if (plan.action === 'update') {
       return new WorkingFile(tree, path, await tree.open(path, 'update', { signal }), false, true)
     }
-    if (plan.action === 'replace') return this.#startAside(path, { mode, readable })
-    const own = etagOf(await empty())
+    if (plan.action === 'replace') return this.#startStaged(path, { mode, readable })
+    const own = etagOf(await createEmpty())
     const dropEmpty = () =>
       tree.remove(path, { what: 'file', ifMatch: [own] }).catch((error: unknown) => {
-        // Somebody else has written it or removed it meanwhile.
+        // Another request has changed or removed it meanwhile.
         if (!isGatewayError(error, 'not_found', 'precondition_failed')) throw error
       })
     try {
-      return await this.#startAside(path, { mode, readable }, own, dropEmpty)
+      return await this.#startStaged(path, { mode, readable }, own, dropEmpty)
     } catch (error) {
       await dropEmpty()
       throw error
     }
   }
 
-  /** `own`: the entity tag of the empty file that has taken the name already. */
-  async #startAside(
+  /** `own`: the entity tag of the empty file that already exists under the name. */
+  async #startStaged(
     path: Path,
     { mode, readable }: { readonly mode: number | undefined; readonly readable: boolean },
     own?: string,
     dropEmpty?: () => Promise<void>,
   ): Promise<WorkingFile> {
     const { tree, signal } = this
-    // A file that is replaced hands on its mode.
+    // The mode of a replaced file is preserved.
     const modeOver = (old: Entry | undefined) => (old && own === undefined ? old.mode : mode)
     const beforePublish = async () => {
       if (!file.isPartial) return
-      const standing = await this.#look(path)
-      if (standing && etagOf(standing) !== own) throw new GatewayError('exists', { op: 'keep', path })
+      const existing = await this.#stat(path)
+      if (existing && etagOf(existing) !== own) throw new GatewayError('exists', { op: 'keep', path })
     }
     const opened = await tree.open(path, 'replace', { modeOver, readable, signal, beforePublish })
     const file = new WorkingFile(tree, path, opened, true, true, modeOver(opened.old), dropEmpty)
@@ -189,7 +195,7 @@ export class OpenFiles {
     return handle
   }
 
-  async #look(path: Path): Promise<Entry | undefined> {
+  async #stat(path: Path): Promise<Entry | undefined> {
     try {
       return await this.tree.stat(path, { signal: this.signal })
     } catch (error) {
@@ -198,81 +204,83 @@ export class OpenFiles {
     }
   }
 
-  /** A file under this name that the session writes: another handle sees and changes the same bytes. */
+  /** The file at `path` that this session has open for writing. A new handle shares it. */
   #ownOf(path: Path): WorkingFile | undefined {
     for (const file of this.#files.keys()) {
-      if (file.path === path && file.writes && !file.isUnlinked) return file
+      if (file.path === path && file.isWritable && !file.isUnlinked) return file
     }
     return undefined
   }
 
-  /** Resolves when all that was asked before has been done of the file at `path`, or of those in the folder. */
-  async settled(path: Path): Promise<void> {
-    const isSeen = (file: WorkingFile) => file.path === path || parentOf(file.path) === path
-    const written = [...this.#files.keys()].filter((file) => file.writes && isSeen(file))
-    await Promise.all(written.map((file) => file.settled()))
+  /** Resolves when all earlier changes of the file at `path`, or of the files in the folder at `path`, have ended. */
+  async changesDone(path: Path): Promise<void> {
+    const isAffected = (file: WorkingFile) => file.path === path || parentOf(file.path) === path
+    const written = [...this.#files.keys()].filter((file) => file.isWritable && isAffected(file))
+    await Promise.all(written.map((file) => file.changesDone()))
   }
 
-  /** A file under this name of which others do not see yet what was written. */
-  asideAt(path: Path): WorkingFile | undefined {
-    for (const file of this.#files.keys()) if (file.path === path && file.isAside) return file
+  /** The file at `path` with staged content that others do not see yet. */
+  stagedAt(path: Path): WorkingFile | undefined {
+    for (const file of this.#files.keys()) if (file.path === path && file.isStaged) return file
     return undefined
   }
 
-  asideWithin(folder: Path): WorkingFile[] {
-    return [...this.#files.keys()].filter((file) => file.isAside && isWithin(folder, file.path))
+  /** Files at or below `folder` with staged content. */
+  stagedWithin(folder: Path): WorkingFile[] {
+    return [...this.#files.keys()].filter((file) => file.isStaged && isWithin(folder, file.path))
   }
 
-  /** Names in `folder` that the session has written, as it sees them. */
-  asideIn(folder: Path): Map<string, Entry> {
-    const inFolder = this.asideWithin(folder).filter((file) => parentOf(file.path) === folder)
+  /** Entries of the staged files directly in `folder`, by name, as this session sees them. */
+  stagedEntries(folder: Path): Map<string, Entry> {
+    const inFolder = this.stagedWithin(folder).filter((file) => parentOf(file.path) === folder)
     return new Map(inFolder.map((file) => [nameOf(file.path), { ...file.entry, name: nameOf(file.path) }]))
   }
 
-  /** Every file of the session that bears this name; what it holds stays readable by its handles when the name goes. */
-  async #heldAt(path: Path): Promise<readonly WorkingFile[]> {
+  /** The open files at `path`. Opens them on the backend, so that they stay readable after the name is removed. */
+  async #pinnedAt(path: Path): Promise<readonly WorkingFile[]> {
     const files = [...this.#files.keys()].filter((file) => file.path === path && !file.isUnlinked)
-    // One that cannot be held has no bytes but under its name.
-    await Promise.allSettled(files.map((file) => file.hold()))
+    // Best effort: a file that cannot be opened is readable only under its name.
+    await Promise.allSettled(files.map((file) => file.pin()))
     return files
   }
 
+  /** Removes the file at `path`. A staged file without a published one counts as existing. */
   async remove(path: Path): Promise<void> {
-    const own = this.asideAt(path)
-    const files = await this.#heldAt(path)
+    const own = this.stagedAt(path)
+    const files = await this.#pinnedAt(path)
     try {
       await this.tree.remove(path, { what: 'file', signal: this.signal })
     } catch (error) {
-      // Nobody else has seen the name yet.
+      // The file was never published: there is only the staged one.
       if (!own || !isGatewayError(error, 'not_found')) throw error
     }
-    await Promise.all(files.map((file) => file.unlink()))
+    await Promise.all(files.map((file) => file.markUnlinked()))
   }
 
-  /** What is written so far is published first, then moved; the handles go on under the new name. */
+  /** Publishes staged files, then moves `from` to `to`. Open handles follow to the new path. */
   async move(from: Path, to: Path, overwrite: boolean): Promise<void> {
-    if (from !== to && !overwrite && this.asideAt(to)) throw new GatewayError('exists', { op: 'rename', path: to })
-    const replaced = from === to ? [] : await this.#heldAt(to)
-    await Promise.all(this.asideWithin(from).map((file) => file.leave()))
+    if (from !== to && !overwrite && this.stagedAt(to)) throw new GatewayError('exists', { op: 'rename', path: to })
+    const replaced = from === to ? [] : await this.#pinnedAt(to)
+    await Promise.all(this.stagedWithin(from).map((file) => file.publishForRename()))
     await this.tree.move(from, to, { overwrite, signal: this.signal })
-    await Promise.all(replaced.map((file) => file.unlink()))
+    await Promise.all(replaced.map((file) => file.markUnlinked()))
     for (const file of this.#files.keys()) {
       const below = file.isUnlinked ? undefined : within(from, file.path)
-      if (below !== undefined) file.moved(below === '/' ? to : under(to, below))
+      if (below !== undefined) file.setPath(below === '/' ? to : under(to, below))
     }
   }
 
-  /** A folder that only the session knows not to be empty stays. */
+  /** Removes the folder at `path`. Rejects with `not_empty` also if it holds only staged files. */
   async removeFolder(path: Path): Promise<void> {
-    const own = this.asideWithin(path)
+    const own = this.stagedWithin(path)
     if (own.some((file) => file.path === path)) throw new GatewayError('not_dir', { op: 'remove', path })
     if (own.length > 0) throw new GatewayError('not_empty', { op: 'remove', path })
     await this.tree.remove(path, { what: 'folder', signal: this.signal })
   }
 }
 
-/** Nothing is there to be opened, and nothing is made behind a link. */
-function leadsNowhere(path: Path, flags: number): GatewayError {
+/** The target of the symlink does not exist, and OPEN creates no files through symlinks. */
+function danglingSymlink(path: Path, flags: number): GatewayError {
   const code = (flags & openFlag.create) === 0 ? 'not_found' : 'denied'
   return new GatewayError(code, { op: 'open', path, reason: 'a link that leads nowhere' })
 }

@@ -1,18 +1,18 @@
-/** What the flags of an OPEN mean for the tree (draft §6.3), decided from them and from what stands there. */
+/** Translates the flags of OPEN (draft §6.3) into an operation on the tree. */
 import { openFlag } from './protocol.js'
 
 export interface OpenPlan {
   readonly read: boolean
   readonly write: boolean
-  /** Every write goes to the end, wherever it says. */
+  /** Every write appends, regardless of its offset. */
   readonly append: boolean
-  /** 'create': an empty file takes the name at once, then it is written as if it had stood there before. */
+  /** 'create': an empty file is created immediately, then replaced as if it had existed before. */
   readonly action: 'read' | 'update' | 'replace' | 'create' | 'refuse missing' | 'refuse existing'
 }
 
 /**
- * As open(2) has it: without READ and WRITE it is opened to read; EXCL counts only with CREAT; a name that is not there
- * needs CREAT. Bytes of an existing file stay unless TRUNC, which counts only with WRITE: who opens to read loses nothing.
+ * Follows open(2). Without READ and WRITE, the file is opened for reading. EXCL requires CREAT. A file that does not
+ * exist requires CREAT. TRUNC requires WRITE, so that opening for reading never truncates a file.
  */
 export function planOpen(flags: number, exists: boolean): OpenPlan {
   const has = (flag: keyof typeof openFlag) => (flags & openFlag[flag]) !== 0
@@ -25,7 +25,7 @@ export function planOpen(flags: number, exists: boolean): OpenPlan {
   return plan(write ? 'update' : 'read')
 }
 
-/** Whether the plan depends on what stands at the name, so that it has to be looked up: not to read, nor to replace whatever it is. */
+/** Whether the plan depends on what exists at the path. False for plain reads, and for replacing whatever exists. */
 export function needsLookup(flags: number): boolean {
   const { write, create, truncate, exclusive } = openFlag
   const replacing = write | create | truncate

@@ -1,20 +1,21 @@
-/** Answers on their way out: gathered into few writes of the channel, held back while the client does not read. */
+/** Queue of responses: merges them into few channel writes, and stops writing while the client does not read. */
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import type { ByteBudget } from './byte-budget.js'
 
-/** Small answers are joined up to this size; larger ones go out as they are. */
-const gatherLimit = 32 * 1024
-/** From this size on nothing is gained by waiting for more: the client can work on these meanwhile. */
+/** Small responses are copied together up to this size, in bytes. Larger ones are written as they are. */
+const mergeLimit = 32 * 1024
+/** Queued bytes that trigger an immediate flush, so that the client can start processing. */
 const flushSize = 128 * 1024
-interface Answer {
+
+interface Response {
   readonly bytes: Buffer
-  /** The bytes were handed over: their buffer is free again. */
+  /** Called when the bytes are passed to the connection and their buffer can be reused. */
   readonly sent: () => void
 }
 
 export class Output {
-  #queue: Answer[] = []
+  #queue: Response[] = []
   #queued = 0
   #scheduled = false
   #blocked = false
@@ -23,11 +24,11 @@ export class Output {
   constructor(
     private readonly channel: Writable,
     private readonly socket: Socket,
-    /** Says how many bytes may wait in the connection's socket: ssh2 itself never waits. */
+    /** Limits the bytes buffered in the socket: ssh2 has no limit. */
     private readonly budget: Pick<ByteBudget, 'share'>,
   ) {}
 
-  /** `sent` is called once the bytes were handed to the connection; never after `end`. */
+  /** Queues a response. `sent` is called once the bytes are passed to the connection, but never after `end`. */
   send(bytes: Buffer, sent: () => void): void {
     if (this.#ended) return
     this.#queue.push({ bytes, sent })
@@ -36,12 +37,12 @@ export class Output {
     else this.#schedule()
   }
 
-  /** The client does not read as fast as answers come. */
+  /** Whether output is paused because the client does not read fast enough. */
   get isBlocked(): boolean {
     return this.#blocked
   }
 
-  /** Nothing is sent any more. */
+  /** Discards the queue. Nothing is sent after this call. */
   end(): void {
     this.#ended = true
     this.#queue = []
@@ -65,25 +66,25 @@ export class Output {
     let next = 0
     while (next < queue.length && !this.isBlocked) next += this.#write(queue, next)
     this.socket.uncork()
-    for (const answer of queue.slice(next)) {
-      this.#queue.push(answer)
-      this.#queued += answer.bytes.length
+    for (const response of queue.slice(next)) {
+      this.#queue.push(response)
+      this.#queued += response.bytes.length
     }
   }
 
-  /** Writes the answer at `from`, with those after it that can go along; returns how many. */
-  #write(queue: readonly Answer[], from: number): number {
-    const { bytes, end } = gather(queue, from)
-    const open = this.channel.write(bytes, () => {
+  /** Writes the response at index `from` and the following ones that can be merged with it. Returns their number. */
+  #write(queue: readonly Response[], from: number): number {
+    const { bytes, end } = merge(queue, from)
+    const hasCapacity = this.channel.write(bytes, () => {
       if (this.#ended) return
       for (let at = from; at < end; at++) queue[at]?.sent()
     })
-    if (!open) this.#waitFor(this.channel)
-    else if (this.socket.writableLength > this.budget.share) this.#waitFor(this.socket)
+    if (!hasCapacity) this.#waitForDrain(this.channel)
+    else if (this.socket.writableLength > this.budget.share) this.#waitForDrain(this.socket)
     return end - from
   }
 
-  #waitFor(stream: Writable): void {
+  #waitForDrain(stream: Writable): void {
     this.#blocked = true
     stream.once('drain', () => {
       this.#blocked = false
@@ -93,10 +94,10 @@ export class Output {
 }
 
 /**
- * The bytes of the answers from `from` up to `end` as one buffer: those that lie side by side in memory as they are, since
- * ssh2 then makes fewer and fuller packets of them, and small ones copied together.
+ * The bytes of the responses from index `from` up to `end` as one buffer, of which ssh2 makes fewer packets. Responses
+ * that are adjacent in memory are not copied. Small ones are copied together.
  */
-function gather(queue: readonly Answer[], from: number): { readonly bytes: Buffer; readonly end: number } {
+function merge(queue: readonly Response[], from: number): { readonly bytes: Buffer; readonly end: number } {
   const first = queue[from]?.bytes ?? Buffer.alloc(0)
   let size = first.length
   let end = from + 1
@@ -106,10 +107,10 @@ function gather(queue: readonly Answer[], from: number): { readonly bytes: Buffe
     size += next.length
   }
   if (end > from + 1) return { bytes: Buffer.from(first.buffer, first.byteOffset, size), end }
-  for (let next = queue[end]?.bytes; next && size + next.length <= gatherLimit; next = queue[++end]?.bytes) {
+  for (let next = queue[end]?.bytes; next && size + next.length <= mergeLimit; next = queue[++end]?.bytes) {
     size += next.length
   }
   if (end === from + 1) return { bytes: first, end }
-  const pieces = queue.slice(from, end).map((answer) => answer.bytes)
+  const pieces = queue.slice(from, end).map((response) => response.bytes)
   return { bytes: Buffer.concat(pieces, size), end }
 }

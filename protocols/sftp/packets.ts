@@ -1,30 +1,30 @@
-/** Packets of SFTP as bytes: cutting the stream into packets, reading fields, building answers. Nothing is copied that need not be. */
+/** The SFTP wire format: splits the stream into packets, reads their fields and builds responses. Avoids copies. */
 import { isUtf8 } from 'node:buffer'
 import { limits, packetType } from './protocol.js'
 
-/** The bytes are no packet of this protocol: the request is answered with BAD_MESSAGE. */
+/** A packet cannot be decoded: the response is BAD_MESSAGE. */
 export class MalformedPacket extends Error {
   override readonly name = 'MalformedPacket'
 }
 
-/** The stream itself cannot be cut any more: the channel has to end. */
-export class BrokenStream extends Error {
+/** The stream cannot be split into packets any more: the channel must be closed. */
+export class MalformedStream extends Error {
   override readonly name = 'BrokenStream'
 }
 
 export interface Packet {
   readonly type: number
-  /** All fields after the type; of a WRITE without its data. */
+  /** All fields after the type. For a WRITE, without the data. */
   readonly fields: Buffer
-  /** Data of a WRITE, in the pieces it arrived in. */
+  /** Data of a WRITE, in the chunks in which it arrived. */
   readonly data: readonly Buffer[]
 }
 
-/** Cuts a stream into packets as its bytes arrive. Holds at most one packet and one chunk. */
+/** Splits a stream into packets. Buffers at most one packet and one chunk if all complete packets are read. */
 export class PacketParser {
   readonly #chunks: Buffer[] = []
-  /** Bytes of the first chunk that were taken. */
-  #taken = 0
+  /** Number of bytes of the first chunk that are consumed. */
+  #consumed = 0
   #buffered = 0
 
   push(chunk: Buffer): void {
@@ -33,42 +33,42 @@ export class PacketParser {
     this.#buffered += chunk.length
   }
 
-  /** Whether bytes of an unfinished packet are left. */
-  get unfinished(): boolean {
+  /** Whether an incomplete packet is buffered. */
+  get hasIncompletePacket(): boolean {
     return this.#buffered > 0
   }
 
-  /** The next whole packet. Throws BrokenStream on a length that no packet has. */
+  /** The next complete packet, or undefined. Throws if the length is invalid: the stream cannot be decoded then. */
   next(): Packet | undefined {
     if (this.#buffered < 4) return undefined
     const length = this.#peekUint32(0)
     if (length === 0 || length > limits.packet) {
-      throw new BrokenStream(`a packet of ${length} bytes was announced, ${limits.packet} is the limit`)
+      throw new MalformedStream(`invalid packet length ${length}, the maximum is ${limits.packet}`)
     }
     if (this.#buffered < 4 + length) return undefined
     const type = this.#take(5).readUInt8(4)
     return type === packetType.write ? this.#takeWrite(length - 1) : { type, fields: this.#take(length - 1), data: [] }
   }
 
-  /** id, handle, offset and the length of the data are taken together, the data as it lies. */
+  /** Takes id, handle, offset and data length as one buffer, and the data as the chunks in which it arrived. */
   #takeWrite(length: number): Packet {
     const type = packetType.write
-    const before = length < 8 ? length : this.#peekUint32(4) + 20
-    if (length < 8 || before > length) return { type, fields: this.#take(length), data: [] }
-    const fields = this.#take(before)
-    const left = length - before
-    const announced = Math.min(left, fields.readUInt32BE(before - 4))
-    const data = this.#takePieces(announced)
-    // Some clients send their whole buffer whatever they announce; what lies beyond it is nobody's data.
-    this.#takePieces(left - announced)
+    const headerLength = length < 8 ? length : this.#peekUint32(4) + 20
+    if (length < 8 || headerLength > length) return { type, fields: this.#take(length), data: [] }
+    const fields = this.#take(headerLength)
+    const remaining = length - headerLength
+    const dataLength = Math.min(remaining, fields.readUInt32BE(headerLength - 4))
+    const data = this.#takeChunks(dataLength)
+    // Some clients send more bytes than the data length says. The excess is discarded.
+    this.#takeChunks(remaining - dataLength)
     return { type, fields, data }
   }
 
-  /** Of four bytes that have arrived, `offset` from the next one. */
+  /** The 32-bit number at `offset` from the next byte. Its four bytes must be buffered. */
   #peekUint32(offset: number): number {
     let value = 0
     let index = 0
-    let at = this.#taken + offset
+    let at = this.#consumed + offset
     for (let count = 0; count < 4; count++, at++) {
       for (let chunk = this.#chunks[index]; chunk && at >= chunk.length; chunk = this.#chunks[++index])
         at -= chunk.length
@@ -78,37 +78,37 @@ export class PacketParser {
   }
 
   #take(length: number): Buffer {
-    const pieces = this.#takePieces(length)
-    const [first] = pieces
-    return pieces.length === 1 && first ? first : Buffer.concat(pieces, length)
+    const chunks = this.#takeChunks(length)
+    const [first] = chunks
+    return chunks.length === 1 && first ? first : Buffer.concat(chunks, length)
   }
 
-  #takePieces(length: number): Buffer[] {
-    const pieces: Buffer[] = []
+  #takeChunks(length: number): Buffer[] {
+    const chunks: Buffer[] = []
     for (let missing = length; missing > 0;) {
       const [first] = this.#chunks
       if (!first) break
-      const end = Math.min(first.length, this.#taken + missing)
-      pieces.push(first.subarray(this.#taken, end))
-      missing -= end - this.#taken
-      this.#taken = end
+      const end = Math.min(first.length, this.#consumed + missing)
+      chunks.push(first.subarray(this.#consumed, end))
+      missing -= end - this.#consumed
+      this.#consumed = end
       if (end === first.length) {
         this.#chunks.shift()
-        this.#taken = 0
+        this.#consumed = 0
       }
     }
     this.#buffered -= length
-    return pieces
+    return chunks
   }
 }
 
-/** Reads the fields of a packet one after the other. Every method throws MalformedPacket where bytes are missing. */
+/** Reads the fields of a packet in order. Every method throws MalformedPacket if the packet ends too early. */
 export class FieldReader {
   #at = 0
 
   constructor(private readonly bytes: Buffer) {}
 
-  get left(): number {
+  get remaining(): number {
     return this.bytes.length - this.#at
   }
 
@@ -116,7 +116,7 @@ export class FieldReader {
     return this.bytes.readUInt32BE(this.#advance(4))
   }
 
-  /** Exact up to 2^53; larger ones come out as Infinity, since no file reaches there. */
+  /** Exact up to 2^53; larger values return Infinity. */
   uint64(): number {
     const at = this.#advance(8)
     const high = this.bytes.readUInt32BE(at)
@@ -129,7 +129,7 @@ export class FieldReader {
     return this.bytes.subarray(at, at + length)
   }
 
-  /** A string that must be UTF-8: what is not could never be asked for again. */
+  /** A string that must be UTF-8. Throws MalformedPacket otherwise: such a name could not be requested again. */
   text(): string {
     const bytes = this.string()
     if (!isUtf8(bytes)) throw new MalformedPacket('names must be UTF-8')
@@ -138,13 +138,13 @@ export class FieldReader {
 
   #advance(length: number): number {
     const at = this.#at
-    if (length > this.left) throw new MalformedPacket('the packet ends too early')
+    if (length > this.remaining) throw new MalformedPacket('the packet ends too early')
     this.#at += length
     return at
   }
 }
 
-/** Builds one packet. It grows as needed; `finish` fills in the length. */
+/** Builds one packet. The buffer grows as needed; `finish` sets the length field. */
 export class PacketBuilder {
   #bytes = Buffer.allocUnsafe(256)
   #length = 4
@@ -154,7 +154,7 @@ export class PacketBuilder {
     if (id !== undefined) this.uint32(id)
   }
 
-  /** Bytes so far, the length field included. */
+  /** Length in bytes so far, including the length field. */
   get length(): number {
     return this.#length
   }
@@ -186,7 +186,7 @@ export class PacketBuilder {
     return this
   }
 
-  /** Puts a value into a field that was written before. */
+  /** Overwrites the field at offset `at`. */
   replaceUint32(value: number, at: number): this {
     this.#bytes.writeUInt32BE(value, at)
     return this
@@ -213,10 +213,10 @@ export function statusPacket(id: number, code: number, message: string): Buffer 
   return new PacketBuilder(packetType.status, id).uint32(code).string(message).string('en').finish()
 }
 
-/** Bytes of a DATA packet before the data itself. */
+/** Length of a DATA packet's header, in bytes. */
 export const dataHeaderLength = 13
 
-/** Writes the header of a DATA packet over the first bytes of `packet`, whose data is there already. */
+/** Writes the header of a DATA packet into `packet`, which already holds `length` bytes of data after it. */
 export function finishDataPacket(packet: Buffer, id: number, length: number): Buffer {
   packet.writeUInt32BE(9 + length, 0)
   packet.writeUInt8(packetType.data, 4)

@@ -1,4 +1,4 @@
-/** Numbers and names of SFTP version 3: draft-ietf-secsh-filexfer-02, and OpenSSH's PROTOCOL file for the extensions. */
+/** Constants of SFTP version 3: draft-ietf-secsh-filexfer-02, and OpenSSH's PROTOCOL file for the extensions. */
 
 export const packetType = {
   init: 1,
@@ -30,7 +30,7 @@ export const packetType = {
   extendedReply: 201,
 } as const
 
-/** draft §7. NO_CONNECTION and CONNECTION_LOST are for clients alone. */
+/** draft §7. Without NO_CONNECTION and CONNECTION_LOST, which only clients use. */
 export const statusCode = {
   ok: 0,
   eof: 1,
@@ -63,7 +63,7 @@ export const attributeFlag = {
 
 export const protocolVersion = 3
 
-/** What VERSION announces: names and revisions of the extensions that are answered. */
+/** Names and revisions of the supported extensions, as announced in VERSION. */
 export const extensions: readonly (readonly [name: string, revision: string])[] = [
   ['posix-rename@openssh.com', '1'],
   ['statvfs@openssh.com', '2'],
@@ -78,10 +78,10 @@ export const extensions: readonly (readonly [name: string, revision: string])[] 
   ['users-groups-by-id@openssh.com', '1'],
 ]
 
-/** In bytes; what `limits@openssh.com` tells. OpenSSH's server has the same figures. */
+/** Limits in bytes, as reported by `limits@openssh.com`. OpenSSH's server has the same values. */
 export const limits = {
-  /** Of a packet without its length field. */
+  /** Maximum length of a packet without its length field. */
   packet: 256 * 1024,
-  /** Of the data of one READ or WRITE. */
+  /** Maximum data length of one READ or WRITE. */
   data: 255 * 1024,
 } as const

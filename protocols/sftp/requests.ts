@@ -1,31 +1,49 @@
-/** Each request of the draft as one function from its fields to the packet that answers it. */
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { resolvePath, root, type Path } from '../../src/path.js'
-import type { Entry } from '../../src/driver.js'
-import { asLink, keptAttributes, readAttributes, writeAttributes, type AskedAttributes } from './attributes.js'
-import type { AnswerSpace } from './answer-space.js'
+/** The requests of the draft: each is a function from the request's fields to the response packet. */
+import type { Entry } from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { resolvePath, root, type Path } from '../../src/contract/path.js'
+import {
+  asSymlink,
+  storableAttributes,
+  readAttributes,
+  writeAttributes,
+  type RequestedAttributes,
+} from './attributes.js'
 import { FolderHandle, type Owner } from './folder-handle.js'
-import { modeMask, OpenFiles, type FileHandle } from './open-files.js'
-import { dataHeaderLength, finishDataPacket, MalformedPacket, PacketBuilder, statusPacket } from './packets.js'
-import type { FieldReader, Packet } from './packets.js'
-import { PathOrder } from './path-order.js'
+import { umask, OpenFiles, type FileHandle } from './open-files.js'
+import {
+  dataHeaderLength,
+  finishDataPacket,
+  MalformedPacket,
+  PacketBuilder,
+  statusPacket,
+  type FieldReader,
+  type Packet,
+} from './packets.js'
+import { PathSerializer } from './path-serializer.js'
 import { limits, packetType, statusCode } from './protocol.js'
+import type { ReplyBuffer } from './reply-buffer.js'
 import type { Tree } from './tree.js'
 
-/** What the requests of one session work on. */
-export interface Desk {
+/** State that the requests of one session share. */
+export interface SessionContext {
   readonly tree: Tree
   readonly files: OpenFiles
-  readonly order: PathOrder
-  readonly space: AnswerSpace
-  /** Told as owner of everything. */
+  readonly serializer: PathSerializer
+  readonly replyBuffer: ReplyBuffer
+  /** Reported as the owner of every entry. */
   readonly owner: Owner
-  /** Aborts when the channel is gone. */
+  /** Aborts when the channel is closed. */
   readonly signal: AbortSignal
   readonly handleLimit: number
 }
 
-export type Request = (desk: Desk, id: number, fields: FieldReader, data: Packet['data']) => Promise<Buffer>
+export type Request = (
+  context: SessionContext,
+  id: number,
+  fields: FieldReader,
+  data: Packet['data'],
+) => Promise<Buffer>
 
 export const ok = (id: number): Buffer => statusPacket(id, statusCode.ok, 'ok')
 const endOfFile = (id: number): Buffer => statusPacket(id, statusCode.eof, 'end of file')
@@ -35,27 +53,29 @@ export function readPath(fields: FieldReader): Path {
 }
 
 export const requests: Readonly<Partial<Record<number, Request>>> = {
-  [packetType.open]: async (desk, id, fields) => {
+  [packetType.open]: async (context, id, fields) => {
     const path = readPath(fields)
     const flags = fields.uint32()
-    const asked = readAttributes(fields)
-    const handle = await desk.files.admit(() => desk.order.run([path], true, () => desk.files.open(path, flags, asked)))
+    const requested = readAttributes(fields)
+    const handle = await context.files.openHandle(() =>
+      context.serializer.run([path], true, () => context.files.open(path, flags, requested)),
+    )
     return new PacketBuilder(packetType.handle, id).string(handle).finish()
   },
 
-  [packetType.close]: async (desk, id, fields) => {
-    const handle = desk.files.forget(fields.string())
-    if (handle.kind === 'folder' || !handle.plan.write) await desk.files.close(handle)
-    else await desk.order.run([handle.file.path], true, () => desk.files.close(handle))
+  [packetType.close]: async (context, id, fields) => {
+    const handle = context.files.detach(fields.string())
+    if (handle.kind === 'folder' || !handle.plan.write) await context.files.close(handle)
+    else await context.serializer.run([handle.file.path], true, () => context.files.close(handle))
     return ok(id)
   },
 
-  [packetType.read]: async (desk, id, fields) => {
-    const { file, plan } = desk.files.file(fields.string())
+  [packetType.read]: async (context, id, fields) => {
+    const { file, plan } = context.files.file(fields.string())
     const offset = fields.uint64()
     const length = Math.min(fields.uint32(), limits.data)
     if (!plan.read) throw new GatewayError('invalid', { op: 'read', reason: 'the handle was not opened to read' })
-    const packet = desk.space.take(dataHeaderLength + length)
+    const packet = context.replyBuffer.allocate(dataHeaderLength + length)
     if (length > 0) {
       if (offset > Number.MAX_SAFE_INTEGER - length) return endOfFile(id)
       const filled = await file.read(packet.subarray(dataHeaderLength), offset)
@@ -64,8 +84,8 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
     return finishDataPacket(packet, id, 0)
   },
 
-  [packetType.write]: async (desk, id, fields, data) => {
-    const { file, plan } = desk.files.file(fields.string())
+  [packetType.write]: async (context, id, fields, data) => {
+    const { file, plan } = context.files.file(fields.string())
     const offset = fields.uint64()
     const length = fields.uint32()
     if (data.reduce((sum, piece) => sum + piece.length, 0) !== length) {
@@ -79,175 +99,185 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
     return ok(id)
   },
 
-  [packetType.stat]: async (desk, id, fields) => {
+  [packetType.stat]: async (context, id, fields) => {
     const path = readPath(fields)
-    const entry = await desk.order.run([path], false, () => statTarget(desk, path))
-    return attributesPacket(desk, id, entry)
+    const entry = await context.serializer.run([path], false, () => statTarget(context, path))
+    return attributesPacket(context, id, entry)
   },
 
-  [packetType.lstat]: async (desk, id, fields) => {
+  [packetType.lstat]: async (context, id, fields) => {
     const path = readPath(fields)
-    const entry = await desk.order.run([path], false, () => statName(desk, path))
-    return attributesPacket(desk, id, asLink(entry))
+    const entry = await context.serializer.run([path], false, () => statName(context, path))
+    return attributesPacket(context, id, asSymlink(entry))
   },
 
-  [packetType.fstat]: async (desk, id, fields) => {
-    const handle = desk.files.find(fields.string())
+  [packetType.fstat]: async (context, id, fields) => {
+    const handle = context.files.find(fields.string())
     const entry =
       handle.kind === 'file'
-        ? await statHandle(desk, handle)
-        : await desk.tree.stat(handle.path, { signal: desk.signal })
-    return attributesPacket(desk, id, entry)
+        ? await statHandle(context, handle)
+        : await context.tree.stat(handle.path, { signal: context.signal })
+    return attributesPacket(context, id, entry)
   },
 
-  [packetType.setstat]: async (desk, id, fields) => {
+  [packetType.setstat]: async (context, id, fields) => {
     const path = readPath(fields)
-    const asked = readAttributes(fields)
-    await desk.order.run([path], true, () => setAttributes(desk, path, asked))
+    const requested = readAttributes(fields)
+    await context.serializer.run([path], true, () => setAttributes(context, path, requested))
     return ok(id)
   },
 
-  [packetType.fsetstat]: async (desk, id, fields) => {
-    const handle = desk.files.find(fields.string())
-    const asked = readAttributes(fields)
-    if (handle.kind === 'folder') await setAttributes(desk, handle.path, asked)
+  [packetType.fsetstat]: async (context, id, fields) => {
+    const handle = context.files.find(fields.string())
+    const requested = readAttributes(fields)
+    if (handle.kind === 'folder') await setAttributes(context, handle.path, requested)
     else {
-      // ftruncate(2): only a handle that writes can cut. Times and mode belong to the file, and are judged by it.
-      if (asked.size !== undefined && !handle.plan.write) {
+      // ftruncate(2) requires a handle with write access. Times and mode are authorized for the file, not for the
+      // handle.
+      if (requested.size !== undefined && !handle.plan.write) {
         throw new GatewayError('invalid', { op: 'truncate', reason: 'the handle was not opened to write' })
       }
-      await setHandleAttributes(handle, asked)
+      await setHandleAttributes(handle, requested)
     }
     return ok(id)
   },
 
-  [packetType.opendir]: async (desk, id, fields) => {
+  [packetType.opendir]: async (context, id, fields) => {
     const path = readPath(fields)
-    const { tree, files, owner, signal } = desk
-    const handle = await files.admit(() =>
-      desk.order.run([path], false, async () => {
-        await files.settled(path)
-        return FolderHandle.open(tree, path, owner, files.asideIn(path), signal)
+    const { tree, files, owner, signal } = context
+    const handle = await files.openHandle(() =>
+      context.serializer.run([path], false, async () => {
+        await files.changesDone(path)
+        return FolderHandle.open(tree, path, owner, files.stagedEntries(path), signal)
       }),
     )
     return new PacketBuilder(packetType.handle, id).string(handle).finish()
   },
 
-  [packetType.readdir]: async (desk, id, fields) => {
-    const handle = desk.files.find(fields.string())
+  [packetType.readdir]: async (context, id, fields) => {
+    const handle = context.files.find(fields.string())
     if (handle.kind !== 'folder')
-      throw new GatewayError('invalid', { op: 'list', reason: 'the handle is one of a file' })
+      throw new GatewayError('invalid', { op: 'list', reason: 'the handle belongs to a file' })
     return (await handle.next(id)) ?? endOfFile(id)
   },
 
-  [packetType.remove]: async (desk, id, fields) => {
+  [packetType.remove]: async (context, id, fields) => {
     const path = readPath(fields)
-    await desk.order.run([path], true, () => desk.files.remove(path))
+    await context.serializer.run([path], true, () => context.files.remove(path))
     return ok(id)
   },
 
-  [packetType.mkdir]: async (desk, id, fields) => {
+  [packetType.mkdir]: async (context, id, fields) => {
     const path = readPath(fields)
     const { mode } = readAttributes(fields)
-    await desk.order.run([path], true, async () => {
-      if (desk.files.asideAt(path)) throw new GatewayError('exists', { op: 'make folder', path })
-      await desk.tree.mkdir(path, { signal: desk.signal })
-      const bits = (mode ?? 0o777) & ~modeMask & 0o777
-      if (bits !== (0o777 & ~modeMask)) await whereKept(desk.tree.setAttributes(path, { mode: bits }))
+    await context.serializer.run([path], true, async () => {
+      if (context.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make folder', path })
+      await context.tree.mkdir(path, { signal: context.signal })
+      const bits = (mode ?? 0o777) & ~umask & 0o777
+      if (bits !== (0o777 & ~umask)) await ignoreUnsupported(context.tree.setAttributes(path, { mode: bits }))
     })
     return ok(id)
   },
 
-  [packetType.rmdir]: async (desk, id, fields) => {
+  [packetType.rmdir]: async (context, id, fields) => {
     const path = readPath(fields)
-    await desk.order.run([path], true, () => desk.files.removeFolder(path))
+    await context.serializer.run([path], true, () => context.files.removeFolder(path))
     return ok(id)
   },
 
-  [packetType.realpath]: async (_desk, id, fields) => namePacket(id, readPath(fields)),
+  [packetType.realpath]: async (_context, id, fields) => namePacket(id, readPath(fields)),
 
   /** Version 3 refuses to replace anything (draft §6.5); `posix-rename@openssh.com` does. */
-  [packetType.rename]: async (desk, id, fields) => {
+  [packetType.rename]: async (context, id, fields) => {
     const from = readPath(fields)
     const to = readPath(fields)
-    await desk.order.run([from, to], true, () => desk.files.move(from, to, false))
+    await context.serializer.run([from, to], true, () => context.files.move(from, to, false))
     return ok(id)
   },
 
-  [packetType.readlink]: async (desk, id, fields) => {
+  [packetType.readlink]: async (context, id, fields) => {
     const path = readPath(fields)
-    const target = await desk.order.run([path], false, () => desk.tree.readLink(path, { signal: desk.signal }))
+    const target = await context.serializer.run([path], false, () =>
+      context.tree.readLink(path, { signal: context.signal }),
+    )
     return namePacket(id, target)
   },
 
-  /** The target comes first: OpenSSH's server has it the other way round than the draft, and clients follow OpenSSH. */
-  [packetType.symlink]: async (desk, id, fields) => {
+  /** The target comes first: OpenSSH's server reverses the order of the draft, and clients follow OpenSSH. */
+  [packetType.symlink]: async (context, id, fields) => {
     const target = fields.text()
     const path = readPath(fields)
-    await desk.order.run([path], true, async () => {
-      if (desk.files.asideAt(path)) throw new GatewayError('exists', { op: 'make link', path })
-      await desk.tree.symlink(path, target, { signal: desk.signal })
+    await context.serializer.run([path], true, async () => {
+      if (context.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make link', path })
+      await context.tree.symlink(path, target, { signal: context.signal })
     })
     return ok(id)
   },
 }
 
-/** What bears the name, a link not followed, with all writes of this session that were asked for before. */
-export async function statName(desk: Desk, path: Path): Promise<Entry> {
-  await desk.files.settled(path)
-  return desk.files.asideAt(path)?.entry ?? (await desk.tree.stat(path, { link: true, signal: desk.signal }))
+/** LSTAT: the entry at `path` without following a symlink, after all earlier writes of this session. */
+export async function statName(context: SessionContext, path: Path): Promise<Entry> {
+  await context.files.changesDone(path)
+  return context.files.stagedAt(path)?.entry ?? (await context.tree.stat(path, { link: true, signal: context.signal }))
 }
 
-/** What stands behind the name, as above; a link that leads nowhere is nothing. */
-async function statTarget(desk: Desk, path: Path): Promise<Entry> {
-  await desk.files.settled(path)
-  const own = desk.files.asideAt(path)
+/**
+ * STAT: the entry at `path` with symlinks followed, after all earlier writes. Rejects with `not_found` for a dangling
+ * symlink.
+ */
+async function statTarget(context: SessionContext, path: Path): Promise<Entry> {
+  await context.files.changesDone(path)
+  const own = context.files.stagedAt(path)
   if (own) return own.entry
-  const entry = await desk.tree.stat(path, { signal: desk.signal })
+  const entry = await context.tree.stat(path, { signal: context.signal })
   if (entry.kind === 'link')
     throw new GatewayError('not_found', { op: 'stat', path, reason: 'a link that leads nowhere' })
   return entry
 }
 
-/** Of the file that was opened, with all writes that were asked for before. */
-export async function statHandle(desk: Desk, { file }: FileHandle): Promise<Entry> {
-  await file.settled()
-  // Whoever only reads is told of the bytes they read, though the name may be another file's by now.
-  if (file.isAside || file.isUnlinked || !file.writes) return file.entry
+/** FSTAT: the entry of an open file, after all earlier writes. */
+export async function statHandle(context: SessionContext, { file }: FileHandle): Promise<Entry> {
+  await file.changesDone()
+  // A read-only handle reports the file that it opened, even if the name belongs to another file now.
+  if (file.isStaged || file.isUnlinked || !file.isWritable) return file.entry
   try {
-    return await desk.tree.stat(file.path, { signal: desk.signal })
+    return await context.tree.stat(file.path, { signal: context.signal })
   } catch (error) {
-    // The name may have gone since.
+    // The file may have been removed since.
     if (!isGatewayError(error, 'not_found')) throw error
     return file.entry
   }
 }
 
-/** A size, times and a mode. What the backend cannot keep never fails a transfer; what the user may not, is told. */
-export async function setAttributes(desk: Desk, path: Path, asked: AskedAttributes): Promise<void> {
-  const { tree, files, signal } = desk
-  await files.settled(path)
-  const own = files.asideAt(path)
+/** Sets size, modification time and mode. A time or mode that the backend cannot store is ignored. */
+export async function setAttributes(
+  context: SessionContext,
+  path: Path,
+  requested: RequestedAttributes,
+): Promise<void> {
+  const { tree, files, signal } = context
+  await files.changesDone(path)
+  const own = files.stagedAt(path)
   if (own) {
-    await setHandleAttributes({ file: own }, asked)
+    await setHandleAttributes({ file: own }, requested)
     return
   }
-  if (asked.size !== undefined) await truncate(desk, path, asked.size)
-  const kept = keptAttributes(asked)
-  if (kept) await whereKept(tree.setAttributes(path, kept, { signal }))
-  else if (asked.size === undefined) await tree.stat(path, { signal })
+  if (requested.size !== undefined) await truncate(context, path, requested.size)
+  const storable = storableAttributes(requested)
+  if (storable) await ignoreUnsupported(tree.setAttributes(path, storable, { signal }))
+  else if (requested.size === undefined) await tree.stat(path, { signal })
 }
 
-async function setHandleAttributes({ file }: Pick<FileHandle, 'file'>, asked: AskedAttributes): Promise<void> {
-  if (asked.size !== undefined) {
-    assertSize(asked.size)
-    await file.truncate(asked.size)
+async function setHandleAttributes({ file }: Pick<FileHandle, 'file'>, requested: RequestedAttributes): Promise<void> {
+  if (requested.size !== undefined) {
+    assertSize(requested.size)
+    await file.truncate(requested.size)
   }
-  const kept = keptAttributes(asked)
-  if (kept) await whereKept(file.setAttributes(kept))
+  const storable = storableAttributes(requested)
+  if (storable) await ignoreUnsupported(file.setAttributes(storable))
 }
 
-async function truncate({ tree, signal }: Desk, path: Path, size: number): Promise<void> {
+async function truncate({ tree, signal }: SessionContext, path: Path, size: number): Promise<void> {
   assertSize(size)
   const file = await tree.open(path, 'update', { signal })
   try {
@@ -265,19 +295,19 @@ function assertSize(size: number): void {
   }
 }
 
-async function whereKept(setting: Promise<void>): Promise<void> {
+async function ignoreUnsupported(change: Promise<void>): Promise<void> {
   try {
-    await setting
+    await change
   } catch (error) {
     if (!isGatewayError(error, 'unsupported')) throw error
   }
 }
 
-function attributesPacket(desk: Desk, id: number, entry: Entry): Buffer {
-  return writeAttributes(new PacketBuilder(packetType.attrs, id), entry, desk.owner.id).finish()
+function attributesPacket(context: SessionContext, id: number, entry: Entry): Buffer {
+  return writeAttributes(new PacketBuilder(packetType.attrs, id), entry, context.owner.id).finish()
 }
 
-/** One name without attributes, as REALPATH and READLINK answer it. */
+/** A NAME packet with one name and no attributes: the response to REALPATH and READLINK. */
 export function namePacket(id: number, name: string): Buffer {
   return new PacketBuilder(packetType.name, id).uint32(1).string(name).string(name).uint32(0).finish()
 }

@@ -1,62 +1,73 @@
-/** One SFTP session on one SSH channel: requests in, answers out, bounded in memory whatever the client does. */
+/** One SFTP session on one SSH channel: reads requests and writes responses, with bounded memory. */
 import type { Socket } from 'node:net'
 import type { ServerChannel } from 'ssh2'
-import { toGatewayError } from '../../src/errors.js'
-import type { Log } from '../../src/log.js'
-import { manyCalls } from '../../src/signals.js'
-import { AnswerSpace } from './answer-space.js'
+import { sharedController } from '../../src/contract/cancellation.js'
+import { toGatewayError } from '../../src/contract/errors.js'
+import type { Log } from '../../src/contract/log.js'
 import type { ByteBudget } from './byte-budget.js'
 import { messageOf, statusOf } from './errors.js'
 import { extendedRequests } from './extended-requests.js'
 import type { Owner } from './folder-handle.js'
-import type { Inlet } from './inlet.js'
 import { OpenFiles } from './open-files.js'
 import { Output } from './output.js'
-import { BrokenStream, FieldReader, MalformedPacket, PacketBuilder, PacketParser, statusPacket } from './packets.js'
-import type { Packet } from './packets.js'
-import { PathOrder } from './path-order.js'
+import {
+  MalformedStream,
+  FieldReader,
+  MalformedPacket,
+  PacketBuilder,
+  PacketParser,
+  statusPacket,
+  type Packet,
+} from './packets.js'
+import { PathSerializer } from './path-serializer.js'
 import { extensions, limits, packetType, protocolVersion, statusCode } from './protocol.js'
-import { requests, type Desk } from './requests.js'
+import type { ReadGate } from './read-gate.js'
+import { ReplyBuffer } from './reply-buffer.js'
+import { requests, type SessionContext } from './requests.js'
 import type { Tree } from './tree.js'
 
-/** Requests of a session that are worked on at once, their answers included until they are sent. */
+/** Maximum number of concurrent requests of a session. A request counts until its response is sent. */
 const requestLimit = 256
-/** Milliseconds within which a cut upload must have been published to be kept. */
-const keepTime = 30_000
+/** Timeout in milliseconds for publishing partial uploads after the connection is lost. */
+const partialPublishTimeout = 30_000
 
 export interface SessionOptions {
   readonly tree: Tree
   readonly owner: Owner
   readonly log: Log
-  /** Of the connection. */
-  readonly inlet: Inlet
+  /** Pauses reading from the connection's socket. */
+  readonly readGate: ReadGate
   readonly handleLimit: number
-  /** How many bytes the requests that are worked on may take. */
+  /** Limits the memory of pending requests and responses. */
   readonly budget: ByteBudget
-  /** Whether uploads to new names are kept, as far as they came, when the connection breaks. */
-  readonly keepsPartial: () => boolean
-  /** Called whenever the session has become idle: no request is worked on, no handle is open. Not after its end. */
+  /** Whether partial uploads to new names are published when the connection is lost. */
+  readonly publishesPartialUploads: () => boolean
+  /**
+   * Called whenever the session becomes idle: no pending request, no open handle. Not called after the session ended.
+   */
   readonly onIdle: () => void
 }
 
 export class SftpSession {
   readonly #parser = new PacketParser()
   readonly #output: Output
-  readonly #desk: Desk
-  readonly #gone = manyCalls()
-  /** When the last read of each handle will have been answered. */
-  readonly #readTurns = new Map<string, Promise<void>>()
-  /** Resolves when the channel is gone and nothing of its files is under way any more. */
-  readonly settled: Promise<void>
-  #settle: () => void = () => undefined
+  readonly #context: SessionContext
+  readonly #disconnected = sharedController()
+  /** For each handle, a promise that resolves when the response to its last READ is queued. */
+  readonly #lastReads = new Map<string, Promise<void>>()
+  /** Resolves when the channel is closed and all its files are closed or published. */
+  readonly filesClosed: Promise<void>
+  #resolveSettled: () => void = () => undefined
   #started = false
-  #working = 0
-  /** Of these, WRITEs that the storage has not done yet. */
-  #writing = 0
+  /** Number of requests whose response is not sent yet. */
+  #pending = 0
+  /** Number of WRITEs that the storage has not completed yet. */
+  #pendingWrites = 0
+  /** Bytes held for pending requests. */
   #bytes = 0
   #ended = false
   #closed = false
-  /** When the client last asked for something. */
+  /** Time of the last completed request, in milliseconds since the epoch. */
   #lastRequest = Date.now()
 
   constructor(
@@ -64,12 +75,20 @@ export class SftpSession {
     socket: Socket,
     private readonly options: SessionOptions,
   ) {
-    this.settled = new Promise((resolve) => (this.#settle = resolve))
+    this.filesClosed = new Promise((resolve) => (this.#resolveSettled = resolve))
     const { tree, owner, handleLimit, budget } = options
-    const { signal } = this.#gone
+    const { signal } = this.#disconnected
     this.#output = new Output(channel, socket, budget)
     const files = new OpenFiles(tree, handleLimit, signal)
-    this.#desk = { tree, files, owner, signal, handleLimit, order: new PathOrder(), space: new AnswerSpace() }
+    this.#context = {
+      tree,
+      files,
+      owner,
+      signal,
+      handleLimit,
+      serializer: new PathSerializer(),
+      replyBuffer: new ReplyBuffer(),
+    }
     channel.on('data', (chunk: Buffer) => {
       this.#parser.push(chunk)
       this.#advance()
@@ -82,159 +101,161 @@ export class SftpSession {
     channel.on('close', () => this.abort())
   }
 
-  /** Nothing is worked on and no handle is open. */
+  /** Whether no request is pending and no handle is open. */
   get idle(): boolean {
-    return this.#working === 0 && this.#desk.files.count === 0
+    return this.#pending === 0 && this.#context.files.count === 0
   }
 
+  /** Time of the last activity, in milliseconds since the epoch. */
   get lastRequest(): number {
-    return this.#working > 0 ? Date.now() : this.#lastRequest
+    return this.#pending > 0 ? Date.now() : this.#lastRequest
   }
 
-  /** The channel is gone, or has to go: whatever is written and not closed is dropped, or kept to be resumed. */
+  /** Ends the session. Uploads without CLOSE are discarded, or published partially if the options say so. */
   abort(reason?: Error): void {
     if (this.#closed) return
     this.#closed = true
     this.#output.end()
-    this.options.inlet.letGo(this)
-    // What is still worked on is never answered.
-    this.options.budget.changed(this.#bytes, 0)
-    void this.#letGo(reason).finally(() => this.#settle())
+    this.options.readGate.release(this)
+    // Pending requests get no response.
+    this.options.budget.update(this.#bytes, 0)
+    void this.#closeFiles(reason).finally(() => this.#resolveSettled())
   }
 
-  async #letGo(reason?: Error): Promise<void> {
-    const { files } = this.#desk
-    if (this.options.keepsPartial()) {
-      const patience = setTimeout(() => this.#gone.abort(reason), keepTime)
-      await files.keepPartial()
-      clearTimeout(patience)
+  async #closeFiles(reason?: Error): Promise<void> {
+    const { files } = this.#context
+    if (this.options.publishesPartialUploads()) {
+      const timer = setTimeout(() => this.#disconnected.abort(reason), partialPublishTimeout)
+      await files.publishPartial()
+      clearTimeout(timer)
     }
-    this.#gone.abort(reason)
-    await files.abandon()
+    this.#disconnected.abort(reason)
+    await files.closeAll()
   }
 
   #advance(): void {
     if (this.#closed) return
     try {
-      while (this.#working < requestLimit && this.options.budget.admits(this.#bytes)) {
+      while (this.#pending < requestLimit && this.options.budget.allows(this.#bytes)) {
         const packet = this.#parser.next()
         if (!packet) {
           if (this.#ended) this.#finish()
           else this.#resume()
           return
         }
-        this.#take(packet)
+        this.#dispatch(packet)
       }
       this.#pause()
     } catch (error) {
-      if (error instanceof BrokenStream) this.options.log.warn({ err: error }, 'a client sent what is no SFTP')
-      else this.options.log.error({ err: error }, 'an SFTP session failed')
-      this.#leave(1)
+      if (error instanceof MalformedStream) this.options.log.warn({ err: error }, 'malformed SFTP stream')
+      else this.options.log.error({ err: error }, 'SFTP session failed')
+      this.#exit(1)
     }
   }
 
   /**
-   * Nothing more is taken in, and where memory is scarce, nothing is received. What waits for the storage is done without the client; of
-   * what waits for the client, its words must get through.
+   * Stops reading from the channel. If memory is scarce and WRITEs are pending, also stops reading from the socket:
+   * these complete without the client. Responses that wait for the client do not, since its window adjustments must be
+   * received.
    */
   #pause(): void {
     this.channel.pause()
-    if (this.#writing > 0 && this.options.budget.isScarce) this.options.inlet.hold(this)
+    if (this.#pendingWrites > 0 && this.options.budget.isScarce) this.options.readGate.acquire(this)
   }
 
   #resume(): void {
     this.channel.resume()
-    this.options.inlet.letGo(this)
+    this.options.readGate.release(this)
   }
 
   /** OpenSSH's client waits for the exit status and the end of the channel. */
   #finish(): void {
-    if (this.#working === 0) this.#leave(0)
+    if (this.#pending === 0) this.#exit(0)
   }
 
-  #leave(status: number): void {
+  #exit(status: number): void {
     this.channel.exit(status)
     this.channel.end()
     this.abort()
   }
 
-  #take(packet: Packet): void {
+  #dispatch(packet: Packet): void {
     if (!this.#started) {
       if (packet.type !== packetType.init || packet.fields.length < 4) {
-        throw new BrokenStream('a session starts with INIT')
+        throw new MalformedStream('the first packet must be INIT')
       }
       this.#started = true
       this.#output.send(versionPacket(), () => undefined)
       return
     }
-    if (packet.fields.length < 4) throw new BrokenStream('a request without an id')
+    if (packet.fields.length < 4) throw new MalformedStream('a request without an id')
     const fields = new FieldReader(packet.fields)
     const id = fields.uint32()
     const cost = costOf(packet)
-    this.#working++
-    this.#hold(cost)
+    this.#pending++
+    this.#addBytes(cost)
     const done = () => {
-      this.#working--
-      this.#hold(-cost)
+      this.#pending--
+      this.#addBytes(-cost)
       this.#lastRequest = Date.now()
       this.#advance()
       if (this.idle) this.options.onIdle()
     }
-    const answer = this.#answer(packet, id, fields).catch((error: unknown) => this.#refusal(id, error))
-    if (packet.type === packetType.write) this.#countWriting(answer)
-    if (packet.type === packetType.read) this.#inTurn(handleOf(packet), answer, done)
-    else void answer.then((bytes) => this.#output.send(bytes, done))
+    const response = this.#respond(packet, id, fields).catch((error: unknown) => this.#errorStatus(id, error))
+    if (packet.type === packetType.write) this.#countWrite(response)
+    if (packet.type === packetType.read) this.#sendInOrder(handleOf(packet), response, done)
+    else void response.then((bytes) => this.#output.send(bytes, done))
   }
 
-  #countWriting(answer: Promise<Buffer>): void {
-    this.#writing++
-    void answer.then(() => {
-      if (--this.#writing === 0) this.options.inlet.letGo(this)
+  #countWrite(response: Promise<Buffer>): void {
+    this.#pendingWrites++
+    void response.then(() => {
+      if (--this.#pendingWrites === 0) this.options.readGate.release(this)
     })
   }
 
-  #hold(bytes: number): void {
+  #addBytes(bytes: number): void {
     const before = this.#bytes
     this.#bytes += bytes
-    this.options.budget.changed(before, this.#bytes)
+    this.options.budget.update(before, this.#bytes)
   }
 
   /**
-   * Reads of one handle are done at once and answered in the order they came: the draft leaves that open, but OpenSSH's client
-   * cuts a file off where answers came in another order.
+   * Sends the responses to the READs of one handle in the order of the requests, which run concurrently. The draft does
+   * not require that order, but OpenSSH's client truncates the file without it.
    */
-  #inTurn(handle: string, answer: Promise<Buffer>, done: () => void): void {
-    const turn = Promise.all([answer, this.#readTurns.get(handle)]).then(([bytes]) => {
+  #sendInOrder(handle: string, response: Promise<Buffer>, done: () => void): void {
+    const sending = Promise.all([response, this.#lastReads.get(handle)]).then(([bytes]) => {
       this.#output.send(bytes, done)
-      if (this.#readTurns.get(handle) === turn) this.#readTurns.delete(handle)
+      if (this.#lastReads.get(handle) === sending) this.#lastReads.delete(handle)
     })
-    this.#readTurns.set(handle, turn)
+    this.#lastReads.set(handle, sending)
   }
 
-  async #answer(packet: Packet, id: number, fields: FieldReader): Promise<Buffer> {
+  async #respond(packet: Packet, id: number, fields: FieldReader): Promise<Buffer> {
     const name = packet.type === packetType.extended ? fields.text() : undefined
     const request = name === undefined ? requests[packet.type] : extendedRequests.get(name)
     if (!request)
       return statusPacket(id, statusCode.unsupported, `${name ?? `request ${packet.type}`} is not supported`)
-    return request(this.#desk, id, fields, packet.data)
+    return request(this.#context, id, fields, packet.data)
   }
 
-  #refusal(id: number, error: unknown): Buffer {
+  #errorStatus(id: number, error: unknown): Buffer {
     if (error instanceof MalformedPacket) return statusPacket(id, statusCode.badMessage, error.message)
-    const told = toGatewayError(error)
-    if (told.code === 'internal') this.options.log.error({ err: told.cause ?? told }, 'an SFTP request failed')
-    return statusPacket(id, statusOf[told.code], messageOf(told))
+    const cause = toGatewayError(error)
+    if (cause.code === 'internal') this.options.log.error({ err: cause.cause ?? cause }, 'SFTP request failed')
+    return statusPacket(id, statusOf[cause.code], messageOf(cause))
   }
 }
 
-/** Bytes that are held for a request until its answer is sent. */
+/** Bytes held for a request until its response is sent. */
 function costOf(packet: Packet): number {
   if (packet.type === packetType.write) return packet.data.reduce((sum, piece) => sum + piece.length, 0)
   if (packet.type !== packetType.read || packet.fields.length < 4) return packet.fields.length
   return Math.min(packet.fields.readUInt32BE(packet.fields.length - 4), limits.data)
 }
 
-/** The handle of a READ, as a key: what follows the id. */
+/** The handle of a READ as a map key: the bytes between the id and the offset, with their length. */
 function handleOf(packet: Packet): string {
   return packet.fields.toString('latin1', 4, Math.max(4, packet.fields.length - 12))
 }

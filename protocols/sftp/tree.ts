@@ -1,6 +1,6 @@
-import type { VirtualFs } from '../../src/virtual-fs.js'
+import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 
-/** What this door asks of the tree. */
+/** The operations of the tree that this protocol uses. */
 export type Tree = Pick<
   VirtualFs,
   | 'stat'

@@ -1,23 +1,23 @@
 /**
- * A file that this session has open. All its handles on one path share it, so that they see the same bytes. What
- * changes it is done in the order in which it was asked for; neighbouring writes are joined into one.
+ * A file that this session has open. All handles of the session on one path share it, so that they see the same bytes.
+ * Changes run in the order of their requests. Adjacent writes are merged into one.
  *
- * A new or truncated file is kept aside and takes its name when it is published: at the CLOSE of a handle that
- * writes, or before it is renamed. Handles that are still open then go on with the published file.
+ * A new or truncated file is staged. It gets its name when it is published: at the CLOSE of a handle with write access,
+ * or before a rename. Handles that remain open then use the published file.
  */
-import type { Attributes, Entry, OpenFile } from '../../src/driver.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../src/errors.js'
-import type { Path } from '../../src/path.js'
+import type { Attributes, Entry, OpenFile } from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
+import type { Path } from '../../src/contract/path.js'
 import type { Tree } from './tree.js'
 
-/** Writes are joined up to this size. */
-const gatherLimit = 1024 * 1024
+/** Maximum size of merged writes, in bytes. */
+const mergeLimit = 1024 * 1024
 
 interface Write {
   readonly kind: 'write'
   readonly data: readonly Buffer[]
   readonly length: number
-  /** Undefined: at the end. */
+  /** Undefined: append. */
   readonly position: number | undefined
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
@@ -28,22 +28,24 @@ interface Step {
 }
 
 export class WorkingFile {
-  /** undefined: reopened when it is needed again. */
+  /** Undefined: closed; reopened on the next access. */
   #file: OpenFile | undefined
   #entry: Entry
   #size: number
   #mode: number | undefined
   #modified: Date | undefined
-  /** Bytes or attributes that are aside until `commit`. */
+  /** There are bytes or attributes that `commit` has not published yet. */
   #changed = false
-  /** A write was lost: what is aside must not be published. */
+  /** Error of a failed write to the staged file, which must not be published then. */
   #failure: GatewayError | undefined
-  /** End of what was written without a gap from the start on. */
-  #whole = 0
+  /** Length of the prefix that was written without a gap, in bytes. */
+  #contiguous = 0
   #isPartial = false
-  /** It was opened to take a name that is free, which is looked at again where only a part of it is published. */
+  /**
+   * The file may be published partially. False once `restart` has reopened it, without the check in `beforePublish`.
+   */
   #isResumable = true
-  /** It lost its name: what is written goes nowhere. */
+  /** The file was removed or replaced: further writes have no visible effect. */
   #unlinked = false
   readonly #queue: (Write | Step)[] = []
   #pumping = false
@@ -53,43 +55,43 @@ export class WorkingFile {
     private readonly tree: Tree,
     public path: Path,
     file: OpenFile,
-    /** Nobody else sees it before it is published. */
-    private staged: boolean,
-    /** Opened to change it. */
-    readonly writes: boolean,
-    /** Permission bits that it is made with. */
+    /** The file is staged and was never published. */
+    private unpublished: boolean,
+    /** Whether the file was opened for writing. */
+    readonly isWritable: boolean,
+    /** Permission bits of a new file. */
     mode?: number,
-    /** The name was taken by an empty file at OPEN, to be removed if nothing follows. */
+    /** Removes the empty file that OPEN created under the name. Called if the staged file is never published. */
     private readonly dropEmpty?: () => Promise<void>,
   ) {
     this.#file = file
     this.#entry = file.entry
-    this.#size = staged ? 0 : file.entry.size
-    this.#changed = staged
+    this.#size = unpublished ? 0 : file.entry.size
+    this.#changed = unpublished
     this.#mode = mode
   }
 
-  /** It is published only to be resumed: the client went before it had said that this was all. */
+  /** Whether the file is published although the client disconnected before CLOSE, so that the upload can be resumed. */
   get isPartial(): boolean {
     return this.#isPartial
   }
 
-  /** What was written so far is kept aside: others see the old file under its name, or none. */
-  get isAside(): boolean {
+  /** Whether writes go to a staged file. Until it is published, others see the old file under its name, or none. */
+  get isStaged(): boolean {
     return this.#file?.commit !== undefined && !this.#unlinked
   }
 
-  /** Its name is not its own any more. */
+  /** Whether the file was removed or replaced while it was open. */
   get isUnlinked(): boolean {
     return this.#unlinked
   }
 
-  /** Bytes, writes included that are still on their way. */
+  /** Size in bytes after the last completed change. */
   get size(): number {
     return this.#size
   }
 
-  /** As the session sees it: with what was written so far. */
+  /** The entry as the session sees it, with all completed changes. */
   get entry(): Entry {
     return {
       ...this.#entry,
@@ -100,9 +102,11 @@ export class WorkingFile {
     }
   }
 
-  /** Fills `into` from `position`, after all changes that were asked for before. */
+  /**
+   * Reads from `position` into `into`, after all changes that were requested before. Resolves to the number of bytes.
+   */
   async read(into: Buffer, position: number): Promise<number> {
-    if (this.#pumping || this.#queue.length > 0) await this.settled()
+    if (this.#pumping || this.#queue.length > 0) await this.changesDone()
     const reading = this.#opened('read').then((file) => file.read(into, position))
     this.#reads.add(reading)
     try {
@@ -112,29 +116,33 @@ export class WorkingFile {
     }
   }
 
-  /** The buffers are the file's until the promise settles. Without a position: at the end. */
+  /**
+   * Writes `length` bytes at `position`, or at the end if it is undefined. The caller must not change the buffers until
+   * the promise settles.
+   */
   write(data: readonly Buffer[], length: number, position: number | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ kind: 'write', data, length, position, resolve, reject })
-      this.#gather()
+      this.#schedulePump()
     })
   }
 
   truncate(size: number): Promise<void> {
     return this.#after(async () => {
       const file = await this.#opened('update')
-      if (!file.truncate) throw new GatewayError('unsupported', { path: this.path, reason: 'cannot be cut here' })
+      if (!file.truncate)
+        throw new GatewayError('unsupported', { path: this.path, reason: 'truncation is not supported here' })
       await this.#guard(file.truncate(size))
       this.#size = size
-      this.#whole = Math.min(this.#whole, size)
-      this.#touched()
+      this.#contiguous = Math.min(this.#contiguous, size)
+      this.#markChanged()
     })
   }
 
-  /** Emptied to be written anew: others see the bytes that stand there until it is published. */
+  /** Truncates the file to be rewritten. Others see the old content until the new one is published. */
   restart(): Promise<void> {
     return this.#after(async () => {
-      if (!this.isAside || !(await this.#isEmptied())) {
+      if (!this.isStaged || !(await this.#tryTruncate())) {
         const file = await this.tree.open(this.path, 'replace', { readable: true, mode: this.entry.mode })
         await this.#file?.close()
         this.#file = file
@@ -142,13 +150,13 @@ export class WorkingFile {
         this.#failure = undefined
       }
       this.#size = 0
-      this.#whole = 0
-      this.#touched()
+      this.#contiguous = 0
+      this.#markChanged()
     })
   }
 
-  /** Empties what is aside; false where bytes went out that cannot be taken back. */
-  async #isEmptied(): Promise<boolean> {
+  /** Truncates the staged file to zero bytes. Resolves to false if the backend does not support that. */
+  async #tryTruncate(): Promise<boolean> {
     try {
       await this.#file?.truncate?.(0)
       return true
@@ -158,7 +166,7 @@ export class WorkingFile {
     }
   }
 
-  /** Kept for the moment it is published, or set at once where the file is changed in place. */
+  /** Sets mode and modification time: when the file is published if it is staged, otherwise immediately. */
   setAttributes(to: Attributes): Promise<void> {
     return this.#after(async () => {
       this.#mode = to.mode ?? this.#mode
@@ -169,7 +177,7 @@ export class WorkingFile {
     })
   }
 
-  /** On the medium, as far as it can be before the file is published. */
+  /** Flushes written bytes to the medium, as far as the backend can before the file is published. */
   sync(): Promise<void> {
     return this.#after(async () => {
       const file = await this.#opened('update')
@@ -177,29 +185,32 @@ export class WorkingFile {
     })
   }
 
-  /** Resolves when everything asked for before has ended. */
-  settled(): Promise<void> {
+  /** Resolves when all changes that were requested before have ended. */
+  changesDone(): Promise<void> {
     return this.#after(async () => undefined)
   }
 
-  /** Everybody sees what was written so far. Rejects, and leaves the old file, where a write was lost. */
+  /** Publishes the staged file. If a write failed, rejects and leaves the old file. */
   publish(): Promise<void> {
     return this.#after(() => this.#publish())
   }
 
-  /** A file that nobody has seen yet is published as far as it came without a gap. Rejects where that cannot be. */
-  keep(): Promise<void> {
+  /**
+   * Publishes the contiguous prefix of a file that was never published, so that the upload can be resumed. Does nothing
+   * if there is no such prefix, or a write failed. Rejects if publishing fails.
+   */
+  publishPartial(): Promise<void> {
     return this.#after(async () => {
-      if (!this.staged || !this.#isResumable || this.#unlinked || this.#failure !== undefined || this.#whole === 0)
-        return
+      if (!this.unpublished || !this.#isResumable || this.#unlinked) return
+      if (this.#failure !== undefined || this.#contiguous === 0) return
       this.#isPartial = true
-      if (this.#whole < this.#size) await this.#file?.truncate?.(this.#whole)
+      if (this.#contiguous < this.#size) await this.#file?.truncate?.(this.#contiguous)
       await this.#publish()
     })
   }
 
-  /** Published, and ready for another name: what would be published under this one only is let go. */
-  leave(): Promise<void> {
+  /** Publishes the file and closes the staged file, which is bound to the current name. Called before a rename. */
+  publishForRename(): Promise<void> {
     return this.#after(async () => {
       await this.#publish()
       if (!this.#file?.commit || this.#unlinked) return
@@ -208,32 +219,32 @@ export class WorkingFile {
     })
   }
 
-  /** Its bytes are held as they are, since whatever bears its name next is another file. */
-  hold(): Promise<void> {
+  /** Opens the backend's file, so that its content stays readable after its name is removed or replaced. */
+  pin(): Promise<void> {
     return this.#after(async () => {
-      await this.#opened(this.writes ? 'update' : 'read')
+      await this.#opened(this.isWritable ? 'update' : 'read')
     })
   }
 
-  /** Its name goes to something else, or to nothing: what is aside is dropped, handles go on without effect. */
-  unlink(): Promise<void> {
+  /** Marks the file as removed or replaced: staged data is never published, and writes have no visible effect. */
+  markUnlinked(): Promise<void> {
     return this.#after(async () => {
       this.#unlinked = true
     })
   }
 
-  /** It has got another name. */
-  moved(to: Path): void {
+  /** Records the new path after a rename. */
+  setPath(to: Path): void {
     this.path = to
   }
 
-  /** The last handle went without CLOSE, or after it: what is still aside is dropped. */
+  /** Closes the file after its last handle. Discards unpublished data. */
   release(): Promise<void> {
     return this.#after(async () => {
       const file = this.#file
       this.#file = undefined
       await file?.close()
-      if (this.staged && !this.#unlinked) await this.dropEmpty?.()
+      if (this.unpublished && !this.#unlinked) await this.dropEmpty?.()
     })
   }
 
@@ -242,15 +253,15 @@ export class WorkingFile {
     const file = this.#file
     if (!file?.commit || !this.#changed || this.#unlinked) return
     this.#entry = await file.commit({ mode: this.#mode, modified: this.#modified })
-    this.staged = false
+    this.unpublished = false
     this.#changed = false
     this.#file = undefined
     await file.close()
   }
 
   async #opened(mode: 'read' | 'update'): Promise<OpenFile> {
-    // After it was published, a handle that reads alone must not ask for the right to write.
     if (!this.#file && this.#unlinked) throw new GatewayError('not_found', { path: this.path })
+    // Reopened with the access that is needed now: a read must not require the permission to write.
     this.#file ??= await this.tree.open(this.path, mode)
     if (mode === 'update' && !this.#file.write) {
       await this.#file.close()
@@ -259,11 +270,12 @@ export class WorkingFile {
     return this.#file
   }
 
-  #touched(): void {
+  #markChanged(): void {
     this.#changed = true
     this.#entry = { ...this.#entry, modified: new Date() }
   }
 
+  /** Records the first failed change of a staged file. */
   async #guard(work: Promise<void>): Promise<void> {
     try {
       await work
@@ -273,7 +285,7 @@ export class WorkingFile {
     }
   }
 
-  /** Runs `work` when everything asked for before has ended. */
+  /** Runs `work` when all changes that were requested before have ended. */
   #after<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#queue.push({ kind: 'step', run: () => work().then(resolve, reject) })
@@ -281,8 +293,8 @@ export class WorkingFile {
     })
   }
 
-  /** Writes that arrive in the same turn of the event loop are joined. */
-  #gather(): void {
+  /** Defers the pump, so that writes that arrive in the same turn of the event loop can be merged. */
+  #schedulePump(): void {
     if (this.#pumping) return
     this.#pumping = true
     setImmediate(() => void this.#pump())
@@ -291,7 +303,7 @@ export class WorkingFile {
   async #pump(): Promise<void> {
     this.#pumping = true
     for (let next = this.#queue.shift(); next; next = this.#queue.shift()) {
-      // A READ that was asked for earlier reads what stood there then.
+      // An earlier READ must return the content from before this change.
       if (this.#reads.size > 0) await Promise.allSettled([...this.#reads])
       if (next.kind === 'step') await next.run()
       else await this.#writeFrom(next)
@@ -299,23 +311,23 @@ export class WorkingFile {
     this.#pumping = false
   }
 
-  /** Where the file ends now: others may have written to one that is changed in place. */
+  /** Current end of the file. Others may have appended to a file that is changed in place. */
   async #end(): Promise<number> {
-    if (!this.isAside && !this.#unlinked) {
-      const standing = await this.tree.stat(this.path).catch(() => undefined)
-      if (standing?.kind === 'file') this.#size = standing.size
+    if (!this.isStaged && !this.#unlinked) {
+      const current = await this.tree.stat(this.path).catch(() => undefined)
+      if (current?.kind === 'file') this.#size = current.size
     }
     return this.#size
   }
 
   async #writeFrom(first: Write): Promise<void> {
-    const run: Write[] = [first]
+    const batch: Write[] = [first]
     const position = first.position ?? (await this.#end())
     let end = position + first.length
     for (let next = this.#queue[0]; next?.kind === 'write'; next = this.#queue[0]) {
-      const follows = next.position === undefined ? first.position === undefined : next.position === end
-      if (!follows || end + next.length - position > gatherLimit) break
-      run.push(next)
+      const isAdjacent = next.position === undefined ? first.position === undefined : next.position === end
+      if (!isAdjacent || end + next.length - position > mergeLimit) break
+      batch.push(next)
       end += next.length
       this.#queue.shift()
     }
@@ -325,16 +337,16 @@ export class WorkingFile {
       if (end > position)
         await this.#guard(
           file.write(
-            run.flatMap((write) => write.data),
+            batch.flatMap((write) => write.data),
             position,
           ),
         )
       this.#size = Math.max(this.#size, end)
-      if (position <= this.#whole) this.#whole = Math.max(this.#whole, end)
-      this.#touched()
-      for (const write of run) write.resolve()
+      if (position <= this.#contiguous) this.#contiguous = Math.max(this.#contiguous, end)
+      this.#markChanged()
+      for (const write of batch) write.resolve()
     } catch (error) {
-      for (const write of run) write.reject(error)
+      for (const write of batch) write.reject(error)
     }
   }
 }

@@ -1,34 +1,38 @@
-/** What the XML bodies of PROPFIND, PROPPATCH and LOCK ask for (RFC 4918 §14). */
-import { GatewayError } from '../../src/errors.js'
-import type { LockRequest } from '../../src/locks.js'
-import type { Property, PropertyChange, PropertyName } from '../../src/properties.js'
+/** Parses the XML bodies of PROPFIND, PROPPATCH and LOCK (RFC 4918 §14). */
+import { GatewayError } from '../../src/contract/errors.js'
+import type { LockRequest } from '../../src/tree/locks.js'
+import type { Property, PropertyChange, PropertyName } from '../../src/tree/virtual-fs.js'
 import { davChild, davNamespace, elementsOf, isElement, serialize, serializeContent, type XmlElement } from './xml.js'
 
-export type PropertyQuestion =
+/** The properties that a PROPFIND requests. */
+export type PropertyQuery =
   | { readonly kind: 'allprop'; readonly include: readonly PropertyName[] }
   | { readonly kind: 'propname' }
   | { readonly kind: 'prop'; readonly names: readonly PropertyName[] }
 
-/** RFC 4918 §9.1: no body asks for everything. Rejects with `invalid` for a body that is no such question, with `too_large` for too many names. */
-export function propertyQuestion(body: XmlElement | undefined): PropertyQuestion {
+/**
+ * Parses the body of PROPFIND (RFC 4918 §9.1). No body means allprop. Throws `invalid` for a malformed body, and
+ * `too_large` for too many names.
+ */
+export function parsePropfind(body: XmlElement | undefined): PropertyQuery {
   if (body === undefined) return { kind: 'allprop', include: [] }
   expectRoot(body, 'propfind')
-  const asked = elementsOf(body).filter(
+  const kinds = elementsOf(body).filter(
     ({ namespace, name }) => namespace === davNamespace && ['allprop', 'propname', 'prop'].includes(name),
   )
-  const [question] = asked
-  if (question === undefined || asked.length > 1) {
-    throw invalid('propfind asks for one of allprop, propname and prop')
+  const [kind] = kinds
+  if (kind === undefined || kinds.length > 1) {
+    throw invalid('propfind must contain exactly one of allprop, propname and prop')
   }
-  if (question.name === 'prop') return { kind: 'prop', names: namesIn(question) }
-  if (question.name === 'propname') return { kind: 'propname' }
+  if (kind.name === 'prop') return { kind: 'prop', names: namesIn(kind) }
+  if (kind.name === 'propname') return { kind: 'propname' }
   const include = davChild(body, 'include')
   return { kind: 'allprop', include: include ? namesIn(include) : [] }
 }
 
-/** RFC 4918 §9.2: the changes in document order. */
-export function propertyChanges(body: XmlElement | undefined): readonly PropertyChange[] {
-  if (body === undefined) throw invalid('PROPPATCH needs a body')
+/** Parses the body of PROPPATCH (RFC 4918 §9.2): the changes in document order. Throws `invalid` or `too_large`. */
+export function parsePropertyUpdate(body: XmlElement | undefined): readonly PropertyChange[] {
+  if (body === undefined) throw invalid('PROPPATCH requires a body')
   expectRoot(body, 'propertyupdate')
   const changes: PropertyChange[] = []
   for (const action of elementsOf(body)) {
@@ -40,36 +44,36 @@ export function propertyChanges(body: XmlElement | undefined): readonly Property
       }
     }
   }
-  if (changes.length === 0) throw invalid('propertyupdate changes nothing')
-  return few(changes)
+  if (changes.length === 0) throw invalid('propertyupdate contains no changes')
+  return limited(changes)
 }
 
-/** RFC 4918 §14.11, but for depth and time, which stand in the headers. */
-export function lockQuestion(body: XmlElement): Pick<LockRequest, 'scope' | 'owner'> {
+/** Parses the body of LOCK (RFC 4918 §14.11). Depth and timeout are in the headers. Throws `invalid`. */
+export function parseLockInfo(body: XmlElement): Pick<LockRequest, 'scope' | 'owner'> {
   expectRoot(body, 'lockinfo')
   const scope = davChild(body, 'lockscope')
   const type = davChild(body, 'locktype')
   const exclusive = scope && davChild(scope, 'exclusive')
   const shared = scope && davChild(scope, 'shared')
-  if (!exclusive === !shared) throw invalid('lockscope is exclusive or shared')
-  if (!type || !davChild(type, 'write')) throw invalid('locktype is write')
+  if (!exclusive === !shared) throw invalid('lockscope must be exclusive or shared')
+  if (!type || !davChild(type, 'write')) throw invalid('locktype must be write')
   const owner = davChild(body, 'owner')
   return { scope: exclusive ? 'exclusive' : 'shared', owner: owner ? serialize(owner) : '' }
 }
 
 function namesIn(element: XmlElement): readonly PropertyName[] {
-  return few(elementsOf(element).map(nameOf))
+  return limited(elementsOf(element).map(nameOf))
 }
 
-/** Each is asked for, or stored, of each resource: a short request must not make for hours of work. */
-function few<Item>(items: readonly Item[]): readonly Item[] {
-  if (items.length > mostProperties) {
-    throw new GatewayError('too_large', { reason: `a request may name ${mostProperties} properties` })
+/** Throws `too_large` for too many properties: each one is looked up or stored for every resource of the request. */
+function limited<Item>(items: readonly Item[]): readonly Item[] {
+  if (items.length > maxProperties) {
+    throw new GatewayError('too_large', { reason: `a request may name at most ${maxProperties} properties` })
   }
   return items
 }
 
-const mostProperties = 1000
+const maxProperties = 1000
 
 function nameOf({ namespace, name }: XmlElement): PropertyName {
   return { namespace, name }
@@ -80,7 +84,7 @@ function propertyOf(element: XmlElement): Property {
 }
 
 function expectRoot(body: XmlElement, name: string): void {
-  if (!isElement(body, davNamespace, name)) throw invalid(`the body is no ${name} of DAV:`)
+  if (!isElement(body, davNamespace, name)) throw invalid(`the root element must be ${name} in the namespace DAV:`)
 }
 
 function invalid(reason: string): GatewayError {

@@ -1,28 +1,28 @@
-/** The Authorization header (RFC 7617, RFC 6750), and whom it stands for. */
-import type { Ask } from '../../src/change.js'
-import { GatewayError } from '../../src/errors.js'
-import type { Gateway } from '../../src/gateway.js'
-import type { Principal } from '../../src/principal.js'
+/** The Authorization header (RFC 7617, RFC 6750) and its principal. */
+import type { Principal } from '../../src/accounts/principal.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import type { AccessOptions } from '../../src/tree/preconditions.js'
 
 export type Authorization =
   | { readonly scheme: 'basic'; readonly username: string; readonly password: string }
   | { readonly scheme: 'bearer'; readonly token: string }
 
-/** Rejects with `unauthenticated` for a scheme we do not speak or credentials that cannot be read. */
+/** Throws `unauthenticated` for an unsupported scheme or malformed credentials. */
 export function parseAuthorization(header: string): Authorization {
   const [, scheme = '', value = ''] = /^(\S+)[ \t]+(\S+)\s*$/.exec(header) ?? []
   if (scheme.toLowerCase() === 'bearer') return { scheme: 'bearer', token: value }
-  // Buffer reads both alphabets, with and without padding.
-  if (scheme.toLowerCase() !== 'basic' || !/^[\w+/-]+={0,2}$/.test(value)) throw unreadable()
+  // Buffer decodes base64 and base64url, with and without padding.
+  if (scheme.toLowerCase() !== 'basic' || !/^[\w+/-]+={0,2}$/.test(value)) throw unreadableHeader()
   const text = credentialText(Buffer.from(value, 'base64'))
-  const colon = text.indexOf(':') // a password may hold more of them, a name none
-  if (colon < 0) throw unreadable()
+  const colon = text.indexOf(':') // only the password may contain further colons
+  if (colon < 0) throw unreadableHeader()
   return { scheme: 'basic', username: text.slice(0, colon), password: text.slice(colon + 1) }
 }
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** UTF-8 as we ask for; what is none comes from clients that still send Latin-1. */
+/** Decodes UTF-8, which the challenge requests. Falls back to Latin-1, which some clients still send. */
 function credentialText(bytes: Buffer): string {
   try {
     return strictUtf8.decode(bytes)
@@ -31,21 +31,21 @@ function credentialText(bytes: Buffer): string {
   }
 }
 
-function unreadable(): GatewayError {
+function unreadableHeader(): GatewayError {
   return new GatewayError('unauthenticated', { reason: 'unreadable Authorization header' })
 }
 
 export interface Caller {
   readonly principal: Principal
-  /** No credentials were shown: a refusal asks for some. */
+  /** Whether the request has no user credentials: a 403 then becomes a 401 with a challenge. */
   readonly anonymous: boolean
-  /** The guest's password answers folder rules. */
-  readonly folderPassword?: Ask['password']
+  /** The password of the guest's credentials, used for folder passwords. */
+  readonly folderPassword?: AccessOptions['password']
 }
 
-/** Rejects with `unauthenticated`, `throttled` or `denied`. */
-export async function identify(
-  accounts: Gateway['accounts'],
+/** Authenticates a request by its Authorization header. Rejects with `unauthenticated`, `throttled` or `denied`. */
+export async function authenticate(
+  accounts: ProtocolGateway['accounts'],
   header: string | undefined,
   address: string,
 ): Promise<Caller> {
@@ -55,7 +55,7 @@ export async function identify(
     return { principal: await accounts.byToken(authorization.token, 'webdav'), anonymous: false }
   }
   const { username, password } = authorization
-  // Whoever sends nothing is the guest too, so its password guards nothing and can say something else.
+  // Requests without credentials are the guest's too. Its password protects nothing and is used for folder passwords.
   const user = accounts.users.byName(username)
   if (user?.role === guestRole && !user.disabled) {
     return { principal: accounts.guest('webdav'), anonymous: true, folderPassword: password }
@@ -64,5 +64,5 @@ export async function identify(
   return { principal, anonymous: false }
 }
 
-/** As accounts are stored. */
+/** The number of the guest role in the database. */
 const guestRole = 1

@@ -1,20 +1,20 @@
 /**
- * webdav-server as we use it: it makes the request's context, asks our authentication for the user, and hands the request
- * to one of our commands. What is replaced and why stands in docs/decisions/0003-webdav-engine.md.
+ * Adapter for webdav-server: it creates the request's context, calls our authentication, and dispatches the request to
+ * one of our commands. docs/decisions/0003-webdav-engine.md describes what is replaced, and why.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-// The package's own entry loads its first version too, as much again.
+// The package's main module also loads its version 1, which is as large.
 import * as webdav from 'webdav-server/lib/index.v2.js'
 
-/** What happens with a request, of which `Admitted` is all that the door knows. */
+/** Callbacks of the engine. `Admitted` is the protocol's representation of a validated request. */
 export interface EngineHooks<Admitted> {
-  /** Finds out who asks; resolves to the name to show. Never rejects: what went wrong is the command's to answer. */
+  /** Authenticates the request. Resolves to the user name. Never rejects: `run` reports the error. */
   authenticate(admitted: Admitted): Promise<string>
-  /** Answers the request. Never rejects. */
+  /** Runs the command and sends the response. Never rejects. */
   run(admitted: Admitted): Promise<void>
 }
 
-/** Every method that the engine would answer itself, or leave without its `chunked` form. */
+/** Every method that the engine handles itself, or that its fallback would not run in the `chunked` form. */
 const engineMethods = [
   'OPTIONS',
   'GET',
@@ -38,47 +38,53 @@ export class Engine<Admitted extends object> {
   constructor(hooks: EngineHooks<Admitted>) {
     const options = new webdav.WebDAVServerOptions()
     options.httpAuthentication = new Authentication(hooks)
-    options.rootFileSystem = new NoFiles()
-    options.version = '2' // else it reads its package.json in the background
+    options.rootFileSystem = new EmptyFileSystem()
+    options.version = '2' // otherwise it reads its package.json in the background
     this.#server = new webdav.WebDAVServer(options)
     this.#execute = this.#server.executeRequest as Execute<Admitted>
     const command: webdav.HTTPMethod = {
-      // `chunked` even where a body is short: the other form allocates whatever Content-Length claims.
+      // `chunked` for every body: the other form allocates a buffer of the size in Content-Length.
       chunked: (context, _body, done) => {
-        void hooks.run((standInOf(context) as StandIn<Admitted>).admitted).then(done)
+        void hooks.run((requestOf(context) as EngineRequest<Admitted>).admitted).then(done)
       },
     }
     for (const name of engineMethods) this.#server.method(name, command)
     this.#server.onUnknownMethod(command)
   }
 
+  /** Runs a validated request. `method` is the HTTP method. */
   execute(method: string, admitted: Admitted): void {
-    this.#execute({ ...plainRequest, method, admitted }, silence)
+    this.#execute({ ...requestTemplate, method, admitted }, nullResponse)
   }
 }
 
 /**
- * Where a request has no depth the engine throws, and catches, a TypeError, and for the root it makes a second context that
- * has none: a sixth of the time of a small request.
+ * Target and headers that the engine sees for every request. Without a Depth header, the engine throws and catches a
+ * TypeError; for the root, it creates a second context without that header. Both cost a sixth of the time of a small
+ * request.
  */
-const plainRequest = { url: '/tree', headers: { depth: '0' } }
+const requestTemplate = { url: '/tree', headers: { depth: '0' } }
 
-/** What the engine is shown of a request: it throws on many a target and header. */
-interface StandIn<Admitted> extends Pick<IncomingMessage, 'method' | 'url' | 'headers'> {
+/**
+ * The request that is passed to the engine. It replaces the real one, on many of whose targets and headers the engine
+ * throws.
+ */
+interface EngineRequest<Admitted> extends Pick<IncomingMessage, 'method' | 'url' | 'headers'> {
   readonly admitted: Admitted
 }
 
-type Execute<Admitted> = (request: StandIn<Admitted>, response: typeof silence) => void
+type Execute<Admitted> = (request: EngineRequest<Admitted>, response: typeof nullResponse) => void
 
-function standInOf(context: webdav.HTTPRequestContext): unknown {
+function requestOf(context: webdav.HTTPRequestContext): unknown {
   return context.request
 }
 
 /**
- * What the engine is shown of every response: it would put headers of its own on each, print errors to the console, and end
- * it once more when a command is done.
+ * The response that is passed to the engine. It replaces the real one, because the engine would add its own headers,
+ * print errors to the console, and end the response again after the command.
  */
-const silence: Pick<ServerResponse, 'statusCode' | 'statusMessage'> & Record<'on' | 'setHeader' | 'end', () => void> = {
+const nullResponse: Pick<ServerResponse, 'statusCode' | 'statusMessage'> &
+  Record<'on' | 'setHeader' | 'end', () => void> = {
   statusCode: 200,
   statusMessage: '',
   on: () => undefined,
@@ -86,7 +92,7 @@ const silence: Pick<ServerResponse, 'statusCode' | 'statusMessage'> & Record<'on
   end: () => undefined,
 }
 
-/** The engine's authentication interface over our accounts. */
+/** Implements the engine's authentication interface with the hooks. */
 class Authentication<Admitted> implements webdav.HTTPAuthentication {
   readonly #hooks: EngineHooks<Admitted>
 
@@ -94,21 +100,21 @@ class Authentication<Admitted> implements webdav.HTTPAuthentication {
     this.#hooks = hooks
   }
 
-  /** The challenge goes with a 401 alone, not with every answer as the engine would have it. */
+  /** Returns no headers: the engine would add the challenge to every response, not only to a 401. */
   askForAuthentication(): Record<string, string> {
     return {}
   }
 
   getUser(context: webdav.HTTPRequestContext, callback: (error: Error, user?: webdav.IUser) => void): void {
-    void this.#hooks.authenticate((standInOf(context) as StandIn<Admitted>).admitted).then((username) => {
-      // The engine's type forgets that there may be no error.
+    void this.#hooks.authenticate((requestOf(context) as EngineRequest<Admitted>).admitted).then((username) => {
+      // The engine's type does not allow null, which means no error.
       callback(null as unknown as Error, { uid: username, username })
     })
   }
 }
 
-/** The engine insists on a file system. Ours is behind the commands, so this one knows nothing of any path. */
-class NoFiles extends webdav.FileSystem {
+/** The engine requires a file system. The commands use the tree instead, so this one is empty. */
+class EmptyFileSystem extends webdav.FileSystem {
   constructor() {
     super({
       uid: () => 'tidegate',
@@ -117,7 +123,7 @@ class NoFiles extends webdav.FileSystem {
     })
   }
 
-  /** Asked for every request, to know which methods to allow; all of them are. */
+  /** Called for every request to determine the allowed methods, which are not restricted here. */
   override type(
     _context: webdav.RequestContext,
     _path: webdav.Path | string,

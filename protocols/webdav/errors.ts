@@ -1,5 +1,5 @@
-/** What WebDAV answers to each error: one total table, and the refusals that only this door knows. */
-import { toGatewayError, type ErrorCode } from '../../src/errors.js'
+/** The WebDAV response to each error code, and the errors that only this protocol raises. */
+import { toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 
 /** A precondition or postcondition element in `DAV:` (RFC 4918 §16, RFC 4331 §6). */
 export type ConditionName =
@@ -11,15 +11,15 @@ export type ConditionName =
   | 'propfind-finite-depth'
   | 'sufficient-disk-space'
 
-export interface Answer {
+export interface ErrorResponse {
   readonly status: number
   readonly condition?: ConditionName | undefined
 }
 
-export const answers: Readonly<Record<ErrorCode, Answer>> = {
+export const errorResponses: Readonly<Record<ErrorCode, ErrorResponse>> = {
   not_found: { status: 404 },
   parent_missing: { status: 409 },
-  exists: { status: 405 }, // RFC 4918 §9.3.1; COPY and MOVE make 412 of it
+  exists: { status: 405 }, // RFC 4918 §9.3.1; COPY and MOVE respond with 412
   not_dir: { status: 409 },
   is_dir: { status: 405 }, // RFC 4918 §9.7.2
   not_empty: { status: 409 },
@@ -30,7 +30,7 @@ export const answers: Readonly<Record<ErrorCode, Answer>> = {
   throttled: { status: 429 },
   invalid: { status: 400 },
   precondition_failed: { status: 412 },
-  unsupported: { status: 403 }, // clients say "not permitted"; 501 would mean the method itself
+  unsupported: { status: 403 }, // clients show "not permitted"; 501 would mean that the method is unknown
   locked: { status: 423, condition: 'lock-token-submitted' },
   range: { status: 416 },
   too_large: { status: 413 },
@@ -42,18 +42,18 @@ export const answers: Readonly<Record<ErrorCode, Answer>> = {
   internal: { status: 500 },
 }
 
-export interface RefusalOptions {
+export interface HttpErrorOptions {
   readonly condition?: ConditionName | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
-/** A request that the protocol itself refuses, with the status it asks for. */
-export class Refusal extends Error {
+/** An error with an HTTP status, raised by this protocol itself. */
+export class HttpError extends Error {
   readonly status: number
   readonly condition: ConditionName | undefined
   readonly headers: Readonly<Record<string, string>>
 
-  constructor(status: number, reason: string, options: RefusalOptions = {}) {
+  constructor(status: number, reason: string, options: HttpErrorOptions = {}) {
     super(reason)
     this.name = 'Refusal'
     this.status = status
@@ -62,13 +62,13 @@ export class Refusal extends Error {
   }
 }
 
-/** `error` as it is answered: a refusal as it stands, anything else by the table. */
-export function toRefusal(error: unknown): Refusal {
-  if (error instanceof Refusal) return error
+/** Converts an error into an HTTP error. An HTTP error is returned unchanged; other errors are mapped by their code. */
+export function toHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error
   const { code, message, retryAfter } = toGatewayError(error)
-  const { status, condition } = answers[code]
+  const { status, condition } = errorResponses[code]
   const seconds = retryAfter ?? (code === 'busy' ? 1 : undefined)
-  return new Refusal(status, code === 'internal' ? 'internal error' : message, {
+  return new HttpError(status, code === 'internal' ? 'internal error' : message, {
     condition,
     headers: seconds === undefined ? {} : { 'retry-after': String(Math.ceil(seconds)) },
   })

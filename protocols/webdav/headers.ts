@@ -1,10 +1,10 @@
-/** Request headers of RFC 4918 §10 and the conditions of RFC 9110 §13, parsed before anything else sees them. */
+/** Parses the request headers of RFC 4918 §10 and the preconditions of RFC 9110 §13. */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Conditions } from '../../src/change.js'
-import { GatewayError } from '../../src/errors.js'
-import type { Path } from '../../src/path.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import type { Path } from '../../src/contract/path.js'
+import type { Preconditions } from '../../src/tree/preconditions.js'
 import * as lenient from '../lib/conditions.js'
-import { Refusal } from './errors.js'
+import { HttpError } from './errors.js'
 import { parseEntityTags, parseIf, submittedTokens } from './if-header.js'
 import { locate, type Site } from './location.js'
 
@@ -12,25 +12,25 @@ export type Depth = 0 | 1 | 'infinity'
 
 export interface DavHeaders {
   readonly depth: Depth | undefined
-  /** `Overwrite: F` was not sent. */
+  /** False if the request has `Overwrite: F`. */
   readonly overwrite: boolean
-  /** Seconds a lock shall stand. */
+  /** Requested lock timeout in seconds. */
   readonly timeout: number
-  /** Of the Lock-Token header, without its brackets. */
+  /** Value of the Lock-Token header, without the brackets. */
   readonly lockToken: string | undefined
   readonly destination: Path | undefined
-  readonly conditions: Conditions
-  /** Tokens that the If header submits. */
+  readonly conditions: Preconditions
+  /** Lock tokens that the If header submits. */
   readonly lockTokens: readonly string[]
 }
 
-/** Asked where a client asks for nothing, and the most that the header can say (RFC 4918 §10.7). */
+/** Lock timeouts in seconds: the default, and the maximum of the header (RFC 4918 §10.7). */
 const defaultTimeout = 3600
-const longestTimeout = 0xffffffff
+const maxTimeout = 0xffffffff
 
 /**
- * Rejects with `invalid` for a header that does not follow its grammar, with a 502 refusal for a Destination that is not
- * on this site. `site` is asked only where a header holds an address.
+ * Parses the headers of a request. Throws `invalid` for a malformed header, and a 502 for a Destination that is not on
+ * this site. `site` is called only if a header contains a URL.
  */
 export function parseHeaders(headers: IncomingHttpHeaders, site: () => Site): DavHeaders {
   const conditions = parseConditions(headers, site)
@@ -45,20 +45,20 @@ export function parseHeaders(headers: IncomingHttpHeaders, site: () => Site): Da
   }
 }
 
-function parseConditions(headers: IncomingHttpHeaders, site: () => Site): Conditions {
+function parseConditions(headers: IncomingHttpHeaders, site: () => Site): Preconditions {
   const ifText = text(headers, 'if')
   const ifMatch = headers['if-match']
   const ifNoneMatch = headers['if-none-match']
   const unmodified = headers['if-unmodified-since']
   if (ifText === undefined && ifMatch === undefined && ifNoneMatch === undefined && unmodified === undefined) return {}
-  // Joplin sends a word without quotes with everything it does, so that no cache answers: it matches nothing.
+  // Joplin sends an unquoted If-None-Match with every request, to bypass caches. It must match nothing.
   const noneMatch = lenient.parseEntityTags(ifNoneMatch)
-  // RFC 9110 §13.1.4: ignored beside If-Match, and where it is no valid date.
+  // RFC 9110 §13.1.4: ignored if If-Match is present, or the date is invalid.
   const since = unmodified === undefined || ifMatch !== undefined ? NaN : Date.parse(unmodified)
   return {
     if: ifText === undefined ? undefined : parseIf(ifText, (reference) => locate(reference, site())?.path),
     ifMatch: ifMatch === undefined ? undefined : parseEntityTags(ifMatch),
-    // RFC 9110 §13.1.2: compared weakly.
+    // RFC 9110 §13.1.2: weak comparison.
     ifNoneMatch: typeof noneMatch === 'object' ? noneMatch.map((tag) => tag.replace(/^W\//, '')) : noneMatch,
     ifUnmodifiedSince: Number.isNaN(since) ? undefined : new Date(since),
   }
@@ -78,14 +78,14 @@ function parseOverwrite(value: string | undefined): boolean {
   throw malformed('Overwrite')
 }
 
-/** The first of the wishes counts; the core caps it. */
+/** Uses the first of the requested timeouts. The tree limits it. */
 function parseTimeout(value: string | undefined): number {
   if (value === undefined) return defaultTimeout
-  const wish = value.split(',', 1)[0]?.trim() ?? ''
-  if (/^infinite$/i.test(wish)) return longestTimeout
-  const seconds = /^second-(\d{1,12})$/i.exec(wish)?.[1]
+  const first = value.split(',', 1)[0]?.trim() ?? ''
+  if (/^infinite$/i.test(first)) return maxTimeout
+  const seconds = /^second-(\d{1,12})$/i.exec(first)?.[1]
   if (seconds === undefined) throw malformed('Timeout')
-  return Math.min(Number(seconds), longestTimeout)
+  return Math.min(Number(seconds), maxTimeout)
 }
 
 function parseLockToken(value: string | undefined): string | undefined {
@@ -98,7 +98,7 @@ function parseLockToken(value: string | undefined): string | undefined {
 function parseDestination(value: string | undefined, site: () => Site): Path | undefined {
   if (value === undefined) return undefined
   const target = locate(value, site())
-  if (target === undefined) throw new Refusal(502, 'the Destination is not on this server')
+  if (target === undefined) throw new HttpError(502, 'the Destination is not on this server')
   return target.path
 }
 

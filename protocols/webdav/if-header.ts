@@ -1,12 +1,12 @@
-/** The If header (RFC 4918 §10.4) and the entity tags of RFC 9110 §13.1. Parsed here, judged by the core. */
-import type { IfCondition, IfList, IfResource } from '../../src/change.js'
-import { GatewayError } from '../../src/errors.js'
-import type { Path } from '../../src/path.js'
+/** Parses the If header (RFC 4918 §10.4) and the entity tags of RFC 9110 §13.1. The tree evaluates them. */
+import { GatewayError } from '../../src/contract/errors.js'
+import type { Path } from '../../src/contract/path.js'
+import type { IfCondition, IfList, IfResource } from '../../src/tree/preconditions.js'
 
 /**
- * The resources of an If header with their lists. `resolve` gives the path of a resource tag, or undefined for one
- * that is not ours: nothing is known about it, so its lists hold for nothing and are left out. Rejects with `invalid`
- * where the header does not follow the grammar, with `precondition_failed` where nothing of it is about us.
+ * Parses an If header into its resources and their lists. `resolve` returns the path of a resource tag, or undefined if
+ * it is not on this server. The lists of such a resource cannot match and are omitted. Throws `invalid` for a malformed
+ * header, and `precondition_failed` if no resource is left.
  */
 export function parseIf(text: string, resolve: (reference: string) => Path | undefined): readonly IfResource[] {
   const scanner = new Scanner(text)
@@ -25,7 +25,7 @@ export function parseIf(text: string, resolve: (reference: string) => Path | und
   return resources
 }
 
-/** Lock tokens that an If header submits: those that it names as present. */
+/** The lock tokens that an If header submits: all that are not negated by `Not`. */
 export function submittedTokens(resources: readonly IfResource[]): readonly string[] {
   const tokens = new Set<string>()
   for (const { lists } of resources) {
@@ -35,8 +35,7 @@ export function submittedTokens(resources: readonly IfResource[]): readonly stri
 }
 
 /**
- * The value of If-Match or If-None-Match: `*`, or entity tags with their quotes and, where weak, their `W/`. Rejects with
- * `invalid` for anything else.
+ * Parses If-Match or If-None-Match: `*`, or the entity tags with their quotes and `W/`. Throws `invalid` if malformed.
  */
 export function parseEntityTags(text: string): '*' | readonly string[] {
   if (text.trim() === '*') return '*'
@@ -74,7 +73,7 @@ class Scanner {
     this.#text = text
   }
 
-  /** The next character that is no blank; empty at the end. */
+  /** Skips blanks and returns the next character without consuming it; empty at the end. */
   peek(): string {
     while (this.#text[this.#at] === ' ' || this.#text[this.#at] === '\t') this.#at++
     return this.#text[this.#at] ?? ''
@@ -91,7 +90,7 @@ class Scanner {
     return true
   }
 
-  /** What stands between `<` and `>`. */
+  /** Consumes `<...>` and returns the text between the brackets. */
   angled(): string {
     this.take('<')
     const value = this.#match(/[^<>\s]+/y)
@@ -100,7 +99,7 @@ class Scanner {
     return value
   }
 
-  /** The entity tag between `[` and `]`. */
+  /** Consumes `[...]` and returns the entity tag between the brackets. */
   bracketedTag(): string {
     this.take('[')
     const value = this.#match(/(W\/)?"[^"]*"/y)

@@ -1,42 +1,43 @@
-/** Properties that are computed from what the tree knows (RFC 4918 §15 and others), each written as a whole element. */
+/** Live properties: computed from entries, locks and usage (RFC 4918 §15 and others) and rendered as XML elements. */
 import { contentType } from 'mime-types'
-import { etagOf } from '../../src/change.js'
-import type { Entry, Usage } from '../../src/driver.js'
-import type { Lock } from '../../src/locks.js'
-import type { PropertyName } from '../../src/properties.js'
+import type { Entry, Usage } from '../../src/contract/driver.js'
+import type { Lock } from '../../src/tree/locks.js'
+import { etagOf } from '../../src/tree/preconditions.js'
+import type { PropertyName } from '../../src/tree/virtual-fs.js'
 import { lockDiscovery, supportedLock } from './locks.js'
 import { davNamespace, escapeText } from './xml.js'
 
-/** One resource whose properties are asked for. */
-export interface Subject {
+/** A resource whose properties are rendered. */
+export interface Resource {
   readonly entry: Entry
   readonly locks: readonly Lock[]
-  /** Only of the resource that was asked, and only where somebody wants it: each storage would have to be asked. */
+  /** Only for the target of the request, and only if requested: it costs a call to the storage. */
   readonly usage?: Usage | undefined
 }
 
-/** What is the same for all resources of one answer. */
-export interface Surroundings {
+/** Values that are the same for all resources of a response. */
+export interface RenderContext {
+  /** Path of the tree's root: the prefix of every href. */
   readonly prefix: string
-  /** Milliseconds. */
+  /** Current time in milliseconds since the epoch. */
   readonly now: number
 }
 
 export interface LiveProperty extends PropertyName {
-  /** RFC 4331 §3, §4: some are told only to those who ask by name. */
+  /** Whether allprop includes the property. RFC 4331 §3 and §4 exclude some. */
   readonly inAllprop: boolean
-  /** The element, or undefined where this resource has no such property. */
-  write(subject: Subject, surroundings: Surroundings): string | undefined
+  /** Renders the element. Returns undefined if the resource does not have the property. */
+  render(subject: Resource, renderContext: RenderContext): string | undefined
 }
 
 const ownCloud = 'http://owncloud.org/ns'
-export const microsoft = 'urn:schemas-microsoft-com:'
+export const microsoftNamespace = 'urn:schemas-microsoft-com:'
 
-function dav(name: string, write: LiveProperty['write'], inAllprop = true): LiveProperty {
-  return { namespace: davNamespace, name, inAllprop, write }
+function dav(name: string, write: LiveProperty['render'], inAllprop = true): LiveProperty {
+  return { namespace: davNamespace, name, inAllprop, render: write }
 }
 
-/** Prefixes are those of the multistatus element. */
+/** The namespace prefixes are declared on the multistatus element. */
 export const liveProperties: readonly LiveProperty[] = [
   dav('resourcetype', ({ entry }) =>
     entry.kind === 'folder' ? '<D:resourcetype><D:collection/></D:resourcetype>' : '<D:resourcetype/>',
@@ -65,19 +66,19 @@ export const liveProperties: readonly LiveProperty[] = [
     namespace: ownCloud,
     name: 'checksums',
     inAllprop: true,
-    write: ({ entry }) => {
-      const known = Object.entries(entry.hashes ?? {})
-      if (known.length === 0) return undefined
-      const told = known.map(([name, value]) => `<O:checksum>${name.toUpperCase()}:${value}</O:checksum>`)
-      return `<O:checksums>${told.join('')}</O:checksums>`
+    render: ({ entry }) => {
+      const hashes = Object.entries(entry.hashes ?? {})
+      if (hashes.length === 0) return undefined
+      const checksums = hashes.map(([name, value]) => `<O:checksum>${name.toUpperCase()}:${value}</O:checksum>`)
+      return `<O:checksums>${checksums.join('')}</O:checksums>`
     },
   },
   {
-    // Windows sets it to change the time, and must find what it has set.
-    namespace: microsoft,
+    // Windows sets this property to change the modification time, and reads it back.
+    namespace: microsoftNamespace,
     name: 'Win32LastModifiedTime',
     inAllprop: false,
-    write: ({ entry }) => `<M:Win32LastModifiedTime>${httpDate(entry.modified)}</M:Win32LastModifiedTime>`,
+    render: ({ entry }) => `<M:Win32LastModifiedTime>${httpDate(entry.modified)}</M:Win32LastModifiedTime>`,
   },
 ]
 
@@ -87,12 +88,12 @@ export function liveProperty(name: PropertyName): LiveProperty | undefined {
   return byName.get(keyOf(name))
 }
 
-/** A text that differs whenever the name does. */
+/** A unique map key for a property name. */
 export function keyOf({ namespace, name }: PropertyName): string {
   return `{${namespace}}${name}`
 }
 
-/** Properties of ours that clients may give another value, kept like dead ones. */
+/** Whether clients may override this live property. The new value is stored as a dead property. */
 export function isOverridable(name: PropertyName): boolean {
   return name.namespace === davNamespace && name.name === 'displayname' // RFC 4918 §15.2: not protected
 }
@@ -101,32 +102,32 @@ export function isQuota({ namespace, name }: PropertyName): boolean {
   return namespace === davNamespace && name.startsWith('quota-')
 }
 
-/** Members of a folder often carry the very same second: formatting is most of what a date costs. */
-function remembered(format: (date: Date) => string): (date: Date) => string {
-  let second = NaN
+/** Caches the last formatted second: formatting is expensive, and entries of a folder often have the same time. */
+function memoized(format: (date: Date) => string): (date: Date) => string {
+  let cachedSecond = NaN
   let text = ''
   return (date) => {
-    const asked = Math.floor(date.getTime() / 1000)
-    if (asked !== second) {
-      text = format(new Date(Number.isFinite(asked) ? asked * 1000 : 0))
-      second = asked
+    const second = Math.floor(date.getTime() / 1000)
+    if (second !== cachedSecond) {
+      text = format(new Date(Number.isFinite(second) ? second * 1000 : 0))
+      cachedSecond = second
     }
     return text
   }
 }
-const httpDate = remembered((date) => date.toUTCString())
-const isoDate = remembered((date) => date.toISOString().replace('.000Z', 'Z'))
+const httpDate = memoized((date) => date.toUTCString())
+const isoDate = memoized((date) => date.toISOString().replace('.000Z', 'Z'))
 
 const typesByExtension = new Map<string, string>()
 
-/** By the extension, as GET tells it. */
+/** The media type for the extension of a name, as GET sends it. */
 function typeOf(name: string): string {
   const dot = name.lastIndexOf('.')
   const extension = dot < 0 ? '' : name.slice(dot + 1).toLowerCase()
   let type = typesByExtension.get(extension)
   if (type === undefined) {
     type = contentType(`x.${extension}`) || 'application/octet-stream'
-    if (typesByExtension.size < 1000) typesByExtension.set(extension, type) // names are anybody's choice
+    if (typesByExtension.size < 1000) typesByExtension.set(extension, type) // bounded: clients choose the names
   }
   return type
 }

@@ -1,6 +1,6 @@
-/** Locks as properties show them (RFC 4918 §15.8, §15.10). */
-import type { Lock } from '../../src/locks.js'
-import { isWithin, type Path } from '../../src/path.js'
+/** The properties lockdiscovery and supportedlock (RFC 4918 §15.8, §15.10). */
+import { isWithin, type Path } from '../../src/contract/path.js'
+import type { Lock } from '../../src/tree/locks.js'
 import { hrefOf } from './location.js'
 import { escapeText } from './xml.js'
 
@@ -9,7 +9,7 @@ const entryOf = (scope: string): string =>
 
 export const supportedLock = `<D:supportedlock>${entryOf('exclusive')}${entryOf('shared')}</D:supportedlock>`
 
-/** `now` in milliseconds: the time that is left is told in whole seconds. */
+/** Renders `locks` as a lockdiscovery element. `now`: milliseconds since the epoch, to compute the remaining time. */
 export function lockDiscovery(locks: readonly Lock[], prefix: string, now: number): string {
   if (locks.length === 0) return '<D:lockdiscovery/>'
   return `<D:lockdiscovery>${locks.map((lock) => activeLock(lock, prefix, now)).join('')}</D:lockdiscovery>`
@@ -25,22 +25,22 @@ function activeLock(lock: Lock, prefix: string, now: number): string {
   )
 }
 
-/** The locks of a folder and of its members, ready to be asked for each of them. */
+/** Index of the locks of a folder and its members. */
 export class LockTable {
   readonly #byRoot = new Map<Path, Lock[]>()
-  /** Those that cover every member. */
+  /** Locks that cover every member. */
   readonly #onAll: readonly Lock[]
 
   constructor(folder: Path, locks: readonly Lock[]) {
     this.#onAll = locks.filter((lock) => lock.deep && isWithin(lock.path, folder))
     for (const lock of locks) {
-      const standing = this.#byRoot.get(lock.path)
-      if (standing) standing.push(lock)
+      const locksOfPath = this.#byRoot.get(lock.path)
+      if (locksOfPath) locksOfPath.push(lock)
       else this.#byRoot.set(lock.path, [lock])
     }
   }
 
-  /** Those that cover a member of the folder. */
+  /** The locks that cover a member of the folder. */
   covering(member: Path): readonly Lock[] {
     const own = this.#byRoot.get(member)
     return own ? [...this.#onAll, ...own] : this.#onAll

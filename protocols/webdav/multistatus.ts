@@ -1,12 +1,11 @@
-/** 207 Multi-Status (RFC 4918 §13): written in pieces, no faster than the client takes them. */
-import { STATUS_CODES, type ServerResponse } from 'node:http'
+/** 207 Multi-Status (RFC 4918 §13): streamed with backpressure. */
 import { once } from 'node:events'
-import { TreeError, type Failure } from '../../src/change.js'
-import { GatewayError } from '../../src/errors.js'
-import { LockedError } from '../../src/locks.js'
-import { isWithin, type Path } from '../../src/path.js'
-import { answers } from './errors.js'
-import { href, xmlType, type Exchange } from './exchange.js'
+import { STATUS_CODES, type ServerResponse } from 'node:http'
+import { GatewayError, TreeError, type MemberFailure } from '../../src/contract/errors.js'
+import { isWithin, type Path } from '../../src/contract/path.js'
+import { LockedError } from '../../src/tree/locks.js'
+import { errorResponses } from './errors.js'
+import { href, xmlType, type RequestContext } from './request-context.js'
 import { wrap, type XmlName } from './xml.js'
 
 const head =
@@ -14,8 +13,8 @@ const head =
   '<D:multistatus xmlns:D="DAV:" xmlns:O="http://owncloud.org/ns" xmlns:M="urn:schemas-microsoft-com:">'
 const tail = '</D:multistatus>\n'
 
-/** Characters that are gathered into one write. */
-const batch = 64 * 1024
+/** Number of characters that are buffered before a write. */
+const batchSize = 64 * 1024
 
 export class Multistatus {
   readonly #response: ServerResponse
@@ -25,16 +24,19 @@ export class Multistatus {
     this.#response = response
   }
 
-  /** Adds complete `response` elements. True: call `flush` before more is added. */
+  /** Adds complete `response` elements. Returns true if the caller must call `flush` before the next `add`. */
   add(text: string): boolean {
     this.#pending += text
-    return this.#pending.length >= batch
+    return this.#pending.length >= batchSize
   }
 
-  /** Sends what was gathered. Resolves when more is welcome; rejects with `aborted` when the client is gone. */
+  /**
+   * Writes the buffered text. Resolves when the response can accept more. Rejects with `aborted` if the client
+   * disconnects.
+   */
   async flush(): Promise<void> {
     const response = this.#response
-    if (isGone(response)) throw new GatewayError('aborted')
+    if (isClosed(response)) throw new GatewayError('aborted')
     if (!response.headersSent) response.writeHead(207, { 'content-type': xmlType })
     const text = this.#pending
     this.#pending = ''
@@ -48,9 +50,10 @@ export class Multistatus {
     } finally {
       ended.abort()
     }
-    if (isGone(response)) throw new GatewayError('aborted')
+    if (isClosed(response)) throw new GatewayError('aborted')
   }
 
+  /** Ends the response. A response that was never flushed is sent with Content-Length. */
   end(): void {
     const text = this.#pending + tail
     if (this.#response.headersSent) {
@@ -62,7 +65,7 @@ export class Multistatus {
   }
 }
 
-function isGone(response: ServerResponse): boolean {
+function isClosed(response: ServerResponse): boolean {
   return response.destroyed
 }
 
@@ -71,40 +74,40 @@ export function statusLine(status: number): string {
 }
 
 /**
- * What an error tells of members of `tree` rather than of the request as a whole; undefined where it does not. A lock on a
- * member is told of that member (RFC 4918 §9.6.1).
+ * The failures of an error that concerns members of `tree`, and not the whole request; otherwise undefined. A lock on a
+ * member is reported for that member (RFC 4918 §9.6.1).
  */
-export function memberFailures(error: unknown, tree: Path): readonly Failure[] | undefined {
+export function memberFailures(error: unknown, tree: Path): readonly MemberFailure[] | undefined {
   if (error instanceof TreeError) return error.failures
   const isMember = error instanceof LockedError && error.lock.path !== tree && isWithin(tree, error.lock.path)
   return isMember ? [{ path: error.lock.path, error }] : undefined
 }
 
-/** Answers with what went wrong with some members of a tree. What is not told went well. */
-export function answerFailures(exchange: Exchange, failures: readonly Failure[]): void {
-  const multistatus = new Multistatus(exchange.response)
+/** Responds with 207 and the failed members. Members that are not listed succeeded. */
+export function sendFailures(context: RequestContext, failures: readonly MemberFailure[]): void {
+  const multistatus = new Multistatus(context.response)
   for (const { path, error } of failures) {
-    const lock = error instanceof LockedError ? `<D:href>${href(exchange, error.lock.path, false)}</D:href>` : ''
-    const { status, condition } = answers[error.code]
+    const lock = error instanceof LockedError ? `<D:href>${href(context, error.lock.path, false)}</D:href>` : ''
+    const { status, condition } = errorResponses[error.code]
     const detail = condition === undefined ? '' : `<D:error><D:${condition}>${lock}</D:${condition}></D:error>`
     multistatus.add(
-      `<D:response><D:href>${href(exchange, path, false)}</D:href>${statusLine(status)}${detail}</D:response>`,
+      `<D:response><D:href>${href(context, path, false)}</D:href>${statusLine(status)}${detail}</D:response>`,
     )
   }
   multistatus.end()
 }
 
-/** One resource's answer about its properties, grouped by status. */
+/** Renders the response element of one resource, with its properties grouped by status. */
 export function propertyResponse(
   target: string,
   groups: readonly { readonly status: number; readonly names: readonly XmlName[]; readonly error?: string }[],
 ): string {
-  const told = groups
+  const propstats = groups
     .filter(({ names }) => names.length > 0)
     .map(({ status, names, error }) => {
       const elements = names.map((name) => wrap(name, '')).join('')
       const condition = error === undefined ? '' : `<D:error><D:${error}/></D:error>`
       return `<D:propstat><D:prop>${elements}</D:prop>${statusLine(status)}${condition}</D:propstat>`
     })
-  return `<D:response><D:href>${target}</D:href>${told.join('')}</D:response>`
+  return `<D:response><D:href>${target}</D:href>${propstats.join('')}</D:response>`
 }

@@ -1,22 +1,25 @@
-/** What headers outside of HTTP tell of an upload: those of the ownCloud family, of Finder, and of the AList family. */
+/** Upload headers that are not part of HTTP: those of the ownCloud family, Finder and the AList family. */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { HashName } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import type { BodyFacts } from '../lib/body.js'
-import { Refusal } from './errors.js'
+import type { HashName } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import type { BodyMetadata } from '../lib/request-body.js'
+import { HttpError } from './errors.js'
 
-/** Hexadecimal digits of those digests that are verified. */
-const digits: Readonly<Record<HashName, number>> = { md5: 32, sha1: 40, sha256: 64 }
+/** Number of hexadecimal digits of each digest that is verified. */
+const hexDigits: Readonly<Record<HashName, number>> = { md5: 32, sha1: 40, sha256: 64 }
 
-/** Rejects with `invalid` for a malformed one, with a refusal for a part of a file: it must never be taken for the whole. */
-export function uploadFacts(headers: IncomingHttpHeaders): BodyFacts {
+/**
+ * Parses the upload headers. Throws `invalid` for a malformed one, and a 400 or 501 for a partial upload, which must
+ * not be stored as the whole file.
+ */
+export function parseUploadHeaders(headers: IncomingHttpHeaders): BodyMetadata {
   // RFC 9110 §14.5.
-  if (headers['content-range'] !== undefined) throw new Refusal(400, 'PUT of a part is not supported')
-  if (headers['oc-chunked'] !== undefined) throw new Refusal(501, 'uploads in chunks are not supported')
+  if (headers['content-range'] !== undefined) throw new HttpError(400, 'partial PUT is not supported')
+  if (headers['oc-chunked'] !== undefined) throw new HttpError(501, 'chunked uploads are not supported')
   return { size: sizeOf(headers), modified: modifiedOf(headers), hashes: hashesOf(headers) }
 }
 
-/** What a chunked body announces. */
+/** The announced size in bytes of a body without Content-Length. */
 function sizeOf(headers: IncomingHttpHeaders): number | undefined {
   const text = headers['x-expected-entity-length'] ?? headers['oc-total-length'] ?? headers['x-file-size']
   return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : undefined
@@ -30,8 +33,8 @@ function modifiedOf(headers: IncomingHttpHeaders): Date | undefined {
   return new Date(Math.round(Number(text) * 1000))
 }
 
-/** OC-Checksum: one or several `NAME:digest`. Those of other names (Adler32, SHA3-256) are left alone. */
-function hashesOf(headers: IncomingHttpHeaders): BodyFacts['hashes'] {
+/** OC-Checksum: one or more `NAME:digest`. Other algorithms (Adler32, SHA3-256) are ignored. */
+function hashesOf(headers: IncomingHttpHeaders): BodyMetadata['hashes'] {
   const text = headers['oc-checksum']
   if (text === undefined) return undefined
   if (typeof text !== 'string') throw malformed('OC-Checksum')
@@ -41,14 +44,14 @@ function hashesOf(headers: IncomingHttpHeaders): BodyFacts['hashes'] {
     if (word === '') throw malformed('OC-Checksum')
     const name = word.toLowerCase()
     if (!isHashName(name)) continue
-    if (digest.length !== digits[name] || !/^[0-9a-f]+$/i.test(digest)) throw malformed('OC-Checksum')
+    if (digest.length !== hexDigits[name] || !/^[0-9a-f]+$/i.test(digest)) throw malformed('OC-Checksum')
     hashes[name] = digest.toLowerCase()
   }
   return hashes
 }
 
 function isHashName(name: string): name is HashName {
-  return Object.hasOwn(digits, name)
+  return Object.hasOwn(hexDigits, name)
 }
 
 function malformed(header: string): GatewayError {

@@ -1,12 +1,13 @@
 /**
- * XML in and out. In: strict, with namespaces, bounded in size and depth, without document types and so without entities
- * beyond the five. Out: escaping, and elements as text that stands on its own wherever it is put.
+ * Parses and serializes XML. The parser is strict and namespace-aware, limits size, depth and number of nodes, and
+ * rejects document types, so that only the five predefined entities exist. Serialized elements declare their own
+ * namespaces.
  */
 import type { IncomingMessage } from 'node:http'
 import { SaxesParser } from 'saxes'
-import { GatewayError } from '../../src/errors.js'
-import { inTime } from '../lib/body.js'
-import { Refusal } from './errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { withTimeout } from '../lib/request-body.js'
+import { HttpError } from './errors.js'
 
 export interface XmlName {
   readonly namespace: string
@@ -23,7 +24,7 @@ export interface XmlElement extends XmlName {
   /** Without namespace declarations. */
   readonly attributes: readonly XmlAttribute[]
   readonly children: readonly (XmlElement | string)[]
-  /** `xml:lang` in force; empty for none. */
+  /** `xml:lang` of the element or inherited; empty if there is none. */
   readonly language: string
 }
 
@@ -32,20 +33,20 @@ const xmlNamespace = 'http://www.w3.org/XML/1998/namespace'
 const declarationNamespace = 'http://www.w3.org/2000/xmlns/'
 
 /**
- * Bytes of a request body that is XML, how deep its elements may stand in each other, and how many of them with their
- * attributes there may be: in memory each takes up far more than on the wire.
+ * Limits of an XML request body: size in bytes, nesting depth, and number of elements and attributes, which take far
+ * more memory than their text.
  */
 const sizeLimit = 1024 * 1024
 const depthLimit = 64
 const nodeLimit = 20_000
 
 /**
- * The root element of the request's body; undefined where the body is empty. Rejects with `too_large` past 1 MiB, with
- * `invalid` where it is not well-formed XML that we accept, with `aborted` where the client went away,
- * with a refusal where it takes too long.
+ * Reads and parses the request body. Resolves to its root element, or to undefined if the body is empty. Rejects with
+ * `too_large` above a limit, with `invalid` for malformed XML, with `aborted` if the client disconnects, with a 400 for
+ * a document type, and with a 408 after a timeout.
  */
 export async function readXml(request: IncomingMessage): Promise<XmlElement | undefined> {
-  const body = await inTime(readBounded(request), () => new Refusal(408, 'the body did not arrive in time'))
+  const body = await withTimeout(readBounded(request), () => new HttpError(408, 'the body did not arrive in time'))
   return body.length === 0 ? undefined : parseXml(decode(body))
 }
 
@@ -55,27 +56,27 @@ async function readBounded(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
   return new Promise((resolve, reject) => {
-    const settle = (outcome: () => void): void => {
+    const finish = (outcome: () => void): void => {
       request.off('data', onData).off('end', onEnd).off('close', onClose)
       outcome()
     }
     const onData = (chunk: Buffer): void => {
       size += chunk.length
       if (size > sizeLimit) {
-        request.pause() // what is left is drained, within bounds, once the answer is written
-        settle(() => reject(tooLarge))
+        request.pause() // the rest is drained after the response
+        finish(() => reject(tooLarge))
       } else {
         chunks.push(chunk)
       }
     }
-    const onEnd = (): void => settle(() => resolve(Buffer.concat(chunks)))
-    const onClose = (): void => settle(() => reject(new GatewayError('aborted')))
-    request.on('error', () => undefined) // its 'close' follows
+    const onEnd = (): void => finish(() => resolve(Buffer.concat(chunks)))
+    const onClose = (): void => finish(() => reject(new GatewayError('aborted')))
+    request.on('error', () => undefined) // 'close' follows
     request.on('data', onData).on('end', onEnd).on('close', onClose)
   })
 }
 
-/** RFC 4918 §8.2 asks for UTF-8 and UTF-16. */
+/** Decodes UTF-8 or UTF-16, which RFC 4918 §8.2 requires. Throws `invalid` for malformed input. */
 function decode(body: Buffer): string {
   const mark = body.readUIntBE(0, Math.min(2, body.length))
   const encoding = mark === 0xfeff ? 'utf-16be' : mark === 0xfffe ? 'utf-16le' : 'utf-8'
@@ -87,13 +88,12 @@ function decode(body: Buffer): string {
 }
 
 /**
- * Rejects with `invalid` for anything but one well-formed element, with `too_large` for one of too many, with a refusal for a document
- * type.
+ * Parses a document. Throws `invalid` for malformed XML, `too_large` for too many nodes, and a 400 for a document type.
  */
 export function parseXml(text: string): XmlElement {
   const parser = new SaxesParser({ xmlns: true, position: false })
   const open: OpenElement[] = []
-  let top: XmlElement | undefined
+  let root: XmlElement | undefined
   let nodes = 0
   const count = (): void => {
     if (++nodes > nodeLimit) throw new GatewayError('too_large', { reason: 'the XML body has too many elements' })
@@ -102,7 +102,7 @@ export function parseXml(text: string): XmlElement {
     throw malformed(error.message)
   })
   parser.on('doctype', () => {
-    throw new Refusal(400, 'a document type is not accepted', { condition: 'no-external-entities' })
+    throw new HttpError(400, 'a document type is not accepted', { condition: 'no-external-entities' })
   })
   parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
     if (!/^(utf-8|utf-16|us-ascii)$/i.test(encoding)) throw malformed(`encoding ${encoding}`)
@@ -110,15 +110,15 @@ export function parseXml(text: string): XmlElement {
   parser.on('opentagstart', count)
   parser.on('attribute', count)
   parser.on('opentag', ({ prefix, local, uri, attributes }) => {
-    if (open.length >= depthLimit) throw malformed('elements stand too deep in each other')
+    if (open.length >= depthLimit) throw malformed('elements are nested too deeply')
     const parent = open.at(-1)
-    const kept = Object.values(attributes).filter((attribute) => attribute.uri !== declarationNamespace)
-    const language = kept.find((attribute) => attribute.uri === xmlNamespace && attribute.local === 'lang')
+    const ownAttributes = Object.values(attributes).filter((attribute) => attribute.uri !== declarationNamespace)
+    const language = ownAttributes.find((attribute) => attribute.uri === xmlNamespace && attribute.local === 'lang')
     open.push({
       namespace: uri,
       name: local,
       prefix,
-      attributes: kept.map((attribute) => ({
+      attributes: ownAttributes.map((attribute) => ({
         namespace: attribute.uri,
         name: attribute.local,
         prefix: attribute.prefix,
@@ -137,11 +137,11 @@ export function parseXml(text: string): XmlElement {
     const element = open.pop()
     const parent = open.at(-1)
     if (parent) parent.children.push(element as XmlElement)
-    else top = element
+    else root = element
   })
   parser.write(text).close()
-  if (!top) throw malformed('no element')
-  return top
+  if (!root) throw malformed('no root element')
+  return root
 }
 
 interface OpenElement extends XmlElement {
@@ -161,17 +161,17 @@ export function davChild(element: XmlElement, name: string): XmlElement | undefi
   return elementsOf(element).find((child) => isElement(child, davNamespace, name))
 }
 
-/** All text of an element, also of those within. */
+/** The text of an element and its descendants. */
 export function textOf(element: XmlElement): string {
   return element.children.map((child) => (typeof child === 'string' ? child : textOf(child))).join('')
 }
 
-/** The element as text that needs nothing declared around it. */
+/** Serializes an element with all namespace declarations that it requires. */
 export function serialize(element: XmlElement): string {
   return elementText(element, new Map([['', '']]))
 }
 
-/** The same of what stands within the element. */
+/** Like `serialize`, for the content of the element. */
 export function serializeContent(element: XmlElement): string {
   return contentText(element, new Map([['', '']]))
 }
@@ -207,11 +207,11 @@ function qualified(prefix: string, name: string): string {
   return prefix === '' ? name : `${prefix}:${name}`
 }
 
-// Names that backends report may hold characters that XML 1.0 cannot carry at all.
-// eslint-disable-next-line no-control-regex -- they are what is looked for
-const unspeakable = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g
+// Names of backends may contain characters that XML 1.0 cannot represent.
+// eslint-disable-next-line no-control-regex -- control characters are what the pattern matches
+const invalidCharacters = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g
 
-/** Text as it stands between tags; characters that XML cannot hold become U+FFFD. */
+/** Escapes text for element content. Characters that XML cannot represent become U+FFFD. */
 export function escapeText(text: string): string {
   if (/^[\w .,:;/()+~-]*$/.test(text)) return text
   return text
@@ -219,23 +219,25 @@ export function escapeText(text: string): string {
     .replaceAll('<', '&lt;')
     .replaceAll('>', '&gt;')
     .replaceAll('\r', '&#13;')
-    .replace(unspeakable, '\ufffd')
+    .replace(invalidCharacters, '\ufffd')
 }
 
-/** Text as it stands between double quotes. */
+/** Escapes text for an attribute value in double quotes. */
 export function escapeAttribute(text: string): string {
   return escapeText(text).replaceAll('"', '&quot;').replaceAll('\n', '&#10;').replaceAll('\t', '&#9;')
 }
 
 /**
- * An element of any name around content that is XML text already. The namespace is declared on the element with a prefix of
- * its own, so that nothing within changes its meaning.
+ * Wraps `content`, which is XML already, in an element. A namespace other than `DAV:` is declared with a prefix and not
+ * as the default namespace, so that the content keeps its meaning. `language`: the value of `xml:lang`.
  */
 export function wrap({ namespace, name }: XmlName, content: string, language = ''): string {
   const tag = namespace === davNamespace ? `D:${name}` : namespace === '' ? name : `N:${name}`
   const declaration = namespace === davNamespace || namespace === '' ? '' : ` xmlns:N="${escapeAttribute(namespace)}"`
-  const spoken = language === '' ? '' : ` xml:lang="${escapeAttribute(language)}"`
-  return content === '' ? `<${tag}${declaration}${spoken}/>` : `<${tag}${declaration}${spoken}>${content}</${tag}>`
+  const languageAttribute = language === '' ? '' : ` xml:lang="${escapeAttribute(language)}"`
+  return content === ''
+    ? `<${tag}${declaration}${languageAttribute}/>`
+    : `<${tag}${declaration}${languageAttribute}>${content}</${tag}>`
 }
 
 function malformed(why: string): GatewayError {

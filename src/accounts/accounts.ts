@@ -1,24 +1,24 @@
-/** Who may come in: credentials of every kind, and the principals that they give. */
+/** Authenticates credentials of all kinds, and makes principals. */
 import PQueue from 'p-queue'
-import { GatewayError, isGatewayError } from '../errors.js'
-import type { Log } from '../log.js'
-import type { DoorName, Principal } from '../principal.js'
-import type { Settings } from '../settings.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import type { Settings } from '../settings/settings.js'
 import type { AppPasswordRow, KeyRow, Store, UserRow } from '../store/rows.js'
 import { AppPasswords } from './app-passwords.js'
-import { Authorities, type Credential } from './authorities.js'
-import { AccountDisabled, CodeRequired, disabledReason, noAuthority } from './errors.js'
+import { AccountDisabled, CodeRequired, disabledReason, sessionRevoked } from './errors.js'
 import { Keys } from './keys.js'
 import { PasswordCheck } from './password-check.js'
-import { isSameText } from './same-text.js'
+import type { ProtocolName, Principal } from './principal.js'
+import { Sessions, type Credential } from './sessions.js'
+import { timingSafeEqualText } from './timing-safe-text.js'
 import { SessionTokens, type Claims } from './tokens.js'
 import { Users } from './users.js'
 
 export interface Credentials {
   readonly username: string
-  /** The plain password, or the wire's static hash of it (64 lower-case hex characters). */
+  /** The plain password, or its static hash as clients send it (64 lower-case hexadecimal characters). */
   readonly password: { readonly plain: string } | { readonly hash: string }
-  /** The one-time code, where one was sent. */
+  /** The one-time code, if one was sent. */
   readonly code?: string | undefined
   /** The client's address without port. */
   readonly address: string
@@ -27,17 +27,17 @@ export interface Credentials {
 export interface AccountsOptions {
   readonly store: Store
   readonly settings: Pick<Settings, 'get' | 'onChange'>
-  /** How long a sign-in lasts. */
+  /** Lifetime of session tokens, in hours. */
   readonly tokenHours: number
-  /** Hears of sign-ins that were refused. */
+  /** Gets a warning for each failed sign-in. */
   readonly log?: Pick<Log, 'warn'>
   /** Milliseconds since 1970. */
   readonly now?: () => number
 }
 
-/** Milliseconds between two looks for what expired. */
+/** Milliseconds between two removals of expired tokens. */
 const sweepInterval = 3600_000
-/** Seconds by which the clocks of two processes may differ. */
+/** Seconds that the clocks of two processes may differ. */
 const clockSkew = 60
 
 const roles = ['general', 'guest', 'admin'] as const
@@ -51,13 +51,13 @@ export class Accounts {
   readonly #tokens: SessionTokens
   readonly #now: () => number
   readonly #log: AccountsOptions['log']
-  readonly #authorities = new Authorities()
+  readonly #sessions = new Sessions()
   readonly #passwords: PasswordCheck
-  /** What touches the mirrors, one by one. */
-  readonly #order = new PQueue({ concurrency: 1 })
+  /** Serializes reads and changes of the cached rows. */
+  readonly #queue = new PQueue({ concurrency: 1 })
   #revoked: ReadonlyMap<string, Date> = new Map()
   #permanentToken: string
-  readonly #cleanUp: (() => void)[] = []
+  readonly #disposers: (() => void)[] = []
 
   private constructor({ store, settings, log, now = Date.now }: AccountsOptions, tokens: SessionTokens) {
     this.#store = store
@@ -66,9 +66,9 @@ export class Accounts {
     this.#now = now
     this.#log = log
     this.#permanentToken = settings.get('token')
-    this.users = new Users(store, this.#order, (before, after) => this.#userChanged(before, after), now)
-    this.keys = new Keys(store, this.#order, (key) => this.#keyEnded(key), now)
-    this.appPasswords = new AppPasswords(store, this.#order, (row) => this.#appPasswordEnded(row), now)
+    this.users = new Users(store, this.#queue, (before, after) => this.#userChanged(before, after), now)
+    this.keys = new Keys(store, this.#queue, (key) => this.#keyRemoved(key), now)
+    this.appPasswords = new AppPasswords(store, this.#queue, (row) => this.#appPasswordRemoved(row), now)
     this.#passwords = new PasswordCheck({
       get: (id) => this.users.get(id),
       byName: (username) => this.users.byName(username),
@@ -81,260 +81,276 @@ export class Accounts {
     const { store, settings, tokenHours, now = Date.now } = options
     const accounts = new Accounts(options, await SessionTokens.open(store, tokenHours, now))
     await accounts.reload()
-    accounts.#cleanUp.push(
+    accounts.#disposers.push(
       store.onForeignChange(() => accounts.reload()),
       settings.onChange(() => accounts.#settingsChanged()),
     )
     const timer = setInterval(() => void accounts.#sweep(), sweepInterval).unref()
-    accounts.#cleanUp.push(() => clearInterval(timer))
+    accounts.#disposers.push(() => clearInterval(timer))
     return accounts
   }
 
-  /** Changes of other processes are no longer noticed. Resolves when what was under way is stored. */
+  /** Stops following changes of other processes. Resolves when pending changes are stored. */
   async close(): Promise<void> {
-    for (const end of this.#cleanUp.splice(0)) end()
-    await this.#order.onIdle()
+    for (const dispose of this.#disposers.splice(0)) dispose()
+    await this.#queue.onIdle()
   }
 
   /**
-   * A token for the HTTP door. Rejects with `WrongCredentials` (unknown name or wrong password: same words, same time),
-   * `throttled` (with retryAfter), `CodeRequired` where the account has two-step verification, `AccountDisabled`.
+   * Resolves to a session token for the HTTP protocol. Rejects with `WrongCredentials` (for an unknown name and a wrong
+   * password alike, in the same time), `throttled` (with `retryAfter`), `CodeRequired` if the account has two-step
+   * verification and the code is missing or wrong, or `AccountDisabled`.
    */
   async signIn(credentials: Credentials): Promise<string> {
     return this.#logged(credentials, 'http', () => this.#signIn(credentials))
   }
 
   async #signIn(credentials: Credentials): Promise<string> {
-    const user = await this.#passwords.password(credentials, { remembered: false })
+    const user = await this.#passwords.checkPassword(credentials, { remembered: false })
     if (user.disabled) throw new AccountDisabled()
     if (user.otpSecret !== '') await this.#checkCode(user, credentials)
-    this.#passwords.succeeded(credentials, user, { remember: false })
+    this.#passwords.recordSuccess(credentials, user, { remember: false })
     return this.#tokens.issue(user)
   }
 
-  /** A session token or the permanent token as a principal; `unauthenticated` with the words that clients know. */
-  async byToken(token: string, door: DoorName): Promise<Principal> {
+  /**
+   * The principal of a session token or of the permanent token. Rejects with `unauthenticated`; clients compare the
+   * reasons.
+   */
+  async byToken(token: string, protocol: ProtocolName): Promise<Principal> {
     if (this.#isPermanentToken(token)) {
-      const admin = this.users.single(2)
-      if (admin === undefined) throw noAuthority('failed find user: record not found')
-      return this.#principal(admin, 'permanent', door)
+      const admin = this.users.byUniqueRole(2)
+      if (admin === undefined) throw sessionRevoked('failed find user: record not found')
+      return this.#principal(admin, 'permanent', protocol)
     }
     const claims = this.#tokens.read(token)
-    const { user, jti, exp } = this.#judge(claims)
-    return this.#principal(user, `token:${jti}`, door, exp * 1000)
+    const { user, jti, exp } = this.#validate(claims)
+    return this.#principal(user, `token:${jti}`, protocol, exp * 1000)
   }
 
-  /** The guest, or `unauthenticated` with `Guest user is disabled, login please`. */
-  guest(door: DoorName): Principal {
-    const guest = this.users.single(1)
-    if (guest === undefined || guest.disabled) throw noAuthority('Guest user is disabled, login please')
-    return this.#principal(guest, 'guest', door)
+  /**
+   * The guest's principal. Throws `unauthenticated` with `Guest user is disabled, login please` if the guest is
+   * disabled.
+   */
+  guest(protocol: ProtocolName): Principal {
+    const guest = this.users.byUniqueRole(1)
+    if (guest === undefined || guest.disabled) throw sessionRevoked('Guest user is disabled, login please')
+    return this.#principal(guest, 'guest', protocol)
   }
 
-  /** Ends a session token for good. The permanent token and dead ones are left alone. */
+  /** Revokes a session token. Does nothing for the permanent token and for invalid or expired ones. */
   async signOut(token: string): Promise<void> {
     const claims = this.#tokens.read(token)
     const expires = new Date((claims?.exp ?? 0) * 1000)
     if (claims === undefined || expires.getTime() <= this.#now()) return
-    await this.#order.add(async () => {
+    await this.#queue.add(async () => {
       await this.#store.revokedTokens.insert(claims.jti, expires)
       this.#revoked = new Map([...this.#revoked, [claims.jti, expires]])
-      this.#authorities.end(Number(claims.sub), 'token is invalidated', (other) => other === `token:${claims.jti}`)
+      this.#sessions.end(Number(claims.sub), 'token is invalidated', (other) => other === `token:${claims.jti}`)
     })
   }
 
   /**
-   * Basic authentication and SFTP passwords: verified ones are remembered for minutes under a keyed digest. Rejects as
-   * `signIn` does; `CodeRequired` has the code `denied` where the account has two-step verification and no code came along (a
-   * plain password opens neither WebDAV nor SFTP then). App passwords are good for the doors they were made for, whatever
-   * else the account asks for.
+   * The principal for a password of Basic authentication or SFTP. Verified passwords are cached for minutes under a
+   * keyed digest. Rejects as `signIn` does; if the account has two-step verification and no code was sent,
+   * `CodeRequired` has the code `denied`. App passwords are valid for their protocols, also for accounts with two-step
+   * verification.
    */
-  async byPassword(credentials: Credentials, door: DoorName): Promise<Principal> {
-    return this.#logged(credentials, door, () => this.#byPassword(credentials, door))
+  async byPassword(credentials: Credentials, protocol: ProtocolName): Promise<Principal> {
+    return this.#logged(credentials, protocol, () => this.#byPassword(credentials, protocol))
   }
 
-  /** A refusal is told with the address that it came from; a name only where there is such an account, lest it be a password. */
-  async #logged<T>({ username, address }: Credentials, door: DoorName, work: () => Promise<T>): Promise<T> {
+  /**
+   * Logs a failed sign-in with its address. Logs the name only if the account exists, because it could be a mistyped
+   * password.
+   */
+  async #logged<T>({ username, address }: Credentials, protocol: ProtocolName, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
       if (isGatewayError(error) && !(error instanceof CodeRequired)) {
         const account = this.users.byName(username)?.username
-        this.#log?.warn({ door, address, account, reason: error.reason }, 'a sign-in was refused')
+        this.#log?.warn({ protocol, address, account, reason: error.reason }, 'sign-in refused')
       }
       throw error
     }
   }
 
-  async #byPassword(credentials: Credentials, door: DoorName): Promise<Principal> {
-    const appPassword = await this.#byAppPassword(credentials, door)
+  async #byPassword(credentials: Credentials, protocol: ProtocolName): Promise<Principal> {
+    const appPassword = await this.#byAppPassword(credentials, protocol)
     if (appPassword !== undefined) return appPassword
-    const user = await this.#passwords.password(credentials, { remembered: true })
+    const user = await this.#passwords.checkPassword(credentials, { remembered: true })
     if (user.disabled) throw new AccountDisabled()
     const remember = user.otpSecret === ''
     if (!remember) {
       if (credentials.code === undefined) throw new CodeRequired('denied')
       await this.#checkCode(user, credentials)
     }
-    this.#passwords.succeeded(credentials, user, { remember })
-    return this.#principal(user, 'password', door)
+    this.#passwords.recordSuccess(credentials, user, { remember })
+    return this.#principal(user, 'password', protocol)
   }
 
   /**
-   * From now on this account signs in with codes of this secret, in base32; the code that proves that somebody's app has it is
-   * used up. `invalid` for a wrong one, `throttled` after too many. `address`: the client's, without port.
+   * Enables two-step verification with this base32 secret. `code` proves that the user's authenticator app has the
+   * secret, and cannot be used again. `invalid` for a wrong code, `throttled` after too many. `address`: the client's,
+   * without port.
    */
-  async turnOnTwoStep(
+  async enableTwoStep(
     userId: number,
     proof: { readonly secret: string; readonly code: string; readonly address: string },
   ): Promise<void> {
-    if (!(await this.#passwords.newCode(userId, proof)))
+    if (!(await this.#passwords.checkNewCode(userId, proof)))
       throw new GatewayError('invalid', { reason: 'Invalid 2FA code' })
     await this.users.update(userId, { otpSecret: proof.secret })
   }
 
-  /** Whether this key is one that `username` may use: nothing is recorded. */
+  /** The key of this blob if `username` may use it. Records nothing. */
   findKey(username: string, blob: Buffer): KeyRow | undefined {
     const user = this.users.byName(username)
     return user === undefined || user.disabled ? undefined : this.keys.find(user.id, blob)
   }
 
-  /** Once the signature is proved: sets the time of last use. The principal ends when the key is deleted. */
-  async byKey(key: KeyRow, door: DoorName): Promise<Principal> {
+  /**
+   * The principal for a key whose signature was verified. Sets the time of last use. Revoked when the key is deleted.
+   */
+  async byKey(key: KeyRow, protocol: ProtocolName): Promise<Principal> {
     const touched = await this.keys.touch(key)
     const user = this.users.get(touched.userId)
-    if (user === undefined || this.keys.get(touched.id) === undefined) throw noAuthority('the key has been deleted')
+    if (user === undefined || this.keys.get(touched.id) === undefined) throw sessionRevoked('the key has been deleted')
     if (user.disabled) throw new AccountDisabled()
-    return this.#principal(user, `key:${touched.id}`, door)
+    return this.#principal(user, `key:${touched.id}`, protocol)
   }
 
   /**
-   * Nobody guesses one, so no lock stands before it. Undefined for what is none: it is checked, and counted, as any other
-   * password.
+   * The principal for an app password; undefined if it is none, so that it is checked and counted like other passwords.
+   * App passwords have too much entropy to guess, so the sign-in limiter does not apply.
    */
-  async #byAppPassword({ username, password }: Credentials, door: DoorName): Promise<Principal | undefined> {
+  async #byAppPassword({ username, password }: Credentials, protocol: ProtocolName): Promise<Principal | undefined> {
     const row = 'plain' in password ? this.appPasswords.find(password.plain) : undefined
     const user = row && this.users.get(row.userId)
     if (row === undefined || user?.username !== username) return undefined
     if (user.disabled) throw new AccountDisabled()
-    if (!row.doors.some((each) => each === door)) {
-      throw new GatewayError('denied', { op: 'sign in', reason: 'this app password is for another door' })
+    if (!row.protocols.some((each) => each === protocol)) {
+      throw new GatewayError('denied', { op: 'sign in', reason: 'this app password is for another protocol' })
     }
     await this.appPasswords.touch(row)
-    if (this.appPasswords.get(row.id) === undefined) throw noAuthority('the app password has been deleted')
-    return { ...this.#principal(user, `app:${row.id}`, door), readOnly: row.readOnly }
+    if (this.appPasswords.get(row.id) === undefined) throw sessionRevoked('the app password has been deleted')
+    return { ...this.#principal(user, `app:${row.id}`, protocol), readOnly: row.readOnly }
   }
 
   async #checkCode(user: UserRow, credentials: Credentials): Promise<void> {
-    await this.#passwords.code(user, credentials)
-    // Rows are replaced, never changed; what was judged so far was another one.
-    if (this.users.get(user.id) !== user) throw noAuthority('the account has just changed, sign in again')
+    await this.#passwords.checkCode(user, credentials)
+    // Rows are immutable: another object means that the account changed after the password was checked.
+    if (this.users.get(user.id) !== user) throw sessionRevoked('the account has just changed, sign in again')
   }
 
   /**
-   * For work that an account asked for and that outlives what was presented then: the account as it is now. `unauthenticated`
-   * where it is gone or disabled.
+   * The principal for a task, which may outlive the credential that started it: the account with its current
+   * permissions. Throws `unauthenticated` if the account is deleted or disabled.
    */
   forTask(userId: number): Principal {
     const user = this.users.get(userId)
-    if (user === undefined) throw noAuthority('failed find user: record not found')
-    if (user.disabled) throw noAuthority(disabledReason)
+    if (user === undefined) throw sessionRevoked('failed find user: record not found')
+    if (user.disabled) throw sessionRevoked(disabledReason)
     return this.#principal(user, 'task', 'http')
   }
 
-  /** The account behind the claims, as long as they give authority. */
-  #judge(claims: Claims | undefined): Claims & { readonly user: UserRow } {
-    if (claims === undefined || this.#revoked.has(claims.jti)) throw noAuthority('token is invalidated')
+  /** Checks the claims against the account and the revoked tokens. Throws `unauthenticated`. */
+  #validate(claims: Claims | undefined): Claims & { readonly user: UserRow } {
+    if (claims === undefined || this.#revoked.has(claims.jti)) throw sessionRevoked('token is invalidated')
     const seconds = this.#now() / 1000
-    if (claims.exp <= seconds) throw noAuthority('token is expired')
-    if (claims.nbf > seconds + clockSkew) throw noAuthority('token not active yet')
+    if (claims.exp <= seconds) throw sessionRevoked('token is expired')
+    if (claims.nbf > seconds + clockSkew) throw sessionRevoked('token not active yet')
     const user = this.users.get(Number(claims.sub))
-    if (user?.username !== claims.username) throw noAuthority('failed find user: record not found')
-    if (user.disabled) throw noAuthority(disabledReason)
-    if (user.passwordTime !== claims.pwd_ts) throw noAuthority('Password has been changed, login please')
+    if (user?.username !== claims.username) throw sessionRevoked('failed find user: record not found')
+    if (user.disabled) throw sessionRevoked(disabledReason)
+    if (user.passwordTime !== claims.pwd_ts) throw sessionRevoked('Password has been changed, login please')
     return { ...claims, user }
   }
 
   #isPermanentToken(token: string): boolean {
-    return this.#permanentToken !== '' && isSameText(token, this.#permanentToken)
+    return this.#permanentToken !== '' && timingSafeEqualText(token, this.#permanentToken)
   }
 
-  #principal(user: UserRow, credential: Credential, door: DoorName, until?: number): Principal {
+  #principal(user: UserRow, credential: Credential, protocol: ProtocolName, until?: number): Principal {
     return {
       userId: user.id,
       username: user.username,
       role: roles[user.role],
       permissions: user.permission,
       base: user.basePath,
-      door,
-      signal: this.#authorities.signal(user.id, credential, until),
+      protocol,
+      signal: this.#sessions.signal(user.id, credential, until),
     }
   }
 
-  /** Takes up at once what another process stored; it is noticed without this, too, a little later. */
+  /**
+   * Reloads the stored accounts. Not required for changes of other processes, but takes effect without the polling
+   * delay.
+   */
   async reload(): Promise<void> {
-    await this.#order.add(async () => {
+    await this.#queue.add(async () => {
       await this.users.reload()
       await this.keys.reload()
       await this.appPasswords.reload()
       const before = this.#revoked
       this.#revoked = await this.#store.revokedTokens.all()
       for (const id of this.#revoked.keys()) {
-        if (!before.has(id)) this.#authorities.endCredential(`token:${id}`, 'token is invalidated')
+        if (!before.has(id)) this.#sessions.endCredential(`token:${id}`, 'token is invalidated')
       }
     })
   }
 
-  /** A principal holds its rights for as long as it lasts: where those changed, it ends. */
+  /** Revokes the sessions that a change of the account affects. A principal keeps its permissions for its lifetime. */
   #userChanged(before: UserRow, after: UserRow | undefined): void {
     const { id } = before
     if (after === undefined) {
-      this.keys.forget(id)
-      this.appPasswords.forget(id)
-      this.#authorities.end(id, 'failed find user: record not found')
+      this.keys.evictUser(id)
+      this.appPasswords.evictUser(id)
+      this.#sessions.end(id, 'failed find user: record not found')
     } else if (after.disabled) {
-      this.#authorities.end(id, disabledReason)
+      this.#sessions.end(id, disabledReason)
     } else if (
       after.username !== before.username ||
       after.permission !== before.permission ||
       after.basePath !== before.basePath ||
       after.role !== before.role
     ) {
-      this.#authorities.end(id, 'the rights of this account have changed')
+      this.#sessions.end(id, 'the rights of this account have changed')
     } else if (after.passwordTime !== before.passwordTime || after.passwordHash !== before.passwordHash) {
       const reason = 'Password has been changed, login please'
-      this.#authorities.end(id, reason, (credential) => credential === 'password' || credential.startsWith('token:'))
+      this.#sessions.end(id, reason, (credential) => credential === 'password' || credential.startsWith('token:'))
     } else if (after.otpSecret !== before.otpSecret) {
       const reason = 'two-step verification was switched on or off'
-      this.#authorities.end(id, reason, (credential) => credential === 'password')
+      this.#sessions.end(id, reason, (credential) => credential === 'password')
     }
   }
 
-  #keyEnded(key: KeyRow): void {
-    this.#authorities.end(key.userId, 'the key has been deleted', (credential) => credential === `key:${key.id}`)
+  #keyRemoved(key: KeyRow): void {
+    this.#sessions.end(key.userId, 'the key has been deleted', (credential) => credential === `key:${key.id}`)
   }
 
-  #appPasswordEnded({ id, userId }: AppPasswordRow): void {
-    this.#authorities.end(userId, 'the app password has been deleted', (credential) => credential === `app:${id}`)
+  #appPasswordRemoved({ id, userId }: AppPasswordRow): void {
+    this.#sessions.end(userId, 'the app password has been deleted', (credential) => credential === `app:${id}`)
   }
 
   #settingsChanged(): void {
     const token = this.#settings.get('token')
     if (token === this.#permanentToken) return
     this.#permanentToken = token
-    this.#authorities.endCredential('permanent', 'token is invalidated')
+    this.#sessions.endCredential('permanent', 'token is invalidated')
   }
 
   async #sweep(): Promise<void> {
     const now = this.#now()
-    this.#authorities.sweep(now)
+    this.#sessions.sweep(now)
     try {
-      await this.#order.add(async () => {
+      await this.#queue.add(async () => {
         await this.#store.revokedTokens.sweep(new Date(now))
         this.#revoked = new Map([...this.#revoked].filter(([, expires]) => expires.getTime() > now))
       })
     } catch {
-      // They are swept at the next look: nothing but room depends on it.
+      // The next sweep tries again. Expired rows only take space.
     }
   }
 }

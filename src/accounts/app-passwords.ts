@@ -1,28 +1,30 @@
 /**
- * App passwords: each is for one program of its owner, at some doors, and is taken back alone. They are 160 random bits, so
- * that a fast hash is as good as a slow one and nothing needs to slow down those who try; see docs/decisions/0008.
+ * App passwords: each is meant for one program, is valid for some protocols, and is revoked individually. They have 160
+ * random bits, so that a fast hash suffices and attempts need not be limited; see docs/decisions/0008.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import type PQueue from 'p-queue'
-import { GatewayError, isGatewayError } from '../errors.js'
-import type { AppPasswordDoor, AppPasswordRow, Store } from '../store/rows.js'
-import { isSameText } from './same-text.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import type { AppPasswordProtocol, AppPasswordRow, Store } from '../store/rows.js'
+import { timingSafeEqualText } from './timing-safe-text.js'
+
+export type { AppPasswordRow } from '../store/rows.js'
 
 export interface NewAppPassword {
   readonly name: string
-  readonly doors: readonly AppPasswordDoor[]
+  readonly protocols: readonly AppPasswordProtocol[]
   readonly readOnly: boolean
 }
 
-export const appPasswordDoors = ['webdav', 'sftp'] as const satisfies readonly AppPasswordDoor[]
+export const appPasswordProtocols = ['webdav', 'sftp'] as const satisfies readonly AppPasswordProtocol[]
 
-const longestName = 255
-/** Of one account: enough for every program, and a bound for what is kept in memory. */
-const mostOfOne = 100
-/** Milliseconds between two uses that are recorded: a WebDAV client presents its password with every request. */
+const maxNameLength = 255
+/** Maximum per account; bounds the memory. */
+const maxPerUser = 100
+/** Minimum milliseconds between two recorded uses: a WebDAV client sends its password with every request. */
 const touchInterval = 60_000
 
-/** 32 characters of five bits each; none is mistaken for another. */
+/** 32 characters of five bits each, without look-alikes. */
 const alphabet = 'abcdefghijkmnpqrstuvwxyz23456789'
 const prefixLength = 8
 const secretLength = 32
@@ -32,15 +34,15 @@ export class AppPasswords {
   #byId = new Map<number, AppPasswordRow>()
   #byPrefix = new Map<string, AppPasswordRow>()
 
-  /** `order` takes what touches the mirror one by one; `ended` is told of each one that is gone. */
+  /** `queue` serializes reads and changes of the cached rows. `onRemoved` is called for each removed app password. */
   constructor(
     private readonly store: Store,
-    private readonly order: PQueue,
-    private readonly ended: (row: AppPasswordRow) => void,
+    private readonly queue: PQueue,
+    private readonly onRemoved: (row: AppPasswordRow) => void,
     private readonly now: () => number,
   ) {}
 
-  /** By id. */
+  /** The user's app passwords, ordered by id. */
   list(userId: number): readonly AppPasswordRow[] {
     return [...this.#byId.values()].filter((row) => row.userId === userId).sort((one, other) => one.id - other.id)
   }
@@ -49,29 +51,31 @@ export class AppPasswords {
     return this.#byId.get(id)
   }
 
-  /** The one that was presented; undefined for what is none of them. */
+  /** The row of a presented app password; undefined if there is none. */
   find(presented: string): AppPasswordRow | undefined {
     const prefix = shape.exec(presented)?.[1]
     const row = prefix === undefined ? undefined : this.#byPrefix.get(prefix)
-    return row !== undefined && isSameText(digestOf(presented), row.digest) ? row : undefined
+    return row !== undefined && timingSafeEqualText(digestOf(presented), row.digest) ? row : undefined
   }
 
   /**
-   * Resolves to the password as well, which nobody can show again. `invalid` for what does not fit, `exists` for a taken name,
-   * `not_found` for an unknown user.
+   * Creates an app password. Resolves to the row and the password, which cannot be retrieved later. `invalid` for
+   * invalid fields or too many app passwords, `exists` for a taken name, `not_found` for an unknown user.
    */
   async add(
     userId: number,
-    { name, doors, readOnly }: NewAppPassword,
+    appPassword: NewAppPassword,
   ): Promise<{ readonly row: AppPasswordRow; readonly password: string }> {
-    if (name === '' || Buffer.byteLength(name) > longestName || !name.isWellFormed()) {
-      throw new GatewayError('invalid', { reason: `an app password needs a name of at most ${longestName} bytes` })
+    const { name, readOnly } = appPassword
+    if (name === '' || Buffer.byteLength(name) > maxNameLength || !name.isWellFormed()) {
+      throw new GatewayError('invalid', { reason: `an app password needs a name of at most ${maxNameLength} bytes` })
     }
-    if (doors.length === 0) throw new GatewayError('invalid', { reason: 'an app password needs a door to open' })
-    return this.order.add(async () => {
+    if (appPassword.protocols.length === 0)
+      throw new GatewayError('invalid', { reason: 'an app password needs at least one protocol' })
+    return this.queue.add(async () => {
       const others = this.list(userId)
-      if (others.length >= mostOfOne) {
-        throw new GatewayError('invalid', { reason: `an account has ${mostOfOne} app passwords at most` })
+      if (others.length >= maxPerUser) {
+        throw new GatewayError('invalid', { reason: `an account can have at most ${maxPerUser} app passwords` })
       }
       if (others.some((other) => other.name === name)) throw nameTaken()
       const prefix = this.#freePrefix()
@@ -81,7 +85,7 @@ export class AppPasswords {
         name,
         prefix,
         digest: digestOf(password),
-        doors: appPasswordDoors.filter((door) => doors.includes(door)),
+        protocols: appPasswordProtocols.filter((protocol) => appPassword.protocols.includes(protocol)),
         readOnly,
         added: new Date(this.now()),
         lastUsed: undefined,
@@ -90,9 +94,9 @@ export class AppPasswords {
     })
   }
 
-  /** `not_found` for one of somebody else, too. What came in with it ends. */
+  /** Deletes an app password and revokes its sessions. `not_found` if it does not exist or belongs to another user. */
   async delete(userId: number, id: number): Promise<void> {
-    await this.order.add(async () => {
+    await this.queue.add(async () => {
       const row = this.#byId.get(id)
       if (row?.userId !== userId) throw new GatewayError('not_found', { reason: 'app password not found' })
       await this.store.appPasswords.delete(id)
@@ -100,38 +104,38 @@ export class AppPasswords {
     })
   }
 
-  /** Sets the time of last use, once a minute at most. */
+  /** Sets the time of last use, at most once a minute. */
   async touch({ id }: AppPasswordRow): Promise<void> {
     const row = this.#byId.get(id)
     const now = this.now()
     if (row === undefined || now - (row.lastUsed?.getTime() ?? -Infinity) < touchInterval) return
     const lastUsed = new Date(now)
-    // At once, so that the other requests of a client do not write it too.
+    // Set before the write completes, so that concurrent requests do not write it too.
     this.#put({ ...row, lastUsed })
-    await this.order.add(() => this.store.appPasswords.touch(id, lastUsed))
+    await this.queue.add(() => this.store.appPasswords.touch(id, lastUsed))
   }
 
-  /** What the database did with those of a deleted user. */
-  forget(userId: number): void {
+  /** Removes the rows of a deleted user from memory; the database has deleted them. */
+  evictUser(userId: number): void {
     for (const row of this.list(userId)) this.#forget(row)
   }
 
-  /** Reads what is stored. To be called in order. */
+  /** Reads the stored rows. Must be called through `queue`. */
   async reload(): Promise<void> {
     const before = this.#byId
     const rows = await this.store.appPasswords.all()
     this.#byId = new Map(rows.map((row) => [row.id, row]))
     this.#byPrefix = new Map(rows.map((row) => [row.prefix, row]))
-    for (const row of before.values()) if (!this.#byId.has(row.id)) this.ended(row)
+    for (const row of before.values()) if (!this.#byId.has(row.id)) this.onRemoved(row)
   }
 
-  async #insert(fresh: Omit<AppPasswordRow, 'id'>): Promise<AppPasswordRow> {
+  async #insert(newRow: Omit<AppPasswordRow, 'id'>): Promise<AppPasswordRow> {
     try {
-      const row = await this.store.appPasswords.insert(fresh)
+      const row = await this.store.appPasswords.insert(newRow)
       this.#put(row)
       return row
     } catch (error) {
-      // By another process, meanwhile.
+      // Another process may have inserted the same name.
       throw isGatewayError(error, 'exists') ? nameTaken(error) : error
     }
   }
@@ -150,7 +154,7 @@ export class AppPasswords {
   #forget(row: AppPasswordRow): void {
     this.#byId.delete(row.id)
     this.#byPrefix.delete(row.prefix)
-    this.ended(row)
+    this.onRemoved(row)
   }
 }
 
@@ -162,7 +166,7 @@ function digestOf(password: string): string {
   return createHash('sha256').update(password).digest('hex')
 }
 
-/** So many characters, five random bits in each. */
+/** Random characters of the alphabet, five bits each. */
 function random(length: number): string {
   return Array.from(randomBytes(length), (byte) => alphabet.charAt(byte & 31)).join('')
 }

@@ -1,17 +1,18 @@
 /** The accounts of a new installation. */
-import { isGatewayError } from '../errors.js'
-import { root } from '../path.js'
-import { allPermissions } from '../principal.js'
+import { isGatewayError } from '../contract/errors.js'
+import { root } from '../contract/path.js'
 import type { Store, UserRow } from '../store/rows.js'
 import { hashPassword, impossiblePassword, randomPassword, staticHash } from './passwords.js'
+import { allPermissions } from './principal.js'
 
 /**
- * The password of the admin of a new installation, or who shows a random one. It is shown before the admin is stored: whatever
- * ends the process, there is no admin whose password nobody was shown. Of several that were shown, the last one holds.
+ * The password of the admin of a new installation, or a function that shows a random one. The function is called before
+ * the admin is stored, so that no admin exists whose password was not shown. If several passwords were shown, the last
+ * one is valid.
  */
-export type AdminPassword = string | ((made: string) => void)
+export type AdminPassword = string | ((password: string) => void)
 
-/** Makes the admin, who may do everything, and the guest, who is disabled, where they are missing. */
+/** Creates the admin, who has all permissions, and the guest, who is disabled, unless they exist. */
 export async function bootstrapAccounts(store: Store, adminPassword: AdminPassword): Promise<void> {
   const present = await store.users.all()
   if (!present.some(({ role }) => role === 2)) {
@@ -21,13 +22,13 @@ export async function bootstrapAccounts(store: Store, adminPassword: AdminPasswo
     await insert(store, { username: 'admin', role: 2, permission: allPermissions, disabled: false, passwordHash })
   }
   if (!present.some(({ role }) => role === 1)) {
-    // Nobody has to know one, and no time has to go into a slow hash of it.
+    // The guest has no password, so no slow hash is computed.
     const passwordHash = impossiblePassword()
     await insert(store, { username: 'guest', role: 1, permission: 0, disabled: true, passwordHash })
   }
 }
 
-/** Another process may have made it in the same moment. */
+/** Inserts the account unless another process has created it concurrently. */
 async function insert(
   store: Store,
   fields: Pick<UserRow, 'username' | 'role' | 'permission' | 'disabled' | 'passwordHash'>,

@@ -1,15 +1,17 @@
-/** The curve of RFC 8032 §5.1. Node takes any 32 bytes for a public key, and would only fail with every signature. */
+/**
+ * The curve of RFC 8032 §5.1. Node.js imports any 32 bytes as a public key, without checking that they encode a point.
+ */
 
 const p = 2n ** 255n - 19n
 /** −121665/121666 */
 const d = 37095705934669439343138083508754565189542113879843219016388785533085940283555n
 
 /**
- * Whether 32 bytes encode a point of the curve −x² + y² = 1 + d·x²·y² (RFC 8032 §5.1.3), and none of the eight of small
- * order, for which signatures can be made without a private key.
+ * Whether 32 bytes encode a point of the curve −x² + y² = 1 + d·x²·y² (RFC 8032 §5.1.3) that is not one of the eight
+ * points of small order, for which signatures can be forged without a private key.
  */
 export function isOnEd25519(encoded: Buffer): boolean {
-  // The topmost bit is the sign of x: both are on the curve, or none.
+  // The most significant bit is the sign of x; either both x and −x are on the curve, or neither is.
   const y = BigInt(`0x${Buffer.from(encoded).reverse().toString('hex')}`) & (2n ** 255n - 1n)
   if (y >= p) return false
   const yy = (y * y) % p

@@ -1,7 +1,7 @@
-/** Refusals of the accounts that a door must tell apart from others of the same code. */
-import { GatewayError } from '../errors.js'
+/** Authentication errors that protocols must distinguish from others with the same code. */
+import { GatewayError } from '../contract/errors.js'
 
-/** An unknown name, or a wrong password: nobody learns which. */
+/** An unknown name or a wrong password; the two are not distinguished. */
 export class WrongCredentials extends GatewayError {
   constructor() {
     super('unauthenticated', { op: 'sign in', reason: 'Invalid username or password' })
@@ -9,8 +9,8 @@ export class WrongCredentials extends GatewayError {
 }
 
 /**
- * The password was right, and the account has two-step verification: the one-time code is missing, wrong or used. `denied`
- * where a password alone was presented at a door that cannot ask for a code.
+ * The password is correct, but the account has two-step verification and the one-time code is missing, wrong or already
+ * used. `denied` if the protocol cannot prompt for a code.
  */
 export class CodeRequired extends GatewayError {
   constructor(code: 'unauthenticated' | 'denied' = 'unauthenticated') {
@@ -22,7 +22,7 @@ export class CodeRequired extends GatewayError {
   }
 }
 
-/** The password was right, and the account is disabled. */
+/** The password is correct, but the account is disabled. */
 export class AccountDisabled extends GatewayError {
   constructor() {
     super('denied', { op: 'sign in', reason: disabledReason })
@@ -30,8 +30,8 @@ export class AccountDisabled extends GatewayError {
 }
 export const disabledReason = 'Current user is disabled, replace please'
 
-/** Too many tries from one address; `seconds` until another one is looked at. */
-export function tooManyTries(seconds: number): GatewayError {
+/** Too many attempts; `seconds` until the next one is accepted. */
+export function tooManyAttempts(seconds: number): GatewayError {
   return new GatewayError('throttled', {
     op: 'sign in',
     reason:
@@ -40,7 +40,7 @@ export function tooManyTries(seconds: number): GatewayError {
   })
 }
 
-/** A token, or whatever else was presented, gives no authority: the wire's words. */
-export function noAuthority(reason: string): GatewayError {
+/** The token or other credential is not valid. Clients compare the reason. */
+export function sessionRevoked(reason: string): GatewayError {
   return new GatewayError('unauthenticated', { reason })
 }

@@ -1,23 +1,25 @@
-/** SSH keys of the accounts, mirrored in memory. */
+/** SSH keys of the accounts, cached in memory. */
 import type PQueue from 'p-queue'
-import { GatewayError, isGatewayError } from '../errors.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
 import type { KeyRow, Store } from '../store/rows.js'
 import { fingerprintOf, parseKeyLine } from './public-keys.js'
 
-const longestTitle = 255
+export type { KeyRow } from '../store/rows.js'
+
+const maxTitleLength = 255
 
 export class Keys {
   #byId = new Map<number, KeyRow>()
 
-  /** `order` takes what touches the mirror one by one; `ended` is told of each key that is gone. */
+  /** `queue` serializes reads and changes of the cached rows. `onRemoved` is called for each removed key. */
   constructor(
     private readonly store: Store,
-    private readonly order: PQueue,
-    private readonly ended: (key: KeyRow) => void,
+    private readonly queue: PQueue,
+    private readonly onRemoved: (key: KeyRow) => void,
     private readonly now: () => number,
   ) {}
 
-  /** By id. */
+  /** The user's keys, ordered by id. */
   list(userId: number): readonly KeyRow[] {
     return [...this.#byId.values()].filter((key) => key.userId === userId).sort((one, other) => one.id - other.id)
   }
@@ -31,17 +33,17 @@ export class Keys {
   }
 
   /**
-   * One line of an authorized_keys file. `invalid` for anything but a key that is accepted, `exists` for a taken title,
-   * `not_found` for an unknown user.
+   * Adds the key of a line of an authorized_keys file. `invalid` if it is not an accepted key, `exists` for a taken
+   * title, `not_found` for an unknown user.
    */
   async add(userId: number, title: string, line: string): Promise<KeyRow> {
-    if (title === '' || Buffer.byteLength(title) > longestTitle) {
-      throw new GatewayError('invalid', { reason: `a key needs a title of at most ${longestTitle} bytes` })
+    if (title === '' || Buffer.byteLength(title) > maxTitleLength) {
+      throw new GatewayError('invalid', { reason: `a key needs a title of at most ${maxTitleLength} bytes` })
     }
     const { type, blob } = parseKeyLine(line)
     const added = new Date(this.now())
     const row = { userId, title, type, blob, fingerprint: fingerprintOf(blob), added, lastUsed: added }
-    return this.order.add(async () => {
+    return this.queue.add(async () => {
       try {
         const key = await this.store.keys.insert(row)
         this.#byId.set(key.id, key)
@@ -53,20 +55,20 @@ export class Keys {
     })
   }
 
-  /** `not_found` for a key of somebody else, too. */
+  /** Deletes a key. `not_found` if it does not exist or belongs to another user. */
   async delete(userId: number, id: number): Promise<void> {
-    await this.order.add(async () => {
+    await this.queue.add(async () => {
       const key = this.#byId.get(id)
       if (key?.userId !== userId) throw new GatewayError('not_found', { reason: 'failed to get public key' })
       await this.store.keys.delete(id)
       this.#byId.delete(id)
-      this.ended(key)
+      this.onRemoved(key)
     })
   }
 
   /** Sets the time of last use. */
   async touch(key: KeyRow): Promise<KeyRow> {
-    return this.order.add(async () => {
+    return this.queue.add(async () => {
       const touched = { ...key, lastUsed: new Date(this.now()) }
       await this.store.keys.touch(key.id, touched.lastUsed)
       if (this.#byId.has(key.id)) this.#byId.set(key.id, touched)
@@ -74,18 +76,18 @@ export class Keys {
     })
   }
 
-  /** What the database did with the keys of a deleted user. */
-  forget(userId: number): void {
+  /** Removes the keys of a deleted user from memory; the database has deleted them. */
+  evictUser(userId: number): void {
     for (const key of this.list(userId)) {
       this.#byId.delete(key.id)
-      this.ended(key)
+      this.onRemoved(key)
     }
   }
 
-  /** Reads what is stored. To be called in order. */
+  /** Reads the stored keys. Must be called through `queue`. */
   async reload(): Promise<void> {
     const before = this.#byId
     this.#byId = new Map((await this.store.keys.all()).map((key) => [key.id, key]))
-    for (const key of before.values()) if (!this.#byId.has(key.id)) this.ended(key)
+    for (const key of before.values()) if (!this.#byId.has(key.id)) this.onRemoved(key)
   }
 }

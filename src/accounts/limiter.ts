@@ -1,75 +1,83 @@
 /**
- * Failed sign-ins, of all doors together. An address is locked; an account is only slowed down, and not for addresses from
- * which it was signed in to lately: nobody can shut out somebody else. Addresses are those of `networkOf`.
+ * Limits failed sign-ins, for all protocols together. An address is locked out. An account is only slowed down, and not
+ * for addresses with a recent successful sign-in, so that users cannot lock each other out. Addresses are those of
+ * `networkOf`.
  */
-import { tooManyTries } from './errors.js'
+import { tooManyAttempts } from './errors.js'
 
 const minute = 60_000
 
-/** Failures after which an address is locked, and for how long; earlier ones are forgotten in the same time. */
-const lock = { failures: 5, time: 5 * minute }
-/** Failures of one account after which each further try waits, twice as long as the one before. */
-const slowing = { failures: 10, time: 15 * minute, first: 200, most: 5000 }
-/** How long an address stays familiar to an account. */
+/** Failures after which an address is locked, and `time` in milliseconds after the last one until they expire. */
+const lockout = { failures: 5, time: 5 * minute }
+/**
+ * Failures of one account after which further attempts are delayed, and `time` until they expire. Delays double from
+ * `minDelay` up to `maxDelay`. In milliseconds.
+ */
+const backoff = { failures: 10, time: 15 * minute, minDelay: 200, maxDelay: 5000 }
+/** Milliseconds for which an address is familiar to an account after a successful sign-in. */
 const familiarTime = 24 * 60 * minute
-/** Entries of one table; beyond that the oldest give way, so that an attack from everywhere does not fill the memory. */
-const tableSize = 50_000
+/**
+ * Maximum entries of one table; beyond it, the oldest are removed, so that a distributed attack cannot exhaust the
+ * memory.
+ */
+const maxEntries = 50_000
 
 export class SignInLimiter {
   readonly #addresses: Failures
   readonly #pairs: Failures
   readonly #accounts: Failures
-  /** Address and account, and when somebody last signed in. */
+  /** Time of the last successful sign-in, by address and account. */
   readonly #familiar = new Map<string, number>()
 
   constructor(private readonly now: () => number) {
-    this.#addresses = new Failures(lock.time, now)
-    this.#pairs = new Failures(lock.time, now)
-    this.#accounts = new Failures(slowing.time, now)
+    this.#addresses = new Failures(lockout.time, now)
+    this.#pairs = new Failures(lockout.time, now)
+    this.#accounts = new Failures(backoff.time, now)
   }
 
-  /** Throws `throttled` where too many passwords for this very account came from this address. */
-  refuseGuesser(address: string, name: string): void {
+  /** Throws `throttled` after too many failures for this account from this address. */
+  assertPairNotLocked(address: string, name: string): void {
     this.#refuse(this.#pairs, pair(address, name))
   }
 
-  /** Throws `throttled` where the address is locked. The try counts as a failed one for this account. */
-  refuseLocked(address: string, name: string): void {
-    if (this.#addresses.count(address) < lock.failures) return
+  /** Throws `throttled` if the address is locked. The attempt then counts as a failure for this account. */
+  assertAddressNotLocked(address: string, name: string): void {
+    if (this.#addresses.count(address) < lockout.failures) return
     this.#pairs.add(pair(address, name))
     this.#refuse(this.#addresses, address)
   }
 
-  /** Milliseconds that a try has to wait. */
+  /** Milliseconds by which an attempt must be delayed. */
   delay(address: string, name: string): number {
-    const beyond = this.#accounts.count(name) - slowing.failures
-    if (beyond < 0 || isFamiliar(this.#familiar.get(pair(address, name)), this.now())) return 0
-    return Math.min(slowing.most, slowing.first * 2 ** beyond)
+    const excess = this.#accounts.count(name) - backoff.failures
+    if (excess < 0 || isFamiliar(this.#familiar.get(pair(address, name)), this.now())) return 0
+    return Math.min(backoff.maxDelay, backoff.minDelay * 2 ** excess)
   }
 
-  failed(address: string, name: string): void {
+  recordFailure(address: string, name: string): void {
     this.#addresses.add(address)
     this.#pairs.add(pair(address, name))
     this.#accounts.add(name)
   }
 
-  /** Does not reset the address's count: one's own account would pay for guessing at others. */
-  succeeded(address: string, name: string): void {
+  /**
+   * Does not reset the count of the address; otherwise a user could guess the passwords of others between own sign-ins.
+   */
+  recordSuccess(address: string, name: string): void {
     put(this.#familiar, pair(address, name), this.now())
   }
 
   #refuse(failures: Failures, key: string): void {
-    if (failures.count(key) >= lock.failures) throw tooManyTries(failures.remaining(key) / 1000)
+    if (failures.count(key) >= lockout.failures) throw tooManyAttempts(failures.remaining(key) / 1000)
   }
 }
 
-/** Guesses at the one-time codes of one account that may be wrong within `time`, from all addresses together. */
-const codes = { wrong: 10, time: 15 * minute }
+/** Maximum wrong one-time codes for one account within `time` milliseconds, from all addresses together. */
+const codeLimit = { failures: 10, time: 15 * minute }
 
 /**
- * Wrong one-time codes of an account, from all addresses together: who sends one knows the password, and may use any number of
- * addresses. Beyond the limit a code is compared only for an address from which a right one came within a day. Accounts are
- * independent of each other.
+ * Limits wrong one-time codes per account, for all addresses together: an attacker who has the password may use many
+ * addresses. Beyond the limit, a code is accepted only from an address with a correct code in the last day.
  */
 export class CodeLimiter {
   readonly #accounts = new Map<number, CodeHistory>()
@@ -77,41 +85,42 @@ export class CodeLimiter {
   constructor(private readonly now: () => number) {}
 
   /**
-   * Counts a code as wrong before it is compared, so that codes that arrive together cannot pass the limit. Throws `throttled`
-   * where the account has reached it. The caller calls the returned function once the code has proved right.
+   * Counts a code as wrong before it is compared, so that concurrent attempts cannot exceed the limit. Throws
+   * `throttled` if the account has reached the limit. The caller must call the returned function if the code is
+   * correct.
    */
-  count(userId: number, network: string): () => void {
+  countAttempt(userId: number, network: string): () => void {
     const now = this.now()
     const { wrong, familiar } = this.#accounts.get(userId) ?? { wrong: [], familiar: new Map<string, number>() }
-    const recent = wrong.filter((guess) => now - guess.time < codes.time).slice(-codes.wrong)
+    const recent = wrong.filter(({ time }) => now - time < codeLimit.time).slice(-codeLimit.failures)
     const [oldest] = recent
-    if (oldest !== undefined && recent.length === codes.wrong && !isFamiliar(familiar.get(network), now)) {
-      throw tooManyTries((oldest.time + codes.time - now) / 1000)
+    if (oldest !== undefined && recent.length === codeLimit.failures && !isFamiliar(familiar.get(network), now)) {
+      throw tooManyAttempts((oldest.time + codeLimit.time - now) / 1000)
     }
-    const guess = { time: now }
-    put(this.#accounts, userId, { wrong: [...recent, guess], familiar })
-    return () => this.#confirm(userId, network, guess)
+    const attempt = { time: now }
+    put(this.#accounts, userId, { wrong: [...recent, attempt], familiar })
+    return () => this.#confirm(userId, network, attempt)
   }
 
-  #confirm(userId: number, network: string, guess: CodeGuess): void {
+  #confirm(userId: number, network: string, attempt: CodeAttempt): void {
     const now = this.now()
     const history = this.#accounts.get(userId)
     const familiar = [...(history?.familiar ?? [])].filter(([, time]) => isFamiliar(time, now))
     put(this.#accounts, userId, {
-      wrong: (history?.wrong ?? []).filter((each) => each !== guess),
+      wrong: (history?.wrong ?? []).filter((each) => each !== attempt),
       familiar: new Map([...familiar, [network, now]]),
     })
   }
 }
 
-interface CodeGuess {
+interface CodeAttempt {
   readonly time: number
 }
 
 interface CodeHistory {
   /** Oldest first. */
-  readonly wrong: readonly CodeGuess[]
-  /** Networks from which a right code came, and when. */
+  readonly wrong: readonly CodeAttempt[]
+  /** Time of the last correct code, by network. */
   readonly familiar: ReadonlyMap<string, number>
 }
 
@@ -135,7 +144,7 @@ class Failures {
     return this.remaining(key) > 0 ? (this.#entries.get(key)?.count ?? 0) : 0
   }
 
-  /** Milliseconds until they are forgotten. */
+  /** Milliseconds until the failures expire. */
   remaining(key: string): number {
     return (this.#entries.get(key)?.last ?? -Infinity) + this.time - this.now()
   }
@@ -145,11 +154,11 @@ function pair(address: string, name: string): string {
   return `${address} ${name}`
 }
 
-/** As the newest entry. */
+/** Sets the entry as the newest one, and removes the oldest one if the table is full. */
 function put<Key, Value>(table: Map<Key, Value>, key: Key, value: Value): void {
   table.delete(key)
   table.set(key, value)
-  if (table.size > tableSize) {
+  if (table.size > maxEntries) {
     const [oldest] = table.keys()
     if (oldest !== undefined) table.delete(oldest)
   }

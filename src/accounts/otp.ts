@@ -1,19 +1,19 @@
 /** One-time codes: RFC 6238 with SHA-1, six digits, steps of 30 seconds. */
 import { generateSecret, generateURI, verifySync } from 'otplib'
 
-/** 20 random bytes in base32, as authenticator apps take them. */
+/** 20 random bytes in base32, for authenticator apps. */
 export function newOtpSecret(): string {
   return generateSecret({ length: 20 })
 }
 
-/** The address that authenticator apps read from a QR code. */
-export function otpAddress(secret: string, username: string): string {
+/** The `otpauth:` URI that authenticator apps read from a QR code. */
+export function otpUri(secret: string, username: string): string {
   return generateURI({ issuer: 'Tidegate', label: username, secret })
 }
 
 /**
- * The time step that `code` belongs to: the one of `now` (milliseconds), the one before or the one after, because clocks
- * differ. Undefined for a wrong code and for one that is none.
+ * The time step of `code`: that of `now` (milliseconds since 1970), the previous or the next one, because clocks
+ * differ. Undefined for a wrong or malformed code.
  */
 export function otpStep(secret: string, code: string, now: number): number | undefined {
   if (!/^\d{6}$/.test(code)) return undefined
@@ -21,7 +21,7 @@ export function otpStep(secret: string, code: string, now: number): number | und
     const result = verifySync({ secret, token: code, epoch: now / 1000, epochTolerance: 30 })
     return result.valid && 'timeStep' in result ? result.timeStep : undefined
   } catch {
-    // A secret that is no base32 of 16 bytes or more: no code fits it.
+    // The secret is not base32 of at least 16 bytes.
     return undefined
   }
 }

@@ -1,99 +1,100 @@
+import { networkOf } from '../net/networks.js'
 import type { UserRow } from '../store/rows.js'
 import type { Credentials } from './accounts.js'
 import { CodeRequired, WrongCredentials } from './errors.js'
+import { FairQueue } from './fair-queue.js'
 import { CodeLimiter, SignInLimiter } from './limiter.js'
-import { networkOf } from './networks.js'
 import { otpStep } from './otp.js'
+import { PasswordCache } from './password-cache.js'
 import { impossiblePassword, isPassword, staticHash } from './passwords.js'
-import { RememberedPasswords } from './remembered-passwords.js'
-import { Turns } from './turns.js'
 
 export interface PasswordCheckOptions {
   readonly get: (id: number) => UserRow | undefined
   readonly byName: (username: string) => UserRow | undefined
-  /** Uses up the code of a time step: false where it was used before. */
+  /** Marks the code of a time step as used: false if it was used before. */
   readonly useOtpStep: (userId: number, step: number) => Promise<boolean>
   readonly now: () => number
 }
 
-/** What was presented, as it is counted and compared. */
-interface Presented {
+/** Credentials in the form in which they are counted and compared. */
+interface NormalizedCredentials {
   readonly network: string
   readonly name: string
   readonly hash: string
   readonly digest: string
 }
 
-/** Passwords and one-time codes of all doors, with what keeps guessers out. */
+/** Checks passwords and one-time codes for all protocols, and limits failed attempts. */
 export class PasswordCheck {
   readonly #limiter: SignInLimiter
   readonly #codes: CodeLimiter
-  readonly #remembered: RememberedPasswords
-  readonly #turns = new Turns()
-  /** Checks under way, by what was presented: a client with eight connections asks for one. */
+  readonly #cache: PasswordCache
+  readonly #queue = new FairQueue()
+  /** Running checks by network and digest: concurrent requests with the same credentials share one. */
   readonly #running = new Map<string, Promise<UserRow>>()
-  readonly #seen = new WeakMap<Credentials, Presented>()
-  /** Unknown names are checked against this, so that they take as long as any other. */
+  readonly #normalized = new WeakMap<Credentials, NormalizedCredentials>()
+  /** Hash for unknown names, so that their check takes as long as any other. */
   readonly #impossible = impossiblePassword()
 
   constructor(private readonly options: PasswordCheckOptions) {
     this.#limiter = new SignInLimiter(options.now)
     this.#codes = new CodeLimiter(options.now)
-    this.#remembered = new RememberedPasswords(options.get, options.now)
+    this.#cache = new PasswordCache(options.get, options.now)
   }
 
   /**
-   * The account, which may be disabled or ask for a code still. `WrongCredentials`, or `throttled`. `remembered`: what was
-   * verified lately need not be again.
+   * Checks the password. Resolves to the account, which may be disabled or need a one-time code. Rejects with
+   * `WrongCredentials` or `throttled`. `remembered`: accepts a cached verification.
    */
-  async password(credentials: Credentials, { remembered }: { readonly remembered: boolean }): Promise<UserRow> {
-    const presented = this.#presented(credentials)
-    const { network, name, digest } = presented
-    this.#limiter.refuseGuesser(network, name)
-    // Also for an address that is locked, by somebody else: guesses at this account from there end above.
-    const known = remembered ? this.#remembered.get(digest) : undefined
-    if (known !== undefined) return known
-    this.#limiter.refuseLocked(network, name)
-    const place = `${network} ${digest}`
-    const running = this.#running.get(place)
+  async checkPassword(credentials: Credentials, { remembered }: { readonly remembered: boolean }): Promise<UserRow> {
+    const normalized = this.#normalize(credentials)
+    const { network, name, digest } = normalized
+    this.#limiter.assertPairNotLocked(network, name)
+    // Before the lock of the address is checked, which another user may have caused. Guesses at this account are
+    // refused above.
+    const cached = remembered ? this.#cache.get(digest) : undefined
+    if (cached !== undefined) return cached
+    this.#limiter.assertAddressNotLocked(network, name)
+    const key = `${network} ${digest}`
+    const running = this.#running.get(key)
     if (running !== undefined) return running
-    const check = this.#turns
-      .run(network, this.#limiter.delay(network, name), () => this.#compare(presented))
-      .finally(() => this.#running.delete(place))
-    this.#running.set(place, check)
+    const check = this.#queue
+      .run(network, this.#limiter.delay(network, name), () => this.#compare(normalized))
+      .finally(() => this.#running.delete(key))
+    this.#running.set(key, check)
     return check
   }
 
   /**
-   * The second step of an account that has one, after the password. `CodeRequired` where the code is missing, which does not
-   * count as a failed try, or where it is wrong or was used before, which does. `throttled` where the address has failed too
-   * often, or the account with codes from anywhere.
+   * Checks the one-time code of an account with two-step verification, after the password. Rejects with `CodeRequired`
+   * if the code is missing, which does not count as a failure, or if it is wrong or already used, which does. Rejects
+   * with `throttled` after too many failures of the address, or too many wrong codes for the account from any address.
    */
-  async code(user: UserRow, credentials: Credentials): Promise<void> {
-    const { network, name } = this.#presented(credentials)
+  async checkCode(user: UserRow, credentials: Credentials): Promise<void> {
+    const { network, name } = this.#normalize(credentials)
     if (credentials.code === undefined || credentials.code === '') throw new CodeRequired()
-    // Requests that shared one check of the password arrive here together.
-    this.#limiter.refuseGuesser(network, name)
-    this.#limiter.refuseLocked(network, name)
-    const confirm = this.#codes.count(user.id, network)
+    // Checked again: requests that shared one password check arrive here concurrently.
+    this.#limiter.assertPairNotLocked(network, name)
+    this.#limiter.assertAddressNotLocked(network, name)
+    const confirm = this.#codes.countAttempt(user.id, network)
     const step = otpStep(user.otpSecret, credentials.code, this.options.now())
     if (step !== undefined && (await this.options.useOtpStep(user.id, step))) {
       confirm()
       return
     }
-    this.#limiter.failed(network, name)
+    this.#limiter.recordFailure(network, name)
     throw new CodeRequired()
   }
 
   /**
-   * Whether the code is one of `secret`, which the account is about to take; a right one is used up. `throttled` where the
-   * account has had too many wrong codes.
+   * Whether the code matches `secret`, which the account is about to use. A correct code cannot be used again. Rejects
+   * with `throttled` after too many wrong codes for the account.
    */
-  async newCode(
+  async checkNewCode(
     userId: number,
     { secret, code, address }: { readonly secret: string; readonly code: string; readonly address: string },
   ): Promise<boolean> {
-    const confirm = this.#codes.count(userId, networkOf(address))
+    const confirm = this.#codes.countAttempt(userId, networkOf(address))
     const step = otpStep(secret, code, this.options.now())
     if (step === undefined) return false
     await this.options.useOtpStep(userId, step)
@@ -101,38 +102,38 @@ export class PasswordCheck {
     return true
   }
 
-  /** Everything that was asked for has been shown. `remember`: the password alone opens the door again. */
-  succeeded(credentials: Credentials, user: UserRow, { remember }: { readonly remember: boolean }): void {
-    const { network, name, digest } = this.#presented(credentials)
-    this.#limiter.succeeded(network, name)
-    if (remember) this.#remembered.add(digest, user)
+  /** Records a completed sign-in. `remember`: caches the verification, for accounts that need no one-time code. */
+  recordSuccess(credentials: Credentials, user: UserRow, { remember }: { readonly remember: boolean }): void {
+    const { network, name, digest } = this.#normalize(credentials)
+    this.#limiter.recordSuccess(network, name)
+    if (remember) this.#cache.add(digest, user)
   }
 
-  #presented(credentials: Credentials): Presented {
-    const known = this.#seen.get(credentials)
-    if (known !== undefined) return known
+  #normalize(credentials: Credentials): NormalizedCredentials {
+    const existing = this.#normalized.get(credentials)
+    if (existing !== undefined) return existing
     const { username, password, address } = credentials
-    // No account has such a long name; the tables shall not hold it.
+    // No account has a longer name. Keeps long texts out of the tables.
     const name = username.length > 255 ? '' : username
     const hash = 'plain' in password ? staticHash(password.plain) : password.hash
-    // What is no static hash fits no account, and takes its time.
+    // A malformed hash matches no account; checking the empty one takes the usual time.
     const checked = /^[0-9a-f]{64}$/.test(hash) ? hash : ''
-    const digest = this.#remembered.digest(name, checked)
-    const presented = { network: networkOf(address), name, hash: checked, digest }
-    this.#seen.set(credentials, presented)
-    return presented
+    const digest = this.#cache.digest(name, checked)
+    const normalized = { network: networkOf(address), name, hash: checked, digest }
+    this.#normalized.set(credentials, normalized)
+    return normalized
   }
 
-  async #compare({ network, name, hash }: Presented): Promise<UserRow> {
-    // Others of this address may have failed while this one waited.
-    this.#limiter.refuseGuesser(network, name)
-    this.#limiter.refuseLocked(network, name)
+  async #compare({ network, name, hash }: NormalizedCredentials): Promise<UserRow> {
+    // Checked again: other attempts from this address may have failed while this one was queued.
+    this.#limiter.assertPairNotLocked(network, name)
+    this.#limiter.assertAddressNotLocked(network, name)
     const user = this.options.byName(name)
-    const right = await isPassword(hash, user?.passwordHash ?? this.#impossible)
+    const isCorrect = await isPassword(hash, user?.passwordHash ?? this.#impossible)
     // The account may have changed while the hash was computed.
     const current = this.options.byName(name)
-    if (right && current !== undefined && current.passwordHash === user?.passwordHash) return current
-    this.#limiter.failed(network, name)
+    if (isCorrect && current !== undefined && current.passwordHash === user?.passwordHash) return current
+    this.#limiter.recordFailure(network, name)
     throw new WrongCredentials()
   }
 }

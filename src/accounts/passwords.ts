@@ -1,32 +1,34 @@
-/** Passwords: a slow hash over the wire's static one, so that both forms of sign-in can be checked. */
+/**
+ * Password hashing: a slow hash of the static hash that clients may send, so that both forms of sign-in can be checked.
+ */
 import { createHash, randomBytes, randomInt, scrypt, timingSafeEqual } from 'node:crypto'
 
-/** Clients compute this themselves for the hashed form of sign-in: the text can never change. */
+/** Clients use it to compute the hash for the hashed form of sign-in, so it must never change. */
 const staticSuffix = '-https://github.com/alist-org/alist'
 
 /**
- * scrypt's parameters for new hashes, one of the sets that OWASP holds equal: N as a power of two, r, p. 32 MiB and about
- * 0.2 s of one core. With less, as the set of 16 MiB needs, glibc would from then on keep blocks of that size for itself when they are
- * freed: the daemon stayed 30 MiB larger for ever after its first sign-in.
+ * scrypt parameters for new hashes: N as a power of two, r, p. One of the equivalent sets that OWASP recommends; uses
+ * 32 MiB and about 0.2 s of one core. With the set that uses 16 MiB, glibc would retain freed blocks of that size: the
+ * process stayed 30 MiB larger after its first sign-in.
  */
 const cost = { power: 15, blocks: 8, parallel: 3 }
 const saltBytes = 16
 const digestBytes = 32
 
-/** 64 lower-case hexadecimal characters. */
+/** The hash that clients may send in place of the password: 64 lower-case hexadecimal characters. */
 export function staticHash(password: string): string {
   return createHash('sha256')
     .update(password + staticSuffix)
     .digest('hex')
 }
 
-/** What is stored of a password: scheme, parameters, salt and digest, separated by `$`. */
+/** The stored form of a password, from its static hash: scheme, parameters, salt and digest, separated by `$`. */
 export async function hashPassword(hash: string): Promise<string> {
   const salt = randomBytes(saltBytes)
   return stored(salt, await derive(hash, salt, cost))
 }
 
-/** Whether `hash` is the static hash of the password that was stored; false for what was not made by `hashPassword`. */
+/** Whether `hash` is the static hash of the stored password; false if the latter is not a result of `hashPassword`. */
 export async function isPassword(hash: string, storedPassword: string): Promise<boolean> {
   const [scheme, power, blocks, parallel, salt, digest] = storedPassword.split('$')
   if (scheme !== 'scrypt' || salt === undefined || digest === undefined) return false
@@ -36,12 +38,12 @@ export async function isPassword(hash: string, storedPassword: string): Promise<
   return expected.length === derived.length && timingSafeEqual(expected, derived)
 }
 
-/** A stored password that nothing fits: checking it takes as long as any other. */
+/** A stored password that no password matches; checking it takes as long as any other. */
 export function impossiblePassword(): string {
   return stored(randomBytes(saltBytes), randomBytes(digestBytes))
 }
 
-/** Letters and digits that are not mistaken for each other, 31 of them: 20 make 99 bits. */
+/** 31 letters and digits, without look-alikes: 20 of them have 99 bits. */
 const readable = 'abcdefghjkmnpqrstuvwxyz23456789'
 
 export function randomPassword(): string {

@@ -1,8 +1,8 @@
 /** SSH public keys: blobs of RFC 4253 §6.6 and lines of authorized_keys files, parsed strictly. */
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import { GatewayError } from '../errors.js'
+import { GatewayError } from '../contract/errors.js'
 import { isOnEd25519 } from './ed25519-points.js'
-import { WireError, WireReader } from './ssh-wire.js'
+import { SshWireError, WireReader } from './ssh-wire.js'
 
 export const keyTypes = [
   'ssh-ed25519',
@@ -19,14 +19,14 @@ export interface PublicKey {
   readonly type: KeyType
   readonly blob: Buffer
   readonly key: KeyObject
-  /** What a security key (`sk-` types) was made for, as `ssh:`. */
+  /** Application of a security key (`sk-` types), such as `ssh:`. */
   readonly application?: string | undefined
 }
 
-/** Bits of an RSA modulus. OpenSSH refuses larger ones too: they would keep the processor busy. */
-const rsaBits = { least: 2048, most: 16384 }
+/** Limits of an RSA modulus, in bits. Like OpenSSH, refuses larger ones, because verification would be slow. */
+const rsaBits = { min: 2048, max: 16384 }
 
-const longestLine = 32 * 1024
+const maxLineLength = 32 * 1024
 
 export const curves = {
   nistp256: { jwk: 'P-256', bytes: 32, hash: 'sha256' },
@@ -41,18 +41,18 @@ export function fingerprintOf(blob: Buffer): string {
 }
 
 /**
- * The first key of `text`, lines of an authorized_keys file (sshd(8)): comment lines are skipped, leading options are passed
- * over. Throws `invalid` with the reason for anything but a key that is accepted.
+ * The first key of `text`, lines of an authorized_keys file (sshd(8)). Comment lines and leading options are skipped.
+ * Throws `invalid` with a reason if it is not an accepted key.
  */
 export function parseKeyLine(text: string): PublicKey {
-  if (text.length > longestLine) throw refused('the text is too long')
+  if (text.length > maxLineLength) throw refused('the text is too long')
   const line = text
     .split(/\r?\n/)
     .map((line) => line.trim())
     .find((line) => line !== '' && !line.startsWith('#'))
-  if (line === undefined) throw refused('there is no key in it')
+  if (line === undefined) throw refused('it contains no key')
   if (line.startsWith('-----') || line.startsWith('PuTTY-')) {
-    throw refused('give the one line of the .pub file, not a key file')
+    throw refused('use the line of the .pub file, not a key file')
   }
   const { type, base64 } = fieldsOf(line)
   if (type === 'ssh-dss') throw refused('DSA keys are not accepted any more: make an ed25519 key')
@@ -65,17 +65,17 @@ export function parseKeyLine(text: string): PublicKey {
   return key
 }
 
-/** A public key as clients offer it. Throws `invalid` with the reason for anything but a key that is accepted. */
+/** Parses a public key blob, as clients send it. Throws `invalid` with a reason if it is not an accepted key. */
 export function parseKeyBlob(blob: Buffer): PublicKey {
   try {
     const reader = new WireReader(blob)
     const type = reader.text()
     if (!isKeyType(type)) throw refused('the key type is unknown')
     const key = { type, blob, ...readKey(type, reader) }
-    reader.end()
+    reader.expectEnd()
     return key
   } catch (error) {
-    if (error instanceof WireError) throw refused(error.message)
+    if (error instanceof SshWireError) throw refused(error.message)
     throw error
   }
 }
@@ -88,9 +88,9 @@ function refused(why: string): GatewayError {
   return new GatewayError('invalid', { reason: `provided key invalid: ${why}` })
 }
 
-/** In quotes, `\"` is a quote. Each text has one way to match, so that what does not match is refused in linear time. */
+/** A quoted string, in which `\"` is a quote. Unambiguous, so that matching takes linear time. */
 const quoted = /"(?:\\"|[^"\\]|\\(?!"))*"/
-/** Options come before the type, without blanks outside of quotes. */
+/** Options before the key type, without blanks outside of quotes. */
 const optionsPattern = new RegExp(`^(?:${quoted.source}|[^\\s"])+(?=[ \\t])`)
 
 function fieldsOf(line: string): { readonly type: string; readonly base64: string } {
@@ -143,11 +143,11 @@ function readEd25519(reader: WireReader): KeyObject {
 
 /** RFC 5656 §3.1. */
 function readEcdsa(reader: WireReader, name: CurveName): KeyObject {
-  if (reader.text() !== name) throw refused('the curve is another than the type says')
+  if (reader.text() !== name) throw refused('the curve does not match the key type')
   const point = reader.string()
   const { bytes, jwk } = curves[name]
   if (point.length !== 1 + 2 * bytes || point[0] !== 4)
-    throw refused('the point is not an uncompressed one of the curve')
+    throw refused('the point is not an uncompressed point of the curve')
   const x = point.subarray(1, 1 + bytes).toString('base64url')
   const y = point.subarray(1 + bytes).toString('base64url')
   return imported({ kty: 'EC', crv: jwk, x, y })
@@ -155,14 +155,14 @@ function readEcdsa(reader: WireReader, name: CurveName): KeyObject {
 
 /** RFC 4253 §6.6. */
 function readRsa(reader: WireReader): KeyObject {
-  const exponent = reader.positive()
-  const modulus = reader.positive()
+  const exponent = reader.positiveMpint()
+  const modulus = reader.positiveMpint()
   const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
-  if (bits < rsaBits.least) throw refused(`an RSA key needs ${rsaBits.least} bits, this one has ${bits}`)
-  if (bits > rsaBits.most) throw refused(`an RSA key of more than ${rsaBits.most} bits is not accepted`)
+  if (bits < rsaBits.min) throw refused(`an RSA key needs ${rsaBits.min} bits, this one has ${bits}`)
+  if (bits > rsaBits.max) throw refused(`an RSA key of more than ${rsaBits.max} bits is not accepted`)
   const odd = (number: Buffer): boolean => ((number.at(-1) ?? 0) & 1) === 1
   if (exponent.length > 8 || (exponent.length === 1 && exponent[0] === 1) || !odd(exponent) || !odd(modulus)) {
-    throw refused('the RSA numbers are not those of a key')
+    throw refused('the RSA parameters are not valid')
   }
   return imported({ kty: 'RSA', e: exponent.toString('base64url'), n: modulus.toString('base64url') })
 }
@@ -174,7 +174,7 @@ function readApplication(reader: WireReader): string {
   return application
 }
 
-/** Checks that a point is on its curve, too. */
+/** Imports the key. Also checks that an elliptic curve point is on its curve. */
 function imported(key: JsonWebKey): KeyObject {
   try {
     return createPublicKey({ key, format: 'jwk' })

@@ -1,18 +1,18 @@
 /** Signatures of SSH user authentication, for all key types that are accepted. */
 import { createHash, verify } from 'node:crypto'
-import { isGatewayError } from '../errors.js'
+import { isGatewayError } from '../contract/errors.js'
 import { curves, parseKeyBlob, type CurveName, type PublicKey } from './public-keys.js'
-import { WireError, WireReader } from './ssh-wire.js'
+import { SshWireError, WireReader } from './ssh-wire.js'
 
 export interface SignatureOptions {
-  /** What a security key must have been made for; else any will do. */
+  /** Required application of a security key; any if undefined. */
   readonly application?: string | undefined
 }
 
 /**
- * Whether `signature` (algorithm and signature, as RFC 4253 §6.6 encodes it) is one of `data` by the key of `blob`. RSA
- * signs with SHA-2 alone (RFC 8332); security keys must have been touched. False, never an error, for whatever is no key
- * or no signature.
+ * Whether `signature` (algorithm and signature, encoded as in RFC 4253 §6.6) is a valid signature of `data` by the key
+ * of `blob`. RSA requires SHA-2 (RFC 8332); security keys require user presence. Returns false, without an error, for a
+ * malformed key or signature.
  */
 export function verifySignature(
   blob: Buffer,
@@ -25,60 +25,66 @@ export function verifySignature(
     if (application !== undefined && key.application !== undefined && key.application !== application) return false
     const reader = new WireReader(signature)
     const algorithm = reader.text()
-    const proof = reader.string()
-    const proved = isProof(key, algorithm, proof, data, reader)
-    reader.end()
-    return proved
+    const signatureBlob = reader.string()
+    const isValid = isValidSignature(key, algorithm, signatureBlob, data, reader)
+    reader.expectEnd()
+    return isValid
   } catch (error) {
-    if (error instanceof WireError || isGatewayError(error, 'invalid')) return false
+    if (error instanceof SshWireError || isGatewayError(error, 'invalid')) return false
     throw error
   }
 }
 
-function isProof(key: PublicKey, algorithm: string, proof: Buffer, data: Buffer, reader: WireReader): boolean {
+function isValidSignature(
+  key: PublicKey,
+  algorithm: string,
+  signature: Buffer,
+  data: Buffer,
+  reader: WireReader,
+): boolean {
   switch (key.type) {
     case 'ssh-rsa':
-      return isRsaProof(key, algorithm, proof, data)
+      return isValidRsa(key, algorithm, signature, data)
     case 'ssh-ed25519':
-      return algorithm === key.type && isEd25519Proof(key, proof, data)
+      return algorithm === key.type && isValidEd25519(key, signature, data)
     case 'ecdsa-sha2-nistp256':
-      return algorithm === key.type && isEcdsaProof(key, 'nistp256', proof, data)
+      return algorithm === key.type && isValidEcdsa(key, 'nistp256', signature, data)
     case 'ecdsa-sha2-nistp384':
-      return algorithm === key.type && isEcdsaProof(key, 'nistp384', proof, data)
+      return algorithm === key.type && isValidEcdsa(key, 'nistp384', signature, data)
     case 'ecdsa-sha2-nistp521':
-      return algorithm === key.type && isEcdsaProof(key, 'nistp521', proof, data)
+      return algorithm === key.type && isValidEcdsa(key, 'nistp521', signature, data)
     case 'sk-ssh-ed25519@openssh.com': {
-      const { signed, present } = readTouch(key, data, reader)
-      return present && algorithm === key.type && isEd25519Proof(key, proof, signed)
+      const { signed, present } = readSecurityKeyData(key, data, reader)
+      return present && algorithm === key.type && isValidEd25519(key, signature, signed)
     }
     case 'sk-ecdsa-sha2-nistp256@openssh.com': {
-      const { signed, present } = readTouch(key, data, reader)
-      return present && algorithm === key.type && isEcdsaProof(key, 'nistp256', proof, signed)
+      const { signed, present } = readSecurityKeyData(key, data, reader)
+      return present && algorithm === key.type && isValidEcdsa(key, 'nistp256', signature, signed)
     }
   }
 }
 
 /** RFC 8332 §3. */
-function isRsaProof({ key }: PublicKey, algorithm: string, proof: Buffer, data: Buffer): boolean {
+function isValidRsa({ key }: PublicKey, algorithm: string, signature: Buffer, data: Buffer): boolean {
   const hash = algorithm === 'rsa-sha2-256' ? 'sha256' : algorithm === 'rsa-sha2-512' ? 'sha512' : undefined
   const length = Math.ceil((key.asymmetricKeyDetails?.modulusLength ?? 0) / 8)
-  if (hash === undefined || proof.length > length) return false
+  if (hash === undefined || signature.length > length) return false
   // Some clients leave out leading zeros.
-  const padded = Buffer.concat([Buffer.alloc(length - proof.length), proof])
+  const padded = Buffer.concat([Buffer.alloc(length - signature.length), signature])
   return verify(hash, data, key, padded)
 }
 
 /** RFC 8709 §6. */
-function isEd25519Proof({ key }: PublicKey, proof: Buffer, data: Buffer): boolean {
-  return proof.length === 64 && verify(null, data, key, proof)
+function isValidEd25519({ key }: PublicKey, signature: Buffer, data: Buffer): boolean {
+  return signature.length === 64 && verify(null, data, key, signature)
 }
 
-/** RFC 5656 §3.1.2: two numbers. */
-function isEcdsaProof({ key }: PublicKey, curve: CurveName, proof: Buffer, data: Buffer): boolean {
+/** RFC 5656 §3.1.2: the integers r and s. */
+function isValidEcdsa({ key }: PublicKey, curve: CurveName, signature: Buffer, data: Buffer): boolean {
   const { bytes, hash } = curves[curve]
-  const reader = new WireReader(proof)
-  const [r, s] = [reader.positive(), reader.positive()]
-  reader.end()
+  const reader = new WireReader(signature)
+  const [r, s] = [reader.positiveMpint(), reader.positiveMpint()]
+  reader.expectEnd()
   if (r.length > bytes || s.length > bytes) return false
   const fixed = Buffer.alloc(2 * bytes)
   r.copy(fixed, bytes - r.length)
@@ -88,8 +94,8 @@ function isEcdsaProof({ key }: PublicKey, curve: CurveName, proof: Buffer, data:
 
 const userPresent = 0x01
 
-/** PROTOCOL.u2f of OpenSSH, "SSH U2F signatures": what a security key really signs, and whether somebody touched it. */
-function readTouch(
+/** The data that a security key signs, and its user presence flag. OpenSSH PROTOCOL.u2f, "SSH U2F signatures". */
+function readSecurityKeyData(
   { application = '' }: PublicKey,
   data: Buffer,
   reader: WireReader,

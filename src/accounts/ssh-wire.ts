@@ -1,14 +1,14 @@
-/** The data types of RFC 4251 §5, read strictly. */
+/** A strict reader for the data types of RFC 4251 §5. */
 
-/** What the bytes are not. */
-export class WireError extends Error {}
+/** The bytes are malformed. */
+export class SshWireError extends Error {}
 
 export class WireReader {
-  #at = 0
+  #offset = 0
 
   constructor(private readonly bytes: Buffer) {}
 
-  /** A string: its length in four bytes, then that many. */
+  /** A string: its length as a uint32, then its bytes. */
   string(): Buffer {
     const length = this.uint32()
     return this.#take(length)
@@ -17,18 +17,18 @@ export class WireReader {
   text(): string {
     const bytes = this.string()
     const text = bytes.toString('utf8')
-    if (!Buffer.from(text).equals(bytes)) throw new WireError('text is not UTF-8')
+    if (!Buffer.from(text).equals(bytes)) throw new SshWireError('text is not UTF-8')
     return text
   }
 
   /** A positive mpint as its bytes, most significant first, without leading zeros. */
-  positive(): Buffer {
+  positiveMpint(): Buffer {
     const bytes = this.string()
     const first = bytes[0]
-    if (first === undefined) throw new WireError('a number is zero')
-    if (first >= 0x80) throw new WireError('a number is negative')
+    if (first === undefined) throw new SshWireError('a number is zero')
+    if (first >= 0x80) throw new SshWireError('a number is negative')
     if (first > 0) return bytes
-    if ((bytes[1] ?? 0) < 0x80) throw new WireError('a number has needless zeros')
+    if ((bytes[1] ?? 0) < 0x80) throw new SshWireError('a number has superfluous leading zeros')
     return bytes.subarray(1)
   }
 
@@ -40,15 +40,15 @@ export class WireReader {
     return this.#take(4).readUInt32BE()
   }
 
-  /** Nothing may be left. */
-  end(): void {
-    if (this.#at !== this.bytes.length) throw new WireError('bytes are left over')
+  /** Throws if bytes remain. */
+  expectEnd(): void {
+    if (this.#offset !== this.bytes.length) throw new SshWireError('unexpected trailing bytes')
   }
 
   #take(length: number): Buffer {
-    if (length > this.bytes.length - this.#at) throw new WireError('bytes are missing')
-    const taken = this.bytes.subarray(this.#at, this.#at + length)
-    this.#at += length
-    return taken
+    if (length > this.bytes.length - this.#offset) throw new SshWireError('bytes are missing')
+    const bytes = this.bytes.subarray(this.#offset, this.#offset + length)
+    this.#offset += length
+    return bytes
   }
 }

@@ -1,15 +1,17 @@
-/** The accounts themselves, mirrored in memory. */
-import type PQueue from 'p-queue'
+/** The user accounts, cached in memory. */
 import { isDeepStrictEqual } from 'node:util'
-import { GatewayError, isGatewayError } from '../errors.js'
-import { cleanPath } from '../path.js'
-import { allPermissions } from '../principal.js'
+import type PQueue from 'p-queue'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { cleanPath } from '../contract/path.js'
 import type { Store, UserRow } from '../store/rows.js'
 import { hashPassword, staticHash } from './passwords.js'
+import { allPermissions } from './principal.js'
+
+export type { UserRow } from '../store/rows.js'
 
 export interface NewUser {
   readonly username: string
-  /** Plain. */
+  /** The plain password. */
   readonly password: string
   readonly basePath: string
   readonly role: 0 | 1 | 2
@@ -18,27 +20,27 @@ export interface NewUser {
   readonly ssoId: string
 }
 
-/** What is left out stays as it is. */
+/** Undefined fields are unchanged. */
 export type UserChanges = { readonly [Field in keyof NewUser]?: NewUser[Field] | undefined } & {
   readonly otpSecret?: string | undefined
 }
 
-/** Told of each account that changed (`before` and `after`) or went (`before` alone), here or in another process. */
+/** Called for each account that was changed, or deleted (`after` is undefined), by this or another process. */
 export type UserListener = (before: UserRow, after: UserRow | undefined) => void
 
 export class Users {
   #byId = new Map<number, UserRow>()
   #byName = new Map<string, UserRow>()
 
-  /** `order` takes what touches the mirror one by one. */
+  /** `queue` serializes reads and changes of the cached rows. */
   constructor(
     private readonly store: Store,
-    private readonly order: PQueue,
-    private readonly changed: UserListener,
+    private readonly queue: PQueue,
+    private readonly onChanged: UserListener,
     private readonly now: () => number,
   ) {}
 
-  /** By id. */
+  /** All accounts, ordered by id. */
   list(): readonly UserRow[] {
     return [...this.#byId.values()].sort((one, other) => one.id - other.id)
   }
@@ -51,13 +53,13 @@ export class Users {
     return this.#byName.get(username)
   }
 
-  /** The only one with role 1 (guest) or 2 (admin). */
-  single(role: 1 | 2): UserRow | undefined {
+  /** The only account with role 1 (guest) or 2 (admin). */
+  byUniqueRole(role: 1 | 2): UserRow | undefined {
     for (const user of this.#byId.values()) if (user.role === role) return user
     return undefined
   }
 
-  /** Of role 0: there is one guest and one admin from the start. `invalid` for what does not fit, `exists` for a taken name. */
+  /** Creates a user of role 0. `invalid` for another role or invalid fields, `exists` for a taken name. */
   async create(user: NewUser): Promise<UserRow> {
     if (user.role !== 0) throw new GatewayError('invalid', { reason: 'admin or guest user can not be created' })
     const row = {
@@ -71,16 +73,16 @@ export class Users {
       ssoId: user.ssoId,
       otpSecret: '',
     }
-    return this.order.add(async () => {
-      const created = await named(this.store.users.insert(row))
+    return this.queue.add(async () => {
+      const created = await withNameTakenReason(this.store.users.insert(row))
       this.#put(created)
       return created
     })
   }
 
   /**
-   * A new password, a new name, and being disabled end the account's sessions for good. `not_found`, `exists` for a taken
-   * name, `invalid` for what does not fit.
+   * Changes a user. A new password or name, and disabling, revoke all tokens of the account. `not_found`, `exists` for
+   * a taken name, `invalid` for invalid fields.
    */
   async update(id: number, changes: UserChanges): Promise<UserRow> {
     const { username, password, basePath, role, permission, disabled, ssoId, otpSecret } = changes
@@ -101,21 +103,21 @@ export class Users {
         throw new GatewayError('invalid', { reason: 'admin user can not be disabled' })
       }
       const renamed = username !== undefined && username !== stored.username
-      const ends = password !== undefined || renamed || (disabled === true && !stored.disabled)
-      // Strictly later, whatever the clock says: a token that died once never fits again.
+      const revokesTokens = password !== undefined || renamed || (disabled === true && !stored.disabled)
+      // Strictly increasing, even if the clock is set back: a revoked token never becomes valid again.
       const passwordTime = Math.max(Math.floor(this.now() / 1000), stored.passwordTime + 1)
-      return ends ? { ...plain, passwordTime } : plain
+      return revokesTokens ? { ...plain, passwordTime } : plain
     }
-    return this.order.add(async () => {
-      const updated = await named(this.store.users.change(id, decide))
+    return this.queue.add(async () => {
+      const updated = await withNameTakenReason(this.store.users.change(id, decide))
       this.#put(updated)
       return updated
     })
   }
 
-  /** With its keys. `invalid` for the admin and the guest, `not_found`. */
+  /** Deletes a user with its keys and app passwords. `invalid` for the admin and the guest, `not_found`. */
   async delete(id: number): Promise<void> {
-    await this.order.add(async () => {
+    await this.queue.add(async () => {
       const user = this.#byId.get(id)
       if (user !== undefined && user.role !== 0) {
         throw new GatewayError('invalid', { reason: 'cannot delete admin or guest' })
@@ -126,7 +128,7 @@ export class Users {
     })
   }
 
-  /** Reads what is stored. To be called in order. */
+  /** Reads the stored accounts. Must be called through `queue`. */
   async reload(): Promise<void> {
     this.#replace(await this.store.users.all())
   }
@@ -137,22 +139,22 @@ export class Users {
 
   #replace(rows: readonly UserRow[]): void {
     const before = this.#byId
-    // An account that is as it was keeps its object: others tell by it that nothing changed.
-    const kept = rows.map((row) => {
-      const known = before.get(row.id)
-      return known !== undefined && isDeepStrictEqual(known, row) ? known : row
+    // An unchanged account keeps its object: callers compare objects to detect changes.
+    const merged = rows.map((row) => {
+      const existing = before.get(row.id)
+      return existing !== undefined && isDeepStrictEqual(existing, row) ? existing : row
     })
-    this.#byId = new Map(kept.map((row) => [row.id, row]))
-    this.#byName = new Map(kept.map((row) => [row.username, row]))
-    for (const old of before.values()) {
-      const next = this.#byId.get(old.id)
-      if (next !== old) this.changed(old, next)
+    this.#byId = new Map(merged.map((row) => [row.id, row]))
+    this.#byName = new Map(merged.map((row) => [row.username, row]))
+    for (const previous of before.values()) {
+      const current = this.#byId.get(previous.id)
+      if (current !== previous) this.onChanged(previous, current)
     }
   }
 }
 
-/** A taken name, in words. */
-async function named(change: Promise<UserRow>): Promise<UserRow> {
+/** Adds a reason to the error for a taken name. */
+async function withNameTakenReason(change: Promise<UserRow>): Promise<UserRow> {
   try {
     return await change
   } catch (error) {
@@ -162,7 +164,7 @@ async function named(change: Promise<UserRow>): Promise<UserRow> {
 }
 
 // eslint-disable-next-line no-control-regex -- refusing control characters is the point
-const unfitForNames = /[\u0000-\u001f\u007f:]/
+const forbiddenInNames = /[\u0000-\u001f\u007f:]/
 
 function checkUsername(username: string): string {
   const refuse = (reason: string): never => {
@@ -172,7 +174,7 @@ function checkUsername(username: string): string {
   if (Buffer.byteLength(username) > 255) refuse('the user name is too long')
   if (!username.isWellFormed()) refuse('a user name must be valid Unicode')
   // Basic authentication ends the name at the first colon.
-  if (unfitForNames.test(username)) refuse('a user name cannot hold control characters or colons')
+  if (forbiddenInNames.test(username)) refuse('a user name cannot hold control characters or colons')
   return username
 }
 

@@ -1,4 +1,7 @@
-/** `tidegate check`: would the daemon start here, and would everything work? It changes no configuration and no file. */
+/**
+ * `tidegate check`: checks whether the daemon would start and its storages would work. Changes no configuration or
+ * file.
+ */
 import { createServer, connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
@@ -6,15 +9,16 @@ import { z } from 'zod'
 import { driverTypes } from '../../drivers/index.js'
 import { WebClient } from '../../protocols/http/site/web-client.js'
 import { sitePath } from '../../protocols/lib/client.js'
-import { connectableHost, loadConfig, splitAddress, type Config } from '../config.js'
-import { holderOf, ownFolders, takeDataFolder, type Holder } from '../data-folder.js'
-import type { AnyDriverType, Driver, DriverEnv } from '../driver.js'
-import { EgressGuard } from '../egress.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
-import { changedAddition, checkOptions, parsedAddition } from '../fields.js'
-import { thisInstance } from '../instance.js'
-import { createLog } from '../log.js'
-import { root } from '../path.js'
+import type { AnyDriverType, Driver, DriverEnv } from '../contract/driver.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
+import { root } from '../contract/path.js'
+import { loadConfig, type Config } from '../gateway/config.js'
+import { lockHolderOf, gatewayFolders, lockDataFolder, type LockHolder } from '../gateway/data-folder.js'
+import { thisInstance } from '../gateway/instance.js'
+import { connectableHost, splitAddress } from '../net/addresses.js'
+import { EgressGuard } from '../net/egress.js'
+import { createLog } from '../process/log.js'
+import { mergeAddition, checkOptions, parseAddition } from '../storage/fields.js'
 import type { StorageRow, Store } from '../store/rows.js'
 import { openStore } from '../store/store.js'
 import { databaseOf, withAddressOptions, withCommonOptions, type CheckFlags } from './data-folder.js'
@@ -22,24 +26,24 @@ import { formatTable, print } from './output.js'
 
 interface Finding {
   readonly what: string
-  /** null: it was not checked. */
+  /** null: not checked. */
   readonly ok: boolean | null
   readonly detail: string
 }
 
-/** Only a running daemon could tell; nothing is wrong by that. */
+/** The check needs a running daemon. It does not count as a failure. */
 class NotCheckedError extends GatewayError {
   constructor(reason: string) {
     super('unsupported', { reason })
   }
 }
 
-/** Milliseconds that a storage or a port may take to answer. */
-const patience = 15_000
+/** Milliseconds for a storage or a port to answer. */
+const timeout = 15_000
 
 export function addCheckCommand(program: Command): void {
   withAddressOptions(withCommonOptions(program.command('check')))
-    .description('check configuration, database, storages and ports; status 1 where something is wrong')
+    .description('check configuration, database, storages and ports; exits with status 1 if a check fails')
     .action(async (flags: CheckFlags) => {
       const config = await loadConfig({ flags, environment: process.env })
       const findings = await check(config)
@@ -71,9 +75,9 @@ function wordFor(ok: boolean | null): string {
   return ok ? 'ok' : 'WRONG'
 }
 
-async function finding(what: string, look: () => Promise<string>): Promise<Finding> {
+async function finding(what: string, work: () => Promise<string>): Promise<Finding> {
   try {
-    return { what, ok: true, detail: await look() }
+    return { what, ok: true, detail: await work() }
   } catch (error) {
     if (error instanceof NotCheckedError) return { what, ok: null, detail: error.reason }
     return { what, ok: false, detail: reasonOf(error) }
@@ -105,7 +109,7 @@ async function checkDatabase(config: Config, drivers: readonly AnyDriverType[]):
   }
 }
 
-/** Whether this one would work, and what is said of it. */
+/** The finding of one storage. */
 export async function checkStorage(
   id: number,
   { config, store }: Pick<Subject, 'config' | 'store'>,
@@ -120,38 +124,41 @@ interface Subject {
 }
 
 /**
- * One process at a time opens a storage: two that refresh the same token would sign each other out. A running daemon is
- * asked; without one, this process holds the data folder while it opens storages.
+ * Checks the selected storages. Only one process may open a storage: if two refresh the same token, each invalidates
+ * the other's. So a running daemon is asked; without one, this process locks the data folder while it opens the
+ * storages.
  */
-async function checkStorages(subject: Subject, isAsked: (row: StorageRow) => boolean): Promise<readonly Finding[]> {
+async function checkStorages(subject: Subject, isSelected: (row: StorageRow) => boolean): Promise<readonly Finding[]> {
   const { config, store } = subject
   for (;;) {
-    const holder = await holderOf(config.data)
-    if (holder) return askDaemon(holder, subject, isAsked)
-    const giveBack = await takeDataFolder(config.data).catch((error: unknown) => {
-      // A daemon was started meanwhile.
+    const holder = await lockHolderOf(config.data)
+    if (holder) return askDaemon(holder, subject, isSelected)
+    const releaseFolder = await lockDataFolder(config.data).catch((error: unknown) => {
+      // A daemon has started meanwhile.
       if (isGatewayError(error, 'busy')) return undefined
       throw error
     })
-    if (!giveBack) continue
+    if (!releaseFolder) continue
     try {
-      // Read only now: a daemon that has just stopped may have stored a newer token.
-      const rows = (await store.storages.all()).filter(isAsked)
-      const own = await ownFolders(config.data)
+      // Read after the folder is locked: a daemon that has just stopped may have stored a newer token.
+      const rows = (await store.storages.all()).filter(isSelected)
+      const own = await gatewayFolders(config.data)
       const networks = (await store.settings.all()).get('egress_networks') ?? ''
       const egress = new EgressGuard(() => networks)
       return await Promise.all(rows.map((row) => storageFinding(row, () => openStorage(row, subject, { own, egress }))))
     } finally {
-      await giveBack()
+      await releaseFolder()
     }
   }
 }
 
-function storageFinding(row: StorageRow, look: () => Promise<string>): Promise<Finding> {
-  return finding(`storage ${row.mountPath}`, async () => (row.disabled ? 'disabled' : look()))
+function storageFinding(row: StorageRow, work: () => Promise<string>): Promise<Finding> {
+  return finding(`storage ${row.mountPath}`, async () => (row.disabled ? 'disabled' : work()))
 }
 
-/** Opens and closes it as the daemon would. What the driver saves meanwhile, such as a refreshed token, is stored. */
+/**
+ * Opens and closes the storage as the daemon does. Stores what the driver saves meanwhile, such as a refreshed token.
+ */
 async function openStorage(
   row: StorageRow,
   { store, drivers }: Subject,
@@ -159,12 +166,12 @@ async function openStorage(
 ): Promise<string> {
   const type = drivers.find((each) => each.name === row.driver)
   if (type === undefined) throw new GatewayError('invalid', { reason: `there is no driver ${row.driver}` })
-  const options = checkOptions(type.fields, parsedAddition(row.addition))
-  const signal = AbortSignal.timeout(patience)
+  const options = checkOptions(type.fields, parseAddition(row.addition))
+  const signal = AbortSignal.timeout(timeout)
   let { addition } = row
-  const stored: Promise<unknown>[] = []
-  const storing = <T>(work: Promise<T>) => {
-    stored.push(work.catch(() => undefined))
+  const writes: Promise<unknown>[] = []
+  const tracked = <T>(work: Promise<T>) => {
+    writes.push(work.catch(() => undefined))
     return work
   }
   const env: DriverEnv = {
@@ -173,14 +180,14 @@ async function openStorage(
     signal,
     instance: thisInstance(),
     save: async (changed) => {
-      addition = changedAddition(addition, changed)
-      await storing(store.storages.update(row.id, { addition }))
+      addition = mergeAddition(addition, changed)
+      await tracked(store.storages.update(row.id, { addition }))
     },
     state: {
       get: (key) => store.driverState.get(row.id, key),
-      set: (key, value) => storing(store.driverState.set(row.id, key, value)),
+      set: (key, value) => tracked(store.driverState.set(row.id, key, value)),
     },
-    uploads: () => store.uploads.tokens(),
+    resumableUploads: () => store.uploads.tokens(),
     tree: () => {
       throw new NotCheckedError(`${row.driver} stands on other storages: only the daemon can open it`)
     },
@@ -192,30 +199,30 @@ async function openStorage(
     return `${row.driver} opens`
   } finally {
     await driver?.close?.()
-    await Promise.all(stored)
+    await Promise.all(writes)
   }
 }
 
 async function askDaemon(
-  holder: Holder,
+  holder: LockHolder,
   { config, store }: Subject,
-  isAsked: (row: StorageRow) => boolean,
+  isSelected: (row: StorageRow) => boolean,
 ): Promise<readonly Finding[]> {
   const process = `process ${holder.pid}`
   const token = (await store.settings.all()).get('token') ?? ''
   let url = ''
   const daemon = await finding('daemon', async () => {
     url = await announcedUrl(config.data)
-    await ask(`${url}/ping`).catch((error: unknown) => {
+    await request(`${url}/ping`).catch((error: unknown) => {
       const reason = `${process} serves the data folder, but does not answer at ${url}`
       throw new GatewayError('unavailable', { reason, cause: error })
     })
     return `${process} answers at ${url}`
   })
-  const storages = (await store.storages.all()).filter(isAsked).map((row) =>
+  const storages = (await store.storages.all()).filter(isSelected).map((row) =>
     storageFinding(row, async () => {
       if (daemon.ok !== true) throw new NotCheckedError(`only the daemon may open it while ${process} runs`)
-      const answer = await ask(`${url}/api/admin/storage/check?id=${row.id}`, { authorization: token })
+      const answer = await request(`${url}/api/admin/storage/check?id=${row.id}`, { authorization: token })
       const { code, message } = envelope.parse(JSON.parse(answer))
       if (code !== 200) throw new GatewayError('unavailable', { reason: message })
       return `${row.driver} answers`
@@ -224,15 +231,18 @@ async function askDaemon(
   return [daemon, ...(await Promise.all(storages))]
 }
 
-/** The address of `--http` is not used: another program may listen there, and would see the token. */
+/**
+ * The URL that the daemon has stored. `--http` is not used: another program may listen there and would receive the
+ * token.
+ */
 async function announcedUrl(folder: string): Promise<string> {
-  const until = Date.now() + patience
+  const deadline = Date.now() + timeout
   for (;;) {
-    const holder = await holderOf(folder)
+    const holder = await lockHolderOf(folder)
     if (holder?.url !== undefined) return holder.url
-    if (!holder) throw new GatewayError('unavailable', { reason: 'the process that had the data folder has ended' })
-    if (Date.now() > until) {
-      const reason = `process ${holder.pid} has the data folder, but is not ready to answer`
+    if (!holder) throw new GatewayError('unavailable', { reason: 'the process that served the data folder has ended' })
+    if (Date.now() > deadline) {
+      const reason = `process ${holder.pid} serves the data folder, but is not ready yet`
       throw new GatewayError('unavailable', { reason })
     }
     await pause(100)
@@ -241,16 +251,16 @@ async function announcedUrl(folder: string): Promise<string> {
 
 const envelope = z.object({ code: z.number(), message: z.string() })
 
-async function ask(url: string, headers: Record<string, string> = {}): Promise<string> {
+async function request(url: string, headers: Record<string, string> = {}): Promise<string> {
   try {
-    const response = await fetch(url, { headers, redirect: 'error', signal: AbortSignal.timeout(patience) })
+    const response = await fetch(url, { headers, redirect: 'error', signal: AbortSignal.timeout(timeout) })
     return await response.text()
   } catch (error) {
     throw new GatewayError('unavailable', { reason: 'the daemon does not answer in time', cause: error })
   }
 }
 
-/** Whether the daemon could listen here, or does so already. */
+/** Checks whether the daemon can listen at the address, or does so already. */
 async function checkPort(address: string, ping: string): Promise<string> {
   const { host, port } = splitAddress(address)
   const server = createServer()
@@ -270,23 +280,23 @@ async function checkPort(address: string, ping: string): Promise<string> {
   }
 }
 
-/** The SSH banner names us, and so does the answer to `/ping`. */
+/** Recognizes Tidegate by its SSH banner or by its response to `/ping`. */
 function isTidegate(host: string, port: number, ping: string): Promise<boolean> {
   return new Promise((resolve) => {
     let answer = ''
     const socket = connect({ host: connectableHost(host), port, timeout: 3000 })
-    const end = () => {
+    const finish = () => {
       socket.destroy()
       resolve(/^SSH-2\.0-Tidegate|\r\n\r\npong\s*$/.test(answer))
     }
     socket.on('data', (chunk: Buffer) => {
       answer += chunk.toString('latin1')
-      if (answer.startsWith('SSH-') || answer.length > 4096) end()
+      if (answer.startsWith('SSH-') || answer.length > 4096) finish()
     })
-    // An SSH server speaks first; who has been silent for a moment is asked as HTTP is.
+    // An SSH server sends its banner first. Without one, the HTTP request is sent.
     setTimeout(() => {
       if (answer === '' && !socket.destroyed) socket.write(`GET ${ping} HTTP/1.0\r\nHost: localhost\r\n\r\n`)
     }, 300)
-    socket.on('timeout', end).on('error', end).on('end', end)
+    socket.on('timeout', finish).on('error', finish).on('end', finish)
   })
 }

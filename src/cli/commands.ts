@@ -1,4 +1,4 @@
-/** The commands that act on a data folder, beside a running daemon or without one. */
+/** The commands that act on a data folder, with or without a running daemon. */
 import type { Command } from 'commander'
 import { addAdminCommands } from './admin.js'
 import { addCheckCommand } from './check.js'

@@ -1,11 +1,11 @@
-/** The data folder as the command line sees it: the same database as the daemon's, which notices every change at once. */
+/** Access of the command line to the data folder. A running daemon shares its database and notices every change. */
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Option, type Command } from 'commander'
 import { Accounts } from '../accounts/accounts.js'
-import { loadConfig, type Config } from '../config.js'
-import { GatewayError } from '../errors.js'
-import { Settings } from '../settings.js'
+import { GatewayError } from '../contract/errors.js'
+import { loadConfig, type Config } from '../gateway/config.js'
+import { Settings } from '../settings/settings.js'
 import type { Store } from '../store/rows.js'
 import { openStore } from '../store/store.js'
 
@@ -33,26 +33,26 @@ export interface DataFolder {
   readonly accounts: Accounts
 }
 
-/** The options that say where the data is. */
+/** Adds the options for the location of the data. */
 export function withDataOptions(command: Command): Command {
   return command
     .option('--data <dir>', 'data folder (TIDEGATE_DATA)')
     .option('--config <file>', 'configuration file (TIDEGATE_CONFIG)')
 }
 
-/** The options that say where the doors are. */
+/** Adds the options for the addresses of the protocols. */
 export function withAddressOptions(command: Command): Command {
   return command
     .option('--http <host:port>', 'address of the HTTP API and WebDAV (TIDEGATE_HTTP)')
     .option('--sftp <host:port>', 'address of the SFTP server, or "off" (TIDEGATE_SFTP)')
 }
 
-/** The options that every command on the data folder takes. */
+/** Adds the options of every command on the data folder. */
 export function withCommonOptions(command: Command): Command {
   return withDataOptions(command).addOption(new Option('--json', 'print JSON for programs'))
 }
 
-/** The database file, where there is one. `not_found` else: only the daemon's first run makes it. */
+/** The path of the database. Rejects with `not_found` if it does not exist: only the daemon creates it. */
 export async function databaseOf(config: Config): Promise<string> {
   const file = join(config.data, 'data.db')
   try {
@@ -66,7 +66,7 @@ export async function databaseOf(config: Config): Promise<string> {
   }
 }
 
-/** Opens the data folder for as long as `work` takes. */
+/** Opens the data folder, calls `work`, and closes it. */
 export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFolder) => Promise<T>): Promise<T> {
   const config = await loadConfig({ flags, environment: process.env })
   const store = await openStore(await databaseOf(config))

@@ -1,9 +1,11 @@
-/** Texts that a command takes from a file. */
+/** Reads the input files of commands. */
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
-import { GatewayError } from '../errors.js'
+import { GatewayError } from '../contract/errors.js'
 
-/** The whole of it; of `-`, of standard input. `what` it is stands in the reason of `invalid`, where it cannot be read. */
+/**
+ * The content of a file, or of standard input for `-`. Rejects with `invalid`; its reason contains `what` and the path.
+ */
 export async function readInput(file: string, what: string): Promise<string> {
   try {
     return file === '-' ? await text(process.stdin) : await readFile(file, 'utf8')

@@ -1,6 +1,6 @@
 /** `tidegate key …` */
 import type { Command } from 'commander'
-import { GatewayError } from '../errors.js'
+import { GatewayError } from '../contract/errors.js'
 import type { KeyRow } from '../store/rows.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { readInput } from './input.js'
@@ -23,7 +23,7 @@ export function addKeyCommands(program: Command): void {
     })
 
   withCommonOptions(key.command('list [username]'))
-    .description("list the keys of everybody, or one user's")
+    .description('list the keys of all users, or of one user')
     .action((username: string | undefined, flags: CommonFlags) =>
       inDataFolder(flags, async ({ accounts }) => {
         const users = username === undefined ? accounts.users.list() : [findUser(accounts, username)]
@@ -42,12 +42,14 @@ export function addKeyCommands(program: Command): void {
 
   withCommonOptions(key.command('rm <username> <key>'))
     .description('remove a key by its id or fingerprint; sessions that it opened end')
-    .action((username: string, which: string, flags: CommonFlags) =>
+    .action((username: string, idOrFingerprint: string, flags: CommonFlags) =>
       inDataFolder(flags, async ({ accounts }) => {
         const user = findUser(accounts, username)
-        const row = accounts.keys.list(user.id).find((each) => String(each.id) === which || each.fingerprint === which)
+        const row = accounts.keys
+          .list(user.id)
+          .find(({ id, fingerprint }) => String(id) === idOrFingerprint || fingerprint === idOrFingerprint)
         if (row === undefined) {
-          throw new GatewayError('not_found', { reason: `${username} has no key ${which}` })
+          throw new GatewayError('not_found', { reason: `${username} has no key ${idOrFingerprint}` })
         }
         await accounts.keys.delete(user.id, row.id)
         print(flags, describe(row, username), `${row.fingerprint} is removed from ${username}`)

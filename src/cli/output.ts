@@ -1,8 +1,8 @@
-/** What commands print on stdout: tables and sentences for people, JSON for programs. */
+/** The output of commands on stdout: text by default, JSON with `--json`. */
 
 export type Cell = string | number | boolean
 
-/** Rows under the names of their columns, aligned; control characters cannot reach the terminal. */
+/** Formats an aligned table with a header. Control characters are replaced. */
 export function formatTable(columns: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const lines = [columns.map((column) => column.toUpperCase()), ...rows.map((row) => row.map(printable))]
   const widths = columns.map((_, index) => Math.max(...lines.map((line) => (line[index] ?? '').length)))
@@ -21,7 +21,7 @@ function printable(cell: Cell): string {
   return String(cell).replaceAll(/\p{Cc}/gu, '\ufffd')
 }
 
-/** `value` as JSON where a program asks, else the sentence or table. */
+/** Prints `value` as JSON with `--json`, else `text`. */
 export function print(flags: { readonly json?: boolean }, value: unknown, text: string): void {
   process.stdout.write(`${flags.json === true ? JSON.stringify(value) : text}\n`)
 }

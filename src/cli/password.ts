@@ -1,10 +1,10 @@
-/** Where a command takes a password from: never from the command line, which every user of the machine can read. */
-import { text } from 'node:stream/consumers'
+/** The sources of passwords. The command line is not one of them, because other users of the machine can read it. */
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import { randomPassword } from '../accounts/passwords.js'
-import { GatewayError } from '../errors.js'
+import { GatewayError } from '../contract/errors.js'
 
 export interface PasswordFlags {
   readonly passwordStdin?: boolean
@@ -14,37 +14,40 @@ export interface PasswordFlags {
 export function withPasswordOptions(command: Command): Command {
   return command
     .option('--password-stdin', 'read the password from the first line of standard input')
-    .option('--random', 'make a random password and print it')
-    .addHelpText('after', '\nWithout these options the password comes from TIDEGATE_PASSWORD, or is asked for.')
+    .option('--random', 'generate a random password and print it')
+    .addHelpText('after', '\nWithout these options, the password is read from TIDEGATE_PASSWORD or prompted for.')
 }
 
-/** `invalid` where there is none, or the two that were typed differ. `made`: nobody but the caller knows it. */
-export async function obtainPassword(
+/**
+ * Reads or generates a password. Rejects with `invalid` without one, or if the repeated input differs. `generated`: the
+ * caller must show it to the user.
+ */
+export async function readPassword(
   flags: PasswordFlags,
-): Promise<{ readonly password: string; readonly made: boolean }> {
-  if (flags.random === true) return { password: randomPassword(), made: true }
+): Promise<{ readonly password: string; readonly generated: boolean }> {
+  if (flags.random === true) return { password: randomPassword(), generated: true }
   if (flags.passwordStdin === true) {
     const [line = ''] = (await text(process.stdin)).split(/\r?\n/, 1)
-    return { password: line, made: false }
+    return { password: line, generated: false }
   }
-  const given = process.env.TIDEGATE_PASSWORD
-  if (given) return { password: given, made: false }
+  const fromEnvironment = process.env.TIDEGATE_PASSWORD
+  if (fromEnvironment) return { password: fromEnvironment, generated: false }
   if (!process.stdin.isTTY) {
     throw new GatewayError('invalid', {
       reason: 'no password: give --password-stdin, --random, or TIDEGATE_PASSWORD',
     })
   }
-  const password = await ask('Password: ')
-  if ((await ask('Once more: ')) !== password) {
+  const password = await prompt('Password: ')
+  if ((await prompt('Repeat password: ')) !== password) {
     throw new GatewayError('invalid', { reason: 'the two passwords differ' })
   }
-  return { password, made: false }
+  return { password, generated: false }
 }
 
-/** A line from the terminal that is not echoed. */
-function ask(question: string): Promise<string> {
-  const silence = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const reader = createInterface({ input: process.stdin, output: silence, terminal: true })
+/** Reads a line from the terminal without echo. */
+function prompt(question: string): Promise<string> {
+  const discard = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const reader = createInterface({ input: process.stdin, output: discard, terminal: true })
   process.stderr.write(question)
   return new Promise((resolve, reject) => {
     reader.once('SIGINT', () => {

@@ -1,6 +1,6 @@
-/** Permissions by name, as people write them: `write,rename,webdav-read`. */
-import { GatewayError } from '../errors.js'
-import { allPermissions, permissionBits } from '../principal.js'
+/** Permissions by name, such as `write,rename,webdav-read`. */
+import { allPermissions, permissionBits } from '../accounts/principal.js'
+import { GatewayError } from '../contract/errors.js'
 
 const bits: ReadonlyMap<string, number> = new Map(
   Object.entries(permissionBits).map(([name, bit]) => [
@@ -11,7 +11,7 @@ const bits: ReadonlyMap<string, number> = new Map(
 
 export const permissionNames: readonly string[] = [...bits.keys()]
 
-/** The sum of bits of a list of names, `all`, `none`, or a number. `invalid` for an unknown name. */
+/** Parses a list of names, `all`, `none`, or a number to permission bits. Throws `invalid` for an unknown name. */
 export function parsePermissions(text: string): number {
   if (text === 'all') return allPermissions
   if (text === 'none') return 0

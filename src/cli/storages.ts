@@ -2,12 +2,12 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
-import { holderOf } from '../data-folder.js'
-import type { AnyDriverType } from '../driver.js'
-import { GatewayError } from '../errors.js'
-import { checkOptions, mustBeGiven } from '../fields.js'
-import { cleanPath } from '../path.js'
-import { storeNew } from '../storages.js'
+import type { AnyDriverType } from '../contract/driver.js'
+import { GatewayError } from '../contract/errors.js'
+import { cleanPath } from '../contract/path.js'
+import { lockHolderOf } from '../gateway/data-folder.js'
+import { insertStorage } from '../gateway/storages.js'
+import { checkOptions, isMandatory } from '../storage/fields.js'
 import { newStorage } from '../store/new-storage.js'
 import type { StorageRow, Store } from '../store/rows.js'
 import { checkStorage } from './check.js'
@@ -25,31 +25,31 @@ export function addStorageCommands(program: Command): void {
   const storage = program.command('storage').description('storages: add, list, rm')
 
   withCommonOptions(storage.command('add <mount-path> <driver>'))
-    .description('mount a storage; a running daemon starts it at once; status 1 where it does not work')
+    .description('mount a storage; a running daemon starts it immediately; exits with status 1 if it does not work')
     .option(
       '-o, --option <name=value>',
-      'an option of the driver; may be given several times',
+      'an option of the driver; may be repeated',
       (option: string, others: readonly string[]) => [...others, option],
       [],
     )
     .option(
       '--options-file <file>',
-      'more of them as a JSON object, from standard input with -: for passwords and keys',
+      'file with a JSON object of options, or "-" for standard input; for passwords and keys',
     )
-    .option('--remark <text>', 'a note for people', '')
-    .addHelpText('after', `\nDrivers and their options (* must be given):\n${driverTypes.map(helpFor).join('\n')}`)
+    .option('--remark <text>', 'a note', '')
+    .addHelpText('after', `\nDrivers and their options (* required):\n${driverTypes.map(helpFor).join('\n')}`)
     .action(async (mountPath: string, driver: string, flags: AddFlags) => {
       const type = driverTypes.find((each) => each.name === driver)
       if (type === undefined) {
-        const known = driverTypes.map((each) => each.name).join(', ')
-        throw new GatewayError('invalid', { reason: `there is no driver ${driver}; there are: ${known}` })
+        const names = driverTypes.map((each) => each.name).join(', ')
+        throw new GatewayError('invalid', { reason: `there is no driver ${driver}; there are: ${names}` })
       }
       const addition = checkOptions(type.fields, await optionsOf(type, flags))
-      const wanted = newStorage({ mountPath: cleanPath(mountPath), driver, addition: JSON.stringify(addition) })
+      const configuration = newStorage({ mountPath: cleanPath(mountPath), driver, addition: JSON.stringify(addition) })
       await inDataFolder(flags, async ({ config, store }) => {
-        const { id } = await storeNew({ ...wanted, remark: flags.remark }, { store, driverTypes })
-        const isServed = (await holderOf(config.data)) !== undefined
-        const row = await (isServed ? settled(store, id) : tried(id, { config, store }))
+        const { id } = await insertStorage({ ...configuration, remark: flags.remark }, { store, driverTypes })
+        const isServed = (await lockHolderOf(config.data)) !== undefined
+        const row = await (isServed ? startedRow(store, id) : checkedRow(id, { config, store }))
         if (!['work', ''].includes(row.status)) {
           if (flags.json === true) print(flags, describe(row), '')
           const reason = `${row.mountPath} is added, with the id ${id}, but does not work: ${row.status}`
@@ -62,7 +62,7 @@ export function addStorageCommands(program: Command): void {
     })
 
   withCommonOptions(storage.command('list'))
-    .description('list storages, with what the daemon last said of each')
+    .description('list storages with their last known status')
     .action((flags: CommonFlags) =>
       inDataFolder(flags, async ({ store }) => {
         const storages = (await store.storages.all()).map(describe)
@@ -72,35 +72,38 @@ export function addStorageCommands(program: Command): void {
     )
 
   withCommonOptions(storage.command('rm <storage>'))
-    .description('take a storage, by its id or mount path, out of the tree; what it stores stays')
-    .action((which: string, flags: CommonFlags) =>
+    .description('remove a storage from the tree by its id or mount path; its files are not deleted')
+    .action((idOrPath: string, flags: CommonFlags) =>
       inDataFolder(flags, async ({ store }) => {
-        const row = (await store.storages.all()).find((each) => String(each.id) === which || each.mountPath === which)
-        if (row === undefined) throw new GatewayError('not_found', { reason: `there is no storage ${which}` })
+        const row = (await store.storages.all()).find(
+          (each) => String(each.id) === idOrPath || each.mountPath === idOrPath,
+        )
+        if (row === undefined) throw new GatewayError('not_found', { reason: `there is no storage ${idOrPath}` })
         await store.storages.delete(row.id)
         print(flags, describe(row), `${row.mountPath} is removed from the tree`)
       }),
     )
 }
 
-/** Milliseconds that a storage may take to start, as far as whoever adds it waits; looks are this far apart. */
-const patience = 15_000
-const interval = 100
+/** Milliseconds for which `storage add` waits for the daemon to start a storage. */
+const startTimeout = 15_000
+/** Milliseconds between two polls. */
+const pollInterval = 100
 
-/** The row once the daemon has said how the storage does; as it is, where that takes too long. */
-async function settled(store: Store, id: number): Promise<StorageRow> {
-  for (let waited = 0; ; waited += interval) {
+/** Waits until the daemon has stored a status. Resolves to the row without one after the timeout. */
+async function startedRow(store: Store, id: number): Promise<StorageRow> {
+  for (let waited = 0; ; waited += pollInterval) {
     const row = await rowOf(store, id)
-    if (row.status !== '' || waited >= patience) return row
-    await setTimeout(interval)
+    if (row.status !== '' || waited >= startTimeout) return row
+    await setTimeout(pollInterval)
   }
 }
 
-/** Without a daemon: the row with the status that a daemon would give it now, as far as that can be found out. */
-async function tried(id: number, { config, store }: Pick<DataFolder, 'config' | 'store'>): Promise<StorageRow> {
-  const found = await checkStorage(id, { config, store })
+/** Without a daemon: checks the storage, and returns the row with the error as its status. */
+async function checkedRow(id: number, { config, store }: Pick<DataFolder, 'config' | 'store'>): Promise<StorageRow> {
+  const finding = await checkStorage(id, { config, store })
   const row = await rowOf(store, id)
-  return found?.ok === false ? { ...row, status: found.detail } : row
+  return finding?.ok === false ? { ...row, status: finding.detail } : row
 }
 
 async function rowOf(store: Store, id: number): Promise<StorageRow> {
@@ -109,7 +112,7 @@ async function rowOf(store: Store, id: number): Promise<StorageRow> {
   return row
 }
 
-/** Those of the file, and over them those of the command line. */
+/** The options of the file, overridden by those of the command line. */
 async function optionsOf(type: AnyDriverType, { option, optionsFile }: AddFlags): Promise<Record<string, unknown>> {
   const pairs = option.map((each) => {
     const equals = each.indexOf('=')
@@ -132,18 +135,18 @@ async function readOptions(file: string): Promise<object> {
   try {
     options = JSON.parse(content)
   } catch {
-    // Told below, without what it says: there may be a password in it.
+    // Reported below without the parser's message, which may contain a password.
   }
   if (typeof options === 'object' && options !== null && !Array.isArray(options)) return options
   throw new GatewayError('invalid', { reason: `${file} does not hold a JSON object` })
 }
 
 function helpFor(type: AnyDriverType): string {
-  const fields = Object.entries(type.fields).map(([name, field]) => (mustBeGiven(field) ? `${name}*` : name))
+  const fields = Object.entries(type.fields).map(([name, field]) => (isMandatory(field) ? `${name}*` : name))
   return `  ${type.name}: ${fields.join(', ') || '(no options)'}`
 }
 
-/** Without the driver's options: they may hold secrets. */
+/** The printed fields of a storage. The driver's options are omitted because they may contain secrets. */
 function describe(row: StorageRow) {
   return {
     id: row.id,

@@ -1,12 +1,12 @@
 /** `tidegate user …` */
 import type { Command } from 'commander'
 import type { Accounts } from '../accounts/accounts.js'
-import { GatewayError } from '../errors.js'
-import { allPermissions } from '../principal.js'
+import { allPermissions } from '../accounts/principal.js'
+import { GatewayError } from '../contract/errors.js'
 import type { UserRow } from '../store/rows.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
-import { obtainPassword, withPasswordOptions, type PasswordFlags } from './password.js'
+import { readPassword, withPasswordOptions, type PasswordFlags } from './password.js'
 import { namesOf, parsePermissions, permissionNames } from './permissions.js'
 
 const roles = ['general', 'guest', 'admin'] as const
@@ -22,12 +22,12 @@ export function addUserCommands(program: Command): void {
   withPasswordOptions(withCommonOptions(user.command('add <username>')))
     .description('add a user')
     .option('--base-path <path>', 'folder of the tree that the user sees as /', '/')
-    .option('--permissions <list>', 'names separated by commas, "all", "none", or a number', 'webdav-read,sftp-read')
+    .option('--permissions <list>', 'comma-separated names, "all", "none", or a number', 'webdav-read,sftp-read')
     .addHelpText('after', `\nPermissions: ${permissionNames.join(', ')}.`)
     .action(async (username: string, flags: AddFlags) => {
       const permission = parsePermissions(flags.permissions)
       await inDataFolder(flags, async ({ accounts }) => {
-        const { password, made } = await obtainPassword(flags)
+        const { password, generated } = await readPassword(flags)
         const { basePath } = flags
         const row = await accounts.users.create({
           username,
@@ -38,8 +38,8 @@ export function addUserCommands(program: Command): void {
           disabled: false,
           ssoId: '',
         })
-        const told = made ? `${username} is added, with the password ${password}` : `${username} is added`
-        print(flags, { ...describe(row), ...(made ? { password } : {}) }, told)
+        const message = generated ? `${username} is added, with the password ${password}` : `${username} is added`
+        print(flags, { ...describe(row), ...(generated ? { password } : {}) }, message)
       })
     })
 
@@ -61,29 +61,29 @@ export function addUserCommands(program: Command): void {
     .action((username: string, flags: CommonFlags & PasswordFlags) =>
       inDataFolder(flags, async ({ accounts }) => {
         const { id } = findUser(accounts, username)
-        const { password, made } = await obtainPassword(flags)
+        const { password, generated } = await readPassword(flags)
         const row = await accounts.users.update(id, { password })
-        const told = made ? `${username} has the password ${password}` : `${username} has a new password`
-        print(flags, { ...describe(row), ...(made ? { password } : {}) }, told)
+        const message = generated ? `${username} has the password ${password}` : `${username} has a new password`
+        print(flags, { ...describe(row), ...(generated ? { password } : {}) }, message)
       }),
     )
 
-  for (const [name, disabled, told] of [
+  for (const [name, disabled, outcome] of [
     ['disable', true, 'is disabled; running sessions end'],
     ['enable', false, 'is enabled'],
   ] as const) {
     withCommonOptions(user.command(`${name} <username>`))
-      .description(disabled ? 'disable a user and end what the user is doing' : 'enable a user')
+      .description(disabled ? 'disable a user and end all sessions of the user' : 'enable a user')
       .action((username: string, flags: CommonFlags) =>
         inDataFolder(flags, async ({ accounts }) => {
           const row = await accounts.users.update(findUser(accounts, username).id, { disabled })
-          print(flags, describe(row), `${username} ${told}`)
+          print(flags, describe(row), `${username} ${outcome}`)
         }),
       )
   }
 
   withCommonOptions(user.command('rm <username>'))
-    .description('remove a user with all keys')
+    .description('remove a user and all keys of the user')
     .action((username: string, flags: CommonFlags) =>
       inDataFolder(flags, async ({ accounts }) => {
         const row = findUser(accounts, username)
@@ -93,7 +93,7 @@ export function addUserCommands(program: Command): void {
     )
 }
 
-/** `not_found`, by name. */
+/** Finds a user by name. Throws `not_found`. */
 export function findUser(accounts: Accounts, username: string): UserRow {
   const user = accounts.users.byName(username)
   if (user === undefined) throw new GatewayError('not_found', { reason: `there is no user ${username}` })

@@ -1,24 +1,30 @@
-/** aria2, by its JSON-RPC interface. A download has a GID that is made from its key: no call is ever made twice, whoever was killed. */
+/**
+ * The aria2 tool, by its JSON-RPC interface. The GID of a download is derived from its key, so that a retry after a
+ * crash finds the same download.
+ */
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import type { ProxyAccess } from '../egress-proxy.js'
-import { GatewayError, isGatewayError, type ErrorCode } from '../errors.js'
+import { GatewayError, isGatewayError, type ErrorCode } from '../contract/errors.js'
+import type { ProxyAccess } from '../net/egress-proxy.js'
+import { parseUrl } from './http-request.js'
 import { callProgram } from './local-program.js'
-import { parsedUrl } from './http-request.js'
-import type { DownloadKey, DownloadTool, Progress, Wanted } from './tool.js'
+import type { DownloadKey, DownloadTool, Progress, DownloadInput } from './tool.js'
 
 export interface Aria2Access {
-  /** Of the interface: `http://HOST:6800/jsonrpc`; `ws` does the same. */
+  /**
+   * The URL of the JSON-RPC interface: `http://HOST:6800/jsonrpc`. `ws:` and `wss:` are replaced by `http:` and
+   * `https:`.
+   */
   readonly uri: string
   readonly secret: string
 }
 
-/** What it connects through. */
-export interface Aria2WayOut {
-  /** Of an aria2 at this address; undefined where it connects by itself. */
+/** The proxy through which aria2 connects. */
+export interface Aria2ProxyProvider {
+  /** The proxy for the aria2 at this address; undefined if it connects directly. */
   access(aria2: URL): Promise<ProxyAccess | undefined>
-  /** As `EgressProxy.takeRefusal`: a download's user name is its GID. */
+  /** As `EgressProxy.takeRefusal`. The user name of a download is its GID. */
   takeRefusal(gid: string): GatewayError | undefined
 }
 
@@ -40,21 +46,23 @@ const statusOf = z.object({
   followedBy: z.array(z.string()).optional(),
 })
 type Status = z.output<typeof statusOf>
-const keys = [
+const statusKeys = [
   ...['gid', 'status', 'totalLength', 'completedLength', 'seeder', 'dir', 'errorCode', 'errorMessage', 'followedBy'],
 ]
 
-/** Downloads that one leads to: of a magnet link the description of the torrent, then its files. */
-const mostFollowed = 5
-/** Looked at where the GID is unknown. */
-const mostListed = 1000
+/**
+ * Maximum length of a chain of downloads. A magnet link first downloads the torrent, which is followed by its files.
+ */
+const maxChain = 5
+/** Waiting downloads that are searched if the GID is unknown. */
+const maxListed = 1000
 
-/** Options of every download. Files that are there without a record of how far they came are begun anew, never taken for whole. */
-const usualOptions = {
+/** Options of every download. An existing file without a control file is downloaded again, never taken as complete. */
+const defaultOptions = {
   'allow-overwrite': 'true',
   'auto-file-renaming': 'false',
   'always-resume': 'false',
-  // What a server sends is a file to be stored, not a list of more addresses to be fetched from here.
+  // A torrent or metalink that a server sends is stored as a file. Its addresses have not been checked.
   'follow-torrent': 'false',
   'follow-metalink': 'false',
   'rpc-save-upload-metadata': 'false',
@@ -63,35 +71,35 @@ const usualOptions = {
 
 export class Aria2 implements DownloadTool {
   readonly name = name
-  readonly accessKeys = ['aria2_uri', 'aria2_secret']
+  readonly settingKeys = ['aria2_uri', 'aria2_secret']
   readonly schemes = ['http:', 'https:', 'ftp:', 'sftp:', 'magnet:']
   readonly onlyTorrents = false
 
-  /** `access` tells it as it is set now. */
+  /** `access` returns the current settings. */
   constructor(
     private readonly access: () => Aria2Access,
-    private readonly wayOut: Aria2WayOut,
+    private readonly proxies: Aria2ProxyProvider,
   ) {}
 
   async probe(signal: AbortSignal): Promise<string> {
-    const told = z.object({ version: z.string() }).safeParse(await this.#call('aria2.getVersion', [], signal))
-    if (!told.success) throw new GatewayError('unavailable', { reason: 'what answers there is not aria2' })
-    return told.data.version
+    const parsed = z.object({ version: z.string() }).safeParse(await this.#call('aria2.getVersion', [], signal))
+    if (!parsed.success) throw new GatewayError('unavailable', { reason: 'what answers there is not aria2' })
+    return parsed.data.version
   }
 
-  async start(key: DownloadKey, wanted: Wanted, signal: AbortSignal): Promise<void> {
-    const options = { ...usualOptions, ...(await this.#proxyOptions(key)), dir: key.folder, gid: gidOf(key) }
-    if (wanted.kind === 'torrent') {
-      await this.#call('aria2.addTorrent', [wanted.torrent.toString('base64'), [], options], signal)
+  async start(key: DownloadKey, input: DownloadInput, signal: AbortSignal): Promise<void> {
+    const options = { ...defaultOptions, ...(await this.#proxyOptions(key)), dir: key.folder, gid: gidOf(key) }
+    if (input.kind === 'torrent') {
+      await this.#call('aria2.addTorrent', [input.torrent.toString('base64'), [], options], signal)
     } else {
-      await this.#call('aria2.addUri', [[wanted.address], options], signal)
+      await this.#call('aria2.addUri', [[input.address], options], signal)
     }
   }
 
-  async goOn(key: DownloadKey, signal: AbortSignal): Promise<void> {
+  async updateProxy(key: DownloadKey, signal: AbortSignal): Promise<void> {
     const options = await this.#proxyOptions(key)
     for (const { gid, status } of await this.#chain(key, signal)) {
-      if (isUnderWay(status)) await this.#unlessGone('aria2.changeOption', [gid, options], signal)
+      if (isUnderWay(status)) await this.#callIfExists('aria2.changeOption', [gid, options], signal)
     }
   }
 
@@ -99,58 +107,60 @@ export class Aria2 implements DownloadTool {
     const last = (await this.#chain(key, signal)).at(-1)
     if (!last) return { state: 'unknown', text: '', totalBytes: 0, doneBytes: 0, seeded: 0 }
     const { status, seeder, totalLength: totalBytes, completedLength: doneBytes } = last
-    const told = { text: status, totalBytes, doneBytes, seeded: 0 }
+    const common = { text: status, totalBytes, doneBytes, seeded: 0 }
     if (status === 'error' || status === 'removed') {
-      const error = this.wayOut.takeRefusal(gidOf(key)) ?? faultOf(last)
-      return { ...told, state: 'failed', error }
+      const error = this.proxies.takeRefusal(gidOf(key)) ?? errorOf(last)
+      return { ...common, state: 'failed', error }
     }
     const isDone = status === 'complete' || (status === 'active' && seeder === 'true' && doneBytes === totalBytes)
-    return { ...told, state: isDone ? 'done' : 'working' }
+    return { ...common, state: isDone ? 'done' : 'working' }
   }
 
   async remove(key: DownloadKey, _withFiles: boolean, signal: AbortSignal): Promise<void> {
     for (const { gid, status } of await this.#chain(key, signal)) {
-      if (isUnderWay(status)) await this.#unlessGone('aria2.forceRemove', [gid], signal)
-      const forget = () => this.#unlessGone('aria2.removeDownloadResult', [gid], signal)
-      // It stops a moment later, and cannot be forgotten before.
-      for (let tries = 0; tries < 20 && !(await forget()); tries++) {
+      if (isUnderWay(status)) await this.#callIfExists('aria2.forceRemove', [gid], signal)
+      const removeResult = () => this.#callIfExists('aria2.removeDownloadResult', [gid], signal)
+      // aria2 stops the download asynchronously and rejects `removeDownloadResult` until then.
+      for (let tries = 0; tries < 20 && !(await removeResult()); tries++) {
         await delay(100, undefined, { signal })
       }
     }
   }
 
-  /** The download, and those that it led to; empty where it is unknown. */
+  /** The download and the downloads that follow it. Empty if it is unknown. */
   async #chain(key: DownloadKey, signal: AbortSignal): Promise<readonly Status[]> {
-    const found: Status[] = []
+    const chain: Status[] = []
     let gid: string | undefined = gidOf(key)
-    while (gid !== undefined && found.length < mostFollowed) {
+    while (gid !== undefined && chain.length < maxChain) {
       const status = await this.#status(gid, signal)
-      if (status) found.push(status)
+      if (status) chain.push(status)
       gid = status?.followedBy?.[0]
     }
-    return found.length > 0 ? found : this.#inFolder(key.folder, signal)
+    return chain.length > 0 ? chain : this.#inFolder(key.folder, signal)
   }
 
   async #status(gid: string, signal: AbortSignal): Promise<Status | undefined> {
     try {
-      return statusOf.parse(await this.#call('aria2.tellStatus', [gid, keys], signal))
+      return statusOf.parse(await this.#call('aria2.tellStatus', [gid, statusKeys], signal))
     } catch (error) {
       if (isGatewayError(error, 'not_found')) return undefined
       throw error
     }
   }
 
-  /** A program that was started anew with a saved session may know the files of a magnet link, and no more the link. */
+  /**
+   * Finds downloads by folder: after a restart with a saved session, aria2 may list only the torrent of a magnet link.
+   */
   async #inFolder(folder: string, signal: AbortSignal): Promise<readonly Status[]> {
     const lists = await Promise.all([
-      this.#call('aria2.tellActive', [keys], signal),
-      this.#call('aria2.tellWaiting', [0, mostListed, keys], signal),
+      this.#call('aria2.tellActive', [statusKeys], signal),
+      this.#call('aria2.tellWaiting', [0, maxListed, statusKeys], signal),
     ])
     return lists.flatMap((list) => z.array(statusOf).parse(list)).filter(({ dir }) => dir === folder)
   }
 
-  /** Whether it was done, or there was nothing to be done. */
-  async #unlessGone(method: string, params: readonly unknown[], signal: AbortSignal): Promise<boolean> {
+  /** Calls the method. True if it succeeded or the download does not exist; false if aria2 rejects the call. */
+  async #callIfExists(method: string, params: readonly unknown[], signal: AbortSignal): Promise<boolean> {
     try {
       await this.#call(method, params, signal)
       return true
@@ -162,14 +172,14 @@ export class Aria2 implements DownloadTool {
   }
 
   get #url(): URL {
-    const url = parsedUrl(this.access().uri.replace(/^ws/, 'http'))
+    const url = parseUrl(this.access().uri.replace(/^ws/, 'http'))
     if (!url) throw new GatewayError('unavailable', { reason: 'aria2_uri is no address' })
     return url
   }
 
-  /** In the place of whatever aria2 is configured with, for one scheme or for all. */
+  /** Options that replace all proxies of aria2's own configuration. */
   async #proxyOptions(key: DownloadKey): Promise<Readonly<Record<string, string>>> {
-    const proxy = await this.wayOut.access(this.#url)
+    const proxy = await this.proxies.access(this.#url)
     if (!proxy) return {}
     const { address, password } = proxy
     const options = ['all', 'http', 'https', 'ftp'].flatMap((scheme) => [
@@ -199,12 +209,12 @@ function isUnderWay(status: Status['status']): boolean {
   return ['active', 'waiting', 'paused'].includes(status)
 }
 
-/** 16 hexadecimal digits. */
+/** The GID of a download: 16 hexadecimal digits. */
 function gidOf({ id }: DownloadKey): string {
   return createHash('sha256').update(id).digest('hex').slice(0, 16)
 }
 
-function faultOf({ status, errorCode = '', errorMessage = '' }: Status): GatewayError {
+function errorOf({ status, errorCode = '', errorMessage = '' }: Status): GatewayError {
   const reason = status === 'removed' ? 'it was removed in aria2' : `aria2: ${errorMessage || `error ${errorCode}`}`
   return new GatewayError('unavailable', { reason })
 }

@@ -1,28 +1,31 @@
-/** Where downloads go: the rights that it takes, and what may stand in the way. */
+/** The target folder of a download: the required permissions, and conflicts with existing files. */
 import { randomUUID } from 'node:crypto'
-import type { Ask } from '../change.js'
-import { GatewayError, isGatewayError } from '../errors.js'
-import { childOf, nameOf, type Path } from '../path.js'
-import { holds, permissionBits, type Principal } from '../principal.js'
-import type { VirtualFs } from '../virtual-fs.js'
+import { hasPermission, permissionBits, type Principal } from '../accounts/principal.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { childOf, nameOf, type Path } from '../contract/path.js'
+import type { AccessOptions } from '../tree/preconditions.js'
+import type { VirtualFs } from '../tree/virtual-fs.js'
 
-/** Who may have files fetched may put them where rules let them write. Rejects with `denied` for everybody else. */
-export function asDownloader(principal: Principal): Principal {
-  if (!holds(principal, 'offlineDownload')) throw new GatewayError('denied')
+/**
+ * The principal with the write permission added: the permission for offline downloads includes it. Throws `denied`
+ * without that permission.
+ */
+export function withDownloadPermissions(principal: Principal): Principal {
+  if (!hasPermission(principal, 'offlineDownload')) throw new GatewayError('denied')
   return { ...principal, permissions: principal.permissions | permissionBits.write }
 }
 
-/** Rejects where a new file in the folder, which need not be there yet, would be refused. */
-export async function assertReceives(fs: VirtualFs, folder: Path, ask: Ask): Promise<void> {
+/** Rejects if the principal cannot create a file in the folder. The folder itself need not exist yet. */
+export async function assertCanReceive(fs: VirtualFs, folder: Path, access: AccessOptions): Promise<void> {
   try {
-    if ((await fs.stat(folder, ask)).kind !== 'folder') throw new GatewayError('not_dir')
+    if ((await fs.stat(folder, access)).kind !== 'folder') throw new GatewayError('not_dir')
   } catch (error) {
     if (!isGatewayError(error, 'not_found')) throw error
   }
-  await fs.assertWritable(childOf(folder, randomUUID()), ask)
+  await fs.assertWritable(childOf(folder, randomUUID()), access)
 }
 
-/** What stands at a path of the tree is never replaced by a download. */
-export function taken(path: Path, cause: GatewayError): GatewayError {
+/** The error for a path that exists already: downloads never replace files. */
+export function existsError(path: Path, cause: GatewayError): GatewayError {
   return new GatewayError('exists', { reason: `file [${nameOf(path)}] exists`, cause })
 }

@@ -1,8 +1,10 @@
-/** What is written down of a download and of what comes of it: it outlives the process. */
-import { isOver, planOf, type Task } from '../tasks/task.js'
-import type { Path } from '../path.js'
+/** The stored plans of downloads and of the transfers of their files. */
+import type { Path } from '../contract/path.js'
+import { hasEnded, planOf, type Task } from '../tasks/task.js'
 
-/** When what a program fetched is removed from the local disk: after it was stored in the tree, or could not be. */
+/**
+ * When the files of a download are deleted from the local disk: after they were stored in the tree, or that has failed.
+ */
 export const deletePolicies = [
   'delete_on_upload_succeed',
   'delete_on_upload_failed',
@@ -12,26 +14,26 @@ export const deletePolicies = [
 ] as const
 export type DeletePolicy = (typeof deletePolicies)[number]
 
-/** Of what `SimpleHttp` fetches nothing lies on the local disk. */
+/** The plan of a download. `SimpleHttp` does not use the fields of the local disk. */
 export interface DownloadPlan {
-  /** Programs know it by this. */
+  /** The id in the program. */
   readonly id: string
   readonly tool: string
   readonly address: string
-  /** The folder in the whole tree. */
+  /** The target folder in the whole tree. */
   readonly to: Path
-  /** Of the folder. */
+  /** The password of the target folder. */
   readonly password?: string | undefined
   readonly policy: DeletePolicy
-  /** On the local disk, absolute. */
+  /** Absolute path on the local disk. */
   readonly folder: string
-  /** Minutes to give to others once it is whole; negative: for ever. */
+  /** Minutes to seed once the download is complete; negative: for ever. */
   readonly seedMinutes: number
 }
 
-/** One file or folder that a program fetched, on its way into the tree. */
+/** The transfer of one downloaded file or folder into the tree. */
 export interface FetchedPlan extends Pick<DownloadPlan, 'id' | 'to' | 'password' | 'policy' | 'folder'> {
-  /** Its name in that folder. */
+  /** Its name in the folder of the download. */
   readonly entry: string
 }
 
@@ -43,10 +45,10 @@ export function fetchedPlan(task: Task): FetchedPlan {
   return planOf(task) as FetchedPlan
 }
 
-/** Whether what a task brought into the tree, or could not, has to go from the local disk. */
-export function isLetGo(policy: DeletePolicy, task: Task, isForgotten: boolean): boolean {
-  if (!isOver(task) || policy === 'delete_never') return false
-  // Nobody could try it again.
+/** Whether the local files of a transfer are to be deleted. `isForgotten`: the task has been deleted. */
+export function shouldDiscardFiles(policy: DeletePolicy, task: Task, isForgotten: boolean): boolean {
+  if (!hasEnded(task) || policy === 'delete_never') return false
+  // A deleted task cannot be retried.
   if (isForgotten || policy === 'delete_always' || policy === 'upload_download_stream') return true
   if (task.state === 'succeeded') return policy === 'delete_on_upload_succeed'
   return task.state === 'failed' && policy === 'delete_on_upload_failed'

@@ -1,33 +1,32 @@
-/** What a program fetched, on its way from the local disk into the tree. */
+/** Stores the files that a program downloaded from the local disk into the tree. */
 import { join } from 'node:path'
 import PQueue from 'p-queue'
-import { TreeError, type Failure } from '../change.js'
-import { countedSource } from '../counted-source.js'
-import type { Source } from '../driver.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
-import { checkName, childOf, under, type Path } from '../path.js'
-import { isSameContent } from '../same-content.js'
-import { readFrom } from '../spool.js'
+import type { Source } from '../contract/driver.js'
+import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
+import { checkName, childOf, under, type Path } from '../contract/path.js'
+import { readFrom } from '../storage/spool.js'
 import type { TaskRun } from '../tasks/task.js'
-import { ownPath } from '../tasks/transfer-tasks.js'
-import type { VirtualFs } from '../virtual-fs.js'
-import { taken } from './destination.js'
+import { pathBelowBase } from '../tasks/transfer-tasks.js'
+import { countedSource } from '../transfer/counted-source.js'
+import { isSameContent } from '../transfer/same-content.js'
+import type { VirtualFs } from '../tree/virtual-fs.js'
+import { existsError } from './destination.js'
 import type { FetchedPlan } from './download.js'
-import { filesOf, type FetchedFile } from './temporary-folders.js'
+import { fetchedFiles, type FetchedFile } from './temporary-folders.js'
 
-/** Files that are stored at once. */
-const atOnce = 4
+/** Files that are stored concurrently. */
+const concurrency = 4
 
-/** Stores all of it. Rejects with TreeError for what could not be stored; the rest is there. */
+/** Stores all files. Rejects with a TreeError that lists the failed ones; the others are stored. */
 export async function storeFetched(fs: VirtualFs, plan: FetchedPlan, run: TaskRun): Promise<void> {
   const { items, principal, signal } = run
   await items.fail([])
-  run.status('getting src object')
-  const files = await filesOf(plan.folder, plan.entry)
-  run.total(files.reduce((sum, { size }) => sum + size, 0))
-  if (files[0]?.kind === 'folder') run.status('src object is dir, listing objs')
-  const folder = ownPath(principal, plan.to)
-  const failures: Failure[] = []
+  run.setStatus('getting src object')
+  const files = await fetchedFiles(plan.folder, plan.entry)
+  run.setTotal(files.reduce((sum, { size }) => sum + size, 0))
+  if (files[0]?.kind === 'folder') run.setStatus('src object is dir, listing objs')
+  const folder = pathBelowBase(principal, plan.to)
+  const failures: MemberFailure[] = []
   const attempt = async (file: FetchedFile) => {
     if (signal.aborted) return
     const path = file.names.reduce(childOf, folder)
@@ -39,7 +38,7 @@ export async function storeFetched(fs: VirtualFs, plan: FetchedPlan, run: TaskRu
     }
   }
   for (const file of files.filter(({ kind }) => kind === 'folder')) await attempt(file)
-  const queue = new PQueue({ concurrency: atOnce })
+  const queue = new PQueue({ concurrency })
   await queue.addAll(files.filter(({ kind }) => kind !== 'folder').map((file) => () => attempt(file)))
   if (signal.aborted) throw new GatewayError('aborted')
   const [first, ...others] = failures
@@ -48,47 +47,51 @@ export async function storeFetched(fs: VirtualFs, plan: FetchedPlan, run: TaskRu
   throw new TreeError([first, ...others])
 }
 
-interface Piece {
+interface FileToStore {
   readonly plan: FetchedPlan
   readonly file: FetchedFile
-  /** The principal's own. */
+  /** Relative to the principal's base. */
   readonly path: Path
   readonly run: TaskRun
 }
 
-async function storeOne(fs: VirtualFs, { plan, file, path, run }: Piece): Promise<void> {
+async function storeOne(fs: VirtualFs, { plan, file, path, run }: FileToStore): Promise<void> {
   const { items, principal, resumes, signal } = run
-  const ask = { password: plan.password, signal }
-  if (file.kind === 'folder') return fs.mkdir(path, { ...ask, parents: true })
+  const access = { password: plan.password, signal }
+  if (file.kind === 'folder') return fs.mkdir(path, { ...access, parents: true })
   if (file.kind === 'other') throw new GatewayError('unsupported', { reason: 'only files and folders are stored' })
-  const { size, state } = file
+  const { size, version: state } = file
   const key = under(principal.base, path)
-  if (resumes && (await items.copied(key))?.source === state && (await sizeOf(fs, path, ask)) === size) {
+  if (resumes && (await items.copied(key))?.source === state && (await sizeOf(fs, path, access)) === size) {
     run.advance(size)
     return
   }
   const local: Source = { size, rereadable: true, read: readFrom(join(plan.folder, ...file.names)) }
   const source = countedSource(local, run.advance)
   try {
-    await fs.write(path, source, { ...ask, createOnly: true, parents: true })
+    await fs.write(path, source, { ...access, createOnly: true, parents: true })
   } catch (error) {
-    source.takeBack()
+    source.revert()
     if (!isGatewayError(error, 'exists')) throw error
-    // An earlier run may have stored it, and been cut off before it could say so.
-    const read = () => fs.read(path, undefined, ask)
-    const there = resumes ? await sizeOf(fs, path, ask) : undefined
+    // An earlier run may have stored the file and been interrupted before it was recorded.
+    const read = () => fs.read(path, undefined, access)
+    const storedSize = resumes ? await sizeOf(fs, path, access) : undefined
     const isStored =
-      there !== undefined && (await isSameContent(local, { size: there, rereadable: true, read }, signal))
-    if (!isStored) throw taken(path, error)
+      storedSize !== undefined && (await isSameContent(local, { size: storedSize, rereadable: true, read }, signal))
+    if (!isStored) throw existsError(path, error)
     run.advance(size)
   }
-  await items.keep(key, { source: state, size, apart: true })
+  await items.record(key, { source: state, size, distinct: true })
 }
 
-/** Of a file; undefined where there is none. */
-async function sizeOf(fs: VirtualFs, path: Path, ask: Parameters<VirtualFs['stat']>[1]): Promise<number | undefined> {
+/** The size of a file; undefined if it does not exist. */
+async function sizeOf(
+  fs: VirtualFs,
+  path: Path,
+  access: Parameters<VirtualFs['stat']>[1],
+): Promise<number | undefined> {
   try {
-    const { kind, size } = await fs.stat(path, ask)
+    const { kind, size } = await fs.stat(path, access)
     return kind === 'file' ? size : undefined
   } catch (error) {
     if (isGatewayError(error, 'not_found')) return undefined

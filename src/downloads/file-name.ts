@@ -1,37 +1,40 @@
-/** The name of a fetched file: as the server tells it, else as its address does, made harmless. */
+/** The sanitized name of a downloaded file: from the response header, else from the URL. */
 
-/** Bytes that a name may have on most storages. */
-const longest = 255
+/** Maximum length of a name in bytes on most storages. */
+const maxBytes = 255
 const fallback = 'download'
 
-/** Characters that no name needs: controls, and those that turn the direction of the text around them. */
-const harmful = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+/** Characters to remove: controls and bidirectional formatting characters. */
+const unsafe = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
-/** `disposition`: the header Content-Disposition, byte by byte as Node gives it. A single name that can be given to anything new. */
+/**
+ * `disposition`: the header Content-Disposition, as Latin-1 as Node returns it. The result is a valid name without a
+ * path.
+ */
 export function fileNameOf(disposition: string | undefined, url: URL): string {
-  const told = disposition === undefined ? undefined : namedBy(disposition)
-  return harmless(told ?? '') ?? harmless(lastSegment(url)) ?? fallback
+  const suggested = disposition === undefined ? undefined : dispositionName(disposition)
+  return sanitized(suggested ?? '') ?? sanitized(lastSegment(url)) ?? fallback
 }
 
-/** RFC 6266 §4.3: `filename*` before `filename`. */
-function namedBy(disposition: string): string | undefined {
+/** `filename*` takes precedence over `filename` (RFC 6266 §4.3). */
+function dispositionName(disposition: string): string | undefined {
   const parameters = parametersOf(disposition)
   return extended(parameters.get('filename*')) ?? plain(parameters.get('filename'))
 }
 
-/** RFC 6266 §4.1; of one that comes twice the first. */
+/** The parameters (RFC 6266 §4.1). The first of duplicate parameters counts. */
 function parametersOf(disposition: string): ReadonlyMap<string, string> {
   const parameter = /;\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))/g
-  const found = new Map<string, string>()
+  const parameters = new Map<string, string>()
   for (const [, name = '', quoted, token = ''] of disposition.matchAll(parameter)) {
     const key = name.toLowerCase()
     const value = quoted === undefined ? token.trim() : quoted.replace(/\\(.)/g, '$1')
-    if (!found.has(key)) found.set(key, value)
+    if (!parameters.has(key)) parameters.set(key, value)
   }
-  return found
+  return parameters
 }
 
-/** RFC 8187 §3.2.1: charset, language, percent-encoded bytes. */
+/** Decodes an extended value (RFC 8187 §3.2.1): charset, language, percent-encoded bytes. */
 function extended(value: string | undefined): string | undefined {
   const [, charset = '', encoded = ''] = /^([^']*)'[^']*'(.*)$/.exec(value ?? '') ?? []
   if (encoded === '' || /%(?![0-9a-f]{2})/i.test(encoded)) return undefined
@@ -43,7 +46,7 @@ function extended(value: string | undefined): string | undefined {
   return charset.toLowerCase() === 'utf-8' ? utf8(bytes) : undefined
 }
 
-/** Servers send UTF-8 where they should not; what is none is taken for Latin-1. */
+/** Decodes a plain value. Many servers send UTF-8; anything else is decoded as Latin-1. */
 function plain(value: string | undefined): string | undefined {
   return value === undefined ? undefined : (utf8(Buffer.from(value, 'latin1')) ?? value)
 }
@@ -65,21 +68,21 @@ function lastSegment({ pathname }: URL): string {
   }
 }
 
-/** Without folders, and what else no name may hold; undefined where nothing is left. */
-function harmless(text: string): string | undefined {
-  const [name = ''] = text.toWellFormed().replace(harmful, '').split(/[/\\]/).slice(-1)
+/** The last path segment without unsafe characters; undefined if nothing remains. */
+function sanitized(text: string): string | undefined {
+  const [name = ''] = text.toWellFormed().replace(unsafe, '').split(/[/\\]/).slice(-1)
   const trimmed = name.trim()
   if (trimmed === '' || /^\.+$/.test(trimmed)) return undefined
-  // Names that begin like this are the gateway's own.
+  // The prefix `.tidegate-` is reserved for the gateway.
   return shortened(trimmed.replace(/^\.(?=tidegate-)/i, '_'))
 }
 
-/** The end tells what kind of file it is. */
+/** Shortens a name to `maxBytes`, and preserves its extension. */
 function shortened(name: string): string {
-  if (Buffer.byteLength(name) <= longest) return name
-  const end = /\.[^.]{1,16}$/.exec(name)?.[0] ?? ''
-  let start = name.slice(0, name.length - end.length)
-  while (Buffer.byteLength(start + end) > longest) start = start.slice(0, -1)
-  // Half of a character that takes two units may be left.
-  return (start.isWellFormed() ? start : start.slice(0, -1)) + end
+  if (Buffer.byteLength(name) <= maxBytes) return name
+  const extension = /\.[^.]{1,16}$/.exec(name)?.[0] ?? ''
+  let stem = name.slice(0, name.length - extension.length)
+  while (Buffer.byteLength(stem + extension) > maxBytes) stem = stem.slice(0, -1)
+  // The cut may have split a surrogate pair.
+  return (stem.isWellFormed() ? stem : stem.slice(0, -1)) + extension
 }

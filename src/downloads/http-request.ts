@@ -1,12 +1,15 @@
-/** GET requests to addresses that users name: guarded at every redirect, without cookies, credentials or proxies. */
+/**
+ * GET requests to addresses that users enter. Every redirect passes the egress guard. No cookies, credentials or
+ * proxies.
+ */
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import type { Egress } from '../driver.js'
-import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../errors.js'
-import { version } from '../version.js'
+import type { Egress } from '../contract/driver.js'
+import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../contract/errors.js'
+import { version } from '../contract/version.js'
 
-export interface Answer {
-  /** Where the last redirect led to. */
+export interface HttpResponse {
+  /** The URL after the last redirect. */
   readonly url: URL
   readonly response: IncomingMessage
 }
@@ -14,19 +17,19 @@ export interface Answer {
 export interface RequestOptions {
   readonly egress: Egress
   readonly signal: AbortSignal
-  /** These alone: they are sent again at every redirect, whatever the host. */
+  /** Extra headers. They are sent at every redirect, to any host. */
   readonly headers?: Pick<OutgoingHttpHeaders, 'range' | 'if-range'>
-  /** Milliseconds until an answer must have begun, with all redirects on the way to it. */
-  readonly patience?: number
+  /** Milliseconds until the head of the final response, including all redirects. */
+  readonly timeout?: number
 }
 
-const mostRedirects = 10
+const maxRedirects = 10
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-const usualPatience = 60_000
+const defaultTimeout = 60_000
 
-/** The address as a URL of http or https without credentials; rejects with `invalid` for any other text. */
-export function webAddress(text: string): URL {
-  const url = parsedUrl(text)
+/** Parses an http or https URL without credentials. Throws `invalid` for any other text. */
+export function parseWebAddress(text: string): URL {
+  const url = parseUrl(text)
   if (!url) throw new GatewayError('invalid', { reason: 'this is no address' })
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw new GatewayError('invalid', { reason: 'only addresses of http and https can be fetched' })
@@ -35,84 +38,90 @@ export function webAddress(text: string): URL {
   return url
 }
 
-/** Undefined for what is no address. */
-export function parsedUrl(text: string, base?: URL): URL | undefined {
+/** Parses a URL. Undefined if the text is not one. */
+export function parseUrl(text: string, base?: URL): URL | undefined {
   return URL.canParse(text, base?.href) ? new URL(text, base) : undefined
 }
 
-/** They would be told to whoever sees the task, and to whoever is redirected to. */
+/**
+ * Throws `invalid` for a URL with credentials: other users who see the task, and hosts redirected to, would see them.
+ */
 export function assertNoCredentials({ username, password }: URL): void {
   if (username === '' && password === '') return
   throw new GatewayError('invalid', { reason: 'an address to be fetched cannot hold a user name or password' })
 }
 
 /**
- * Asks, following redirects. The caller reads the response or destroys it. Rejects with what kept an answer from coming; an answer
- * that is no success is one of those unless its status is among `accepted`.
+ * Sends the request and follows redirects. The caller must read or destroy the response. Rejects if the connection
+ * fails, and for a response whose status is not in `accepted`.
  */
-export async function get(address: URL, options: RequestOptions, accepted: readonly number[] = [200]): Promise<Answer> {
-  const { patience = usualPatience } = options
-  const until = performance.now() + patience
+export async function get(
+  address: URL,
+  options: RequestOptions,
+  accepted: readonly number[] = [200],
+): Promise<HttpResponse> {
+  const { timeout = defaultTimeout } = options
+  const deadline = performance.now() + timeout
   let url = address
-  for (let followed = 0; followed <= mostRedirects; followed += 1) {
-    const response = await askOnce(url, options, until - performance.now())
+  for (let followed = 0; followed <= maxRedirects; followed += 1) {
+    const response = await sendOnce(url, options, deadline - performance.now())
     const status = response.statusCode ?? 0
     if (accepted.includes(status)) return { url, response }
     response.destroy()
     const { location } = response.headers
-    if (!redirects.has(status) || location === undefined) throw refusedBy(response)
-    const next = parsedUrl(location, url)
-    if (!next) throw new GatewayError('invalid', { reason: 'the server redirects to what is no address' })
+    if (!redirects.has(status) || location === undefined) throw errorForStatus(response)
+    const next = parseUrl(location, url)
+    if (!next) throw new GatewayError('invalid', { reason: 'the server redirects to an invalid address' })
     url = next
   }
-  throw new GatewayError('invalid', { reason: `the server redirects more than ${mostRedirects} times` })
+  throw new GatewayError('invalid', { reason: `the server redirects more than ${maxRedirects} times` })
 }
 
-/** `patience`: milliseconds until the whole head of the answer must have come. */
-function askOnce(url: URL, { egress, signal, headers }: RequestOptions, patience: number) {
+/** Sends one request. `timeout`: milliseconds until the complete head of the response. */
+function sendOnce(url: URL, { egress, signal, headers }: RequestOptions, timeout: number) {
   return new Promise<IncomingMessage>((resolve, reject) => {
     const agent = egress.agentFor(url)
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest
-    const asked = send(url, {
+    const request = send(url, {
       agent,
       signal,
-      // What is stored are the bytes of the file, not of a compressed form of it.
+      // The bytes of the file are stored, so the server must not compress them.
       headers: { 'user-agent': `tidegate/${version}`, accept: '*/*', 'accept-encoding': 'identity', ...headers },
     })
-    const late = setTimeout(() => {
-      asked.destroy(new GatewayError('timeout', { reason: 'the server does not answer in time' }))
-    }, patience)
-    asked.once('response', (response) => {
-      clearTimeout(late)
-      // It may break before somebody reads it.
+    const timer = setTimeout(() => {
+      request.destroy(new GatewayError('timeout', { reason: 'the server does not answer in time' }))
+    }, timeout)
+    request.once('response', (response) => {
+      clearTimeout(timer)
+      // The connection may fail before the caller reads the response.
       response.on('error', () => undefined)
       resolve(response)
     })
-    asked.on('error', (error) => {
-      clearTimeout(late)
-      reject(connectionFailure(error))
+    request.on('error', (error) => {
+      clearTimeout(timer)
+      reject(connectionError(error))
     })
-    asked.end()
+    request.end()
   }).catch((error: unknown) => {
-    throw connectionFailure(error)
+    throw connectionError(error)
   })
 }
 
-/** What a connection ended with. */
-export function connectionFailure(error: unknown): GatewayError {
+/** Converts an error of a connection to a GatewayError. */
+export function connectionError(error: unknown): GatewayError {
   if (isGatewayError(error)) return error
-  const known = toGatewayError(error)
-  if (known.code !== 'internal') return known
+  const gatewayError = toGatewayError(error)
+  if (gatewayError.code !== 'internal') return gatewayError
   const { code = 'unknown' } = error as NodeJS.ErrnoException
-  const told = (to: ErrorCode, reason: string) => new GatewayError(to, { reason, cause: error })
-  if (code === 'ENOTFOUND') return told('not_found', 'there is no host of this name')
-  if (code.startsWith('HPE_')) return told('invalid', 'the server does not answer by the rules of HTTP')
-  if (/CERT|SIGNED|ALTNAME/.test(code)) return told('denied', `the certificate of the server is no good (${code})`)
-  return told('unavailable', `the connection to the server failed (${code})`)
+  const failure = (errorCode: ErrorCode, reason: string) => new GatewayError(errorCode, { reason, cause: error })
+  if (code === 'ENOTFOUND') return failure('not_found', 'unknown host')
+  if (code.startsWith('HPE_')) return failure('invalid', 'the server sent a malformed HTTP response')
+  if (/CERT|SIGNED|ALTNAME/.test(code)) return failure('denied', `the certificate of the server is not valid (${code})`)
+  return failure('unavailable', `the connection to the server failed (${code})`)
 }
 
-/** What a status that is no success means for whoever wants the file. */
-export function refusedBy({ statusCode: status = 0, headers }: IncomingMessage): GatewayError {
+/** Converts a response with an unexpected status to an error. */
+export function errorForStatus({ statusCode: status = 0, headers }: IncomingMessage): GatewayError {
   const reason = `the server answers with status ${status}`
   const seconds = Number(headers['retry-after'])
   const retryAfter = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, 3600) : undefined

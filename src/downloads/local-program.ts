@@ -1,30 +1,33 @@
-/** Calls of the programs that an admin runs beside the gateway: their addresses are the admin's, and no redirect leads elsewhere. */
-import { GatewayError, toGatewayError } from '../errors.js'
-import { joinSignals } from '../signals.js'
+/**
+ * HTTP calls to the download programs. An admin sets their addresses, so the egress guard does not apply; redirects
+ * fail.
+ */
+import { joinSignals } from '../contract/cancellation.js'
+import { GatewayError, toGatewayError } from '../contract/errors.js'
 
-/** Milliseconds for one call. */
-const patience = 10_000
+/** Milliseconds of one call. */
+const timeout = 10_000
 
-export interface ProgramAnswer {
+export interface ProgramResponse {
   readonly status: number
   readonly headers: Headers
   readonly text: string
 }
 
-/** Rejects with `unavailable` where the program does not answer. */
+/** Sends a request. Rejects with `unavailable` if the program does not answer in time. */
 export async function callProgram(
   name: string,
   url: string | URL,
   init: RequestInit & { readonly signal: AbortSignal },
-): Promise<ProgramAnswer> {
-  // AbortSignal.any would not hold on to the limit of time: once that was collected as garbage, a call could wait for ever.
-  const joined = joinSignals(init.signal, AbortSignal.timeout(patience))
+): Promise<ProgramResponse> {
+  // AbortSignal.any does not reference the timeout signal: once that is garbage-collected, the call has no timeout.
+  const joined = joinSignals(init.signal, AbortSignal.timeout(timeout))
   try {
     const response = await fetch(url, { ...init, signal: joined.signal, redirect: 'error' })
     return { status: response.status, headers: response.headers, text: await response.text() }
   } catch (error) {
-    const known = toGatewayError(error)
-    if (known.code === 'aborted' && init.signal.aborted) throw known
+    const failure = toGatewayError(error)
+    if (failure.code === 'aborted' && init.signal.aborted) throw failure
     throw new GatewayError('unavailable', { reason: `${name} does not answer`, cause: error })
   } finally {
     joined.release()

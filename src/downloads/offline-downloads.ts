@@ -1,52 +1,52 @@
-/** Offline downloads: addresses that users name are fetched into the tree by a tool of their choice, as tasks. */
+/** Offline downloads: tasks that download addresses into the tree with a tool of the user's choice. */
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join } from 'node:path'
-import type { Bandwidth } from '../bandwidth.js'
-import type { Ask } from '../change.js'
-import { hostAndPort } from '../config.js'
-import { temporaryDownloads } from '../data-folder.js'
-import { EgressProxy } from '../egress-proxy.js'
-import type { EgressGuard } from '../egress.js'
-import { GatewayError, isGatewayError } from '../errors.js'
-import type { Log } from '../log.js'
-import type { Mounts } from '../mounts.js'
-import { under, type Path } from '../path.js'
-import type { Principal } from '../principal.js'
-import type { Settings } from '../settings.js'
-import type { Spool } from '../spool.js'
-import { isOver, type Task, type TaskRun, type TaskType } from '../tasks/task.js'
+import type { Principal } from '../accounts/principal.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import { under, type Path } from '../contract/path.js'
+import { hostAndPort } from '../net/addresses.js'
+import { EgressProxy } from '../net/egress-proxy.js'
+import type { EgressGuard } from '../net/egress.js'
+import type { Settings } from '../settings/settings.js'
+import type { Bandwidth } from '../storage/bandwidth.js'
+import type { Mounts } from '../storage/mounts.js'
+import type { Spool } from '../storage/spool.js'
+import { hasEnded, type Task, type TaskRun, type TaskType } from '../tasks/task.js'
 import type { Tasks } from '../tasks/tasks.js'
-import { ownPath, placeName } from '../tasks/transfer-tasks.js'
-import type { VirtualFs } from '../virtual-fs.js'
-import { Aria2, type Aria2WayOut } from './aria2.js'
-import { asDownloader, assertReceives } from './destination.js'
+import { pathBelowBase, displayPath } from '../tasks/transfer-tasks.js'
+import type { AccessOptions } from '../tree/preconditions.js'
+import type { VirtualFs } from '../tree/virtual-fs.js'
+import { Aria2, type Aria2ProxyProvider } from './aria2.js'
+import { withDownloadPermissions, assertCanReceive } from './destination.js'
+import { DownloadSpace } from './download-space.js'
 import {
   downloadPlan,
   fetchedPlan,
-  isLetGo,
+  shouldDiscardFiles,
   type DeletePolicy,
   type DownloadPlan,
   type FetchedPlan,
 } from './download.js'
-import { DownloadSpace } from './download-space.js'
 import { storeFetched } from './fetched-tasks.js'
-import { webAddress } from './http-request.js'
-import { assertFetches, fetchByProgram, seed } from './program-download.js'
+import { parseWebAddress } from './http-request.js'
+import { assertSupported, fetchByProgram, seed } from './program-download.js'
 import { QBittorrent } from './qbittorrent.js'
-import { fetchInto } from './simple-http.js'
+import { downloadInto } from './simple-http.js'
 import {
   downloadFolders,
-  fetchedIn,
+  fetchedNames,
   folderFor,
   makeFolder,
-  removeEmpty,
+  removeIfEmpty,
   removeFetched,
-  sweepFolders,
+  removeOrphanFolders,
+  temporaryDownloads,
 } from './temporary-folders.js'
-import { cloudTools, simpleHttp, type DownloadTool } from './tool.js'
 import { ToolReadiness } from './tool-readiness.js'
+import { cloudTools, simpleHttp, type DownloadTool } from './tool.js'
 
-export interface DownloadParts {
+export interface OfflineDownloadsDependencies {
   readonly tasks: Tasks
   readonly settings: Settings
   readonly mounts: Pick<Mounts, 'rowOf'>
@@ -59,31 +59,31 @@ export interface DownloadParts {
   readonly data: string
 }
 
-/** What somebody asks for. */
-export interface DownloadAsk {
+/** A request for downloads. */
+export interface DownloadRequest {
   readonly addresses: readonly string[]
-  /** The principal's own path of the folder that receives the file; it need not be there yet. */
+  /** The target folder, relative to the principal's base. It need not exist yet. */
   readonly folder: Path
   readonly tool: string
   readonly policy: DeletePolicy
 }
 
-/** Milliseconds that a program has to forget a download. */
-const forgetIn = 10_000
+/** Milliseconds for a program to remove a download. */
+const removeTimeout = 10_000
 
 export class OfflineDownloads {
-  readonly #parts: DownloadParts
+  readonly #parts: OfflineDownloadsDependencies
   readonly #tools: ReadonlyMap<string, DownloadTool>
   readonly #readiness: ToolReadiness
   readonly #proxy: EgressProxy
   readonly #space: DownloadSpace
 
-  constructor(parts: DownloadParts) {
+  constructor(parts: OfflineDownloadsDependencies) {
     this.#parts = parts
     this.#proxy = new EgressProxy(parts.egress)
     const { settings } = parts
-    const access = () => ({ uri: settings.get('aria2_uri'), secret: settings.get('aria2_secret') })
-    const aria2 = new Aria2(access, this.#wayOut)
+    const aria2Access = () => ({ uri: settings.get('aria2_uri'), secret: settings.get('aria2_secret') })
+    const aria2 = new Aria2(aria2Access, this.#aria2Proxy)
     const torrents = new QBittorrent(() => settings.get('qbittorrent_url'))
     this.#tools = new Map([aria2, torrents].map((tool) => [tool.name, tool]))
     settings.guard('offline_download_temp_dir', async (folder) => {
@@ -98,84 +98,94 @@ export class OfflineDownloads {
     this.#readiness = new ToolReadiness([...this.#tools.values()], settings, parts.log)
   }
 
-  /** Tells the tasks how downloads are done, and removes what was fetched for those that nobody knows any more. */
+  /** Registers the task types, and deletes the folders of downloads without a task. */
   async start(): Promise<void> {
     const { tasks } = this.#parts
-    tasks.register('offline_download', this.#downloads())
-    tasks.register('offline_download_transfer', this.#transfers())
-    const known = tasks.all.flatMap((task) => {
+    tasks.register('offline_download', this.#downloadType())
+    tasks.register('offline_download_transfer', this.#transferType())
+    const ids = tasks.all.flatMap((task) => {
       if (task.kind === 'offline_download') return [downloadPlan(task).id]
       return task.kind === 'offline_download_transfer' ? [fetchedPlan(task).id] : []
     })
-    await sweepFolders(this.#root, [...this.#tools.keys()], new Set(known))
+    await removeOrphanFolders(this.#root, [...this.#tools.keys()], new Set(ids))
     this.#readiness.start()
   }
 
-  /** Tasks have ended by then: programs hear of the end of their way out when nobody looks. */
+  /** Must be called after the tasks have stopped: it closes the proxy of the programs. */
   close(): void {
     this.#readiness.close()
     this.#proxy.close()
   }
 
-  /** Names of the tools that answer, as far as that is known now. */
+  /** Names of the tools that answered their last probe, sorted. */
   get toolNames(): readonly string[] {
-    return [simpleHttp, ...this.#readiness.names].sort()
+    return [simpleHttp, ...this.#readiness.readyNames].sort()
   }
 
   /**
-   * Adds a task for each address, in their order, up to the first that cannot be. Rejects, also where there is none, with `denied` where the principal may not, with `unavailable` for a tool that there is not, does not answer, or
-   * does not fetch such addresses, with `no_space` where programs may fetch nothing more, and as a write would for the folder.
+   * Adds a task for each address in order, up to the first that fails. Rejects, even without addresses, with `denied`
+   * without the permission for offline downloads, and as a write does for the folder. Rejects with `unavailable` if the
+   * tool is unknown, does not answer or does not support the address, and with `no_space` if the disk space of
+   * downloads is used up.
    */
-  async add(principal: Principal, asked: DownloadAsk, ask: Ask): Promise<readonly Task[]> {
-    const fs = this.#parts.as(asDownloader(principal))
-    await assertReceives(fs, asked.folder, ask)
+  async add(principal: Principal, request: DownloadRequest, access: AccessOptions): Promise<readonly Task[]> {
+    const fs = this.#parts.as(withDownloadPermissions(principal))
+    await assertCanReceive(fs, request.folder, access)
     const added: Task[] = []
-    for (const address of asked.addresses) {
-      await this.#assertUsable(asked.tool, address, ask.signal)
-      added.push(await this.#addOne(principal, address, asked, ask.password))
+    for (const address of request.addresses) {
+      await this.#assertUsable(request.tool, address, access.signal)
+      added.push(await this.#addOne(principal, address, request, access.password))
     }
     return added
   }
 
-  #addOne(principal: Principal, address: string, asked: DownloadAsk, password: string | undefined): Promise<Task> {
+  #addOne(
+    principal: Principal,
+    address: string,
+    request: DownloadRequest,
+    password: string | undefined,
+  ): Promise<Task> {
     const { tasks, settings } = this.#parts
-    const seedMinutes = asked.tool === 'qBittorrent' ? settings.number('qbittorrent_seedtime') : 0
+    const seedMinutes = request.tool === 'qBittorrent' ? settings.number('qbittorrent_seedtime') : 0
     const id = randomBytes(16).toString('base64url')
-    // Files that are given to others for ever stay where they are.
-    const policy = seedMinutes < 0 ? 'delete_never' : asked.policy
-    const to = under(principal.base, asked.folder)
+    // Files that are seeded for ever stay on the local disk.
+    const policy = seedMinutes < 0 ? 'delete_never' : request.policy
+    const to = under(principal.base, request.folder)
     const plan: DownloadPlan = {
       id,
-      tool: asked.tool,
+      tool: request.tool,
       address,
       to,
       password,
       policy,
-      folder: folderFor(this.#root, asked.tool, id, policy === 'delete_never'),
+      folder: folderFor(this.#root, request.tool, id, policy === 'delete_never'),
       seedMinutes,
     }
     const name = `download ${address} to (${to})`
     return tasks.add(principal, { kind: 'offline_download', name, plan, totalBytes: 0 })
   }
 
-  /** Keeps the access once the program has answered to it, else rejects with `unavailable`. Resolves to its version. */
+  /**
+   * Probes aria2 and stores its address and secret. Resolves to its version. Rejects with `unavailable` if it does not
+   * answer.
+   */
   async setAria2(uri: string, secret: string, signal: AbortSignal): Promise<string> {
-    const found = await usable(() => new Aria2(() => ({ uri, secret }), this.#wayOut).probe(signal))
+    const version = await asUnavailable(() => new Aria2(() => ({ uri, secret }), this.#aria2Proxy).probe(signal))
     await this.#parts.settings.set(new Map(Object.entries({ aria2_uri: uri, aria2_secret: secret })))
-    this.#readiness.found('aria2')
-    return found
+    this.#readiness.markReady('aria2')
+    return version
   }
 
-  /** The same. `seedMinutes`: of every torrent; negative: it is never removed. */
+  /** The same for qBittorrent. `seedMinutes`: seeding time of every torrent; negative: for ever. */
   async setQBittorrent(url: string, seedMinutes: string, signal: AbortSignal): Promise<void> {
-    await usable(() => new QBittorrent(() => url).probe(signal))
+    await asUnavailable(() => new QBittorrent(() => url).probe(signal))
     const values = { qbittorrent_url: url, qbittorrent_seedtime: seedMinutes }
     await this.#parts.settings.set(new Map(Object.entries(values)))
-    this.#readiness.found('qBittorrent')
+    this.#readiness.markReady('qBittorrent')
   }
 
-  /** What aria2 connects through: one that is told how the gateway can be reached from there, or that runs beside it. */
-  get #wayOut(): Aria2WayOut {
+  /** The proxy for aria2: used if `egress_proxy` is set, or if it is empty and aria2 runs on this machine. */
+  get #aria2Proxy(): Aria2ProxyProvider {
     return {
       access: async (aria2) => {
         const address = this.#parts.settings.get('egress_proxy')
@@ -199,40 +209,40 @@ export class OfflineDownloads {
   async #assertUsable(name: string, address: string, signal: AbortSignal | undefined): Promise<void> {
     if (cloudTools.includes(name)) return
     const tool = this.#tools.get(name)
-    await usable(async () => {
-      if (name === simpleHttp) webAddress(address)
-      else if (tool) assertFetches(tool, address)
+    await asUnavailable(async () => {
+      if (name === simpleHttp) parseWebAddress(address)
+      else if (tool) assertSupported(tool, address)
       else throw new GatewayError('unavailable', { reason: `tool ${name} not found` })
     })
     if (!tool) return
-    await this.#space.assertRoom()
-    await usable(
+    await this.#space.assertSpace()
+    await asUnavailable(
       () => tool.probe(signal ?? new AbortController().signal),
       `failed init offline download tool ${name}: `,
     )
-    this.#readiness.found(name)
+    this.#readiness.markReady(name)
   }
 
   // Downloads
 
-  #downloads(): TaskType {
+  #downloadType(): TaskType {
     return {
       run: (run) => this.#download(run),
-      dispose: (task) => this.#endDownload(task),
+      dispose: (task) => this.#disposeDownload(task),
     }
   }
 
   async #download(run: TaskRun): Promise<void> {
     const { egress, bandwidth } = this.#parts
     const plan = downloadPlan(run.task)
-    const principal = asDownloader(run.principal)
+    const principal = withDownloadPermissions(run.principal)
     const fs = this.#parts.as(principal)
-    const folder = ownPath(principal, plan.to)
+    const folder = pathBelowBase(principal, plan.to)
     const { address, password } = plan
-    await assertReceives(fs, folder, { password, signal: run.signal })
+    await assertCanReceive(fs, folder, { password, signal: run.signal })
     if (plan.tool === simpleHttp) {
       const speed = bandwidth.fromBackends
-      await fetchInto(fs, { egress, limit: this.#limit, address, folder, password, speed }, run)
+      await downloadInto(fs, { egress, limit: this.#limit, address, folder, password, speed }, run)
       return
     }
     const tool = this.#tools.get(plan.tool)
@@ -240,30 +250,30 @@ export class OfflineDownloads {
       const reason = `unsupported storage driver for offline download, only ${plan.tool} is supported`
       throw new GatewayError('unsupported', { reason })
     }
-    // A chosen folder is for the program to make: it may be another user's.
-    const isOwn = this.#parts.settings.get('offline_download_temp_dir') === ''
-    const prepare = async () => (isOwn ? makeFolder(plan.folder) : undefined)
-    await this.#space.during(plan.folder, (claim) =>
+    // The program itself creates its folder below a configured one, because it may run as another user.
+    const isDefaultFolder = this.#parts.settings.get('offline_download_temp_dir') === ''
+    const prepare = async () => (isDefaultFolder ? makeFolder(plan.folder) : undefined)
+    await this.#space.withClaim(plan.folder, (claim) =>
       fetchByProgram({ tool, plan, egress, limit: this.#limit, claim }, run, prepare),
     )
-    run.status('offline download completed, maybe transferring')
+    run.setStatus('offline download completed, maybe transferring')
     await this.#addTransfers(run.principal, plan)
     if (plan.seedMinutes > 0) await seed(tool, plan, plan.seedMinutes, run)
   }
 
-  /** One for each thing that was fetched, unless an earlier run added it. */
+  /** Adds a transfer task for each downloaded file or folder, unless an earlier run has added it. */
   async #addTransfers(principal: Principal, plan: DownloadPlan): Promise<void> {
     const { tasks, mounts } = this.#parts
     const added = new Set(this.#transfersOf(plan.id).map((task) => fetchedPlan(task).entry))
-    const names = await fetchedIn(plan.folder)
+    const names = await fetchedNames(plan.folder)
     if (names.length === 0 && added.size === 0) {
-      throw new GatewayError('unavailable', { reason: `${plan.tool} left nothing where the gateway looks for it` })
+      throw new GatewayError('unavailable', { reason: `${plan.tool} stored no files in the download folder` })
     }
     const { id, to, password, policy, folder } = plan
     for (const entry of names) {
       if (added.has(entry)) continue
       const fetched: FetchedPlan = { id, to, password, policy, folder, entry }
-      const name = `transfer [](${entry}) to ${placeName(mounts, to)}`
+      const name = `transfer [](${entry}) to ${displayPath(mounts, to)}`
       await tasks.add(principal, { kind: 'offline_download_transfer', name, plan: fetched, totalBytes: 0 })
     }
   }
@@ -274,60 +284,63 @@ export class OfflineDownloads {
     )
   }
 
-  /** It has ended, or is forgotten: the program forgets it, and what nobody needs any more goes. */
-  async #endDownload(task: Task): Promise<void> {
+  /**
+   * Disposes of a download that has ended or was deleted: removes it from the program, and deletes files no longer
+   * needed.
+   */
+  async #disposeDownload(task: Task): Promise<void> {
     const plan = downloadPlan(task)
     const tool = this.#tools.get(plan.tool)
     if (!tool) return
     const transfers = this.#transfersOf(plan.id)
-    const isWhole = task.state === 'succeeded' || transfers.length > 0
-    if (!isWhole || plan.seedMinutes >= 0) {
+    const isComplete = task.state === 'succeeded' || transfers.length > 0
+    if (!isComplete || plan.seedMinutes >= 0) {
       try {
-        await tool.remove(plan, !isWhole, AbortSignal.timeout(forgetIn))
+        await tool.remove(plan, !isComplete, AbortSignal.timeout(removeTimeout))
       } catch (error) {
-        this.#parts.log.warn({ err: error, task: task.id }, `${tool.name} could not be told to forget a download`)
+        this.#parts.log.warn({ err: error, task: task.id }, `failed to remove a download from ${tool.name}`)
       }
     }
-    if (!isWhole) {
+    if (!isComplete) {
       await removeFetched(plan.folder)
       return
     }
-    for (const transfer of transfers) await this.#letGo(transfer)
-    await removeEmpty(plan.folder)
+    for (const transfer of transfers) await this.#discardFiles(transfer)
+    await removeIfEmpty(plan.folder)
   }
 
-  // What was fetched
+  // Transfers of downloaded files
 
-  #transfers(): TaskType {
+  #transferType(): TaskType {
     return {
       run: (run) => {
-        // It was theirs to download; where it goes is judged as it is now.
-        const principal = asDownloader(run.principal)
+        // The permission for downloads is checked again: the account may have changed.
+        const principal = withDownloadPermissions(run.principal)
         return storeFetched(this.#parts.as(principal), fetchedPlan(run.task), { ...run, principal })
       },
-      dispose: (task) => this.#endTransfer(task),
+      dispose: (task) => this.#disposeTransfer(task),
     }
   }
 
-  async #endTransfer(task: Task): Promise<void> {
+  async #disposeTransfer(task: Task): Promise<void> {
     const plan = fetchedPlan(task)
     const download = this.#parts.tasks.all.find(
       (other) => other.kind === 'offline_download' && downloadPlan(other).id === plan.id,
     )
-    // While it is given to others it has to stay.
-    if (download && !isOver(download)) return
-    await this.#letGo(task)
-    await removeEmpty(plan.folder)
+    // The files are still needed while the download is seeded.
+    if (download && !hasEnded(download)) return
+    await this.#discardFiles(task)
+    await removeIfEmpty(plan.folder)
   }
 
-  async #letGo(task: Task): Promise<void> {
+  async #discardFiles(task: Task): Promise<void> {
     const plan = fetchedPlan(task)
     const isForgotten = !this.#parts.tasks.all.some(({ id }) => id === task.id)
-    if (isLetGo(plan.policy, task, isForgotten)) await removeFetched(plan.folder, plan.entry)
+    if (shouldDiscardFiles(plan.policy, task, isForgotten)) await removeFetched(plan.folder, plan.entry)
   }
 }
 
-/** Rejects with `invalid`. */
+/** Throws `invalid` if it is neither HOST:PORT, 'off' nor empty. */
 function assertProxyAddress(setting: string): void {
   if (setting === '' || setting === 'off' || hostAndPort.safeParse(setting).success) return
   throw new GatewayError('invalid', { reason: 'it must be HOST:PORT, off, or empty' })
@@ -337,12 +350,12 @@ function isOnThisMachine({ hostname }: URL): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }
 
-/** Whatever keeps a tool from being used is `unavailable` to whoever asked for it. */
-async function usable<T>(work: () => Promise<T>, before = ''): Promise<T> {
+/** Converts every GatewayError of `work` to `unavailable`. `prefix` is prepended to the reason. */
+async function asUnavailable<T>(work: () => Promise<T>, prefix = ''): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (!isGatewayError(error)) throw error
-    throw new GatewayError('unavailable', { reason: before + error.reason, cause: error })
+    throw new GatewayError('unavailable', { reason: prefix + error.reason, cause: error })
   }
 }

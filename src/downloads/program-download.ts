@@ -1,39 +1,39 @@
-/** A download by a program beside the gateway: begun or taken up again, watched until its files are whole, and given to others. */
-import { setTimeout as delay } from 'node:timers/promises'
+/** A download by an external program: starts or resumes it, polls it until its files are complete, and seeds it. */
 import { buffer } from 'node:stream/consumers'
-import type { EgressGuard } from '../egress.js'
-import { GatewayError, isGatewayError } from '../errors.js'
+import { setTimeout as delay } from 'node:timers/promises'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import type { EgressGuard } from '../net/egress.js'
 import type { TaskRun } from '../tasks/task.js'
 import type { DownloadPlan } from './download.js'
-import { assertNoCredentials, parsedUrl } from './http-request.js'
+import { assertNoCredentials, parseUrl } from './http-request.js'
 import { RemoteFile } from './remote-file.js'
-import type { DownloadKey, DownloadTool, Progress, Wanted } from './tool.js'
-import { harmlessMagnet, harmlessTorrent } from './torrent.js'
+import type { DownloadKey, DownloadTool, Progress, DownloadInput } from './tool.js'
+import { sanitizedMagnet, sanitizedTorrent } from './torrent.js'
 
-/** Milliseconds between two looks. */
-const lookEvery = 1000
-/** Looks in a row that may fail. */
-const mostFailures = 6
-/** Looks in a row at which a program may not show a download that it was told of. */
-const mostUnknown = 5
-/** Times that it is told of it in one run. */
-const mostStarts = 3
-/** Bytes of a file that describes a torrent. */
-const largestTorrent = 16 * 1024 * 1024
+/** Milliseconds between two polls. */
+const pollInterval = 1000
+/** Consecutive polls that may fail. */
+const maxFailures = 6
+/** Consecutive polls in which a program may not list a download that was started. */
+const maxUnknown = 5
+/** Starts of the download in one run. */
+const maxStarts = 3
+/** Maximum size of a torrent file in bytes. */
+const maxTorrentSize = 16 * 1024 * 1024
 
 export interface ProgramDownload {
   readonly tool: DownloadTool
   readonly plan: DownloadPlan
   readonly egress: EgressGuard
-  /** Bytes that all of it may have. */
+  /** Maximum size of the download in bytes. */
   readonly limit: number
-  /** Told of the bytes that it has, or is going to have; throws where the disk may not be filled as much. */
+  /** Reserves disk space in bytes, in place of the last reservation. Throws `no_space` above the limit. */
   readonly claim: (bytes: number) => void
 }
 
-/** What the tool could fetch at all; rejects with `invalid` for anything else. */
-export function assertFetches({ name, schemes }: Pick<DownloadTool, 'name' | 'schemes'>, address: string): URL {
-  const url = parsedUrl(address)
+/** Parses an address that the tool supports. Throws `invalid` for any other. */
+export function assertSupported({ name, schemes }: Pick<DownloadTool, 'name' | 'schemes'>, address: string): URL {
+  const url = parseUrl(address)
   if (!url) throw new GatewayError('invalid', { reason: 'this is no address' })
   if (!schemes.includes(url.protocol)) {
     throw new GatewayError('invalid', { reason: `${name} does not fetch addresses of ${url.protocol.slice(0, -1)}` })
@@ -42,7 +42,7 @@ export function assertFetches({ name, schemes }: Pick<DownloadTool, 'name' | 'sc
   return url
 }
 
-/** Resolves when everything is whole. `prepare` makes room for it, before the program hears of it. */
+/** Resolves when all files are complete. `prepare` is called before the program starts the download. */
 export async function fetchByProgram(
   download: ProgramDownload,
   run: TaskRun,
@@ -51,21 +51,21 @@ export async function fetchByProgram(
   const { tool, plan, limit, claim } = download
   const { signal } = run
   const start = async () => {
-    run.status(`[${tool.name}]: connecting`)
-    const wanted = await checked(download, signal)
+    run.setStatus(`[${tool.name}]: connecting`)
+    const input = await sanitizedInput(download, signal)
     await prepare()
-    await tool.start(plan, wanted, signal)
+    await tool.start(plan, input, signal)
   }
-  const before = await tool.progress(plan, signal)
-  if (before.state === 'failed') await tool.remove(plan, false, signal)
-  if (before.state === 'failed' || before.state === 'unknown') await start()
-  if (before.state === 'working') await tool.goOn?.(plan, signal)
+  const earlier = await tool.progress(plan, signal)
+  if (earlier.state === 'failed') await tool.remove(plan, false, signal)
+  if (earlier.state === 'failed' || earlier.state === 'unknown') await start()
+  if (earlier.state === 'working') await tool.updateProxy?.(plan, signal)
   let starts = 1
   let counted = 0
   let unknown = 0
-  const watch = watched(tool, plan, signal)
+  const poll = pollerOf(tool, plan, signal)
   for (;;) {
-    const progress = await watch()
+    const progress = await poll()
     const { state, text, totalBytes, doneBytes } = progress
     if (Math.max(totalBytes, doneBytes) > limit) {
       const megabytes = Math.floor(limit / 1024 / 1024)
@@ -73,37 +73,37 @@ export async function fetchByProgram(
       throw new GatewayError('too_large', { reason })
     }
     claim(Math.max(totalBytes, doneBytes))
-    run.total(totalBytes)
+    run.setTotal(totalBytes)
     run.advance(doneBytes - counted)
     counted = doneBytes
     if (state === 'done') return
     if (state === 'failed') throw progress.error ?? new GatewayError('unavailable', { reason: text })
     unknown = state === 'unknown' ? unknown + 1 : 0
-    if (unknown > mostUnknown) {
-      if (starts >= mostStarts) throw new GatewayError('unavailable', { reason: `${tool.name} forgets the download` })
-      // It was started anew meanwhile; what it left in the folder it takes up.
+    if (unknown > maxUnknown) {
+      if (starts >= maxStarts) throw new GatewayError('unavailable', { reason: `${tool.name} lost the download` })
+      // The program was restarted and lost the download. A new start resumes from the files in the folder.
       await start()
       starts += 1
       unknown = 0
     }
-    if (state === 'working') run.status(`[${tool.name}]: ${text}`)
-    await delay(lookEvery, undefined, { signal })
+    if (state === 'working') run.setStatus(`[${tool.name}]: ${text}`)
+    await delay(pollInterval, undefined, { signal })
   }
 }
 
-/** Resolves when it was given to others for so many minutes, or the program forgot it. */
+/** Resolves when the download has been seeded for `minutes`, or the program no longer lists it. */
 export async function seed(tool: DownloadTool, key: DownloadKey, minutes: number, run: TaskRun): Promise<void> {
-  const watch = watched(tool, key, run.signal)
+  const poll = pollerOf(tool, key, run.signal)
   for (;;) {
-    const { state, seeded } = await watch()
+    const { state, seeded } = await poll()
     if (state !== 'done' || seeded >= minutes * 60) return
-    run.status('offline download completed, waiting for seeding')
-    await delay(lookEvery, undefined, { signal: run.signal })
+    run.setStatus('offline download completed, waiting for seeding')
+    await delay(pollInterval, undefined, { signal: run.signal })
   }
 }
 
-/** Looks; that the program does not answer now and then is borne. */
-function watched(tool: DownloadTool, key: DownloadKey, signal: AbortSignal): () => Promise<Progress> {
+/** A function that polls the progress. It rejects only after `maxFailures` consecutive transient failures. */
+function pollerOf(tool: DownloadTool, key: DownloadKey, signal: AbortSignal): () => Promise<Progress> {
   let failures = 0
   return async () => {
     for (;;) {
@@ -113,32 +113,35 @@ function watched(tool: DownloadTool, key: DownloadKey, signal: AbortSignal): () 
         return progress
       } catch (error) {
         failures += 1
-        if (failures >= mostFailures || !isGatewayError(error, 'unavailable', 'timeout')) throw error
-        await delay(lookEvery, undefined, { signal })
+        if (failures >= maxFailures || !isGatewayError(error, 'unavailable', 'timeout')) throw error
+        await delay(pollInterval, undefined, { signal })
       }
     }
   }
 }
 
 /**
- * What the program is told. It connects by itself: hosts are looked up before, and torrents, whose trackers and seeds are hosts
- * too, are fetched here. What a host redirects to, and what its name means a moment later, is not seen from here.
+ * The input for the program, which opens its own connections. Its host is checked first; torrents are fetched here,
+ * because their trackers and web seeds are hosts too. Redirects and later changes of DNS are not covered by this check.
  */
-async function checked({ tool, plan, egress, limit }: ProgramDownload, signal: AbortSignal): Promise<Wanted> {
+async function sanitizedInput(
+  { tool, plan, egress, limit }: ProgramDownload,
+  signal: AbortSignal,
+): Promise<DownloadInput> {
   const { address } = plan
-  const url = assertFetches(tool, address)
-  const mayReach = (host: URL) => egress.mayReach(host)
-  if (url.protocol === 'magnet:') return { kind: 'magnet', address: await harmlessMagnet(address, mayReach) }
+  const url = assertSupported(tool, address)
+  const isAllowed = (host: URL) => egress.allowsHost(host)
+  if (url.protocol === 'magnet:') return { kind: 'magnet', address: await sanitizedMagnet(address, isAllowed) }
   const isWeb = url.protocol === 'http:' || url.protocol === 'https:'
   if (isWeb && (tool.onlyTorrents || /\.torrent$/i.test(url.pathname))) {
-    const file = await RemoteFile.open(address, { egress, limit: Math.min(limit, largestTorrent), signal })
+    const file = await RemoteFile.open(address, { egress, limit: Math.min(limit, maxTorrentSize), signal })
     try {
-      return { kind: 'torrent', torrent: await harmlessTorrent(await buffer(await file.source.read()), mayReach) }
+      return { kind: 'torrent', torrent: await sanitizedTorrent(await buffer(await file.source.read()), isAllowed) }
     } finally {
       file.close()
     }
   }
-  if (!(await mayReach(url))) {
+  if (!(await isAllowed(url))) {
     const reason = 'the address leads into a network that is not allowed, or nowhere'
     throw new GatewayError('denied', { reason })
   }

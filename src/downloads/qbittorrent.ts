@@ -1,9 +1,12 @@
-/** qBittorrent, by its Web API (2.8.3 of qBittorrent 4.3.4, and later). A torrent bears a tag that is made from its key. */
+/**
+ * The qBittorrent tool, by its Web API (2.8.3 and later: qBittorrent 4.3.4). Torrents are tagged with the id of their
+ * key.
+ */
 import { z } from 'zod'
-import { GatewayError } from '../errors.js'
-import { parsedUrl } from './http-request.js'
-import { callProgram, type ProgramAnswer } from './local-program.js'
-import type { DownloadKey, DownloadTool, Progress, Wanted } from './tool.js'
+import { GatewayError } from '../contract/errors.js'
+import { parseUrl } from './http-request.js'
+import { callProgram, type ProgramResponse } from './local-program.js'
+import type { DownloadKey, DownloadTool, Progress, DownloadInput } from './tool.js'
 
 const name = 'qBittorrent'
 const torrent = z.object({
@@ -16,21 +19,21 @@ const torrent = z.object({
 })
 type Torrent = z.output<typeof torrent>
 
-/** States of one that is whole, in version 4 and in version 5. */
-const whole: ReadonlySet<string> = new Set([
+/** States of a complete torrent, in versions 4 and 5. */
+const completeStates: ReadonlySet<string> = new Set([
   ...['uploading', 'stalledUP', 'queuedUP', 'forcedUP', 'pausedUP', 'stoppedUP'],
 ])
-const broken: ReadonlySet<string> = new Set(['error', 'missingFiles'])
+const failedStates: ReadonlySet<string> = new Set(['error', 'missingFiles'])
 
 export class QBittorrent implements DownloadTool {
   readonly name = name
-  readonly accessKeys = ['qbittorrent_url']
+  readonly settingKeys = ['qbittorrent_url']
   readonly schemes = ['magnet:', 'http:', 'https:']
   readonly onlyTorrents = true
-  /** Of the session, and the address that it belongs to. */
+  /** The cookie of the session, and the address to which it belongs. */
   #session: { readonly address: string; readonly cookie: string } | undefined
 
-  /** `address` tells it as it is set now: with user name and password, if there are any. */
+  /** `address` returns the current URL of the Web API, which may contain a user name and password. */
   constructor(private readonly address: () => string) {}
 
   async probe(signal: AbortSignal): Promise<string> {
@@ -38,20 +41,20 @@ export class QBittorrent implements DownloadTool {
     return (await this.#call('app/version', undefined, signal)).text
   }
 
-  async start(key: DownloadKey, wanted: Wanted, signal: AbortSignal): Promise<void> {
+  async start(key: DownloadKey, input: DownloadInput, signal: AbortSignal): Promise<void> {
     const form = new FormData()
-    if (wanted.kind === 'torrent') form.set('torrents', new Blob([wanted.torrent]), 'download.torrent')
-    else form.set('urls', wanted.address)
+    if (input.kind === 'torrent') form.set('torrents', new Blob([input.torrent]), 'download.torrent')
+    else form.set('urls', input.address)
     form.set('savepath', key.folder)
     form.set('tags', tagOf(key))
     form.set('autoTMM', 'false')
     form.set('contentLayout', 'Original')
-    // The gateway says when it has seeded for long enough.
+    // The gateway ends the seeding.
     form.set('ratioLimit', '-1')
     form.set('seedingTimeLimit', '-1')
     const { status, text } = await this.#call('torrents/add', form, signal)
     if (status < 300 && !text.startsWith('Fails')) return
-    const reason = 'qBittorrent refuses it: it is no torrent, or one that it has already'
+    const reason = 'qBittorrent rejected the torrent: it is invalid or was added before'
     throw new GatewayError('invalid', { reason })
   }
 
@@ -60,12 +63,12 @@ export class QBittorrent implements DownloadTool {
     if (!found) return { state: 'unknown', text: '', totalBytes: 0, doneBytes: 0, seeded: 0 }
     const { state, size, amount_left: left, seeding_time: seeded = 0 } = found
     const totalBytes = Math.max(0, size)
-    const told = { text: state, totalBytes, doneBytes: Math.max(0, totalBytes - left), seeded }
-    if (broken.has(state)) {
+    const common = { text: state, totalBytes, doneBytes: Math.max(0, totalBytes - left), seeded }
+    if (failedStates.has(state)) {
       const error = new GatewayError('unavailable', { reason: `qBittorrent: ${state}` })
-      return { ...told, state: 'failed', error }
+      return { ...common, state: 'failed', error }
     }
-    return { ...told, state: whole.has(state) && left === 0 ? 'done' : 'working' }
+    return { ...common, state: completeStates.has(state) && left === 0 ? 'done' : 'working' }
   }
 
   async remove(key: DownloadKey, withFiles: boolean, signal: AbortSignal): Promise<void> {
@@ -81,22 +84,26 @@ export class QBittorrent implements DownloadTool {
     const tag = tagOf(key)
     const { text } = await this.#call(`torrents/info?tag=${tag}`, undefined, signal)
     const torrents = z.array(torrent).safeParse(jsonOf(text))
-    if (!torrents.success) throw notThere()
+    if (!torrents.success) throw notQBittorrent()
     return torrents.data.find(({ tags }) => tags.split(/,\s*/).includes(tag))
   }
 
-  /** Signs in where that is needed. */
-  async #call(path: string, body: FormData | URLSearchParams | undefined, signal: AbortSignal): Promise<ProgramAnswer> {
-    const first = await this.#ask(path, body, signal)
-    if (first.status !== 403) return asExpected(first)
+  /** Calls the API. Signs in and repeats the call on status 403. */
+  async #call(
+    path: string,
+    body: FormData | URLSearchParams | undefined,
+    signal: AbortSignal,
+  ): Promise<ProgramResponse> {
+    const first = await this.#request(path, body, signal)
+    if (first.status !== 403) return assertExpected(first)
     await this.#signIn(signal)
-    const second = await this.#ask(path, body, signal)
+    const second = await this.#request(path, body, signal)
     if (second.status === 403) throw refused()
-    return asExpected(second)
+    return assertExpected(second)
   }
 
-  #ask(path: string, body: FormData | URLSearchParams | undefined, signal: AbortSignal): Promise<ProgramAnswer> {
-    const { url } = this.#place()
+  #request(path: string, body: FormData | URLSearchParams | undefined, signal: AbortSignal): Promise<ProgramResponse> {
+    const { url } = this.#endpoint()
     const session = this.#session?.address === this.address() ? this.#session : undefined
     const headers = { referer: url.origin, ...(session && { cookie: session.cookie }) }
     const init = { method: body ? 'POST' : 'GET', headers, signal, ...(body && { body }) }
@@ -104,17 +111,21 @@ export class QBittorrent implements DownloadTool {
   }
 
   async #signIn(signal: AbortSignal): Promise<void> {
-    const { username, password } = this.#place()
+    const { username, password } = this.#endpoint()
     const address = this.address()
     this.#session = undefined
-    const { status, text, headers } = await this.#ask('auth/login', new URLSearchParams({ username, password }), signal)
+    const { status, text, headers } = await this.#request(
+      'auth/login',
+      new URLSearchParams({ username, password }),
+      signal,
+    )
     if (status >= 300 || text.startsWith('Fails')) throw refused()
     const [cookie = ''] = headers.getSetCookie()[0]?.split(';') ?? []
     this.#session = { address, cookie }
   }
 
-  #place(): { readonly url: URL; readonly username: string; readonly password: string } {
-    const url = parsedUrl(this.address())
+  #endpoint(): { readonly url: URL; readonly username: string; readonly password: string } {
+    const url = parseUrl(this.address())
     if (!url) throw new GatewayError('unavailable', { reason: 'qbittorrent_url is no address' })
     const [username, password] = [url.username, url.password].map(decodeURIComponent) as [string, string]
     url.username = ''
@@ -128,17 +139,17 @@ function tagOf({ id }: DownloadKey): string {
   return `tidegate-${id}`
 }
 
-function asExpected(answer: ProgramAnswer): ProgramAnswer {
-  // 415 is what a file is told that is no torrent.
+function assertExpected(answer: ProgramResponse): ProgramResponse {
+  // 409, and 415 for a file that is not a torrent, are left to the caller.
   if (answer.status < 300 || answer.status === 415 || answer.status === 409) return answer
-  throw notThere()
+  throw notQBittorrent()
 }
 
 function refused(): GatewayError {
   return new GatewayError('denied', { reason: 'qBittorrent refuses the user name or password' })
 }
 
-function notThere(): GatewayError {
+function notQBittorrent(): GatewayError {
   return new GatewayError('unavailable', { reason: 'what answers there is not qBittorrent' })
 }
 

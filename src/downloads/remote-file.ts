@@ -1,53 +1,50 @@
 /**
- * A file of a web server as a source: its bytes come as one stream, whatever breaks in between. A connection that breaks is taken up
- * again where it broke, as long as the server says that it is the same file; how much comes, and how slowly, is bounded.
+ * A file of a web server as a `Source`. If the connection breaks, the download resumes at the same offset, provided
+ * that the server confirms that the file is unchanged. Size and minimum speed are limited.
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Egress, Source } from '../driver.js'
-import { GatewayError } from '../errors.js'
+import type { Egress, Source } from '../contract/driver.js'
+import { GatewayError } from '../contract/errors.js'
 import { fileNameOf } from './file-name.js'
-import { connectionFailure, get, webAddress, type Answer } from './http-request.js'
-import { leastBytes, PatientReader } from './patient-reader.js'
+import { connectionError, get, parseWebAddress, type HttpResponse } from './http-request.js'
+import { minBytesWithin, MinimumSpeedReader } from './minimum-speed-reader.js'
 
 export interface RemoteOptions {
   readonly egress: Egress
-  /** Bytes that a file may have. */
+  /** Maximum size of the file in bytes. */
   readonly limit: number
   readonly signal: AbortSignal
-  /** Milliseconds without an answer, or with less than `leastBytes` of one, after which a connection is given up. */
-  readonly patience?: number
+  /** Milliseconds without a response, or with less than `leastBytes` of its body, until a connection is abandoned. */
+  readonly timeout?: number
 }
 
-/**
- * Connections one after the other, after the first, that bring less than `leastBytes` each: a byte now and then holds nobody up
- * for ever.
- */
-const mostTries = 4
-const usualPatience = 60_000
+/** Consecutive retries that receive less than `leastBytes` each. It stops servers that send a byte at a time. */
+const maxTries = 4
+const defaultTimeout = 60_000
 
 export class RemoteFile {
   readonly name: string
-  /** As the server announces it; undefined where it does not. */
+  /** The size that the server announces, if any. */
   readonly size: number | undefined
   readonly #validator: string | undefined
   #response: IncomingMessage
 
   private constructor(
     private readonly address: URL,
-    { url, response }: Answer,
+    { url, response }: HttpResponse,
     private readonly options: RemoteOptions,
   ) {
     this.name = fileNameOf(response.headers['content-disposition'], url)
-    this.size = announced(response)
+    this.size = announcedSize(response)
     this.#validator = validatorOf(response)
     this.#response = response
   }
 
-  /** Asks for the file; its bytes wait. Rejects with `too_large` for one that is announced as larger than the limit. */
+  /** Sends the request; the body is not read yet. Rejects with `too_large` if the announced size exceeds the limit. */
   static async open(address: string, options: RemoteOptions): Promise<RemoteFile> {
-    const url = webAddress(address)
+    const url = parseWebAddress(address)
     const file = new RemoteFile(url, await get(url, options), options)
     try {
       file.#assertSize(file.size ?? 0)
@@ -58,49 +55,49 @@ export class RemoteFile {
     }
   }
 
-  /** To be read once. */
+  /** A source that can be read once. */
   get source(): Source {
     const { size } = this
     return { size, rereadable: false, read: async () => Readable.from(this.#bytes(), { objectMode: false }) }
   }
 
-  /** Ends the connection, if there still is one. */
+  /** Closes the connection. */
   close(): void {
     this.#response.destroy()
   }
 
   async *#bytes(): AsyncGenerator<Buffer> {
-    const { patience = usualPatience } = this.options
-    let at = 0
+    const { timeout = defaultTimeout } = this.options
+    let offset = 0
     let tries = 0
-    // Bytes that come again, of a server that sends nothing but the whole.
-    let again = 0
+    // Bytes to skip because the server does not support ranges and sends the whole file again.
+    let repeated = 0
     for (;;) {
-      const reader = new PatientReader(this.#response, patience)
-      let came = 0
-      let broken: GatewayError | undefined
+      const reader = new MinimumSpeedReader(this.#response, timeout)
+      let received = 0
+      let failure: GatewayError | undefined
       try {
         for (let chunk = await reader.next(); chunk !== undefined; chunk = await reader.next()) {
-          const fresh = chunk.subarray(again)
-          again -= chunk.length - fresh.length
+          const fresh = chunk.subarray(repeated)
+          repeated -= chunk.length - fresh.length
           if (fresh.length === 0) continue
-          at += fresh.length
-          came += fresh.length
-          if (came >= leastBytes(patience)) tries = 0
-          this.#assertSize(at)
+          offset += fresh.length
+          received += fresh.length
+          if (received >= minBytesWithin(timeout)) tries = 0
+          this.#assertSize(offset)
           yield fresh
         }
       } catch (error) {
-        broken = connectionFailure(error)
-        if (broken.code !== 'unavailable' && broken.code !== 'timeout') throw broken
+        failure = connectionError(error)
+        if (failure.code !== 'unavailable' && failure.code !== 'timeout') throw failure
       } finally {
         reader.close()
       }
-      if (!broken && (this.size === undefined || this.size === at)) return
-      broken ??= this.#short(at)
+      if (!failure && (this.size === undefined || this.size === offset)) return
+      failure ??= this.#incomplete(offset)
       tries += 1
-      if (tries > mostTries) throw at === 0 ? broken : this.#short(at, broken)
-      again = await this.#takeUp(at, tries, broken)
+      if (tries > maxTries) throw offset === 0 ? failure : this.#incomplete(offset, failure)
+      repeated = await this.#resume(offset, tries, failure)
     }
   }
 
@@ -113,57 +110,58 @@ export class RemoteFile {
     })
   }
 
-  #short(at: number, cause?: unknown): GatewayError {
+  #incomplete(offset: number, cause?: unknown): GatewayError {
     const reason =
       this.size === undefined
-        ? `the connection broke after ${at} bytes`
-        : `the server announced ${this.size} bytes and sent ${at}`
+        ? `the connection broke after ${offset} bytes`
+        : `the server announced ${this.size} bytes and sent ${offset}`
     return new GatewayError('unavailable', { reason, cause })
   }
 
   /**
-   * Asks for the rest (RFC 9110 §13.1.5, §14); resolves to how many bytes come again before it. What cannot be told to be of the same
-   * file is not put together.
+   * Requests the remaining bytes (RFC 9110 §13.1.5, §14). Resolves to the number of bytes to skip before them. Rejects
+   * if the server does not confirm that the file is unchanged.
    */
-  async #takeUp(at: number, tries: number, broken: GatewayError): Promise<number> {
-    const { signal, patience = usualPatience } = this.options
-    if (at > 0 && this.#validator === undefined) throw this.#short(at, broken)
-    await delay(Math.min(250 * 2 ** (tries - 1), patience), undefined, { signal })
-    const headers = at === 0 ? {} : { range: `bytes=${at}-`, 'if-range': this.#validator }
+  async #resume(offset: number, tries: number, cause: GatewayError): Promise<number> {
+    const { signal, timeout = defaultTimeout } = this.options
+    if (offset > 0 && this.#validator === undefined) throw this.#incomplete(offset, cause)
+    await delay(Math.min(250 * 2 ** (tries - 1), timeout), undefined, { signal })
+    const headers = offset === 0 ? {} : { range: `bytes=${offset}-`, 'if-range': this.#validator }
     try {
       const { response } = await get(this.address, { ...this.options, headers }, [200, 206, 416])
       this.#response = response
     } catch (error) {
-      const failure = connectionFailure(error)
-      // The next look at the broken response fails at once, and is counted.
+      const failure = connectionError(error)
+      // The next read of the broken response fails immediately, and counts as a try.
       if (failure.code === 'unavailable' || failure.code === 'timeout') return 0
       throw failure
     }
-    return this.#repeated(at, broken)
+    return this.#bytesToSkip(offset, cause)
   }
 
-  #repeated(at: number, broken: GatewayError): number {
+  #bytesToSkip(offset: number, cause: GatewayError): number {
     const response = this.#response
     const { statusCode, headers } = response
-    const isSame = at === 0 || validatorOf(response) === this.#validator
-    if (statusCode === 200 && isSame) return at
+    const isUnchanged = offset === 0 || validatorOf(response) === this.#validator
+    if (statusCode === 200 && isUnchanged) return offset
     if (statusCode === 206) {
       const [, first, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers['content-range'] ?? '') ?? []
-      const isRest = Number(first) === at && (total === '*' || this.size === undefined || Number(total) === this.size)
-      if (isRest && (isSame || strongTag(response) === undefined)) return 0
+      const isRest =
+        Number(first) === offset && (total === '*' || this.size === undefined || Number(total) === this.size)
+      if (isRest && (isUnchanged || strongTag(response) === undefined)) return 0
     }
     response.destroy()
-    if (statusCode === 416) throw this.#short(at, broken)
-    throw new GatewayError('unavailable', { reason: 'the file changed while it was fetched', cause: broken })
+    if (statusCode === 416) throw this.#incomplete(offset, cause)
+    throw new GatewayError('unavailable', { reason: 'the file changed while it was fetched', cause })
   }
 }
 
-function announced({ headers }: IncomingMessage): number | undefined {
+function announcedSize({ headers }: IncomingMessage): number | undefined {
   const length = headers['content-length']
   return length === undefined || headers['transfer-encoding'] !== undefined ? undefined : Number(length)
 }
 
-/** What tells two states of the file apart, for If-Range: a strong entity tag, or a time that is strong by RFC 9110 §8.8.2.2. */
+/** The validator for If-Range: a strong entity tag, or a strong date by RFC 9110 §8.8.2.2. */
 function validatorOf(response: IncomingMessage): string | undefined {
   const tag = strongTag(response)
   if (tag !== undefined) return tag

@@ -1,13 +1,13 @@
-/** Downloads by the gateway itself: from a web server right into the tree, with nothing on the local disk. */
-import type { SpeedLimit } from '../bandwidth.js'
-import { countedSource } from '../counted-source.js'
-import type { Source } from '../driver.js'
-import { isGatewayError } from '../errors.js'
-import { childOf, type Path } from '../path.js'
-import { isSameContent } from '../same-content.js'
+/** Downloads by the gateway itself: streams from a web server into the tree, without the local disk. */
+import type { Source } from '../contract/driver.js'
+import { isGatewayError } from '../contract/errors.js'
+import { childOf, type Path } from '../contract/path.js'
+import type { SpeedLimit } from '../storage/bandwidth.js'
 import type { TaskRun } from '../tasks/task.js'
-import type { VirtualFs } from '../virtual-fs.js'
-import { taken } from './destination.js'
+import { countedSource } from '../transfer/counted-source.js'
+import { isSameContent } from '../transfer/same-content.js'
+import type { VirtualFs } from '../tree/virtual-fs.js'
+import { existsError } from './destination.js'
 import { RemoteFile, type RemoteOptions } from './remote-file.js'
 import { simpleHttp } from './tool.js'
 
@@ -15,26 +15,26 @@ export interface SimpleDownload extends Omit<RemoteOptions, 'signal'> {
   readonly address: string
   readonly folder: Path
   readonly password?: string | undefined
-  /** Of what comes from servers. */
+  /** The speed limit of incoming bytes. */
   readonly speed: SpeedLimit
 }
 
-/** Fetches what the address leads to into the folder. `exists` where something has its name already. */
-export async function fetchInto(fs: VirtualFs, download: SimpleDownload, run: TaskRun): Promise<void> {
+/** Downloads the address into the folder. Rejects with `exists` if the name is taken. */
+export async function downloadInto(fs: VirtualFs, download: SimpleDownload, run: TaskRun): Promise<void> {
   const { address, folder, password, speed, ...options } = download
   const { signal } = run
-  run.status(`[${simpleHttp}]: connecting`)
+  run.setStatus(`[${simpleHttp}]: connecting`)
   const file = await RemoteFile.open(address, { ...options, signal })
   try {
-    run.total(file.size ?? 0)
-    run.status(`[${simpleHttp}]: downloading`)
+    run.setTotal(file.size ?? 0)
+    run.setStatus(`[${simpleHttp}]: downloading`)
     let bytes = 0
-    const advance = (more: number) => {
-      bytes += more
-      run.advance(more)
+    const advance = (count: number) => {
+      bytes += count
+      run.advance(count)
     }
     await store(fs, childOf(folder, file.name), speed.source(file.source), password, { ...run, advance })
-    run.total(bytes)
+    run.setTotal(bytes)
   } finally {
     file.close()
   }
@@ -51,11 +51,11 @@ async function store(fs: VirtualFs, path: Path, remote: Source, password: string
   try {
     await fs.write(path, { ...source, read }, { createOnly: true, parents: true, password, signal })
   } catch (error) {
-    source.takeBack()
+    source.revert()
     if (!isGatewayError(error, 'exists')) throw error
-    // An earlier run may have stored it, and been cut off before it could say so.
+    // An earlier run may have stored the file and been interrupted before it was recorded.
     if (resumes && reads === 0 && (await isStored(fs, path, source, password, signal))) return
-    throw taken(path, error)
+    throw existsError(path, error)
   }
 }
 

@@ -1,19 +1,21 @@
-/** Which programs answer: asked now and then in the background, because anybody may ask for the list of tools. */
-import { GatewayError, isGatewayError } from '../errors.js'
-import type { Log } from '../log.js'
-import type { Settings } from '../settings.js'
+/**
+ * Probes in the background which programs answer, so that the list of tools, which any client may request, is cached.
+ */
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import type { Settings } from '../settings/settings.js'
 import type { DownloadTool } from './tool.js'
 
-/** Milliseconds that an answer is good for. */
-const goodFor = 60_000
+/** Milliseconds until the result of a probe expires. */
+const lifetime = 60_000
 
-interface Known {
+interface ProbeResult {
   readonly isReady: boolean
   readonly until: number
 }
 
 export class ToolReadiness {
-  readonly #known = new Map<string, Known>()
+  readonly #results = new Map<string, ProbeResult>()
   readonly #closed = new AbortController()
   readonly #unsubscribe: () => void
   #access = ''
@@ -26,7 +28,7 @@ export class ToolReadiness {
     this.#unsubscribe = settings.onChange(() => this.#settingsChanged())
   }
 
-  /** Asks those that an admin has set up. */
+  /** Starts the first probes. */
   start(): void {
     this.#access = this.#accessNow()
     this.#refresh()
@@ -37,52 +39,60 @@ export class ToolReadiness {
     this.#closed.abort()
   }
 
-  /** Of those that answered when they were asked last. */
-  get names(): readonly string[] {
+  /** The names of the tools that answered their last probe. */
+  get readyNames(): readonly string[] {
     this.#refresh()
-    return this.tools.map(({ name }) => name).filter((name) => this.#known.get(name)?.isReady)
+    return this.tools.map(({ name }) => name).filter((name) => this.#results.get(name)?.isReady)
   }
 
-  /** It has answered just now. */
-  found(name: string): void {
+  /** Records that the tool has just answered. */
+  markReady(name: string): void {
     this.#access = this.#accessNow()
-    this.#known.set(name, { isReady: true, until: Date.now() + goodFor })
+    this.#results.set(name, { isReady: true, until: Date.now() + lifetime })
   }
 
   #settingsChanged(): void {
     const access = this.#accessNow()
     if (access === this.#access) return
     this.#access = access
-    this.#known.clear()
+    this.#results.clear()
     this.#refresh()
   }
 
   #accessNow(): string {
-    return this.tools.flatMap(({ accessKeys }) => accessKeys.map((key) => this.settings.get(key))).join('\n')
+    return this.tools
+      .flatMap(({ settingKeys: accessKeys }) => accessKeys.map((key) => this.settings.get(key)))
+      .join('\n')
   }
 
-  /** Whatever listens where a program would by default is nobody's to be asked for one. */
+  /**
+   * Probes the tools that an admin has configured. The default addresses are not probed: other programs may listen
+   * there.
+   */
   #refresh(): void {
-    const setUp = this.tools.filter(({ accessKeys }) => accessKeys.some((key) => this.settings.isStored(key)))
-    for (const tool of setUp) {
-      const known = this.#known.get(tool.name)
-      if (known && known.until > Date.now()) continue
-      this.#known.set(tool.name, { isReady: known?.isReady === true, until: Date.now() + goodFor })
-      void this.#ask(tool)
+    const configured = this.tools.filter(({ settingKeys: accessKeys }) =>
+      accessKeys.some((key) => this.settings.isStored(key)),
+    )
+    for (const tool of configured) {
+      const result = this.#results.get(tool.name)
+      if (result && result.until > Date.now()) continue
+      this.#results.set(tool.name, { isReady: result?.isReady === true, until: Date.now() + lifetime })
+      void this.#probe(tool)
     }
   }
 
-  async #ask(tool: DownloadTool): Promise<void> {
+  async #probe(tool: DownloadTool): Promise<void> {
     const { signal } = this.#closed
     try {
       await tool.probe(signal)
-      this.#known.set(tool.name, { isReady: true, until: Date.now() + goodFor })
+      this.#results.set(tool.name, { isReady: true, until: Date.now() + lifetime })
     } catch (error) {
       if (signal.aborted) return
-      // One that refuses us would lock us out if it was asked again and again.
+      // Repeated sign-ins with wrong credentials could lock the gateway out.
       const isRefused = isGatewayError(error, 'denied')
-      this.#known.set(tool.name, { isReady: false, until: isRefused ? Infinity : Date.now() + goodFor })
-      if (!(error instanceof GatewayError)) this.log.warn({ err: error, tool: tool.name }, 'a tool could not be asked')
+      this.#results.set(tool.name, { isReady: false, until: isRefused ? Infinity : Date.now() + lifetime })
+      if (!(error instanceof GatewayError))
+        this.log.warn({ err: error, tool: tool.name }, 'failed to probe a download tool')
     }
   }
 }

@@ -1,58 +1,65 @@
-/** What fetches for users: programs beside the gateway, each behind this interface. */
+/** The interface to the external programs that download for users. */
 
-import type { GatewayError } from '../errors.js'
+import type { GatewayError } from '../contract/errors.js'
 
-/** How far a download is. */
+/** The progress of a download. */
 export interface Progress {
-  /** 'unknown': the program has never heard of it, or forgotten it; 'done': its files are whole. */
+  /** 'unknown': the program does not list the download; 'done': its files are complete. */
   readonly state: 'unknown' | 'working' | 'done' | 'failed'
-  /** In the words of the program. */
+  /** The program's own description of the state. */
   readonly text: string
-  /** 0 while that is not known. */
+  /** 0 if not known yet. */
   readonly totalBytes: number
   readonly doneBytes: number
-  /** Seconds that it has given to others since it was whole; 0 of what is no torrent. */
+  /** Seconds of seeding since the download was complete; 0 if it is not a torrent. */
   readonly seeded: number
-  /** Why it failed. */
+  /** The error of a failed download. */
   readonly error?: GatewayError
 }
 
-/** What is to be fetched, checked. */
-export type Wanted =
+/** The input of a download, already checked. */
+export type DownloadInput =
   | { readonly kind: 'address' | 'magnet'; readonly address: string }
   | { readonly kind: 'torrent'; readonly torrent: Buffer }
 
-/** A download, by names that outlive this process: whoever knows them finds it again in the program. */
+/** Identifies a download in the program. It is stored, so the download is found again after a restart. */
 export interface DownloadKey {
   /** Letters, digits, `-` and `_`. */
   readonly id: string
-  /** Absolute; nothing but this download is in there. */
+  /** Absolute path of a folder that contains nothing but this download. */
   readonly folder: string
 }
 
-/** Everything rejects with `unavailable` where the program does not answer, and with `denied` where it does not let us in. */
+/**
+ * All methods reject with `unavailable` if the program does not answer, and with `denied` if it rejects the
+ * credentials.
+ */
 export interface DownloadTool {
   readonly name: string
-  /** Of the settings that say where it is, and how it lets us in. */
-  readonly accessKeys: readonly string[]
-  /** Schemes that it is asked for, with their colons. */
+  /** The keys of the settings for its address and credentials. */
+  readonly settingKeys: readonly string[]
+  /** Supported URL schemes, with their colons. */
   readonly schemes: readonly string[]
-  /** Whether what it is asked for is a torrent, whatever the address looks like. */
+  /** True if the tool downloads torrents only: every http address is then fetched as a torrent. */
   readonly onlyTorrents: boolean
   /** The version of the program. */
   probe(signal: AbortSignal): Promise<string>
-  /** To be called for what is unknown alone. */
-  start(key: DownloadKey, wanted: Wanted, signal: AbortSignal): Promise<void>
-  /** One that it was told of by an earlier run, maybe of an earlier process, connects by the way that is open now. */
-  goOn?(key: DownloadKey, signal: AbortSignal): Promise<void>
+  /** Starts a download. The program must not list it yet. */
+  start(key: DownloadKey, input: DownloadInput, signal: AbortSignal): Promise<void>
+  /** Updates the proxy of a download that an earlier run, possibly of an earlier process, has started. */
+  updateProxy?(key: DownloadKey, signal: AbortSignal): Promise<void>
   progress(key: DownloadKey, signal: AbortSignal): Promise<Progress>
-  /** Stops and forgets it; what is unknown is no error. `withFiles`: they go too, as far as the program can. */
+  /**
+   * Stops and removes a download. An unknown one is no error. `withFiles`: deletes its files too, if the program can.
+   */
   remove(key: DownloadKey, withFiles: boolean, signal: AbortSignal): Promise<void>
 }
 
 export const simpleHttp = 'SimpleHttp'
 
-/** Tools of services whose storages this program does not have: a download by one of them is accepted, and fails. */
+/**
+ * Tools of cloud services that this program does not support: a download by one of them is accepted, and then fails.
+ */
 export const cloudTools: readonly string[] = [
   ...['115 Cloud', '115 Open', '123Pan', '123 Open', 'PikPak', 'Thunder', 'ThunderX', 'ThunderBrowser', 'GuangYaPan'],
 ]

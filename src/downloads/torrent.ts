@@ -1,59 +1,62 @@
 /**
- * Torrents and magnet links as they are handed to programs that connect by themselves: without trackers, web seeds and other hosts
- * that the gateway would not connect to (BEP 3, 5, 9, 12, 17, 19). What is to be fetched, and so its hash, stays the same.
+ * Sanitizes torrents and magnet links for download programs, which open their own connections: removes trackers, web
+ * seeds and other hosts that the egress guard denies (BEP 3, 5, 9, 12, 17, 19). The info dictionary, and so the info
+ * hash, is unchanged.
  */
-import { GatewayError } from '../errors.js'
-import { parsedUrl } from './http-request.js'
+import { GatewayError } from '../contract/errors.js'
+import { parseUrl } from './http-request.js'
 
-/** Whether a program may be told of this host. */
-export type MayReach = (url: URL) => Promise<boolean>
+/** Resolves to whether the egress guard allows this host. */
+export type HostCheck = (url: URL) => Promise<boolean>
 
 const schemes: ReadonlySet<string> = new Set(['http:', 'https:', 'udp:', 'ws:', 'wss:'])
-/** Hosts of one torrent that are looked at; what else it names is left out. */
-const mostHosts = 100
+/** Addresses of one torrent that are checked. Any more are removed. */
+const maxHosts = 100
 
-/** Those that may be reached, in their order. */
-async function reachable(addresses: readonly string[], mayReach: MayReach): Promise<ReadonlySet<string>> {
-  const asked = [...new Set(addresses)].slice(0, mostHosts).map(async (address) => {
-    const url = parsedUrl(address)
-    const isGood = url && schemes.has(url.protocol) && url.username === '' && url.password === ''
-    return isGood && (await mayReach(url)) ? [address] : []
+/** The allowed addresses, in their order. */
+async function reachable(addresses: readonly string[], mayReach: HostCheck): Promise<ReadonlySet<string>> {
+  const checks = [...new Set(addresses)].slice(0, maxHosts).map(async (address) => {
+    const url = parseUrl(address)
+    const isWellFormed = url && schemes.has(url.protocol) && url.username === '' && url.password === ''
+    return isWellFormed && (await mayReach(url)) ? [address] : []
   })
-  return new Set((await Promise.all(asked)).flat())
+  return new Set((await Promise.all(checks)).flat())
 }
 
-/** Parameters of a magnet link that name hosts: trackers, web seeds, other sources. */
+/** Parameters of a magnet link that contain hosts: trackers, web seeds, other sources. */
 const hostParameters: ReadonlySet<string> = new Set(['tr', 'ws', 'as', 'xs'])
-const keptParameters: ReadonlySet<string> = new Set(['xt', 'dn', 'xl', 'so'])
+const plainParameters: ReadonlySet<string> = new Set(['xt', 'dn', 'xl', 'so'])
 
-/** Rejects with `invalid` for what is no link to a torrent. */
-export async function harmlessMagnet(link: string, mayReach: MayReach): Promise<string> {
+/** The link without denied hosts. Rejects with `invalid` if it is not a magnet link to a torrent. */
+export async function sanitizedMagnet(link: string, mayReach: HostCheck): Promise<string> {
   const query = new URLSearchParams(link.replace(/^magnet:\?/i, ''))
   const topics = query.getAll('xt').filter((topic) => /^urn:bt(ih|mh):[0-9a-z]+$/i.test(topic))
   if (topics.length === 0) throw new GatewayError('invalid', { reason: 'the magnet link names no torrent' })
-  const plainName = (key: string) => key.replace(/\.\d+$/, '')
-  const named = [...query].filter(([key]) => hostParameters.has(plainName(key)))
-  const good = await reachable(
-    named.map(([, value]) => value),
+  const baseName = (key: string) => key.replace(/\.\d+$/, '')
+  const hosts = [...query].filter(([key]) => hostParameters.has(baseName(key)))
+  const allowed = await reachable(
+    hosts.map(([, value]) => value),
     mayReach,
   )
-  const kept = [...query].filter(([key, value]) => {
+  const parameters = [...query].filter(([key, value]) => {
     if (key === 'xt') return topics.includes(value)
-    return keptParameters.has(key) || (hostParameters.has(plainName(key)) && good.has(value))
+    return plainParameters.has(key) || (hostParameters.has(baseName(key)) && allowed.has(value))
   })
-  // The topic has colons that not every program reads percent-encoded.
-  const written = kept.map(([key, value]) => `${key}=${key === 'xt' ? value : encodeURIComponent(value)}`)
-  return `magnet:?${written.join('&')}`
+  // Not every program decodes percent-encoded colons in the topic.
+  const encodedParameters = parameters.map(
+    ([key, value]) => `${key}=${key === 'xt' ? value : encodeURIComponent(value)}`,
+  )
+  return `magnet:?${encodedParameters.join('&')}`
 }
 
-/** Keys of a torrent that name no host, or whose hosts are looked at. */
-const keptKeys: ReadonlySet<string> = new Set([
+/** Keys of a torrent that contain no hosts, or whose hosts are checked. */
+const allowedKeys: ReadonlySet<string> = new Set([
   ...['announce', 'announce-list', 'comment', 'created by', 'creation date', 'encoding', 'httpseeds', 'info'],
   ...['piece layers', 'url-list'],
 ])
 
-/** Rejects with `invalid` for what is no torrent. */
-export async function harmlessTorrent(file: Buffer, mayReach: MayReach): Promise<Buffer> {
+/** The torrent without denied hosts. Rejects with `invalid` if the bytes are not a torrent. */
+export async function sanitizedTorrent(file: Buffer, mayReach: HostCheck): Promise<Buffer> {
   const members = membersOf(file)
   if (!members.has('info')) throw notTorrent()
   const value = (key: string): Value | undefined => {
@@ -63,23 +66,23 @@ export async function harmlessTorrent(file: Buffer, mayReach: MayReach): Promise
   const tiers = listOf(value('announce-list')).map((tier) => textsOf(tier))
   const single = textsOf(value('announce'))
   const seeds = { 'url-list': textsOf(value('url-list')), httpseeds: textsOf(value('httpseeds')) }
-  const good = await reachable([...single, ...tiers.flat(), ...Object.values(seeds).flat()], mayReach)
-  const kept = new Map([...members].filter(([key]) => keptKeys.has(key)))
+  const allowed = await reachable([...single, ...tiers.flat(), ...Object.values(seeds).flat()], mayReach)
+  const sanitized = new Map([...members].filter(([key]) => allowedKeys.has(key)))
   const put = (key: string, addresses: readonly Value[], as: (all: readonly Value[]) => Value) => {
-    if (addresses.length > 0) kept.set(key, encoded(as(addresses)))
-    else kept.delete(key)
+    if (addresses.length > 0) sanitized.set(key, encoded(as(addresses)))
+    else sanitized.delete(key)
   }
-  const isGood = (address: string) => good.has(address)
-  put('announce', single.filter(isGood).map(bytesOf), ([first]) => first ?? Buffer.alloc(0))
-  const goodTiers = tiers.map((tier) => tier.filter(isGood).map(bytesOf)).filter((tier) => tier.length > 0)
-  put('announce-list', goodTiers, (all) => all)
-  for (const [key, addresses] of Object.entries(seeds)) put(key, addresses.filter(isGood).map(bytesOf), (all) => all)
-  const parts = [...kept].sort(([one], [other]) => Buffer.compare(Buffer.from(one), Buffer.from(other)))
-  const written = parts.flatMap(([key, bytes]) => [encoded(Buffer.from(key)), bytes])
-  return Buffer.concat([Buffer.from('d'), ...written, Buffer.from('e')])
+  const isAllowed = (address: string) => allowed.has(address)
+  put('announce', single.filter(isAllowed).map(bytesOf), ([first]) => first ?? Buffer.alloc(0))
+  const allowedTiers = tiers.map((tier) => tier.filter(isAllowed).map(bytesOf)).filter((tier) => tier.length > 0)
+  put('announce-list', allowedTiers, (all) => all)
+  for (const [key, addresses] of Object.entries(seeds)) put(key, addresses.filter(isAllowed).map(bytesOf), (all) => all)
+  const parts = [...sanitized].sort(([one], [other]) => Buffer.compare(Buffer.from(one), Buffer.from(other)))
+  const encodedParts = parts.flatMap(([key, bytes]) => [encoded(Buffer.from(key)), bytes])
+  return Buffer.concat([Buffer.from('d'), ...encodedParts, Buffer.from('e')])
 }
 
-/** Values of its outermost dictionary, each as its own bytes. */
+/** The values of the outermost dictionary, as encoded bytes. */
 function membersOf(file: Buffer): ReadonlyMap<string, Buffer> {
   return new Bencoded(file).members()
 }
@@ -90,7 +93,7 @@ function listOf(value: Value | undefined): readonly Value[] {
   return Array.isArray(value) ? (value as readonly Value[]) : []
 }
 
-/** Of a text, or of a list of texts. */
+/** The texts of a text or a list of texts. */
 function textsOf(value: Value | undefined): readonly string[] {
   const all = Buffer.isBuffer(value) ? [value] : listOf(value)
   return all.filter((each) => Buffer.isBuffer(each)).map((each) => each.toString())
@@ -111,94 +114,94 @@ function notTorrent(): GatewayError {
   return new GatewayError('invalid', { reason: 'this is no torrent' })
 }
 
-/** Dictionaries and lists within one another. */
-const deepest = 32
+/** Nesting limit of dictionaries and lists. */
+const maxDepth = 32
 
-/** Reads bencoding (BEP 3). Rejects with `invalid` for what is none. */
+/** Parses bencoding (BEP 3). Throws `invalid` for malformed input. */
 class Bencoded {
-  #at = 0
+  #position = 0
 
   constructor(private readonly bytes: Buffer) {}
 
-  /** The outermost dictionary; nothing may follow it. */
+  /** The values of the outermost dictionary, as encoded bytes. No bytes may follow it. */
   members(): ReadonlyMap<string, Buffer> {
     const found = new Map<string, Buffer>()
-    this.#take('d')
-    while (!this.#ends()) {
+    this.#consume('d')
+    while (!this.#consumeEnd()) {
       const key = this.#text().toString('latin1')
-      const from = this.#at
-      this.#pass(0)
-      found.set(key, this.bytes.subarray(from, this.#at))
+      const from = this.#position
+      this.#skip(0)
+      found.set(key, this.bytes.subarray(from, this.#position))
     }
-    if (this.#at !== this.bytes.length) throw notTorrent()
+    if (this.#position !== this.bytes.length) throw notTorrent()
     return found
   }
 
-  /** Dictionaries in it are left out. */
+  /** The next value. A dictionary is returned as an empty list. */
   value(): Value {
     return this.#value(0)
   }
 
   #value(depth: number): Value {
-    if (depth > deepest) throw notTorrent()
+    if (depth > maxDepth) throw notTorrent()
     const kind = this.#kind()
     if (kind === 'i') return this.#integer()
     if (kind !== 'l' && kind !== 'd') return this.#text()
     if (kind === 'd') {
-      this.#pass(depth)
+      this.#skip(depth)
       return []
     }
     const all: Value[] = []
-    this.#take('l')
-    while (!this.#ends()) all.push(this.#value(depth + 1))
+    this.#consume('l')
+    while (!this.#consumeEnd()) all.push(this.#value(depth + 1))
     return all
   }
 
-  #pass(depth: number): void {
-    if (depth > deepest) throw notTorrent()
+  #skip(depth: number): void {
+    if (depth > maxDepth) throw notTorrent()
     const kind = this.#kind()
     if (kind === 'i') this.#integer()
     else if (kind === 'l' || kind === 'd') {
-      this.#take(kind)
-      while (!this.#ends()) this.#pass(depth + 1)
+      this.#consume(kind)
+      while (!this.#consumeEnd()) this.#skip(depth + 1)
     } else this.#text()
   }
 
   #kind(): string {
-    return String.fromCharCode(this.bytes[this.#at] ?? 0)
+    return String.fromCharCode(this.bytes[this.#position] ?? 0)
   }
 
-  #take(kind: string): void {
+  #consume(kind: string): void {
     if (this.#kind() !== kind) throw notTorrent()
-    this.#at += 1
+    this.#position += 1
   }
 
-  /** Takes the end of a list or dictionary, where it is here. */
-  #ends(): boolean {
-    if (this.#at >= this.bytes.length) throw notTorrent()
+  /** Consumes the end of a list or dictionary. False if the next byte is not that end. */
+  #consumeEnd(): boolean {
+    if (this.#position >= this.bytes.length) throw notTorrent()
     if (this.#kind() !== 'e') return false
-    this.#at += 1
+    this.#position += 1
     return true
   }
 
   #integer(): number {
-    this.#take('i')
+    this.#consume('i')
     return this.#digits('e', /^-?\d{1,16}$/)
   }
 
   #text(): Buffer {
     const length = this.#digits(':', /^\d{1,9}$/)
-    const from = this.#at
-    this.#at += length
-    if (this.#at > this.bytes.length) throw notTorrent()
-    return this.bytes.subarray(from, this.#at)
+    const from = this.#position
+    this.#position += length
+    if (this.#position > this.bytes.length) throw notTorrent()
+    return this.bytes.subarray(from, this.#position)
   }
 
   #digits(end: string, form: RegExp): number {
-    const near = this.bytes.toString('latin1', this.#at, this.#at + 20)
+    const near = this.bytes.toString('latin1', this.#position, this.#position + 20)
     const [digits = ''] = near.split(end)
     if (digits.length === near.length || !form.test(digits)) throw notTorrent()
-    this.#at += digits.length + 1
+    this.#position += digits.length + 1
     return Number(digits)
   }
 }

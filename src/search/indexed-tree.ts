@@ -1,15 +1,26 @@
-/** The part of the whole tree that is to be in the index, as its storages have it. Nothing is judged here. */
-import type { Entry } from '../driver.js'
-import { isGatewayError, NoStorageError } from '../errors.js'
-import type { Log } from '../log.js'
-import { visiblePath, type Mounts, type Place } from '../mounts.js'
-import { childOf, cleanPath, isWithin, parentOf, reservedPrefix, root, segmentsOf, type Path } from '../path.js'
-import type { Settings } from '../settings.js'
+/**
+ * The part of the whole tree that belongs in the index, as the storages report it. Permissions are not checked here.
+ */
+import type { Entry } from '../contract/driver.js'
+import { isGatewayError, NoStorageError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import {
+  childOf,
+  cleanPath,
+  isWithin,
+  parentOf,
+  reservedPrefix,
+  root,
+  segmentsOf,
+  type Path,
+} from '../contract/path.js'
+import type { Settings } from '../settings/settings.js'
+import { MountedTree } from '../storage/mounted-tree.js'
+import { visiblePath, type Mounts, type MountedPath } from '../storage/mounts.js'
 import type { IndexedName } from '../store/search/names.js'
-import { WholeTree } from '../whole-tree.js'
 
 export class IndexedTree {
-  readonly #tree: WholeTree
+  readonly #tree: MountedTree
   #ignoreText = ''
   #ignored: readonly Path[] = []
 
@@ -18,11 +29,14 @@ export class IndexedTree {
     private readonly settings: Settings,
     log: Log,
   ) {
-    this.#tree = new WholeTree(mounts, log)
+    this.#tree = new MountedTree(mounts, log)
   }
 
-  /** Folders that an admin keeps out of the index, with everything below them. */
-  ignored(): readonly Path[] {
+  /**
+   * Folders that an admin has excluded from the index, with everything below them. The same array until the setting
+   * changes.
+   */
+  ignoredPaths(): readonly Path[] {
     const text = this.settings.get('ignore_paths')
     if (text !== this.#ignoreText) {
       this.#ignoreText = text
@@ -31,22 +45,22 @@ export class IndexedTree {
     return this.#ignored
   }
 
-  /** How many segments the path of something in the index has at the most. */
+  /** Maximum number of path segments of an indexed entry. */
   get depth(): number {
     return Math.max(0, this.settings.number('max_index_depth'))
   }
 
-  /** Whether the settings and the options of its storage let it into the index; how deep it lies is another matter. */
+  /** Whether the settings and the options of its storage include the path, regardless of its depth. */
   includes(path: Path): boolean {
     if (path.toLowerCase().includes(`/${reservedPrefix}`)) return false
-    if (this.ignored().some((each) => isWithin(each, path))) return false
+    if (this.ignoredPaths().some((each) => isWithin(each, path))) return false
     return this.mounts.rowOf(path)?.disableIndex !== true
   }
 
-  /** What stands there, a link as its target; undefined for nothing. Rejects where its storage does not tell. */
+  /** The entry of a path, for a symlink that of its target; undefined if none exists. Rejects if the storage fails. */
   async entry(path: Path, signal: AbortSignal): Promise<Entry | undefined> {
     try {
-      // Of a link itself only the backend knows; of other things a kept listing might tell what another program changed.
+      // With `link`, the backend is queried, not a cached listing, which may be outdated.
       const entry = await this.#tree.entry(path, { signal, link: true })
       return entry.kind === 'link' ? await this.#tree.entry(path, { signal }) : entry
     } catch (error) {
@@ -55,16 +69,17 @@ export class IndexedTree {
     }
   }
 
-  /** Everything in the folder that is to be in the index, in pages. Rejects where the storage does not tell all of it. */
+  /** All entries of the folder that belong in the index, in pages. Rejects if the listing is incomplete. */
   async *pages(folder: Path, signal: AbortSignal): AsyncGenerator<readonly IndexedName[]> {
     const mounted = this.mounts.foldersIn(folder)
     if (mounted.length > 0) yield this.#named(folder, mounted)
-    const place = this.#place(folder)
-    if (!place) return
-    for await (const page of place.storage.pages(place.inner, { signal, fresh: true })) yield this.#named(folder, page)
+    const location = this.#locate(folder)
+    if (!location) return
+    const pages = location.storage.pages(location.inner, { signal, fresh: true })
+    for await (const page of pages) yield this.#named(folder, page)
   }
 
-  /** The same of entries that somebody has read already. */
+  /** The same for a complete listing that was already read. */
   named(folder: Path, entries: readonly Entry[]): readonly IndexedName[] {
     return this.#named(folder, [...this.mounts.foldersIn(folder), ...entries])
   }
@@ -73,8 +88,8 @@ export class IndexedTree {
     return entries.filter(({ name }) => this.includes(childOf(folder, name))).map((entry) => indexedName(folder, entry))
   }
 
-  /** Undefined for a folder that exists only because something is mounted below it. */
-  #place(folder: Path): Place | undefined {
+  /** Undefined for a folder that exists only because storages are mounted below it. */
+  #locate(folder: Path): MountedPath | undefined {
     try {
       return this.mounts.find(folder)
     } catch (error) {
@@ -83,9 +98,9 @@ export class IndexedTree {
     }
   }
 
-  /** Whether the way to something mounted leads through the folder. */
-  leadsToMounts(folder: Path): boolean {
-    return this.mounts.hasMountsBelow(folder)
+  /** Whether a storage is mounted below the folder. */
+  isMountAncestor(folder: Path): boolean {
+    return this.mounts.isMountAncestor(folder)
   }
 
   isMountPoint(path: Path): boolean {
@@ -99,14 +114,17 @@ export class IndexedTree {
     return [...points].filter((point) => isWithin(path, point) && this.includes(point))
   }
 
-  /** Where a walk of everything at and below `path` has to begin: `path`, and mounts that lie in what is left out. */
-  beginnings(path: Path): readonly Path[] {
-    const cutOff = this.mountPoints(path).filter((point) => point !== path && !this.#isReached(path, point))
-    return this.includes(path) ? [path, ...cutOff] : cutOff
+  /**
+   * The start paths of a walk of `path`: `path` itself, and mount points below it whose ancestors are excluded from the
+   * index.
+   */
+  walkRoots(path: Path): readonly Path[] {
+    const unreachable = this.mountPoints(path).filter((point) => point !== path && !this.#isReachable(path, point))
+    return this.includes(path) ? [path, ...unreachable] : unreachable
   }
 
-  /** Whether every folder from `top` down to the one that holds `path` is in the index. */
-  #isReached(top: Path, path: Path): boolean {
+  /** Whether every folder from `top` down to the parent of `path` is included. */
+  #isReachable(top: Path, path: Path): boolean {
     for (let folder = parentOf(path); ; folder = parentOf(folder)) {
       if (!this.includes(folder)) return false
       if (folder === top || folder === root) return true
@@ -123,7 +141,7 @@ export function depthOf(path: Path): number {
   return segmentsOf(path).length
 }
 
-/** A line that is no path of the tree leaves nothing out. */
+/** The path in a line of the setting; none for a line that is not a valid path. */
 function ignoredPath(line: string): Path[] {
   if (line.trim() === '') return []
   try {

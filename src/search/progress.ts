@@ -1,18 +1,18 @@
-/** How far the index is: kept in the setting `index_progress`, so that it outlives a restart. */
+/** Progress of the search index, stored in the setting `index_progress`. */
 
 export interface IndexProgress {
-  /** Names that the run has seen; after it, those in the index. */
+  /** During a run, the names read so far; after it, the names in the index. */
   readonly objCount: number
   readonly isDone: boolean
-  /** When a run last came to its end. */
+  /** When the last run completed. */
   readonly lastDone: Date | undefined
-  /** What went wrong; empty for nothing. */
+  /** Error text; empty for none. */
   readonly error: string
 }
 
 export const noProgress: IndexProgress = { objCount: 0, isDone: true, lastDone: undefined, error: '' }
 
-/** In the names of the wire. */
+/** The progress as the API represents it. */
 export function progressObject({ objCount, isDone, lastDone, error }: IndexProgress) {
   return { obj_count: objCount, is_done: isDone, last_done_time: lastDone?.toISOString() ?? null, error }
 }
@@ -21,7 +21,7 @@ export function progressText(progress: IndexProgress): string {
   return JSON.stringify(progressObject(progress))
 }
 
-/** What cannot be read counts as nothing: an admin may have written anything there. */
+/** Parses the stored progress. Invalid fields get defaults, because an admin can write any text to the setting. */
 export function storedProgress(text: string): IndexProgress {
   try {
     const stored = JSON.parse(text) as Partial<Record<string, unknown>> | null

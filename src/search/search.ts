@@ -1,43 +1,43 @@
 /**
- * The search index and its life: switched by a setting, built and updated in the background, kept current by every change that
- * goes through the gateway. What of it somebody may find is decided in finding.ts.
+ * The lifecycle of the search index: enabled by a setting, built and updated in the background, and updated with every
+ * change made through the gateway. finding.ts checks what a principal may find.
  */
 import PQueue from 'p-queue'
-import { settlesWithin } from '../aborting.js'
-import type { Entry } from '../driver.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
-import type { Events } from '../events.js'
-import type { Log } from '../log.js'
-import type { Mounts } from '../mounts.js'
-import { root, type Path } from '../path.js'
-import type { Settings } from '../settings.js'
+import { settlesWithin } from '../contract/cancellation.js'
+import type { Entry } from '../contract/driver.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import { root, type Path } from '../contract/path.js'
+import type { Settings } from '../settings/settings.js'
+import type { Events } from '../storage/events.js'
+import type { Mounts } from '../storage/mounts.js'
 import type { NamesReader } from '../store/search/names-reader.js'
 import type { IndexExtent } from '../store/search/names-writer.js'
 import { openSearchIndex, type SearchIndex } from '../store/search/search-index.js'
-import { IndexFollower } from './follower.js'
+import { IndexUpdater } from './index-updater.js'
 import { depthOf, IndexedTree } from './indexed-tree.js'
 import { noProgress, storedProgress, progressText, type IndexProgress } from './progress.js'
-import { takeUpFolder, walk } from './walk.js'
+import { indexFolder, walk } from './walk.js'
 
-export interface SearchParts {
+export interface SearchDependencies {
   readonly settings: Settings
   readonly mounts: Mounts
   readonly events: Events
   readonly log: Log
-  /** Of the index; made when search is switched on for the first time. */
+  /** Path of the index file; created when search is first enabled. */
   readonly file: string
 }
 
-/** The values of `search_index` for which there is an engine: one and the same. */
+/** Supported values of `search_index`; both select the same engine. */
 const engines: readonly string[] = ['database', 'database_non_full_text']
 
-/** Milliseconds between two notes of how far a run is. */
-const noteInterval = 5000
-/** Folders, read by somebody, that wait to be compared with the index. */
-const mostReadings = 100
-/** Trees that wait to be read again; more are one: everything. */
-const mostDue = 1000
-/** Milliseconds that the index has to take up the last changes when the program stops. */
+/** Milliseconds between two writes of the progress of a run. */
+const progressInterval = 5000
+/** Maximum pending comparisons of listed folders with the index; further ones are skipped. */
+const maxComparisons = 100
+/** Maximum trees that wait to be read again; beyond it, the whole tree is. */
+const maxPendingScans = 1000
+/** Milliseconds that `close` waits for the last changes to be indexed. */
 const closeTimeout = 3000
 
 /** A build or an update. */
@@ -47,12 +47,12 @@ interface Run {
 
 type RunWork = (signal: AbortSignal, failures: Failures) => Promise<void>
 
-/** The index while search is on. */
+/** The open index while search is enabled. */
 interface Engine {
   readonly index: SearchIndex
-  readonly follower: IndexFollower
-  /** Ends its background work. */
-  readonly ending: AbortController
+  readonly updater: IndexUpdater
+  /** Cancels background work on this index. */
+  readonly closing: AbortController
   extent: IndexExtent
 }
 
@@ -60,143 +60,146 @@ export class Search {
   readonly #tree: IndexedTree
   #engine: Engine | undefined
   #isOn = false
-  /** Switching on and off, one after the other. */
+  /** Serializes enabling and disabling. */
   readonly #switching = new PQueue({ concurrency: 1 })
-  /** Whatever walks the tree, one after the other. */
+  /** Serializes background work on the index. */
   readonly #walks = new PQueue({ concurrency: 1 })
   #run: Run | undefined
   #progress: IndexProgress = noProgress
-  readonly #due = new Set<Path>()
-  #readings = 0
-  #ignored: readonly Path[] = []
-  #mounted: ReadonlySet<Path> = new Set()
+  readonly #pendingScans = new Set<Path>()
+  #comparisons = 0
+  #ignoredPaths: readonly Path[] = []
+  #mountPoints: ReadonlySet<Path> = new Set()
   readonly #unsubscribe: (() => void)[] = []
 
-  private constructor(private readonly parts: SearchParts) {
+  private constructor(private readonly parts: SearchDependencies) {
     this.#tree = new IndexedTree(parts.mounts, parts.settings, parts.log)
   }
 
-  /** Follows the setting from now on. An index that cannot be opened is told by the log, and by whoever searches. */
-  static async open(parts: SearchParts): Promise<Search> {
+  /**
+   * Enables or disables the index as the setting says, also when it changes. If the index cannot be opened, this is
+   * logged, and searches reject with `unavailable`.
+   */
+  static async open(parts: SearchDependencies): Promise<Search> {
     const search = new Search(parts)
     const { settings, events } = parts
     search.#progress = { ...storedProgress(settings.get('index_progress')), isDone: true }
     search.#unsubscribe.push(
       settings.guard('search_index', (value) => search.#assertEngine(value)),
-      settings.onChange(() => search.#obeySettings()),
+      settings.onChange(() => search.#applySettings()),
       events.on((event) => {
-        if (search.#engine && search.#engine.extent !== 'nothing') search.#engine.follower.hear(event)
+        if (search.#engine && search.#engine.extent !== 'nothing') search.#engine.updater.enqueue(event)
       }),
       events.onListing((folder, entries) => search.#compareListing(folder, entries)),
     )
-    search.#ignored = search.#tree.ignored()
-    search.#mounted = new Set(search.#tree.mountPoints(root))
-    search.#obeySettings()
+    search.#ignoredPaths = search.#tree.ignoredPaths()
+    search.#mountPoints = new Set(search.#tree.mountPoints(root))
+    search.#applySettings()
     await search.#switching.onIdle()
     return search
   }
 
-  /** Whether the setting says that there is search. */
+  /** Whether the setting enables search. */
   get isOn(): boolean {
     return engines.includes(this.parts.settings.get('search_index'))
   }
 
-  /** Rejects with `unavailable` where search is off, or its index cannot be opened. */
+  /** Rejects with `unavailable` if search is disabled or the index could not be opened. */
   async reader(): Promise<NamesReader> {
-    return (await this.#running()).index.reader
+    return (await this.#requireEngine()).index.reader
   }
 
   progress(): IndexProgress {
     return this.#progress
   }
 
-  // The admin's work
+  // Operations for admins
 
-  /** Forgets the index and reads everything anew, in the background. `invalid` while a run goes on. */
+  /** Clears the index and reads the whole tree in the background. `invalid` if a run is active. */
   async build(): Promise<void> {
-    const engine = await this.#running()
-    this.#begin(engine, { ...noProgress, isDone: false }, async (signal, told) => {
+    const engine = await this.#requireEngine()
+    this.#startRun(engine, { ...noProgress, isDone: false }, async (signal, failures) => {
       await engine.index.writer.clear()
       await this.#setExtent(engine, 'part')
-      await this.#walkInto(engine, signal, told, root, this.#tree.depth)
+      await this.#walk(engine, signal, failures, root, this.#tree.depth)
       await this.#setExtent(engine, 'whole')
     })
   }
 
   /**
-   * Reads these trees again, `levels` levels of folders deep, in the background; what is new, gone or changed is taken up.
-   * `invalid` while a run goes on.
+   * Reads these trees again, `levels` levels of folders deep, in the background, and applies the differences to the
+   * index. `invalid` if a run is active.
    */
   async update(paths: readonly Path[], levels: number): Promise<void> {
-    const engine = await this.#running()
+    const engine = await this.#requireEngine()
     const before = this.#progress
-    this.#begin(engine, { ...before, objCount: 0, isDone: false, error: '' }, async (signal, told) => {
+    this.#startRun(engine, { ...before, objCount: 0, isDone: false, error: '' }, async (signal, failures) => {
       if (engine.extent === 'nothing') await this.#setExtent(engine, 'part')
-      for (const path of paths) await this.#walkInto(engine, signal, told, path, levels)
+      for (const path of paths) await this.#walk(engine, signal, failures, path, levels)
       if (paths.includes(root) && levels >= this.#tree.depth) await this.#setExtent(engine, 'whole')
     })
   }
 
-  /** Ends the run; what it has read stays. `invalid` where there is none. */
+  /** Stops the run; what it has indexed remains. `invalid` if no run is active. */
   async stop(): Promise<void> {
-    await this.#running()
+    await this.#requireEngine()
     if (!this.#run) throw new GatewayError('invalid', { reason: 'index is not running' })
     this.#run.controller.abort()
   }
 
-  /** Forgets the index. `invalid` while a run goes on. */
+  /** Clears the index. `invalid` if a run is active. */
   async clear(): Promise<void> {
-    const engine = await this.#running()
+    const engine = await this.#requireEngine()
     this.#assertIdle()
     await this.#walks.add(async () => {
       await this.#setExtent(engine, 'nothing')
-      await engine.follower.settled()
-      this.#due.clear()
+      await engine.updater.idle()
+      this.#pendingScans.clear()
       await engine.index.writer.clear()
     })
-    await this.#tell(noProgress)
+    await this.#setProgress(noProgress)
   }
 
   #assertIdle(): void {
     if (this.#run) throw new GatewayError('invalid', { reason: 'index is running' })
   }
 
-  #begin(engine: Engine, first: IndexProgress, work: RunWork): void {
+  #startRun(engine: Engine, first: IndexProgress, work: RunWork): void {
     this.#assertIdle()
     const run: Run = { controller: new AbortController() }
     this.#run = run
     this.#progress = first
     const { signal } = run.controller
     const stop = () => run.controller.abort()
-    engine.ending.signal.addEventListener('abort', stop, { once: true })
-    const noted = setInterval(() => void this.#note(), noteInterval).unref()
-    this.#inBackground('the search index could not be read anew', async () => {
-      await this.#note()
-      const last = await this.#outcome(engine, signal, work)
-      clearInterval(noted)
-      engine.ending.signal.removeEventListener('abort', stop)
-      // Who reads that it is done may begin the next one at once.
+    engine.closing.signal.addEventListener('abort', stop, { once: true })
+    const timer = setInterval(() => void this.#storeProgress(), progressInterval).unref()
+    this.#inBackground('search index: run failed', async () => {
+      await this.#storeProgress()
+      const last = await this.#runToEnd(engine, signal, work)
+      clearInterval(timer)
+      engine.closing.signal.removeEventListener('abort', stop)
+      // Reset before the progress is stored: a client that reads `isDone` may start the next run immediately.
       this.#run = undefined
-      await this.#tell(last)
+      await this.#setProgress(last)
     })
   }
 
-  async #outcome(engine: Engine, signal: AbortSignal, work: RunWork): Promise<IndexProgress> {
+  async #runToEnd(engine: Engine, signal: AbortSignal, work: RunWork): Promise<IndexProgress> {
     const failures = new Failures()
     try {
       if (signal.aborted) throw new GatewayError('aborted')
       await work(signal, failures)
-      await engine.follower.settled()
+      await engine.updater.idle()
       const objCount = await engine.index.writer.count()
       return { objCount, isDone: true, lastDone: new Date(), error: failures.text() }
     } catch (error) {
       if (signal.aborted) return { ...this.#progress, isDone: true, error: 'stopped' }
-      this.parts.log.error({ err: error }, 'the search index could not be read anew')
+      this.parts.log.error({ err: error }, 'search index: run failed')
       return { ...this.#progress, isDone: true, error: toGatewayError(error).reason }
     }
   }
 
-  async #walkInto(
+  async #walk(
     engine: Engine,
     signal: AbortSignal,
     failures: Failures,
@@ -206,9 +209,9 @@ export class Search {
       this.#progress = { ...this.#progress, objCount: this.#progress.objCount + names }
     },
   ): Promise<void> {
-    const { index, follower } = engine
+    const { index, updater } = engine
     const failed = (folder: Path, error: GatewayError) => failures.add(folder, error)
-    await walk({ tree: this.#tree, writer: index.writer, follower, signal, progress, failed }, path, levels)
+    await walk({ tree: this.#tree, writer: index.writer, updater: updater, signal, progress, failed }, path, levels)
   }
 
   async #setExtent(engine: Engine, extent: IndexExtent): Promise<void> {
@@ -216,118 +219,117 @@ export class Search {
     await engine.index.writer.setExtent(extent)
   }
 
-  async #tell(progress: IndexProgress): Promise<void> {
+  async #setProgress(progress: IndexProgress): Promise<void> {
     this.#progress = progress
-    await this.#note()
+    await this.#storeProgress()
   }
 
-  /** Progress outlives a restart. */
-  async #note(): Promise<void> {
+  async #storeProgress(): Promise<void> {
     try {
       await this.parts.settings.set(new Map([['index_progress', progressText(this.#progress)]]))
     } catch (error) {
-      this.parts.log.warn({ err: error }, 'the progress of the search index could not be stored')
+      this.parts.log.warn({ err: error }, 'search index: storing the progress failed')
     }
   }
 
-  // What goes on by itself
+  // Background work
 
-  /** Reads a tree of which the index knows too little, when nothing else is read. */
-  #readLater(engine: Engine, path: Path): void {
-    const isTooMuch = this.#due.size >= mostDue
-    if (isTooMuch) this.#due.clear()
-    this.#due.add(isTooMuch ? root : path)
-    this.#inBackground('a tree could not be read into the search index', () => this.#readDue(engine))
+  /** Queues a tree to be read into the index. */
+  #queueScan(engine: Engine, path: Path): void {
+    const isFull = this.#pendingScans.size >= maxPendingScans
+    if (isFull) this.#pendingScans.clear()
+    this.#pendingScans.add(isFull ? root : path)
+    this.#inBackground('search index: reading a tree failed', () => this.#runPendingScans(engine))
   }
 
-  async #readDue(engine: Engine): Promise<void> {
-    const { signal } = engine.ending
-    for (const path of this.#due) {
+  async #runPendingScans(engine: Engine): Promise<void> {
+    const { signal } = engine.closing
+    for (const path of this.#pendingScans) {
       const failures = new Failures()
-      // Whoever asks for it again while it is read means what comes after.
-      this.#due.delete(path)
+      // Removed first: a request for the path during the walk needs another walk.
+      this.#pendingScans.delete(path)
       try {
-        await this.#walkInto(engine, signal, failures, path, this.#tree.depth - depthOf(path), () => undefined)
+        await this.#walk(engine, signal, failures, path, this.#tree.depth - depthOf(path), () => undefined)
       } catch (error) {
-        if (signal.aborted) this.#due.add(path)
+        if (signal.aborted) this.#pendingScans.add(path)
         throw error
       }
-      if (failures.text() !== '') this.parts.log.warn(`the search index: ${failures.text()}`)
+      if (failures.text() !== '') this.parts.log.warn({ failures: failures.text() }, 'search index incomplete')
     }
   }
 
-  /** Somebody read a folder afresh: with the setting, the index takes up what is new about it. */
+  /** With `auto_update_index`, applies a new listing of a folder to the index. */
   #compareListing(folder: Path, entries: readonly Entry[]): void {
     const engine = this.#engine
-    if (engine?.extent !== 'whole' || this.#run || this.#readings >= mostReadings) return
+    if (engine?.extent !== 'whole' || this.#run || this.#comparisons >= maxComparisons) return
     if (!this.parts.settings.bool('auto_update_index')) return
     if (!this.#tree.includes(folder) || depthOf(folder) >= this.#tree.depth) return
-    this.#readings++
-    const record = engine.follower.record([folder])
-    this.#inBackground('a folder could not be compared with the search index', async () => {
+    this.#comparisons++
+    const record = engine.updater.recordChanges([folder])
+    this.#inBackground('search index: comparing a folder failed', async () => {
       try {
-        if (engine.ending.signal.aborted) return
-        const fresh = await takeUpFolder(engine.index.writer, folder, this.#tree.named(folder, entries))
-        for (const path of fresh) this.#readLater(engine, path)
+        if (engine.closing.signal.aborted) return
+        const added = await indexFolder(engine.index.writer, folder, this.#tree.named(folder, entries))
+        for (const path of added) this.#queueScan(engine, path)
       } finally {
-        this.#readings--
+        this.#comparisons--
         record.end()
       }
     })
   }
 
-  #inBackground(what: string, work: () => Promise<void>): void {
+  #inBackground(failureMessage: string, work: () => Promise<void>): void {
     this.#walks.add(work).catch((error: unknown) => {
-      if (!isGatewayError(error, 'aborted')) this.parts.log.error({ err: error }, what)
+      if (!isGatewayError(error, 'aborted')) this.parts.log.error({ err: error }, failureMessage)
     })
   }
 
-  /** Another process may have changed the mounts: that comes without events. */
+  /** Rechecks mount points that were added or removed. Changes of mounts by another process emit no events. */
   mountsChanged(): void {
     const mounted = new Set(this.#tree.mountPoints(root))
-    const before = this.#mounted
-    this.#mounted = mounted
+    const before = this.#mountPoints
+    this.#mountPoints = mounted
     const engine = this.#engine
     if (!engine || engine.extent === 'nothing') return
     for (const path of new Set([...before, ...mounted])) {
-      if (!before.has(path) || !mounted.has(path)) engine.follower.recheck(path)
+      if (!before.has(path) || !mounted.has(path)) engine.updater.recheck(path)
     }
   }
 
-  // Switching
+  // Enabling and disabling
 
-  async #running(): Promise<Engine> {
+  async #requireEngine(): Promise<Engine> {
     await this.#switching.onIdle()
     if (!this.#engine) throw new GatewayError('unavailable', { reason: 'search not available' })
     return this.#engine
   }
 
-  /** Before a value is stored: rejects where there is no such engine here, or where it does not start. */
+  /** Guard of the setting: rejects if the engine is not supported or the index cannot be opened. */
   async #assertEngine(value: string): Promise<void> {
     if (value === '' || value === 'none') return
     if (!engines.includes(value)) {
-      throw new GatewayError('invalid', { reason: `${value} is not part of this server: ${engines.join(', ')} are` })
+      throw new GatewayError('invalid', { reason: `${value} is not part of this server: use ${engines.join(' or ')}` })
     }
     if (!this.#engine) await (await openSearchIndex(this.parts.file)).close()
   }
 
-  #obeySettings(): void {
+  #applySettings(): void {
     const { isOn } = this
     if (isOn !== this.#isOn) {
       this.#isOn = isOn
       this.#switching
         .add(() => (isOn ? this.#switchOn() : this.#switchOff(true)))
-        .catch((error: unknown) => this.parts.log.error({ err: error }, 'search could not be switched'))
+        .catch((error: unknown) => this.parts.log.error({ err: error }, 'search index: enabling or disabling failed'))
     }
-    const ignored = this.#tree.ignored()
-    if (ignored !== this.#ignored) {
-      this.#ignored = ignored
+    const ignored = this.#tree.ignoredPaths()
+    if (ignored !== this.#ignoredPaths) {
+      this.#ignoredPaths = ignored
       this.#dropIgnored(ignored)
     }
   }
 
   #dropIgnored(ignored: readonly Path[]): void {
-    this.#inBackground('ignored paths could not be taken out of the search index', async () => {
+    this.#inBackground('search index: removing ignored paths failed', async () => {
       for (const path of ignored) await this.#engine?.index.writer.remove(path)
     })
   }
@@ -336,13 +338,13 @@ export class Search {
     const { file, log } = this.parts
     const index = await openSearchIndex(file)
     try {
-      const due = (path: Path) => this.#readLater(engine, path)
-      const follower = new IndexFollower({ tree: this.#tree, writer: index.writer, log, due })
+      const due = (path: Path) => this.#queueScan(engine, path)
+      const updater = new IndexUpdater({ tree: this.#tree, writer: index.writer, log, onScanNeeded: due })
       const extent = await index.writer.extent()
-      const engine: Engine = { index, follower, ending: new AbortController(), extent }
+      const engine: Engine = { index, updater, closing: new AbortController(), extent }
       this.#engine = engine
-      for (const path of await index.writer.due()) this.#readLater(engine, path)
-      await index.writer.setDue([])
+      for (const path of await index.writer.pendingScans()) this.#queueScan(engine, path)
+      await index.writer.setPendingScans([])
     } catch (error) {
       this.#engine = undefined
       await index.close()
@@ -350,50 +352,50 @@ export class Search {
     }
   }
 
-  /** `misses`: changes from now on are not followed; they are found when search is switched on again. */
-  async #switchOff(misses: boolean): Promise<void> {
+  /** `rescan`: later changes will be missed, so the whole tree is read again when search is next enabled. */
+  async #switchOff(rescan: boolean): Promise<void> {
     const engine = this.#engine
     if (!engine) return
-    // Every change that was answered is in the index before it closes.
-    await engine.follower.settled()
-    engine.ending.abort()
+    // Changes of completed requests must be in the index before it closes.
+    await engine.updater.idle()
+    engine.closing.abort()
     await this.#walks.onIdle()
     this.#engine = undefined
-    await engine.follower.settled()
+    await engine.updater.idle()
     const { writer } = engine.index
-    await writer.setDue(misses && engine.extent !== 'nothing' ? [root] : [...this.#due])
-    this.#due.clear()
+    await writer.setPendingScans(rescan && engine.extent !== 'nothing' ? [root] : [...this.#pendingScans])
+    this.#pendingScans.clear()
     await engine.index.close()
   }
 
-  /** Resolves when all that was heard until now is in the index, and nothing is read any more. */
-  async settled(): Promise<void> {
+  /** Resolves when all changes are in the index and no background work is pending. */
+  async idle(): Promise<void> {
     do {
       await this.#switching.onIdle()
-      await this.#engine?.follower.settled()
+      await this.#engine?.updater.idle()
       await this.#walks.onIdle()
-    } while (this.#engine?.follower.isBusy === true || this.#walks.size + this.#walks.pending > 0)
+    } while (this.#engine?.updater.isBusy === true || this.#walks.size + this.#walks.pending > 0)
   }
 
   /**
-   * Ends what runs, takes up what was heard, and closes the index. Storages still answer. If one does not answer in time, the index
-   * closes without the changes that were heard; the next start reads the tree again.
+   * Stops the run, indexes the queued changes, and closes the index. Must be called before the storages close. If a
+   * storage does not respond in time, the index closes without these changes, and the next start reads the tree again.
    */
   async close(): Promise<void> {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
-    const ended = this.#switching.onIdle().then(() => this.#switchOff(false))
-    const failed = (error: unknown) => this.parts.log.warn({ err: error }, 'the search index did not close well')
-    ended.catch(failed)
-    if (await settlesWithin(ended, closeTimeout)) return
-    this.parts.log.warn('the search index did not take up the last changes in time')
+    const closed = this.#switching.onIdle().then(() => this.#switchOff(false))
+    const failed = (error: unknown) => this.parts.log.warn({ err: error }, 'search index: closing failed')
+    closed.catch(failed)
+    if (await settlesWithin(closed, closeTimeout)) return
+    this.parts.log.warn({}, 'search index: the last changes were not indexed in time')
     const engine = this.#engine
     this.#engine = undefined
-    if (engine) await this.#leave(engine).catch(failed)
+    if (engine) await this.#closeUnfinished(engine).catch(failed)
   }
 
-  async #leave({ index, ending, extent }: Engine): Promise<void> {
-    ending.abort()
-    if (extent !== 'nothing') await index.writer.setDue([root])
+  async #closeUnfinished({ index, closing, extent }: Engine): Promise<void> {
+    closing.abort()
+    if (extent !== 'nothing') await index.writer.setPendingScans([root])
     await index.close()
   }
 }
@@ -407,7 +409,7 @@ class Failures {
     if (this.#count++ === 0) this.#first = `${folder}: ${error.reason}`
   }
 
-  /** Empty for none. */
+  /** Empty if there are none. */
   text(): string {
     if (this.#count <= 1) return this.#first
     return `${this.#first} (and ${this.#count - 1} more folders)`

@@ -1,78 +1,78 @@
 /**
- * Reads a tree into the index, folder by folder, some of them at a time: what each holds is gathered aside and then taken up in
- * one go. The way on is read from the index itself, so that memory stays flat however large the tree is.
+ * Reads a tree into the index, a batch of folders at a time: their entries are staged, then applied in one transaction.
+ * The walk reads the next folders from the index itself, so that memory use does not depend on the size of the tree.
  */
-import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
-import { nameOf, type Path } from '../path.js'
-import type { IndexedName } from '../store/search/names.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
+import { nameOf, type Path } from '../contract/path.js'
 import type { NamesWriter } from '../store/search/names-writer.js'
-import type { IndexFollower } from './follower.js'
+import type { IndexedName } from '../store/search/names.js'
+import type { IndexUpdater } from './index-updater.js'
 import { depthOf, type IndexedTree } from './indexed-tree.js'
 
-/** Folders whose content is taken up together. */
-const together = 64
-/** Folders that are read at once. */
-const atOnce = 4
-/** Names that are gathered by one statement. */
-const gathered = 1000
+/** Folders whose entries are applied together. */
+const folderBatchSize = 64
+/** Folders that are read concurrently. */
+const concurrentFolders = 4
+/** Names that are staged by one statement. */
+const nameBatchSize = 1000
 
-export interface WalkParts {
+export interface WalkOptions {
   readonly tree: IndexedTree
   readonly writer: NamesWriter
-  readonly follower: IndexFollower
+  readonly updater: IndexUpdater
   readonly signal: AbortSignal
-  /** Told of each page. */
+  /** Called for each page, with its number of names. */
   readonly progress: (names: number) => void
-  /** A folder that could not be read: what the index knows of it stays. */
+  /** Called for a folder that could not be read; its indexed entries are unchanged. */
   readonly failed: (folder: Path, error: GatewayError) => void
 }
 
-/** A folder that was read, and the way through those in it. */
+/** A folder that was read, and the position of the walk among its subfolders. */
 interface Step {
   readonly folder: Path
-  /** Levels of folders below it that are to be read. */
+  /** Levels of folders below it to read. */
   readonly levels: number
-  /** The last name that was gone into. */
+  /** Name of the last subfolder that was walked. */
   after: string
-  /** What is in it is not known: only mounts below it are of use. */
+  /** The folder could not be read: only mounts below it are walked. */
   readonly mountsOnly: boolean
 }
 
 type Content = 'folders' | 'no folders' | 'unknown'
 
 /**
- * Reads everything at and below `path`, `levels` levels of folders deep. Rejects with `aborted`, and with what is wrong with
- * the index; what is wrong with a storage is told to `failed`.
+ * Reads everything at and below `path`, `levels` levels of folders deep. Rejects with `aborted` and with errors of the
+ * index; errors of a storage are passed to `failed`.
  */
-export async function walk(parts: WalkParts, path: Path, levels: number): Promise<void> {
-  for (const top of parts.tree.beginnings(path)) {
-    const deep = levels - (depthOf(top) - depthOf(path))
-    if (await isFolder(parts, top)) await walkFrom(parts, top, deep)
+export async function walk(parts: WalkOptions, path: Path, levels: number): Promise<void> {
+  for (const top of parts.tree.walkRoots(path)) {
+    const remaining = levels - (depthOf(top) - depthOf(path))
+    if (await isFolder(parts, top)) await walkFrom(parts, top, remaining)
   }
 }
 
-/** Whether there is something to walk; the thing itself is taken up too. */
-async function isFolder({ tree, signal, failed, follower }: WalkParts, top: Path): Promise<boolean> {
+/** Whether `top` is a folder to walk. Also queues a recheck of its own entry. */
+async function isFolder({ tree, signal, failed, updater: follower }: WalkOptions, top: Path): Promise<boolean> {
   if (top === '/') return true
   try {
     const entry = await tree.entry(top, signal)
-    // What is gone, and what has come, is the follower's business: it does these in the order in which they happen.
+    // The updater adds or removes the entry, so that this is ordered with other changes.
     follower.recheck(top)
     return entry?.kind === 'folder' && entry.isLink !== true
   } catch (error) {
-    assertGoing(signal)
+    assertNotAborted(signal)
     failed(top, toGatewayError(error))
-    return tree.leadsToMounts(top)
+    return tree.isMountAncestor(top)
   }
 }
 
-async function walkFrom(parts: WalkParts, top: Path, levels: number): Promise<void> {
+async function walkFrom(parts: WalkOptions, top: Path, levels: number): Promise<void> {
   if (levels < 1) return
   const content = (await readFolders(parts, [top])).get(top)
   const steps: Step[] = [{ folder: top, levels: levels - 1, after: '', mountsOnly: content === 'unknown' }]
   for (let step = steps.at(-1); step !== undefined; step = steps.at(-1)) {
-    assertGoing(parts.signal)
-    const folders = step.levels < 1 ? [] : await parts.writer.subfolders(step.folder, step.after, together)
+    assertNotAborted(parts.signal)
+    const folders = step.levels < 1 ? [] : await parts.writer.subfolders(step.folder, step.after, folderBatchSize)
     const last = folders.at(-1)
     if (last === undefined) {
       steps.pop()
@@ -91,65 +91,68 @@ async function walkFrom(parts: WalkParts, top: Path, levels: number): Promise<vo
 
 function isWorthReading(tree: IndexedTree, folder: Path, mountsOnly: boolean): boolean {
   if (!tree.includes(folder)) return false
-  return !mountsOnly || tree.isMountPoint(folder) || tree.leadsToMounts(folder)
+  return !mountsOnly || tree.isMountPoint(folder) || tree.isMountAncestor(folder)
 }
 
-/** Reads these folders and takes up what they hold. */
-async function readFolders(parts: WalkParts, folders: readonly Path[]): Promise<ReadonlyMap<Path, Content>> {
+/** Reads these folders and applies their entries to the index. */
+async function readFolders(parts: WalkOptions, folders: readonly Path[]): Promise<ReadonlyMap<Path, Content>> {
   const contents = new Map<Path, Content>()
   if (folders.length === 0) return contents
-  const { tree, writer, follower, signal } = parts
-  // What changes while this reads is looked at once more afterwards.
-  const record = follower.record(folders)
+  const { tree, writer, updater: follower, signal } = parts
+  // Changes during the walk are rechecked afterwards.
+  const record = follower.recordChanges(folders)
   try {
     await writer.beginListing()
     let names: IndexedName[] = []
-    const waiting = folders.values()
+    const remaining = folders.values()
     const worker = async () => {
-      for (const folder of waiting) {
+      for (const folder of remaining) {
         contents.set(folder, 'no folders')
         try {
           for await (const page of tree.pages(folder, signal)) {
-            assertGoing(signal)
+            assertNotAborted(signal)
             if (page.some(({ kind }) => kind === 'folder')) contents.set(folder, 'folders')
             names.push(...page)
             parts.progress(page.length)
-            if (names.length < gathered) continue
-            const full = names
+            if (names.length < nameBatchSize) continue
+            const batch = names
             names = []
-            await writer.gather(full)
+            await writer.stage(batch)
           }
         } catch (error) {
-          assertGoing(signal)
+          assertNotAborted(signal)
           contents.set(folder, 'unknown')
           if (isGatewayError(error, 'not_found', 'not_dir')) follower.recheck(folder)
           else parts.failed(folder, toGatewayError(error))
         }
       }
     }
-    const workers = await Promise.allSettled(Array.from({ length: Math.min(atOnce, folders.length) }, worker))
-    for (const ended of workers) if (ended.status === 'rejected') throw ended.reason
-    if (names.length > 0) await writer.gather(names)
-    await writer.gatheredAll(folders.filter((folder) => contents.get(folder) !== 'unknown'))
-    await writer.takeUp({ tellNew: false })
+    const count = Math.min(concurrentFolders, folders.length)
+    const results = await Promise.allSettled(Array.from({ length: count }, worker))
+    for (const result of results) if (result.status === 'rejected') throw result.reason
+    if (names.length > 0) await writer.stage(names)
+    await writer.markComplete(folders.filter((folder) => contents.get(folder) !== 'unknown'))
+    await writer.applyStaged({ tellNew: false })
   } finally {
     record.end()
   }
   return contents
 }
 
-/** Takes up the whole content of one folder that somebody has read. Resolves to the folders in it that are new. */
-export async function takeUpFolder(
+/** Applies a complete listing of one folder to the index. Resolves to its subfolders that were not indexed before. */
+export async function indexFolder(
   writer: NamesWriter,
   folder: Path,
   names: readonly IndexedName[],
 ): Promise<readonly Path[]> {
   await writer.beginListing()
-  for (let at = 0; at < names.length; at += gathered) await writer.gather(names.slice(at, at + gathered))
-  await writer.gatheredAll([folder])
-  return writer.takeUp({ tellNew: true })
+  for (let at = 0; at < names.length; at += nameBatchSize) {
+    await writer.stage(names.slice(at, at + nameBatchSize))
+  }
+  await writer.markComplete([folder])
+  return writer.applyStaged({ tellNew: true })
 }
 
-function assertGoing(signal: AbortSignal): void {
+function assertNotAborted(signal: AbortSignal): void {
   if (signal.aborted) throw new GatewayError('aborted')
 }

@@ -1,7 +1,7 @@
-import { integer, optional, text, time, truth, words, type Columns } from './columns.js'
+import { integer, optional, text, time, bool, wordList, type Columns } from './columns.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
-import type { AppPasswordDoor, AppPasswordRow } from './rows.js'
+import type { AppPasswordProtocol, AppPasswordRow } from './rows.js'
 
 const columns: Columns<AppPasswordRow> = {
   id: integer('id'),
@@ -9,8 +9,8 @@ const columns: Columns<AppPasswordRow> = {
   name: text('name'),
   prefix: text('prefix'),
   digest: text('digest'),
-  doors: words<AppPasswordDoor>('doors'),
-  readOnly: truth('read_only'),
+  protocols: wordList<AppPasswordProtocol>('doors'),
+  readOnly: bool('read_only'),
   added: time('added'),
   lastUsed: optional(time('last_used')),
 }

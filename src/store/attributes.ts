@@ -1,14 +1,14 @@
 import type { Knex } from 'knex'
-import { parentOf, type Path } from '../path.js'
+import { parentOf, type Path } from '../contract/path.js'
 import type { Database } from './database.js'
 import type { Presence } from './presence.js'
-import { checkApart, renamed, subtree } from './ranges.js'
-import type { RememberedAttributes } from './rows.js'
+import { assertDisjoint, replacePrefix, subtree } from './ranges.js'
+import type { StoredAttributes } from './rows.js'
 
 interface AttributeColumns {
   path: Path
   parent: Path
-  /** Text where the database has 64 bits and its driver does not. */
+  /** Text if the database driver does not support 64-bit integers. */
   modified: number | string | null
   mode: number | null
 }
@@ -19,29 +19,29 @@ export class AttributesTable {
     private readonly presence: Presence,
   ) {}
 
-  async of(path: Path): Promise<RememberedAttributes | undefined> {
+  async of(path: Path): Promise<StoredAttributes | undefined> {
     const row = await this.database.read((query) => query<AttributeColumns>('attributes').where({ path }).first())
     return row === undefined ? undefined : read(row)
   }
 
-  async ofChildren(folder: Path): Promise<Map<Path, RememberedAttributes>> {
+  async ofChildren(folder: Path): Promise<Map<Path, StoredAttributes>> {
     const rows = await this.database.read((query) =>
       query<AttributeColumns>('attributes')
         .where({ parent: folder })
-        // The root is its own parent, and nobody's child.
+        // The root is its own parent, but not its own child.
         .andWhereNot({ path: folder })
         .select('path', 'modified', 'mode'),
     )
     return new Map(rows.map((row) => [row.path, read(row)]))
   }
 
-  /** What `to` does not name stays as it was. */
-  async set(path: Path, to: RememberedAttributes): Promise<void> {
+  /** Attributes that are undefined in `to` are unchanged. */
+  async set(path: Path, to: StoredAttributes): Promise<void> {
     const changes: Partial<AttributeColumns> = {}
     if (to.modified !== undefined) changes.modified = to.modified.getTime()
     if (to.mode !== undefined) changes.mode = to.mode
     if (Object.keys(changes).length === 0) return
-    this.presence.inserting()
+    this.presence.beforeInsert()
     await this.database.run((query) =>
       query<AttributeColumns>('attributes')
         .insert({ path, parent: parentOf(path), ...changes })
@@ -51,14 +51,14 @@ export class AttributesTable {
   }
 
   hasWithin(...paths: readonly Path[]): Promise<boolean> {
-    return this.database.read((query) => this.presence.within(query, ...paths))
+    return this.database.read((query) => this.presence.hasWithin(query, ...paths))
   }
 
   async move(from: Path, to: Path): Promise<void> {
     await this.database.transaction((query) => moveAttributes(query, from, to))
   }
 
-  /** Of one file. */
+  /** Copies the attributes of one file, replacing those of the target. */
   async copy(from: Path, to: Path): Promise<void> {
     if (from === to) return
     await this.database.transaction(async (query) => {
@@ -74,22 +74,22 @@ export class AttributesTable {
   }
 }
 
-function read({ modified, mode }: Pick<AttributeColumns, 'modified' | 'mode'>): RememberedAttributes {
+function read({ modified, mode }: Pick<AttributeColumns, 'modified' | 'mode'>): StoredAttributes {
   return {
     modified: modified === null ? undefined : new Date(Number(modified)),
     mode: mode ?? undefined,
   }
 }
 
-/** What is remembered at or below `from` replaces what is remembered at or below `to`. */
+/** Attributes at or below `from` replace those at or below `to`. */
 export async function moveAttributes(query: Knex, from: Path, to: Path): Promise<void> {
   if (from === to) return
-  checkApart(from, to)
+  assertDisjoint(from, to)
   await query('attributes').where(subtree(to)).delete()
   await query('attributes')
     .where({ path: from })
     .update({ path: to, parent: parentOf(to) })
   await query('attributes')
     .where(subtree(from))
-    .update({ path: renamed(query, 'path', from, to), parent: renamed(query, 'parent', from, to) })
+    .update({ path: replacePrefix(query, 'path', from, to), parent: replacePrefix(query, 'parent', from, to) })
 }

@@ -1,9 +1,9 @@
-/** How the fields of a row lie in the columns of its table, in types that every SQL database has. */
-import type { Path } from '../path.js'
+/** Maps the fields of a row to the columns of its table, in types that every SQL database has. */
+import type { Path } from '../contract/path.js'
 
 export type Value = string | number | boolean | Buffer | null
-/** A row as the database driver gives it. */
-export type Stored = Record<string, unknown>
+/** A row as the database driver returns it. */
+export type StoredRow = Record<string, unknown>
 
 export interface Column<T> {
   readonly name: string
@@ -12,23 +12,23 @@ export interface Column<T> {
 }
 export type Columns<Row> = { readonly [Field in keyof Row]-?: Column<Row[Field]> }
 
-/** One of a closed set of texts, or any text. What was written is trusted to be what is read. */
+/** Any text, or one of a closed set. Values are not validated when they are read. */
 export function text<T extends string = string>(name: string): Column<T> {
   return { name, read: (value) => value as T, write: (value) => value }
 }
 
-/** Only clean paths are ever written. */
+/** A path. Not validated when it is read: only clean paths are written. */
 export function path(name: string): Column<Path> {
   return text<Path>(name)
 }
 
-/** 64-bit columns come back as text from some databases. */
+/** An integer. Some database drivers return 64-bit columns as text. */
 export function integer<T extends number = number>(name: string): Column<T> {
   return { name, read: (value) => Number(value) as T, write: (value) => value }
 }
 
-/** 0 and 1 in databases that have no truth values. */
-export function truth(name: string): Column<boolean> {
+/** A boolean; 0 or 1 in databases without that type. */
+export function bool(name: string): Column<boolean> {
   return { name, read: Boolean, write: (value) => value }
 }
 
@@ -36,7 +36,7 @@ export function bytes(name: string): Column<Buffer> {
   return { name, read: (value) => value as Buffer, write: (value) => value }
 }
 
-/** Milliseconds since 1970. */
+/** A time, stored as milliseconds since 1970. */
 export function time(name: string): Column<Date> {
   return { name, read: (value) => new Date(Number(value)), write: (value) => value.getTime() }
 }
@@ -49,8 +49,8 @@ export function optional<T>(column: Column<T>): Column<T | undefined> {
   }
 }
 
-/** A list of some of a closed set of words, separated by commas. */
-export function words<T extends string>(name: string): Column<readonly T[]> {
+/** A list of words, stored as comma-separated text. */
+export function wordList<T extends string>(name: string): Column<readonly T[]> {
   return {
     name,
     read: (value) => (value as string).split(',').filter((word) => word !== '') as T[],
@@ -58,18 +58,18 @@ export function words<T extends string>(name: string): Column<readonly T[]> {
   }
 }
 
-/** A list of numbers as JSON text. */
-export function numbers(name: string): Column<readonly number[]> {
+/** A list of numbers, stored as JSON text. */
+export function numberList(name: string): Column<readonly number[]> {
   return { name, read: (value) => JSON.parse(value as string) as number[], write: (value) => JSON.stringify(value) }
 }
 
-export function readRow<Row extends object>(columns: Columns<Row>, stored: Stored): Row {
+export function readRow<Row extends object>(columns: Columns<Row>, stored: StoredRow): Row {
   const row: Partial<Row> = {}
   for (const field in columns) row[field] = columns[field].read(stored[columns[field].name])
   return row as Row
 }
 
-/** The columns of those fields that `row` has. */
+/** The columns of the fields that are present in `row`. */
 export function writeRow<Row extends object>(columns: Columns<Row>, row: Partial<Row>): Record<string, Value> {
   const stored: Record<string, Value> = {}
   for (const field in columns) {

@@ -2,29 +2,29 @@ import type { Knex } from 'knex'
 import PQueue from 'p-queue'
 import { toStoreError } from './errors.js'
 
-/** Names of decisions that only one transaction, of all processes, takes at a time. */
+/** Name of a lock that at most one transaction of all processes holds at a time. */
 export type Guard = 'users' | 'locks'
 
 /**
- * FULL: a commit is on the medium when it resolves. NORMAL: a power cut may undo the last commits, the newest first and each as
- * a whole; the end of the process undoes none. A FULL commit brings all earlier commits to the medium too.
+ * FULL: a commit is on disk when it resolves. NORMAL: a power failure may lose the last commits, the newest first and
+ * each as a whole; the end of the process loses none. A FULL commit also flushes all earlier commits.
  */
 type Synchronous = 'FULL' | 'NORMAL'
 
 /**
- * Sets how the commits of a single connection, opened with FULL, are synced. SQLite refuses to change that within a
- * transaction, so statements that write take turns. (PostgreSQL has `SET LOCAL synchronous_commit` for the same.)
+ * Sets how the commits of a single connection, opened with FULL, are synced. SQLite cannot change that within a
+ * transaction, so writes are serialized. (In PostgreSQL, `SET LOCAL synchronous_commit` serves the same purpose.)
  */
 export class Commits {
-  readonly #turns = new PQueue({ concurrency: 1 })
+  readonly #queue = new PQueue({ concurrency: 1 })
   #synchronous: Synchronous = 'FULL'
 
   constructor(private readonly connection: Knex) {}
 
-  /** Runs work whose commits are synced so. */
+  /** Returns a function that runs work whose commits are synced this way. */
   at(synchronous: Synchronous): Commit {
     return (work) =>
-      this.#turns.add(async () => {
+      this.#queue.add(async () => {
         if (synchronous !== this.#synchronous) {
           await this.connection.raw(`PRAGMA synchronous = ${synchronous}`)
           this.#synchronous = synchronous
@@ -36,38 +36,38 @@ export class Commits {
 
 type Commit = <T>(work: () => Promise<T>) => Promise<T>
 
-/** How the tables reach the database: every way in translates what goes wrong. */
+/** Runs the statements of the tables, and translates database errors to `GatewayError`. */
 export class Database {
   readonly #knex: Knex
   readonly #commit: Commit
 
-  /** `commit`: runs what may write; absent where every commit of the connection is synced alike. */
+  /** `commit`: runs work that may write; omitted if all commits of the connection are synced alike. */
   constructor(knex: Knex, commit: Commit = (work) => work()) {
     this.#knex = knex
     this.#commit = commit
   }
 
-  /** Statements that only read. */
+  /** Runs statements that only read. */
   async read<T>(work: (query: Knex) => Promise<T>): Promise<T> {
-    return translated(() => work(this.#knex))
+    return withStoreErrors(() => work(this.#knex))
   }
 
-  /** One statement, or several that need not agree with each other. */
+  /** Runs one statement, or several that need not be atomic. */
   async run<T>(work: (query: Knex) => Promise<T>): Promise<T> {
-    return translated(() => this.#commit(() => work(this.#knex)))
+    return withStoreErrors(() => this.#commit(() => work(this.#knex)))
   }
 
   /**
-   * All or nothing. The first statement of `work` must be one that writes: SQLite cannot turn a transaction that has read
-   * into one that writes once somebody else has written. Where reading comes first, see `guarded`.
+   * Runs `work` atomically. Its first statement must be a write: SQLite cannot upgrade a read transaction to a write
+   * transaction after another connection has written. If `work` reads first, use `guarded`.
    */
   async transaction<T>(work: (query: Knex) => Promise<T>): Promise<T> {
     return this.run((query) => query.transaction(work))
   }
 
   /**
-   * A transaction that reads, decides and writes, alone in its kind: it begins by taking the guard's row, for which the
-   * next one waits, in this process or another.
+   * Runs a transaction that reads before it writes. It first locks the guard's row; other transactions with the same
+   * guard, in this process or another, wait for it.
    */
   async guarded<T>(guard: Guard, work: (query: Knex) => Promise<T>): Promise<T> {
     return this.transaction(async (query) => {
@@ -77,7 +77,7 @@ export class Database {
   }
 }
 
-async function translated<T>(work: () => Promise<T>): Promise<T> {
+async function withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

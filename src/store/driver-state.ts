@@ -16,7 +16,7 @@ export class DriverStateTable {
     return row?.value
   }
 
-  /** `not_found` where there is no such storage. */
+  /** Stores the value; undefined deletes it. `not_found` if the storage does not exist. */
   async set(storageId: number, key: string, value: string | undefined): Promise<void> {
     await this.database.run(async (query) => {
       const table = query<StateColumns>('driver_state')

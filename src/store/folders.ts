@@ -1,11 +1,11 @@
-import { parentOf, type Path } from '../path.js'
+import { parentOf, type Path } from '../contract/path.js'
 import type { Database } from './database.js'
-import { checkApart, renamed, subtree } from './ranges.js'
+import { assertDisjoint, replacePrefix, subtree } from './ranges.js'
 
 interface FolderColumns {
   path: Path
   parent: Path
-  /** Text where the database has 64 bits and its driver does not. */
+  /** Text if the database driver does not support 64-bit integers. */
   modified: number | string
 }
 
@@ -21,7 +21,7 @@ export class FoldersTable {
     const rows = await this.database.read((query) =>
       query<FolderColumns>('folders')
         .where({ parent: folder })
-        // The root is its own parent, and nobody's child.
+        // The root is its own parent, but not its own child.
         .andWhereNot({ path: folder })
         .select('path', 'modified'),
     )
@@ -38,7 +38,7 @@ export class FoldersTable {
 
   async move(from: Path, to: Path): Promise<void> {
     if (from === to) return
-    checkApart(from, to)
+    assertDisjoint(from, to)
     await this.database.transaction(async (query) => {
       await query('folders').where(subtree(to)).delete()
       await query('folders')
@@ -46,7 +46,7 @@ export class FoldersTable {
         .update({ path: to, parent: parentOf(to) })
       await query('folders')
         .where(subtree(from))
-        .update({ path: renamed(query, 'path', from, to), parent: renamed(query, 'parent', from, to) })
+        .update({ path: replacePrefix(query, 'path', from, to), parent: replacePrefix(query, 'parent', from, to) })
     })
   }
 

@@ -1,30 +1,33 @@
-/** How a process hears that another one has written. */
-import { settlesWithin } from '../aborting.js'
+/** Detects commits of other processes. */
+import { settlesWithin } from '../contract/cancellation.js'
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two polls. */
 const interval = 250
 
-/** Milliseconds that a look under way has to end when the store closes: a listener may wait for a backend. */
+/** Milliseconds that `close` waits for a running poll: a listener may wait for a backend. */
 const closeTimeout = 1000
 
 type Listener = () => void | Promise<void>
 
 export class ForeignChanges {
-  /** Listeners, and whether they have still to be told. */
+  /** Listeners, and whether a notification is pending. */
   readonly #listeners = new Map<Listener, boolean>()
   #timer: NodeJS.Timeout | undefined
-  #looking: Promise<void> | undefined
+  #polling: Promise<void> | undefined
 
-  /** `version` resolves to a number that moves when another process commits, and never for our own commits. */
+  /**
+   * `version` resolves to a number that changes when another process commits, and is unaffected by commits of this
+   * connection. `lastVersion` is its current value.
+   */
   constructor(
     private readonly version: () => Promise<number>,
-    private seen: number,
+    private lastVersion: number,
   ) {}
 
   listen(listener: Listener): () => void {
     this.#listeners.set(listener, false)
     this.#timer ??= setInterval(() => {
-      this.#looking ??= this.#look().finally(() => (this.#looking = undefined))
+      this.#polling ??= this.#poll().finally(() => (this.#polling = undefined))
     }, interval).unref()
     return () => {
       this.#listeners.delete(listener)
@@ -32,11 +35,11 @@ export class ForeignChanges {
     }
   }
 
-  /** Resolves when no look is under way any more, or when a listener takes too long. */
+  /** Stops polling. Resolves when the running poll has ended, or after `closeTimeout`. */
   async close(): Promise<void> {
     this.#listeners.clear()
     this.#stop()
-    if (this.#looking) await settlesWithin(this.#looking, closeTimeout)
+    if (this.#polling) await settlesWithin(this.#polling, closeTimeout)
   }
 
   #stop(): void {
@@ -44,24 +47,24 @@ export class ForeignChanges {
     this.#timer = undefined
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     try {
       const version = await this.version()
-      if (version !== this.seen) {
-        this.seen = version
+      if (version !== this.lastVersion) {
+        this.lastVersion = version
         for (const listener of this.#listeners.keys()) this.#listeners.set(listener, true)
       }
     } catch {
-      // A database that does not answer now is asked again at the next look.
+      // The next poll tries again.
       return
     }
-    for (const [listener, due] of this.#listeners) {
-      if (due) await this.#tell(listener)
+    for (const [listener, isPending] of this.#listeners) {
+      if (isPending) await this.#notify(listener)
     }
   }
 
-  /** Who could not take the change is told once more at the next look. */
-  async #tell(listener: Listener): Promise<void> {
+  /** A listener that fails is notified again at the next poll. */
+  async #notify(listener: Listener): Promise<void> {
     try {
       this.#listeners.set(listener, false)
       await listener()

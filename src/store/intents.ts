@@ -1,4 +1,4 @@
-import { under, type Path } from '../path.js'
+import { under, type Path } from '../contract/path.js'
 import { moveAttributes } from './attributes.js'
 import type { Database } from './database.js'
 import { moveProperties } from './properties.js'
@@ -34,20 +34,21 @@ export class IntentsTable {
     return row && intentOf(row)
   }
 
-  async insert({ storageId, kind, from, to, spare }: Omit<Intent, 'id'>): Promise<number> {
-    const row = { storage_id: storageId, kind, from_path: from, to_path: to, spare }
+  async insert(intent: Omit<Intent, 'id'>): Promise<number> {
+    const { storageId, kind, from, to } = intent
+    const row = { storage_id: storageId, kind, from_path: from, to_path: to, spare: intent.disposable }
     const rows = await this.database.run((query) => query<IntentColumns>('intents').insert(row).returning('id'))
     return Number(rows[0]?.id)
   }
 
-  async setSpare(id: number, spare: boolean): Promise<void> {
-    await this.database.run((query) => query<IntentColumns>('intents').where({ id }).update({ spare }))
+  async setDisposable(id: number, disposable: boolean): Promise<void> {
+    await this.database.run((query) => query<IntentColumns>('intents').where({ id }).update({ spare: disposable }))
   }
 
-  /** One that was carried out or dropped already is no error. */
-  async carryOut(id: number, mount: Path): Promise<void> {
+  /** An intent that was already applied or deleted is no error. */
+  async apply(id: number, mount: Path): Promise<void> {
     await this.database.transaction(async (query) => {
-      // Written first, as a transaction must, so that of two that carry it out the second finds it gone.
+      // A transaction must write first (see `transaction`). Of two concurrent calls, the second finds no row.
       const [intent]: readonly IntentColumns[] = await query<IntentColumns>('intents')
         .where({ id })
         .update({ id })
@@ -71,5 +72,5 @@ export class IntentsTable {
 
 function intentOf(row: IntentColumns): Intent {
   const { id, storage_id: storageId, kind, from_path: from, to_path: to } = row
-  return { id, storageId, kind, from, to, spare: Boolean(row.spare) }
+  return { id, storageId, kind, from, to, disposable: Boolean(row.spare) }
 }

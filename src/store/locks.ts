@@ -1,8 +1,8 @@
-import type { Lock } from '../locks.js'
-import { upwardFrom, type Path } from '../path.js'
-import { integer, path, readRow, text, time, truth, writeRow, type Columns, type Stored } from './columns.js'
+import { selfAndAncestors, type Path } from '../contract/path.js'
+import { integer, path, readRow, text, time, bool, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 import { subtree } from './ranges.js'
+import type { Lock } from './rows.js'
 
 const columns: Columns<Lock> = {
   token: text('token'),
@@ -10,7 +10,7 @@ const columns: Columns<Lock> = {
   userId: integer('user_id'),
   username: text('username'),
   scope: text<Lock['scope']>('scope'),
-  deep: truth('deep'),
+  deep: bool('deep'),
   owner: text('owner'),
   expires: time('expires'),
 }
@@ -19,20 +19,20 @@ export class LocksTable {
   constructor(private readonly database: Database) {}
 
   async all(): Promise<Lock[]> {
-    const stored = await this.database.read((query) => query<Stored>('locks').select().orderBy('path'))
+    const stored = await this.database.read((query) => query<StoredRow>('locks').select().orderBy('path'))
     return stored.map((row) => readRow(columns, row))
   }
 
-  async grant(lock: Lock, conflict: (standing: readonly Lock[]) => Lock | undefined): Promise<Lock | undefined> {
+  async grant(lock: Lock, conflict: (active: readonly Lock[]) => Lock | undefined): Promise<Lock | undefined> {
     return this.database.guarded('locks', async (query) => {
-      // Of the others none can be in the way: these are above, at, or below.
-      const near = await query<Stored>('locks')
-        .where((rows) => void rows.whereIn('path', [...upwardFrom(lock.path)]).orWhere(subtree(lock.path)))
+      // Only locks above, at or below the path can conflict.
+      const candidates = await query<StoredRow>('locks')
+        .where((rows) => void rows.whereIn('path', [...selfAndAncestors(lock.path)]).orWhere(subtree(lock.path)))
         .select()
-      const standing = near.filter((row) => Number(row.expires) > Date.now())
-      const refused = conflict(standing.map((row) => readRow(columns, row)))
-      if (refused === undefined) await query('locks').insert(writeRow(columns, lock))
-      return refused
+      const active = candidates.filter((row) => Number(row.expires) > Date.now())
+      const conflicting = conflict(active.map((row) => readRow(columns, row)))
+      if (conflicting === undefined) await query('locks').insert(writeRow(columns, lock))
+      return conflicting
     })
   }
 

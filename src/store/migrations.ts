@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { GatewayError } from '../errors.js'
+import { GatewayError } from '../contract/errors.js'
 import { createAccounts } from './migrations/001-accounts.js'
 import { createTree } from './migrations/002-tree.js'
 import { createAppPasswords } from './migrations/003-app-passwords.js'
@@ -9,10 +9,10 @@ import { nameStoragesOfIntents } from './migrations/006-intents.js'
 import { addCopyStates } from './migrations/007-copy-states.js'
 import { createUploads } from './migrations/008-uploads.js'
 
-/** One step of the schema. Once released, a step is never changed again: the next one changes what it made. */
+/** One step of the schema. A released step is never changed; later changes are new steps. */
 export type Migration = (query: Knex) => Promise<void>
 
-/** In order: the first one leads from nothing to version 1, the next to version 2, and so on. */
+/** In order: the first one creates version 1, the next one version 2, and so on. */
 export const migrations: readonly Migration[] = [
   createAccounts,
   createTree,
@@ -25,8 +25,8 @@ export const migrations: readonly Migration[] = [
 ]
 
 /**
- * Brings the schema to the newest version, each step in a transaction of its own: what fails leaves the version before it.
- * Several processes may do this at once. Rejects with `unsupported` where a newer program has been here.
+ * Migrates the schema to the newest version. Each step runs in its own transaction; a failed step leaves the previous
+ * version. Safe for concurrent processes. Rejects with `unsupported` if a newer program has written the database.
  */
 export async function migrate(knex: Knex, steps: readonly Migration[] = migrations): Promise<void> {
   await knex.raw(
@@ -34,12 +34,12 @@ export async function migrate(knex: Knex, steps: readonly Migration[] = migratio
   )
   await knex('schema_version').insert({ id: 1, version: 0 }).onConflict('id').ignore()
   let more = true
-  while (more) more = await knex.transaction((query) => takeStep(query, steps))
+  while (more) more = await knex.transaction((query) => runNextStep(query, steps))
 }
 
-/** Whether there may be another step to take. */
-async function takeStep(query: Knex, steps: readonly Migration[]): Promise<boolean> {
-  // Taking the row first makes other processes wait here, and then read the version that we leave.
+/** Runs the next step, if any. Returns whether another one may follow. */
+async function runNextStep(query: Knex, steps: readonly Migration[]): Promise<boolean> {
+  // Locks the row first: other processes wait here, then read the version that this one leaves.
   await query('schema_version').where({ id: 1 }).update({ id: 1 })
   const row = await query<{ id: number; version: number }>('schema_version').where({ id: 1 }).first()
   const version = row?.version ?? 0
@@ -47,7 +47,7 @@ async function takeStep(query: Knex, steps: readonly Migration[]): Promise<boole
     throw new GatewayError('unsupported', {
       reason:
         `the database was written by a newer Tidegate (its schema is version ${version}, ` +
-        `this program knows up to ${steps.length}): run that one, or restore an older copy`,
+        `this program supports up to ${steps.length}): run the newer program, or restore an older backup`,
     })
   }
   const step = steps[version]

@@ -1,9 +1,9 @@
 import type { StorageRow } from './rows.js'
 
-/** The row of a storage that has everything but these at its default. */
-export function newStorage(given: Pick<StorageRow, 'mountPath' | 'driver' | 'addition'>): Omit<StorageRow, 'id'> {
+/** The row of a new storage: the fields fields, and defaults for the others. */
+export function newStorage(fields: Pick<StorageRow, 'mountPath' | 'driver' | 'addition'>): Omit<StorageRow, 'id'> {
   return {
-    ...given,
+    ...fields,
     order: 0,
     cacheExpiration: 0,
     customCachePolicies: '',

@@ -1,26 +1,26 @@
 import type { Knex } from 'knex'
-import type { Path } from '../path.js'
+import type { Path } from '../contract/path.js'
 import { subtree } from './ranges.js'
 
 /**
- * Whether a table has rows for some paths. That a table is empty is known in memory, so that most renames need not ask the
- * database. Only the daemon inserts rows about files, and a data folder has one daemon at a time.
+ * Whether a table has rows for some paths. An empty table is cached in memory, so that most renames need no query. Only
+ * the daemon inserts rows about files, and a data folder has one daemon at a time.
  */
 export class Presence {
   #isEmpty: boolean | undefined
 
   constructor(private readonly table: 'properties' | 'attributes') {}
 
-  /** To be called before a row is inserted. */
-  inserting(): void {
+  /** Must be called before a row is inserted. */
+  beforeInsert(): void {
     this.#isEmpty = false
   }
 
-  /** Whether there is a row for one of these paths, or below it. */
-  async within(query: Knex, ...paths: readonly Path[]): Promise<boolean> {
+  /** Whether a row exists at or below one of these paths. */
+  async hasWithin(query: Knex, ...paths: readonly Path[]): Promise<boolean> {
     if (this.#isEmpty === undefined) {
       const isEmpty = !(await isAny(query(this.table)))
-      // Unless a row was inserted meanwhile.
+      // `inserting` may have been called during the query.
       this.#isEmpty ??= isEmpty
     }
     if (this.#isEmpty) return false

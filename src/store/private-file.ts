@@ -1,11 +1,11 @@
 import { chmod, open, stat } from 'node:fs/promises'
 
 /**
- * Makes the file, or takes the rights of others away from it, before SQLite opens it: the `-wal` and `-shm` files beside it
- * get the rights that it has. One that is there is not opened for this, because closing it would drop the locks that
- * this process may hold on it already.
+ * Creates the file with mode 0600, or removes the permissions of group and others from it. Must be called before SQLite
+ * opens the file: the `-wal` and `-shm` files get the same mode. An existing file is not opened, because closing it
+ * would release the POSIX locks that this process may hold on it.
  */
-export async function keepPrivate(file: string): Promise<void> {
+export async function ensurePrivate(file: string): Promise<void> {
   try {
     const handle = await open(file, 'ax', 0o600)
     await handle.close()

@@ -1,20 +1,20 @@
 import type { Knex } from 'knex'
-import { GatewayError } from '../errors.js'
-import { parentOf, type Path } from '../path.js'
-import { largestProperties, type Property, type PropertyChange } from '../properties.js'
+import { GatewayError } from '../contract/errors.js'
+import { parentOf, type Path } from '../contract/path.js'
 import type { Database } from './database.js'
 import type { Presence } from './presence.js'
-import { checkApart, renamed, subtree } from './ranges.js'
+import { assertDisjoint, replacePrefix, subtree } from './ranges.js'
+import type { Property, PropertyChange } from './rows.js'
 
 interface PropertyColumns extends Property {
   readonly path: Path
   readonly parent: Path
 }
 
-const shown = ['namespace', 'name', 'value', 'language'] as const
+const propertyColumns = ['namespace', 'name', 'value', 'language'] as const
 
-/** Of a page of `within`. */
-const pathsAtOnce = 500
+/** Maximum paths in one page of `within`. */
+const pageSize = 500
 
 export class PropertiesTable {
   constructor(
@@ -27,7 +27,7 @@ export class PropertiesTable {
       query<PropertyColumns>('properties')
         .where({ path })
         .orderBy(['namespace', 'name'])
-        .select(...shown),
+        .select(...propertyColumns),
     )
     return rows
   }
@@ -37,17 +37,17 @@ export class PropertiesTable {
       const found = query<PropertyColumns>('properties')
       return (
         (which ? found.whereIn('path', which) : found.where({ parent: folder }))
-          // The root is its own parent, and nobody's child.
+          // The root is its own parent, but not its own child.
           .andWhereNot({ path: folder })
           .orderBy(['path', 'namespace', 'name'])
-          .select('path', ...shown)
+          .select('path', ...propertyColumns)
       )
     })
     const children = new Map<Path, Property[]>()
     for (const { path, ...property } of rows) {
-      const known = children.get(path)
-      if (known === undefined) children.set(path, [property])
-      else known.push(property)
+      const siblings = children.get(path)
+      if (siblings === undefined) children.set(path, [property])
+      else siblings.push(property)
     }
     return children
   }
@@ -57,7 +57,7 @@ export class PropertiesTable {
   }
 
   async change(path: Path, changes: readonly PropertyChange[]): Promise<void> {
-    this.presence.inserting()
+    this.presence.beforeInsert()
     await this.database.transaction(async (query) => {
       for (const change of changes) {
         if ('set' in change) {
@@ -71,16 +71,16 @@ export class PropertiesTable {
           await query<PropertyColumns>('properties').where({ path, namespace, name }).delete()
         }
       }
-      if ((await sizeOf(query, { path })) > largestProperties) {
+      if ((await sizeOf(query, { path })) > maxPropertiesSize) {
         throw new GatewayError('no_space', {
-          reason: `the properties of one file or folder may take up ${largestProperties} characters`,
+          reason: `the properties of one file or folder are limited to ${maxPropertiesSize} characters`,
         })
       }
     })
   }
 
   hasWithin(...paths: readonly Path[]): Promise<boolean> {
-    return this.database.read((query) => this.presence.within(query, ...paths))
+    return this.database.read((query) => this.presence.hasWithin(query, ...paths))
   }
 
   async move(from: Path, to: Path): Promise<void> {
@@ -89,13 +89,13 @@ export class PropertiesTable {
 
   async copy(from: Path, to: Path, deep: boolean): Promise<void> {
     if (from === to) return
-    if (deep) checkApart(from, to)
+    if (deep) assertDisjoint(from, to)
     await this.database.transaction(async (query) => {
       await query('properties')
         .where(deep ? subtree(to) : { path: to })
         .delete()
-      await copyOwn(query, from, to)
-      if (deep) await copyBelow(query, from, to)
+      await copyPath(query, from, to)
+      if (deep) await copyDescendants(query, from, to)
     })
   }
 
@@ -107,7 +107,7 @@ export class PropertiesTable {
           .andWhere('path', '>', after)
           .distinct('path')
           .orderBy('path')
-          .limit(pathsAtOnce),
+          .limit(pageSize),
       )
       const paths = rows.map((row) => row.path)
       const last = paths.at(-1)
@@ -117,12 +117,12 @@ export class PropertiesTable {
     }
   }
 
-  async follow(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean): Promise<void> {
+  async transfer(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean): Promise<void> {
     if (pairs.length === 0) return
     await this.database.transaction(async (query) => {
       for (const [from, to] of pairs) {
         await query('properties').where({ path: to }).delete()
-        if (keep) await copyOwn(query, from, to)
+        if (keep) await copyPath(query, from, to)
         else
           await query('properties')
             .where({ path: from })
@@ -137,44 +137,47 @@ export class PropertiesTable {
   }
 }
 
-/** In characters. */
+/** Total size of the selected properties, in characters. */
 async function sizeOf(query: Knex, where: Partial<PropertyColumns>): Promise<number> {
   const [row]: readonly { size: number | string | null }[] = await query('properties')
     .where(where)
-    .select({ size: query.raw(`sum(${shown.map((column) => `length(${column})`).join(' + ')})`) })
+    .select({ size: query.raw(`sum(${propertyColumns.map((column) => `length(${column})`).join(' + ')})`) })
   return Number(row?.size ?? 0)
 }
 
 /** Properties at or below `from` replace those at or below `to`. */
 export async function moveProperties(query: Knex, from: Path, to: Path): Promise<void> {
   if (from === to) return
-  checkApart(from, to)
+  assertDisjoint(from, to)
   await query('properties').where(subtree(to)).delete()
   await query('properties')
     .where({ path: from })
     .update({ path: to, parent: parentOf(to) })
   await query('properties')
     .where(subtree(from))
-    .update({ path: renamed(query, 'path', from, to), parent: renamed(query, 'parent', from, to) })
+    .update({ path: replacePrefix(query, 'path', from, to), parent: replacePrefix(query, 'parent', from, to) })
 }
 
-/** The target's path and parent, then what is shown. */
+/** Inserts copies of the selected rows with the given path and parent. */
 function copyRows(query: Knex, path: Knex.Raw, parent: Knex.Raw, which: Knex.QueryCallback): Knex.QueryBuilder {
-  const target = query.raw('?? (??, ??, ??, ??, ??, ??)', ['properties', 'path', 'parent', ...shown])
+  const target = query.raw('?? (??, ??, ??, ??, ??, ??)', ['properties', 'path', 'parent', ...propertyColumns])
   return query(target).insert(
     query('properties')
       .where(which)
-      .select(path, parent, ...shown),
+      .select(path, parent, ...propertyColumns),
   )
 }
 
-async function copyOwn(query: Knex, from: Path, to: Path): Promise<void> {
+async function copyPath(query: Knex, from: Path, to: Path): Promise<void> {
   const text = (path: Path): Knex.Raw => query.raw('cast(? as text)', [path])
   await copyRows(query, text(to), text(parentOf(to)), (rows) => void rows.where({ path: from }))
 }
 
-async function copyBelow(query: Knex, from: Path, to: Path): Promise<void> {
-  const path = renamed(query, 'path', from, to)
-  const parent = renamed(query, 'parent', from, to)
+async function copyDescendants(query: Knex, from: Path, to: Path): Promise<void> {
+  const path = replacePrefix(query, 'path', from, to)
+  const parent = replacePrefix(query, 'parent', from, to)
   await copyRows(query, path, parent, (rows) => void rows.where(subtree(from)).andWhereNot({ path: from }))
 }
+
+/** Maximum total size of the properties of one resource, in characters, including names. */
+export const maxPropertiesSize = 256 * 1024

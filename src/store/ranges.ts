@@ -1,10 +1,10 @@
 /**
- * Trees of paths, without LIKE and so without escapes: whatever is below `/a` sorts from `/a/` up to `/a0`, because `0`
- * follows `/` in the order of bytes.
+ * Conditions for subtrees of paths, without LIKE and its escapes: all paths below `/a` sort from `/a/` up to `/a0`,
+ * because `0` follows `/` in byte order.
  */
 import type { Knex } from 'knex'
-import { GatewayError } from '../errors.js'
-import { isWithin, type Path } from '../path.js'
+import { GatewayError } from '../contract/errors.js'
+import { isWithin, type Path } from '../contract/path.js'
 
 /** A condition for `path` and everything below it. */
 export function subtree(path: Path): Knex.QueryCallback {
@@ -16,14 +16,14 @@ export function subtree(path: Path): Knex.QueryCallback {
       .orWhere((range) => void range.where('path', '>=', below).andWhere('path', '<', beyond))
 }
 
-/** A value of `column` that lies at or below `from`, as it is called at or below `to`. */
-export function renamed(query: Knex, column: string, from: Path, to: Path): Knex.Raw {
+/** The value of `column`, a path at or below `from`, with the prefix `from` replaced by `to`. */
+export function replacePrefix(query: Knex, column: string, from: Path, to: Path): Knex.Raw {
   return query.raw('cast(? as text) || substr(??, length(cast(? as text)) + 1)', [to, column, from])
 }
 
-/** Rejects with `invalid` where one of the trees holds the other. */
-export function checkApart(from: Path, to: Path): void {
+/** Throws `invalid` if one of the subtrees contains the other. */
+export function assertDisjoint(from: Path, to: Path): void {
   if (isWithin(from, to) || isWithin(to, from)) {
-    throw new GatewayError('invalid', { reason: 'one of the two lies inside the other', path: to })
+    throw new GatewayError('invalid', { reason: 'one path is inside the other', path: to })
   }
 }

@@ -2,7 +2,7 @@ import type { Database } from './database.js'
 
 interface RevokedColumns {
   id: string
-  /** Text where the database has 64 bits and its driver does not. */
+  /** Text if the database driver does not support 64-bit integers. */
   expires: number | string
 }
 
@@ -16,7 +16,7 @@ export class RevokedTokensTable {
     return new Map(rows.map(({ id, expires }) => [id, new Date(Number(expires))]))
   }
 
-  /** Twice is no error. */
+  /** Inserting a token twice is no error. */
   async insert(id: string, expires: Date): Promise<void> {
     await this.database.run((query) =>
       query<RevokedColumns>('revoked_tokens').insert({ id, expires: expires.getTime() }).onConflict('id').ignore(),

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex'
-import { GatewayError } from '../errors.js'
-import { readRow, writeRow, type Columns, type Stored } from './columns.js'
+import { GatewayError } from '../contract/errors.js'
+import { readRow, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 
-/** What tables whose rows have an id of their own share. */
+/** Base class of tables whose rows have a numeric id. */
 export class RowTable<Row extends { readonly id: number }> {
   constructor(
     protected readonly database: Database,
@@ -11,15 +11,15 @@ export class RowTable<Row extends { readonly id: number }> {
     protected readonly columns: Columns<Row>,
   ) {}
 
-  /** By id. */
+  /** All rows, ordered by id. */
   async all(): Promise<Row[]> {
-    const stored = await this.database.read((query) => query<Stored>(this.table).select().orderBy('id'))
+    const stored = await this.database.read((query) => query<StoredRow>(this.table).select().orderBy('id'))
     return stored.map((row) => readRow(this.columns, row))
   }
 
   async insert(row: Omit<Row, 'id'>): Promise<Row> {
-    const inserted: readonly Stored[] = await this.database.run((query) =>
-      query<Stored>(this.table)
+    const inserted: readonly StoredRow[] = await this.database.run((query) =>
+      query<StoredRow>(this.table)
         .insert(writeRow(this.columns, row as Partial<Row>))
         .returning('*'),
     )
@@ -30,17 +30,17 @@ export class RowTable<Row extends { readonly id: number }> {
     return this.database.run((query) => this.updateWith(query, id, changes))
   }
 
-  /** Whether there was one. */
+  /** Returns whether the row existed. */
   async delete(id: number): Promise<boolean> {
     return (await this.database.run((query) => query(this.table).where({ id }).delete())) > 0
   }
 
   protected async updateWith(query: Knex, id: number, changes: Partial<Omit<Row, 'id'>>): Promise<Row> {
     const stored = writeRow(this.columns, changes as Partial<Row>)
-    const rows: readonly Stored[] =
+    const rows: readonly StoredRow[] =
       Object.keys(stored).length === 0
-        ? await query<Stored>(this.table).where({ id }).select()
-        : await query<Stored>(this.table).where({ id }).update(stored).returning('*')
+        ? await query<StoredRow>(this.table).where({ id }).select()
+        : await query<StoredRow>(this.table).where({ id }).update(stored).returning('*')
     const [row] = rows
     if (row === undefined) throw new GatewayError('not_found', { reason: 'record not found' })
     return readRow(this.columns, row)

@@ -1,17 +1,14 @@
 /** The rows of the database as the core sees them: names and types of TypeScript, not of SQL. */
-import type { Lock } from '../locks.js'
-import type { Path } from '../path.js'
-import type { Property, PropertyChange } from '../properties.js'
-import type { FolderRule } from '../rules.js'
+import type { Path } from '../contract/path.js'
 
 export interface UserRow {
   readonly id: number
   readonly username: string
-  /** scrypt over the wire's static hash, with its parameters and salt. */
+  /** scrypt hash of the static hash of the password, with parameters and salt. */
   readonly passwordHash: string
   /**
-   * Unix seconds of what last ended this account's sessions: a new password, a new name, or being disabled; 0 for never.
-   * Part of every token, and never goes back.
+   * Unix time in seconds of the last event that ended this account's sessions (a new password, a new name, being
+   * disabled); 0 for never. Part of every token; never decreases.
    */
   readonly passwordTime: number
   readonly basePath: Path
@@ -38,23 +35,23 @@ export interface KeyRow {
   readonly lastUsed: Date
 }
 
-/** A password for one program of an account, at some doors. */
+/** A password for one program of an account, valid for some protocols. */
 export interface AppPasswordRow {
   readonly id: number
   readonly userId: number
-  /** What its owner knows it by. */
+  /** The name that its owner chose. */
   readonly name: string
-  /** Its readable beginning, by which it is found; no other one has it. */
+  /** Its unique readable prefix, used to look it up. */
   readonly prefix: string
-  /** SHA-256 of the whole, in hexadecimal. */
+  /** SHA-256 of the whole password, in hexadecimal. */
   readonly digest: string
-  readonly doors: readonly AppPasswordDoor[]
+  readonly protocols: readonly AppPasswordProtocol[]
   readonly readOnly: boolean
   readonly added: Date
-  /** Undefined while it was never used. */
+  /** Undefined if it was never used. */
   readonly lastUsed: Date | undefined
 }
-export type AppPasswordDoor = 'webdav' | 'sftp'
+export type AppPasswordProtocol = 'webdav' | 'sftp'
 
 /** A storage as the admin configured it. */
 export interface StorageRow {
@@ -65,9 +62,9 @@ export interface StorageRow {
   /** Minutes. */
   readonly cacheExpiration: number
   readonly customCachePolicies: string
-  /** `work`, `disabled`, empty, or the text of what went wrong. */
+  /** `work`, `disabled`, empty, or an error text. */
   readonly status: string
-  /** JSON text of the driver's own options. */
+  /** Options of the driver, as JSON text. */
   readonly addition: string
   readonly remark: string
   readonly modified: Date
@@ -89,7 +86,7 @@ export interface TaskRow {
   readonly kind: string
   readonly name: string
   readonly userId: number
-  /** Of the user, as they were called and what they were when they asked. */
+  /** Name and role of the user at the time of the request. */
   readonly username: string
   readonly role: string
   readonly state: string
@@ -97,140 +94,152 @@ export interface TaskRow {
   readonly error: string
   readonly totalBytes: number
   readonly doneBytes: number
-  /** JSON text of what is to be done. */
+  /** The task's plan, as JSON text. */
   readonly plan: string
-  /** Runs since somebody asked for it, or asked again. */
+  /** Number of runs since the task was requested or last retried by a user. */
   readonly tries: number
   readonly created: Date
-  /** Of its first run. */
+  /** Start of its first run. */
   readonly started: Date | undefined
   readonly ended: Date | undefined
 }
 
-/** What became of one thing that a task copied or moved. */
+/** The journaled result of one item of a copy or move task. */
 export interface TaskItemRow {
   readonly taskId: string
-  /** Of the source, in the whole tree. */
+  /** Path of the source in the whole tree. */
   readonly path: Path
   /**
-   * 'begun': a folder whose copy this task makes, or of which it is known what the old target had beyond the copy. 'copied': its copy stands and was verified, and is another thing than the source for
-   * sure. 'replaced': the same, but for that: the copy took the place of something of which nobody can tell. 'surplus': nothing of this name is copied, and what the old target had under it
-   * goes when all the others are.
+   * 'begun': a folder whose copy this task creates, or whose extraneous target entries are already recorded. 'copied':
+   * the copy exists, is verified, and is distinct from the source. 'replaced': the copy exists and is verified, but it
+   * replaced an entry that could not be proved distinct from the source. 'surplus': an extraneous entry of the target,
+   * with no counterpart in the source; it is removed after all other items.
    */
   readonly state: 'begun' | 'copied' | 'replaced' | 'surplus' | 'failed'
-  /** The state in which the source was copied, in the words of `stateOf`. */
+  /** State of the source when it was copied, as returned by `stateOf`. */
   readonly source: string
-  /** The state of the copy when it was verified, in the same words; empty where nobody noted it. */
+  /** State of the copy when it was verified, in the same form; empty if it was not recorded. */
   readonly copy: string
   readonly size: number
   readonly error: string
 }
 
-/** A large file on its way to a storage, of which the driver keeps what has arrived. */
+/** A resumable upload of a large file to a storage; the driver stores the received part. */
 export interface UploadRow {
   readonly id: number
-  /** Undefined: it is to be let go of. */
+  /** Undefined for an orphaned upload, which is to be discarded. */
   readonly taskId: string | undefined
-  /** Of the source, in the whole tree; of an upload, where it goes. */
+  /** Path in the whole tree: of the source, or of the target for an upload task. */
   readonly path: Path
-  /** The state of the source that its bytes are of. */
+  /** State of the source from which the bytes were read. */
   readonly source: string
   readonly storageId: number
   readonly token: string
 }
 
-/** Attributes that a backend could not keep. */
-export interface RememberedAttributes {
+/** Attributes that a backend could not store. */
+export interface StoredAttributes {
   readonly modified?: Date | undefined
   readonly mode?: number | undefined
 }
 
-/** Paths are those of the storage, and it goes with the storage. */
+/** An entry of the intent log. Paths are relative to the storage; deleted with the storage. */
 export interface Intent {
   readonly id: number
   readonly storageId: number
-  /** 'move': `from` becomes `to`. 'aside': what stood at `from` waits at `to` until something else took its place. */
+  /**
+   * 'move': `from` is renamed to `to`. 'aside': the entry at `from` was backed up to `to` while it is being replaced.
+   */
   readonly kind: 'move' | 'aside'
   readonly from: Path
   readonly to: Path
-  /** Of what waits at `to`: it may go where something stands at `from`. */
-  readonly spare: boolean
+  /** For 'aside': the backup at `to` may be deleted if `from` exists. */
+  readonly disposable: boolean
 }
 
 type New<Row> = Omit<Row, 'id'>
 
-/** What is recorded about files: tables that may be written once for every file. */
+/** Records about files: tables that may be written once per file. */
 export interface FileRecords {
   /** Keyed by path of the whole tree. */
   readonly properties: {
     of(path: Path): Promise<Property[]>
-    /** Of all children of a folder that have any, by path; of some of them where `which` names them. */
+    /**
+     * Properties of the children of a folder, by path; only of those in `which` if it is given. Children without any
+     * are omitted.
+     */
     ofChildren(folder: Path, which?: readonly Path[]): Promise<Map<Path, Property[]>>
-    /** Characters that those of all children take up. */
+    /** Total size of the properties of all children, in characters. */
     sizeOfChildren(folder: Path): Promise<number>
-    /** In one transaction. `no_space` where they would take up more than `largestProperties`. */
+    /**
+     * Applies all changes in one transaction. `no_space` if the properties of `path` would exceed `maxPropertiesSize`.
+     */
     change(path: Path, changes: readonly PropertyChange[]): Promise<void>
     move(from: Path, to: Path): Promise<void>
     copy(from: Path, to: Path, deep: boolean): Promise<void>
-    /** Paths at and below `path` that have any, in pages, by what is stored when each page is read. */
+    /**
+     * Pages of the paths at and below `path` that have properties. Each page reflects the database at the time it is
+     * read.
+     */
     within(path: Path): AsyncIterable<readonly Path[]>
-    /** Whether there are any at or below one of these paths. */
+    /** Whether any exist at or below one of these paths. */
     hasWithin(...paths: readonly Path[]): Promise<boolean>
     /**
-     * What each of these paths has, without what lies below it, replaces what its new path has; in one transaction. `keep`: the
-     * old paths have it too.
+     * Moves the properties of each `from`, excluding those of its descendants, to its `to`, replacing the properties
+     * there; in one transaction. `keep`: copies them.
      */
-    follow(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean): Promise<void>
+    transfer(pairs: readonly (readonly [from: Path, to: Path])[], keep: boolean): Promise<void>
     delete(path: Path): Promise<void> // with everything below
   }
-  /** Modification times and modes of files whose backend keeps none. Follows moves like properties do. */
+  /** Modification times and modes of files whose backend stores none. Moved with their files, as properties are. */
   readonly attributes: {
-    of(path: Path): Promise<RememberedAttributes | undefined>
-    ofChildren(folder: Path): Promise<Map<Path, RememberedAttributes>>
-    set(path: Path, to: RememberedAttributes): Promise<void>
-    /** Whether there are any at or below one of these paths. */
+    of(path: Path): Promise<StoredAttributes | undefined>
+    ofChildren(folder: Path): Promise<Map<Path, StoredAttributes>>
+    set(path: Path, to: StoredAttributes): Promise<void>
+    /** Whether any exist at or below one of these paths. */
     hasWithin(...paths: readonly Path[]): Promise<boolean>
     move(from: Path, to: Path): Promise<void>
     copy(from: Path, to: Path): Promise<void>
     delete(path: Path): Promise<void>
   }
-  /** Folders of storages whose backend has none without something in them. */
+  /** Folders of storages whose backend has no empty folders. */
   readonly folders: {
-    /** When it was made or last changed; undefined for one that is not kept. */
+    /** When the folder was created or last changed; undefined if it is not recorded. */
     of(path: Path): Promise<Date | undefined>
-    /** Of all children of a folder, by path. */
+    /** The same for all recorded children of a folder, by path. */
     ofChildren(folder: Path): Promise<Map<Path, Date>>
-    /** What `modified` leaves out stays as it was. */
+    /** Without `modified`, an existing record is unchanged and a new one gets the current time. */
     put(path: Path, modified?: Date): Promise<void>
     move(from: Path, to: Path): Promise<void>
     delete(path: Path): Promise<void> // with everything below
   }
   /**
-   * What a backend may have done and the rows have not followed yet: written before, deleted after, settled
-   * when its storage starts.
+   * The intent log: operations of a backend that the rows may not reflect yet. An intent is written before the
+   * operation and deleted after it. Those that remain are resolved when their storage starts.
    */
   readonly intents: {
     all(): Promise<Intent[]>
     ofStorage(storageId: number): Promise<Intent[]>
     get(id: number): Promise<Intent | undefined>
     insert(intent: Omit<Intent, 'id'>): Promise<number>
-    setSpare(id: number, spare: boolean): Promise<void>
+    setDisposable(id: number, disposable: boolean): Promise<void>
     /**
-     * Of kind 'move': moves rules, properties and attributes, drops the intent, and makes spare what stepped aside for it, in one
-     * transaction. `mount`: where the storage is seen.
+     * Applies an intent of kind 'move' in one transaction: moves rules, properties and attributes, deletes the intent,
+     * and marks the backup of its target as deletable. Does nothing if the intent no longer exists. `mount`: where the
+     * storage is mounted.
      */
-    carryOut(id: number, mount: Path): Promise<void>
+    apply(id: number, mount: Path): Promise<void>
     drop(id: number): Promise<void>
   }
 }
 
 /**
- * What the core asks of the database. Every write resolves when it is committed, and outlives a power cut; only those of
- * `relaxed` may be undone by one.
+ * The database as the core uses it. Every write resolves when it is committed, and survives a power failure; only
+ * writes through `relaxed` may be lost in one.
  */
 export interface Store extends FileRecords {
   /**
-   * The same tables. The end of the process undoes no write, but a power cut may undo the last ones, up to the latest write
+   * The same tables. Writes survive the end of the process, but a power failure may lose those after the latest write
    * outside of `relaxed`.
    */
   readonly relaxed: FileRecords
@@ -238,9 +247,12 @@ export interface Store extends FileRecords {
     all(): Promise<UserRow[]>
     insert(row: New<UserRow>): Promise<UserRow> // `exists` for a taken name
     update(id: number, changes: Partial<New<UserRow>>): Promise<UserRow> // `not_found`, `exists`
-    /** An update decided from what is stored, in one transaction; what `decide` throws refuses it. */
+    /**
+     * Updates the row with what `decide` returns for the stored row, in one transaction. An error of `decide` cancels
+     * the update.
+     */
     change(id: number, decide: (stored: UserRow) => Partial<New<UserRow>>): Promise<UserRow>
-    /** Uses up the one-time code of this time step: false where that step, or a later one, was used before. */
+    /** Marks the one-time code of this time step as used: false if that step, or a later one, was used before. */
     useOtpStep(id: number, step: number): Promise<boolean>
     delete(id: number): Promise<boolean>
   }
@@ -262,15 +274,15 @@ export interface Store extends FileRecords {
     update(id: number, changes: Partial<New<StorageRow>>): Promise<StorageRow>
     delete(id: number): Promise<boolean>
   }
-  /** Stored values alone; what a key means is in settings.ts. */
+  /** Stored values only; settings.ts defines the keys. */
   readonly settings: {
     all(): Promise<Map<string, string>>
     set(values: ReadonlyMap<string, string>): Promise<void> // in one transaction
     delete(key: string): Promise<boolean>
   }
-  /** What no API ever shows. */
+  /** Values that no API returns. */
   readonly secrets: {
-    /** The secret of this name. `candidate` becomes it where there is none yet, for all processes alike. */
+    /** The secret of this name. If none exists, `candidate` is stored and returned; all processes get the same one. */
     obtain(name: string, candidate: string): Promise<string>
   }
   readonly rules: {
@@ -278,19 +290,25 @@ export interface Store extends FileRecords {
     insert(row: New<FolderRule>): Promise<FolderRule>
     update(id: number, changes: Partial<New<FolderRule>>): Promise<FolderRule>
     delete(id: number): Promise<boolean>
-    /** Rules at or below `from` go along to `to`. */
+    /**
+     * Moves the rules at or below `from` to `to`. A rule that has the new path of a moved one is replaced; others are
+     * unchanged.
+     */
     move(from: Path, to: Path): Promise<void>
   }
   readonly revokedTokens: {
-    /** Those that have not expired yet. */
+    /** Tokens that have not expired yet: when they expire, by id. */
     all(): Promise<Map<string, Date>>
     insert(id: string, expires: Date): Promise<void>
     sweep(now: Date): Promise<void>
   }
   readonly locks: {
     all(): Promise<Lock[]>
-    /** Decided in one transaction: `conflict` sees every lock that still stands; what it returns refuses the grant. */
-    grant(lock: Lock, conflict: (standing: readonly Lock[]) => Lock | undefined): Promise<Lock | undefined>
+    /**
+     * In one transaction: passes to `conflict` every unexpired lock above, at or below the path. Stores `lock` if that
+     * returns undefined; otherwise resolves to the conflicting lock.
+     */
+    grant(lock: Lock, conflict: (active: readonly Lock[]) => Lock | undefined): Promise<Lock | undefined>
     refresh(token: string, expires: Date): Promise<boolean>
     delete(token: string): Promise<boolean>
     deleteWithin(path: Path): Promise<void>
@@ -299,46 +317,106 @@ export interface Store extends FileRecords {
   readonly tasks: {
     all(): Promise<TaskRow[]>
     put(row: TaskRow): Promise<void>
-    /** With their items, in one transaction. */
+    /** Deletes tasks and their items in one transaction. */
     delete(ids: readonly string[]): Promise<void>
-    /** In one transaction. Those of tasks that are gone are passed over. One that failed leaves what is known of it, but for its error. */
+    /**
+     * In one transaction. Rows of deleted tasks are skipped. A 'failed' row changes only the error of an existing row.
+     */
     putItems(rows: readonly TaskItemRow[]): Promise<void>
-    /** Of the members of a folder. */
+    /** Items of the members of a folder. */
     itemsIn(taskId: string, folder: Path): Promise<TaskItemRow[]>
     item(taskId: string, path: Path): Promise<TaskItemRow | undefined>
-    /** Those with an error. */
+    /** Items with an error. */
     failed(taskId: string): Promise<TaskItemRow[]>
-    forgetItem(taskId: string, path: Path): Promise<void>
-    forgetItems(taskId: string): Promise<void>
-    forgetFailures(taskId: string): Promise<void>
+    deleteItem(taskId: string, path: Path): Promise<void>
+    deleteItems(taskId: string): Promise<void>
+    clearFailures(taskId: string): Promise<void>
   }
-  /** Large files on their way. Those of a task that is deleted are loose then; those of a storage go with it. */
+  /** Resumable uploads. They are orphaned when their task is deleted, and deleted with their storage. */
   readonly uploads: {
     of(taskId: string, path: Path): Promise<UploadRow | undefined>
-    insert(row: Omit<UploadRow, 'id'>): Promise<number> // `exists` for a taken path of the same task, `not_found` for a task that is gone
-    /** One that is gone is no error, here and below. */
+    /** `exists` for a taken path of the same task, `not_found` for a deleted task. */
+    insert(row: Omit<UploadRow, 'id'>): Promise<number>
+    /** A missing upload is no error, here and below. */
     setToken(id: number, token: string): Promise<void>
-    /** It is of no task any more. */
-    release(id: number): Promise<void>
-    releaseAll(taskId: string): Promise<void>
-    /** Those of no task. */
-    loose(): Promise<UploadRow[]>
-    /** Of those that are of a task. */
+    /** Orphans the upload: it belongs to no task any more. */
+    orphan(id: number): Promise<void>
+    orphanAll(taskId: string): Promise<void>
+    /** Uploads without a task. */
+    orphaned(): Promise<UploadRow[]>
+    /** Tokens of the uploads that belong to a task. */
     tokens(): Promise<string[]>
-    /** The tasks that any are of. */
-    owners(): Promise<string[]>
+    /** Ids of the tasks that have uploads. */
+    tasksWithUploads(): Promise<string[]>
     delete(id: number): Promise<void>
   }
-  /** A driver's own state, by storage. */
+  /** Key-value state of drivers, by storage. */
   readonly driverState: {
     get(storageId: number, key: string): Promise<string | undefined>
     set(storageId: number, key: string, value: string | undefined): Promise<void>
     deleteAll(storageId: number): Promise<void>
   }
   /**
-   * `listener` is called after another process has changed anything, within 250 ms; again and again while it rejects.
-   * Returns an unsubscriber.
+   * Calls `listener` within about 250 ms after another process has committed a change, and again at intervals while it
+   * rejects. Returns an unsubscriber.
    */
   onForeignChange(listener: () => void | Promise<void>): () => void
   close(): Promise<void>
+}
+
+export interface LockRequest {
+  readonly scope: 'exclusive' | 'shared'
+  /** true: the lock covers everything below the path too. */
+  readonly deep: boolean
+  /** The `owner` element as the client sent it, XML text; empty for none. */
+  readonly owner: string
+  /** Requested timeout in seconds; capped at `maxLockSeconds`. */
+  readonly seconds: number
+}
+
+export interface Lock extends Omit<LockRequest, 'seconds'> {
+  /** `urn:uuid:…` */
+  readonly token: string
+  /** The root of the lock. */
+  readonly path: Path
+  readonly userId: number
+  readonly username: string
+  readonly expires: Date
+}
+
+/** Name of a dead property, which a WebDAV client stores for a resource (RFC 4918 §4.1). */
+export interface PropertyName {
+  readonly namespace: string
+  readonly name: string
+}
+
+export interface Property extends PropertyName {
+  /** The element's content as XML text that declares all namespaces it uses. */
+  readonly value: string
+  /** `xml:lang` in scope where the property was set; empty for none. */
+  readonly language: string
+}
+
+export type PropertyChange = { readonly set: Property } | { readonly remove: PropertyName }
+
+export interface FolderRule {
+  readonly id: number
+  readonly path: Path
+  readonly password: string
+  readonly passwordSub: boolean
+  /** All users may create folders and upload here. */
+  readonly write: boolean
+  readonly writeSub: boolean
+  /** Lines of regular expressions, tested against base names. */
+  readonly hide: string
+  readonly hideSub: boolean
+  readonly readme: string
+  readonly readmeSub: boolean
+  readonly header: string
+  readonly headerSub: boolean
+  /** User ids; empty: all users. */
+  readonly readUsers: readonly number[]
+  readonly readUsersSub: boolean
+  readonly writeUsers: readonly number[]
+  readonly writeUsersSub: boolean
 }

@@ -1,28 +1,28 @@
 import type { Knex } from 'knex'
-import type { Path } from '../path.js'
-import type { FolderRule } from '../rules.js'
-import { integer, numbers, path, text, truth, type Columns } from './columns.js'
+import type { Path } from '../contract/path.js'
+import { integer, numberList, path, text, bool, type Columns } from './columns.js'
 import type { Database } from './database.js'
-import { checkApart, renamed, subtree } from './ranges.js'
+import { assertDisjoint, replacePrefix, subtree } from './ranges.js'
 import { RowTable } from './row-table.js'
+import type { FolderRule } from './rows.js'
 
 const columns: Columns<FolderRule> = {
   id: integer('id'),
   path: path('path'),
   password: text('password'),
-  passwordSub: truth('password_sub'),
-  write: truth('write'),
-  writeSub: truth('write_sub'),
+  passwordSub: bool('password_sub'),
+  write: bool('write'),
+  writeSub: bool('write_sub'),
   hide: text('hide'),
-  hideSub: truth('hide_sub'),
+  hideSub: bool('hide_sub'),
   readme: text('readme'),
-  readmeSub: truth('readme_sub'),
+  readmeSub: bool('readme_sub'),
   header: text('header'),
-  headerSub: truth('header_sub'),
-  readUsers: numbers('read_users'),
-  readUsersSub: truth('read_users_sub'),
-  writeUsers: numbers('write_users'),
-  writeUsersSub: truth('write_users_sub'),
+  headerSub: bool('header_sub'),
+  readUsers: numberList('read_users'),
+  readUsersSub: bool('read_users_sub'),
+  writeUsers: numberList('write_users'),
+  writeUsersSub: bool('write_users_sub'),
 }
 
 export class RulesTable extends RowTable<FolderRule> {
@@ -36,17 +36,17 @@ export class RulesTable extends RowTable<FolderRule> {
 }
 
 /**
- * Rules at or below `from` go along to `to`. A rule that stands there gives way to one that arrives on its very path;
- * others stay, because the admin gave them to the place.
+ * Moves the rules at or below `from` to `to`. A rule that already has the new path of a moved one is deleted. Other
+ * rules at or below `to` are unchanged, because the admin set them for that path.
  */
 export async function moveRules(query: Knex, from: Path, to: Path): Promise<void> {
   if (from === to) return
-  checkApart(from, to)
-  const arriving = query('folder_rules')
+  assertDisjoint(from, to)
+  const targetPaths = query('folder_rules')
     .where(subtree(from))
-    .select(renamed(query, 'path', from, to))
-  await query('folder_rules').whereIn('path', arriving).delete()
+    .select(replacePrefix(query, 'path', from, to))
+  await query('folder_rules').whereIn('path', targetPaths).delete()
   await query('folder_rules')
     .where(subtree(from))
-    .update({ path: renamed(query, 'path', from, to) })
+    .update({ path: replacePrefix(query, 'path', from, to) })
 }

@@ -1,4 +1,4 @@
-import { integer, path, text, time, truth, type Columns } from './columns.js'
+import { integer, path, text, time, bool, type Columns } from './columns.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
 import type { StorageRow } from './rows.js'
@@ -14,17 +14,17 @@ const columns: Columns<StorageRow> = {
   addition: text('addition'),
   remark: text('remark'),
   modified: time('modified'),
-  disabled: truth('disabled'),
-  disableIndex: truth('disable_index'),
-  enableSign: truth('enable_sign'),
+  disabled: bool('disabled'),
+  disableIndex: bool('disable_index'),
+  enableSign: bool('enable_sign'),
   orderBy: text<StorageRow['orderBy']>('order_by'),
   orderDirection: text<StorageRow['orderDirection']>('order_direction'),
   extractFolder: text<StorageRow['extractFolder']>('extract_folder'),
-  webProxy: truth('web_proxy'),
+  webProxy: bool('web_proxy'),
   webdavPolicy: text<StorageRow['webdavPolicy']>('webdav_policy'),
-  proxyRange: truth('proxy_range'),
+  proxyRange: bool('proxy_range'),
   downProxyUrl: text('down_proxy_url'),
-  disableProxySign: truth('disable_proxy_sign'),
+  disableProxySign: bool('disable_proxy_sign'),
 }
 
 export class StoragesTable extends RowTable<StorageRow> {

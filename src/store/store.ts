@@ -1,6 +1,6 @@
-/** The database: opening it, and one file per table. No SQL stands anywhere else. */
+/** Opens the database. Each table has its own file in this folder; there is no SQL elsewhere. */
 import knex, { type Knex } from 'knex'
-import { GatewayError, isGatewayError } from '../errors.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { AppPasswordsTable } from './app-passwords.js'
 import { AttributesTable } from './attributes.js'
 import { Commits, Database } from './database.js'
@@ -13,7 +13,7 @@ import { KeysTable } from './keys.js'
 import { LocksTable } from './locks.js'
 import { migrate, type Migration } from './migrations.js'
 import { Presence } from './presence.js'
-import { keepPrivate } from './private-file.js'
+import { ensurePrivate } from './private-file.js'
 import { PropertiesTable } from './properties.js'
 import { RevokedTokensTable } from './revoked-tokens.js'
 import type { FileRecords, Store } from './rows.js'
@@ -26,12 +26,12 @@ import { UploadsTable } from './uploads.js'
 import { UsersTable } from './users.js'
 
 /**
- * Opens the database file, makes it where it is missing (its folder must be there), and brings its schema up to date.
- * Nobody but the owner can read it. Rejects with `unsupported` for a database of a newer program, with `unavailable`
- * where the file cannot be used; the reason is a sentence for the admin.
+ * Opens the database file, creates it if it is missing (its folder must exist), and migrates its schema. Only the owner
+ * can read the file. Rejects with `unsupported` for a database of a newer program, and with `unavailable` if the file
+ * cannot be used; the reason is a sentence for the admin.
  */
 export async function openStore(file: string, steps?: readonly Migration[]): Promise<Store> {
-  await keepPrivate(file).catch((error: unknown) => {
+  await ensurePrivate(file).catch((error: unknown) => {
     throw unusable(file, error)
   })
   const connection = connect(file)
@@ -51,14 +51,14 @@ function connect(file: string): Knex {
     connection: { filename: file },
     useNullAsDefault: true,
     pool: {
-      // One connection, never exchanged: `data_version` compares what one and the same connection has seen.
+      // A single permanent connection: `data_version` values are comparable only within one connection.
       min: 1,
       max: 1,
       afterCreate: (sqlite: { exec(sql: string, done: (error: Error | null) => void): void }, done: () => void) => {
         /*
-         * WAL: other processes read while we write. FULL: what was answered outlives a power cut, or a revoked token or an
-         * old password might work again after one. It costs a sync for each commit, so `Store.relaxed` has the tables that
-         * are written for every file.
+         * WAL: other processes can read during a write. FULL: a completed write survives a power failure; otherwise a
+         * revoked token or an old password could work again after one. FULL syncs every commit, so `Store.relaxed` has
+         * the tables that are written for every file.
          */
         sqlite.exec(
           'PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;',

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
-import { childOf, nameOf, parentOf, root, type Path } from '../path.js'
-import { integer, optional, readRow, text, time, writeRow, type Columns, type Stored } from './columns.js'
+import { childOf, nameOf, parentOf, root, type Path } from '../contract/path.js'
+import { integer, optional, readRow, text, time, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 import type { TaskItemRow, TaskRow } from './rows.js'
 
@@ -24,7 +24,7 @@ const columns: Columns<TaskRow> = {
 }
 
 interface StoredItem extends Omit<TaskItemRow, 'path'> {
-  /** Empty for the root of the tree, which is a member of nothing. */
+  /** Empty for the root of the tree, which has no parent. */
   readonly parent: Path | ''
   readonly name: string
 }
@@ -40,14 +40,14 @@ const itemColumns: Columns<StoredItem> = {
   error: text('error'),
 }
 
-/** Rows in one statement: a database takes so many values at once, and no more. */
-const atOnce = 100
+/** Rows in one statement: databases limit the number of values. */
+const batchSize = 100
 
 export class TasksTable {
   constructor(private readonly database: Database) {}
 
   async all(): Promise<TaskRow[]> {
-    const stored = await this.database.read((query) => query<Stored>('tasks').select().orderBy(['created', 'id']))
+    const stored = await this.database.read((query) => query<StoredRow>('tasks').select().orderBy(['created', 'id']))
     return stored.map((row) => readRow(columns, row))
   }
 
@@ -58,10 +58,10 @@ export class TasksTable {
   async delete(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return
     await this.database.transaction(async (query) => {
-      for (let at = 0; at < ids.length; at += atOnce) {
-        const some = ids.slice(at, at + atOnce)
-        await query('task_items').whereIn('task_id', some).delete()
-        await query('tasks').whereIn('id', some).delete()
+      for (let at = 0; at < ids.length; at += batchSize) {
+        const batch = ids.slice(at, at + batchSize)
+        await query('task_items').whereIn('task_id', batch).delete()
+        await query('tasks').whereIn('id', batch).delete()
       }
     })
   }
@@ -69,14 +69,14 @@ export class TasksTable {
   async putItems(rows: readonly TaskItemRow[]): Promise<void> {
     if (rows.length === 0) return
     await this.database.transaction(async (query) => {
-      const tasks = await standing(query, new Set(rows.map(({ taskId }) => taskId)))
+      const tasks = await existingTasks(query, new Set(rows.map(({ taskId }) => taskId)))
       const stored = rows.filter(({ taskId }) => tasks.has(taskId)).map((row) => writeRow(itemColumns, itemOf(row)))
-      // What was verified stays verified where something failed of it later, such as the removal of its source.
+      // An item that was verified remains verified if a later step fails, for example the removal of its source.
       for (const failed of [false, true]) {
-        const some = stored.filter(({ state }) => (state === 'failed') === failed)
-        for (let at = 0; at < some.length; at += atOnce) {
+        const matching = stored.filter(({ state }) => (state === 'failed') === failed)
+        for (let at = 0; at < matching.length; at += batchSize) {
           const inserted = query('task_items')
-            .insert(some.slice(at, at + atOnce))
+            .insert(matching.slice(at, at + batchSize))
             .onConflict(['task_id', 'parent', 'name'])
           await (failed ? inserted.merge(['error']) : inserted.merge())
         }
@@ -97,7 +97,7 @@ export class TasksTable {
     return (await this.#items({ task_id: taskId })).filter(({ error }) => error !== '')
   }
 
-  async forgetItem(taskId: string, at: Path): Promise<void> {
+  async deleteItem(taskId: string, at: Path): Promise<void> {
     await this.database.run((query) =>
       query('task_items')
         .where({ task_id: taskId, ...splitPath(at) })
@@ -105,11 +105,11 @@ export class TasksTable {
     )
   }
 
-  async forgetItems(taskId: string): Promise<void> {
+  async deleteItems(taskId: string): Promise<void> {
     await this.database.run((query) => query('task_items').where({ task_id: taskId }).delete())
   }
 
-  async forgetFailures(taskId: string): Promise<void> {
+  async clearFailures(taskId: string): Promise<void> {
     await this.database.transaction(async (query) => {
       await query('task_items').where({ task_id: taskId, state: 'failed' }).delete()
       await query('task_items').where({ task_id: taskId }).whereNot({ error: '' }).update({ error: '' })
@@ -118,7 +118,7 @@ export class TasksTable {
 
   async #items(which: Readonly<Record<string, string>>): Promise<TaskItemRow[]> {
     const stored = await this.database.read((query) =>
-      query<Stored>('task_items').where(which).select().orderBy(['parent', 'name']),
+      query<StoredRow>('task_items').where(which).select().orderBy(['parent', 'name']),
     )
     return stored.map((row) => {
       const { parent, name, ...item } = readRow(itemColumns, row)
@@ -127,8 +127,11 @@ export class TasksTable {
   }
 }
 
-/** Those that are there. Written first, as a transaction must. */
-async function standing(query: Knex, ids: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+/**
+ * The ids of the tasks that exist. Reads by an update, because a transaction must write first (see
+ * `Database.transaction`).
+ */
+async function existingTasks(query: Knex, ids: ReadonlySet<string>): Promise<ReadonlySet<string>> {
   const found = new Set<string>()
   for (const id of ids) {
     if ((await query('tasks').where({ id }).update({ id })) > 0) found.add(id)

@@ -1,5 +1,5 @@
-import type { Path } from '../path.js'
-import { integer, optional, path, readRow, text, writeRow, type Columns, type Stored } from './columns.js'
+import type { Path } from '../contract/path.js'
+import { integer, optional, path, readRow, text, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 import type { UploadRow } from './rows.js'
 
@@ -17,7 +17,7 @@ export class UploadsTable {
 
   async of(taskId: string, at: Path): Promise<UploadRow | undefined> {
     const row = await this.database.read((query) =>
-      query<Stored>('uploads').where({ task_id: taskId, path: at }).first(),
+      query<StoredRow>('uploads').where({ task_id: taskId, path: at }).first(),
     )
     return row && readRow(columns, row)
   }
@@ -33,17 +33,17 @@ export class UploadsTable {
     await this.database.run((query) => query('uploads').where({ id }).update({ token }))
   }
 
-  async release(id: number): Promise<void> {
+  async orphan(id: number): Promise<void> {
     await this.database.run((query) => query('uploads').where({ id }).update({ task_id: null }))
   }
 
-  async releaseAll(taskId: string): Promise<void> {
+  async orphanAll(taskId: string): Promise<void> {
     await this.database.run((query) => query('uploads').where({ task_id: taskId }).update({ task_id: null }))
   }
 
-  async loose(): Promise<UploadRow[]> {
+  async orphaned(): Promise<UploadRow[]> {
     const rows = await this.database.read((query) =>
-      query<Stored>('uploads').whereNull('task_id').select().orderBy('id'),
+      query<StoredRow>('uploads').whereNull('task_id').select().orderBy('id'),
     )
     return rows.map((row) => readRow(columns, row))
   }
@@ -55,7 +55,7 @@ export class UploadsTable {
     return rows.map(({ token }) => token)
   }
 
-  async owners(): Promise<string[]> {
+  async tasksWithUploads(): Promise<string[]> {
     const rows = await this.database.read((query) =>
       query<{ task_id: string }>('uploads').whereNotNull('task_id').distinct('task_id'),
     )

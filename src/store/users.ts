@@ -1,5 +1,5 @@
-import { GatewayError } from '../errors.js'
-import { integer, path, readRow, text, truth, type Columns, type Stored } from './columns.js'
+import { GatewayError } from '../contract/errors.js'
+import { integer, path, readRow, text, bool, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
 import type { UserRow } from './rows.js'
@@ -12,7 +12,7 @@ const columns: Columns<UserRow> = {
   basePath: path('base_path'),
   role: integer<UserRow['role']>('role'),
   permission: integer('permission'),
-  disabled: truth('disabled'),
+  disabled: bool('disabled'),
   ssoId: text('sso_id'),
   otpSecret: text('otp_secret'),
 }
@@ -24,7 +24,7 @@ export class UsersTable extends RowTable<UserRow> {
 
   async change(id: number, decide: (stored: UserRow) => Partial<Omit<UserRow, 'id'>>): Promise<UserRow> {
     return this.database.guarded('users', async (query) => {
-      const stored = await query<Stored>(this.table).where({ id }).first()
+      const stored = await query<StoredRow>(this.table).where({ id }).first()
       if (stored === undefined) throw new GatewayError('not_found', { reason: 'record not found' })
       return this.updateWith(query, id, decide(readRow(this.columns, stored)))
     })

@@ -1,41 +1,42 @@
-/** What is told of failures, which of them may pass by themselves, and how long that is waited for. */
-import { TreeError } from '../change.js'
-import { mayPass, type GatewayError } from '../errors.js'
-import type { LeftOut } from '../listed-names.js'
-import { root, type Path } from '../path.js'
+/** The texts of task failures, and which failures are retried after which delay. */
+import { isTransient, TreeError, type GatewayError } from '../contract/errors.js'
+import { root, type Path } from '../contract/path.js'
+import type { SkippedNames } from '../storage/listable-names.js'
 
-/** Seconds before the second run, the third, and so on. */
+/** Seconds before the second run, the third run, and so on. */
 const delays = [2, 10, 60, 300] as const
 
-/** Seconds after which another run is worth it; undefined where it would end the same, or enough were made. */
+/** Seconds until the next run; undefined if the error is permanent or all retries are used. */
 export function retryDelay(error: GatewayError, tries: number): number | undefined {
   const delay = delays[tries - 1]
   const errors = error instanceof TreeError ? error.failures.map((failure) => failure.error) : [error]
-  const passing = errors.filter(mayPass)
-  if (delay === undefined || passing.length === 0) return undefined
-  return Math.max(delay, ...passing.map(({ retryAfter = 0 }) => retryAfter))
+  const transient = errors.filter(isTransient)
+  if (delay === undefined || transient.length === 0) return undefined
+  return Math.max(delay, ...transient.map(({ retryAfter = 0 }) => retryAfter))
 }
 
-/** Items that a text names. */
-const named = 10
+/** Items that a text lists. */
+const maxNamed = 10
 
-/** Why it failed, item by item where only some of it did. Paths are those that the error tells of. */
+/** The reason of the error; for a `TreeError`, the reasons of its first failures with their paths. */
 export function failureText(error: GatewayError): string {
   if (!(error instanceof TreeError)) return error.reason
-  const texts = error.failures.slice(0, named).map(({ from, path, error: { reason } }) => `${from ?? path}: ${reason}`)
+  const texts = error.failures
+    .slice(0, maxNamed)
+    .map(({ from, path, error: { reason } }) => `${from ?? path}: ${reason}`)
   const more = error.failures.length - texts.length
   return [...texts, ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
 }
 
-/** Names that copies left out, because no path can hold them: how many, and the first of them. */
-export class LeftOutNames {
+/** The count of names that a copy skipped because they are not valid in a path, and the first of those names. */
+export class SkippedNamesReport {
   #count = 0
   readonly #paths: string[] = []
 
-  add(folder: Path, { count, names }: LeftOut): void {
+  add(folder: Path, { count, names }: SkippedNames): void {
     this.#count += count
     const paths = names.map((name) => `${folder === root ? '' : folder}/${name.replace(/\p{Cc}/gu, '\ufffd')}`)
-    this.#paths.push(...paths.slice(0, named - this.#paths.length))
+    this.#paths.push(...paths.slice(0, maxNamed - this.#paths.length))
   }
 
   get text(): string {

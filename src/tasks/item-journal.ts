@@ -1,42 +1,42 @@
-/** Keeps what tasks say of their items: gathered, and committed together a few times a second. */
+/** Batches the item rows of all tasks, and commits each batch in one transaction. */
 import type { TaskItemRow, Store } from '../store/rows.js'
 
-/** Milliseconds for which rows are gathered. */
-const gathering = 200
-/** Rows that are committed without waiting for more. */
-const enough = 1000
-/** Rows that may wait; whoever brings more is kept waiting. */
-const most = 4 * enough
+/** Milliseconds between the first row of a batch and its commit. */
+const batchDelay = 200
+/** Rows of a batch that is committed immediately. */
+const batchSize = 1000
+/** Pending rows at which `put` waits for a commit. */
+const maxPending = 4 * batchSize
 
 export class ItemJournal {
   #rows: TaskItemRow[] = []
   #timer: NodeJS.Timeout | undefined
-  /** Commits one after the other. */
+  /** Serializes the commits. */
   #committing: Promise<void> = Promise.resolve()
 
   constructor(private readonly store: Pick<Store['tasks'], 'putItems'>) {}
 
-  /** Resolves at once, unless too many rows wait already. Rejects where an earlier commit failed. */
+  /** Adds a row. Resolves immediately, or after a commit if too many rows are pending. Rejects if that commit fails. */
   async put(row: TaskItemRow): Promise<void> {
     this.#rows.push(row)
-    if (this.#rows.length >= most) return this.settled()
-    if (this.#rows.length >= enough) this.#commitSoon()
-    else this.#timer ??= setTimeout(() => this.#commitSoon(), gathering)
+    if (this.#rows.length >= maxPending) return this.flush()
+    if (this.#rows.length >= batchSize) this.#commitSoon()
+    else this.#timer ??= setTimeout(() => this.#commitSoon(), batchDelay)
   }
 
-  /** Resolves when every row put before is committed. */
-  async settled(): Promise<void> {
+  /** Resolves when all rows that were added before are committed. */
+  async flush(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    const before = this.#committing.catch(() => undefined)
-    const commit = before.then(async () => {
+    const previous = this.#committing.catch(() => undefined)
+    const commit = previous.then(async () => {
       const rows = this.#rows
       this.#rows = []
       try {
         await this.store.putItems(rows)
       } catch (error) {
-        // They are tried again with the next ones: without them a file would be compared again, no more.
-        this.#rows = [...rows, ...this.#rows].slice(-most)
+        // Retried with the next batch. A lost row only means that a file is compared again.
+        this.#rows = [...rows, ...this.#rows].slice(-maxPending)
         throw error
       }
     })
@@ -45,6 +45,6 @@ export class ItemJournal {
   }
 
   #commitSoon(): void {
-    this.settled().catch(() => undefined)
+    this.flush().catch(() => undefined)
   }
 }

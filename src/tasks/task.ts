@@ -1,39 +1,39 @@
-/** What background work is, and what it takes to be a kind of it. */
-import type { CopyJournal } from '../copy-job.js'
-import { GatewayError } from '../errors.js'
-import type { Principal, Role } from '../principal.js'
+/** The types of background tasks, and the interface that implements one kind of them. */
+import type { Principal, Role } from '../accounts/principal.js'
+import { GatewayError } from '../contract/errors.js'
 import type { TaskItemRow, TaskRow } from '../store/rows.js'
+import type { CopyJournal } from '../transfer/copy-job.js'
 
 export const taskKinds = ['upload', 'copy', 'move', 'offline_download', 'offline_download_transfer'] as const
 export type TaskKind = (typeof taskKinds)[number]
 
-/** 'waiting': for a moment that is better, to try again. */
+/** 'waiting': failed with a transient error, and is retried after a delay. */
 export const taskStates = ['pending', 'running', 'waiting', 'canceling', 'succeeded', 'canceled', 'failed'] as const
 export type TaskState = (typeof taskStates)[number]
 
-/** Background work as it stands now. */
+/** A task in its current state. */
 export interface Task extends TaskRow {
   readonly kind: TaskKind
   readonly role: Role
   readonly state: TaskState
 }
 
-/** What somebody asks for. */
+/** A new task. */
 export interface TaskRequest {
   readonly kind: TaskKind
-  /** In the form that clients read links from. */
+  /** Display name, in the form from which clients parse links. */
   readonly name: string
-  /** What is to be done, as JSON can say it: it outlives the process. Paths are of the whole tree. */
+  /** The work as a JSON object; it is stored. Its paths are paths of the whole tree. */
   readonly plan: object
-  /** What clients read until it runs. */
+  /** The status text until the task runs. */
   readonly status?: string
-  /** 0 while that is not known. */
+  /** 0 if not known yet. */
   readonly totalBytes: number
 }
 
-/** Of one task, about the things that it copies: what an earlier run verified, and what this one does. */
+/** The journal of the items of one task: what earlier runs verified, and what this run has done. */
 export interface TaskItems extends Omit<CopyJournal, 'resumes'> {
-  /** Replaces those of earlier runs. */
+  /** Replaces the failures of earlier runs. */
   fail(failures: readonly FailedItem[]): Promise<void>
 }
 
@@ -42,38 +42,38 @@ export type FailedItem = Pick<TaskItemRow, 'path' | 'error'>
 /** One run of a task. */
 export interface TaskRun {
   readonly task: Task
-  /** Who asked for it, as the account is now. */
+  /** The user who created the task, with the current authority of the account. */
   readonly principal: Principal
-  /** Aborts when it is canceled, when the program stops, and when the principal loses authority. */
+  /** Aborts when the task is canceled, the program stops, or the principal loses its authority. */
   readonly signal: AbortSignal
-  /** An earlier run may have done something of it. */
+  /** True if an earlier run may have done part of the work. */
   readonly resumes: boolean
   readonly items: TaskItems
-  /** What clients read while it runs. */
-  status(text: string): void
-  /** What clients read once this run is over, beside its error: what they have to know although nothing failed. */
-  remark(text: string): void
-  /** How much there is to do, as far as that is known. */
-  total(bytes: number): void
-  /** So many bytes more are done; of what has to be done again, fewer. */
+  /** Sets the status text of the running task. */
+  setStatus(text: string): void
+  /** Sets a text that is shown after the run, in addition to its error, such as a warning of a successful run. */
+  setRemark(text: string): void
+  /** Sets the known total in bytes. */
+  setTotal(bytes: number): void
+  /** Adds to the completed bytes. Negative if some of them have to be transferred again. */
   readonly advance: (bytes: number) => void
 }
 
-/** How the tasks of one kind do their work. */
+/** Implements the tasks of one kind. */
 export interface TaskType {
-  /** Works from the beginning, or from wherever an earlier run came to. Its rejection is the task's error. */
+  /** Does the work, or resumes it. A rejection becomes the task's error. */
   run(run: TaskRun): Promise<void>
-  /** One that failed can be tried again: what is kept of the files that it had in hand stays. */
-  readonly retries?: boolean
-  /** Lets go of what was kept for a task: called when it has ended, however, and again when it is forgotten. */
+  /** True if the resumable uploads of a failed task are retained for a retry. */
+  readonly resumable?: boolean
+  /** Releases the task's resources. Called when the task has ended in any state, and again when it is deleted. */
   dispose?(task: Task): Promise<void>
 }
 
-export function isOver({ state }: Pick<Task, 'state'>): boolean {
+export function hasEnded({ state }: Pick<Task, 'state'>): boolean {
   return state === 'succeeded' || state === 'canceled' || state === 'failed'
 }
 
-/** The plan of a task, as it was put in. */
+/** The parsed plan of a task. Throws `internal` if the stored text is not JSON. */
 export function planOf(task: Pick<TaskRow, 'plan'>): unknown {
   try {
     return JSON.parse(task.plan) as unknown

@@ -1,23 +1,23 @@
 /**
- * Background work and its queues. A task is a row of the store before it is anything else: what a stop, a crash or a kill cut
- * off goes on by itself (docs/decisions/0013). What the tasks of a kind do is for the type that is registered for it.
+ * Background tasks and their queues. Every task is stored before it is queued, so a task that a stop, a crash or a kill
+ * interrupts resumes at the next start (docs/decisions/0013). The `TaskType` registered for a kind does the work of
+ * that kind.
  */
 import { randomBytes } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import PQueue from 'p-queue'
-import { settlesWithin } from '../aborting.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../errors.js'
-import type { KeptUploads } from '../kept-uploads.js'
-import type { Log } from '../log.js'
-import type { Principal } from '../principal.js'
-import type { Settings } from '../settings.js'
-import { joinSignals } from '../signals.js'
+import type { Principal } from '../accounts/principal.js'
+import { settlesWithin, joinSignals } from '../contract/cancellation.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import type { Settings } from '../settings/settings.js'
 import type { Store } from '../store/rows.js'
+import type { ResumableUploads } from '../transfer/resumable-uploads.js'
 import { failureText, retryDelay } from './failures.js'
 import { ItemJournal } from './item-journal.js'
-import { itemsOf } from './task-items.js'
+import { taskItemsOf } from './task-items.js'
 import {
-  isOver,
+  hasEnded,
   taskKinds,
   type FailedItem,
   type Task,
@@ -27,41 +27,41 @@ import {
   type TaskType,
 } from './task.js'
 
-/** What tasks lean on. */
-export interface TaskParts {
+/** The dependencies of `Tasks`. */
+export interface TasksDependencies {
   readonly store: Store['tasks']
   readonly settings: Pick<Settings, 'number' | 'onChange'>
   readonly log: Log
-  /** What is kept of large files that tasks had in hand. */
-  readonly uploads: Pick<KeptUploads, 'of' | 'drop' | 'owners' | 'close'>
-  /** The authority of an account as it is now; rejects where it has none any more. */
+  /** Resumable uploads of the files that tasks transfer. */
+  readonly uploads: Pick<ResumableUploads, 'forFile' | 'discardAll' | 'tasksWithUploads' | 'close'>
+  /** The current principal of an account. Throws if the account is deleted or disabled. */
   readonly authority: (userId: number) => Principal
 }
 
-/** A task, and what goes on with it. */
-interface Entry {
+/** A task and its state in this process. */
+interface TaskEntry {
   task: Task
-  /** Of the run that is under way. */
+  /** Aborts the current run. Undefined if the task is not running. */
   controller: AbortController | undefined
   running: Promise<void> | undefined
   timer: NodeJS.Timeout | undefined
-  /** Of the last run. */
+  /** The remark of the last run. */
   remark: string
-  /** Nobody can see it any more. */
-  forgotten: boolean
+  /** Deleted: no longer listed or stored. */
+  deleted: boolean
 }
 
-/** Tasks of one user that have not ended. */
-const mostOfOne = 10_000
-/** Tasks that have ended, of all users; the oldest go first. */
-const mostKept = 10_000
-/** Milliseconds between two looks for what has been kept long enough. */
-const sweepEvery = 3_600_000
-/** Milliseconds that the runs have to end when the program stops. */
+/** Unfinished tasks of one user. */
+const maxPerUser = 10_000
+/** Finished tasks of all users. The oldest are deleted first. */
+const maxFinished = 10_000
+/** Milliseconds between two sweeps of finished tasks. */
+const sweepInterval = 3_600_000
+/** Milliseconds that `close` waits for running tasks. */
 const closeTimeout = 8000
 const day = 86_400_000
 
-/** The settings that say how many of a kind run at once. */
+/** The setting that limits the concurrent tasks of each kind. */
 const workerSettings: Readonly<Record<TaskKind, string>> = {
   upload: 'upload_task_threads_num',
   copy: 'copy_task_threads_num',
@@ -71,71 +71,74 @@ const workerSettings: Readonly<Record<TaskKind, string>> = {
 }
 
 export class Tasks {
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, TaskEntry>()
   readonly #types = new Map<TaskKind, TaskType>()
   readonly #queues: ReadonlyMap<TaskKind, PQueue>
   readonly #journal: ItemJournal
   readonly #stopping = new AbortController()
   readonly #unsubscribe: () => void
-  readonly #sweeping: NodeJS.Timeout
+  readonly #sweepTimer: NodeJS.Timeout
 
   private constructor(
-    private readonly parts: TaskParts,
+    private readonly parts: TasksDependencies,
     rows: readonly Task[],
   ) {
     this.#journal = new ItemJournal(parts.store)
-    // Every run listens to it.
+    // Every run adds a listener.
     setMaxListeners(0, this.#stopping.signal)
     this.#queues = new Map(taskKinds.map((kind) => [kind, new PQueue({ concurrency: this.#workers(kind) })]))
     this.#unsubscribe = parts.settings.onChange(() => {
       for (const [kind, queue] of this.#queues) queue.concurrency = this.#workers(kind)
       void this.#sweep()
     })
-    this.#sweeping = setInterval(() => void this.#sweep(), sweepEvery).unref()
+    this.#sweepTimer = setInterval(() => void this.#sweep(), sweepInterval).unref()
     for (const task of rows) this.#entries.set(task.id, newEntry(task))
   }
 
-  /** Knows of all tasks, and starts none before `start`. */
-  static async load(parts: TaskParts): Promise<Tasks> {
+  /** Loads the stored tasks. None of them runs before `start`. */
+  static async load(parts: TasksDependencies): Promise<Tasks> {
     return new Tasks(parts, (await parts.store.all()) as Task[])
   }
 
-  /** How the tasks of this kind do their work. To be told before `start`. */
+  /** Sets the implementation of a kind. Must be called before `start`. */
   register(kind: TaskKind, type: TaskType): void {
     this.#types.set(kind, type)
   }
 
-  /** Goes on with what an earlier process left. */
+  /** Queues the unfinished tasks of earlier processes. */
   async start(): Promise<void> {
     for (const entry of this.#entries.values()) {
-      if (entry.task.state === 'canceling') await this.#end(entry, { state: 'canceled' })
-      else if (!isOver(entry.task)) await this.#queue(entry)
+      if (entry.task.state === 'canceling') await this.#finish(entry, { state: 'canceled' })
+      else if (!hasEnded(entry.task)) await this.#queue(entry)
     }
-    // Killed between the end of a task and this.
-    for (const id of await this.parts.uploads.owners()) {
+    // An earlier process may have been killed after it stored the end of a task and before it disposed of it.
+    for (const id of await this.parts.uploads.tasksWithUploads()) {
       const entry = this.#entries.get(id)
-      if (entry && isOver(entry.task)) await this.#dispose(entry)
+      if (entry && hasEnded(entry.task)) await this.#dispose(entry)
     }
     await this.#sweep()
   }
 
-  /** Whoever asked for them, and whether or not they have ended. */
+  /** All tasks of all users, finished or not. */
   get all(): readonly Task[] {
     return [...this.#entries.values()].map(({ task }) => task)
   }
 
-  /** Those that have not ended. */
+  /** The tasks of all users that have not finished. */
   get unfinished(): readonly Task[] {
-    return [...this.#entries.values()].map(({ task }) => task).filter((task) => !isOver(task))
+    return [...this.#entries.values()].map(({ task }) => task).filter((task) => !hasEnded(task))
   }
 
-  // What users do
+  // Operations of users
 
-  /** Queues work. It goes on when whoever asked has gone, with the authority of their account as it is then. */
+  /**
+   * Stores and queues a task. It does not depend on the caller's session: it runs with the authority that the account
+   * has then. Rejects with `throttled` if the user has too many unfinished tasks.
+   */
   async add(principal: Principal, { kind, name, plan, status = '', totalBytes }: TaskRequest): Promise<Task> {
     const { userId, username, role } = principal
-    const waiting = [...this.#entries.values()].filter(({ task }) => task.userId === userId && !isOver(task))
-    if (waiting.length >= mostOfOne) throw new GatewayError('throttled', { reason: 'too many tasks are waiting' })
+    const unfinished = [...this.#entries.values()].filter(({ task }) => task.userId === userId && !hasEnded(task))
+    if (unfinished.length >= maxPerUser) throw new GatewayError('throttled', { reason: 'too many tasks are waiting' })
     const task: Task = {
       id: randomBytes(16).toString('base64url'),
       kind,
@@ -166,52 +169,54 @@ export class Tasks {
     return task
   }
 
-  /** Those that the principal may see: their own, the admin everybody's. In the order in which they were asked for. */
+  /** The tasks that the principal may see, in the order of their creation: an admin sees those of all users. */
   list(principal: Principal, kind: TaskKind): readonly Task[] {
     return [...this.#entries.values()]
       .map(({ task }) => task)
       .filter((task) => task.kind === kind && isVisible(task, principal))
   }
 
-  /** `not_found` for one that is not there, is of another kind, or not for this principal. */
+  /** Throws `not_found` if the task does not exist, is of another kind, or belongs to another user. */
   get(principal: Principal, kind: TaskKind, id: string): Task {
     return this.#entry(principal, kind, id).task
   }
 
-  /** What the last run of it could not do. */
+  /** The items that the last run could not process. */
   async failures(task: Task): Promise<readonly FailedItem[]> {
     return this.parts.store.failed(task.id)
   }
 
-  /** One that has ended stays what it is. */
+  /** Cancels a task. Does nothing if it has finished. */
   async cancel(principal: Principal, kind: TaskKind, id: string): Promise<void> {
     await this.#cancel(this.#entry(principal, kind, id))
   }
 
-  /** Ends it, if it has not ended, and forgets it. */
+  /** Cancels a task if it has not finished, and deletes it. */
   async delete(principal: Principal, kind: TaskKind, id: string): Promise<void> {
-    await this.#forget([this.#entry(principal, kind, id)])
+    await this.#remove([this.#entry(principal, kind, id)])
   }
 
-  /** Runs one again that failed or was canceled; one that waits for its next try goes on at once. */
+  /** Queues a failed, canceled or waiting task immediately. Does nothing in any other state. */
   async retry(principal: Principal, kind: TaskKind, id: string): Promise<void> {
     await this.#retry(this.#entry(principal, kind, id))
   }
 
-  /** Forgets those of the principal's that have ended in one of these states. */
+  /** Deletes the finished tasks that the principal may see and whose state is one of `states`. */
   async clear(principal: Principal, kind: TaskKind, states: readonly Task['state'][]): Promise<void> {
-    await this.#forget(this.#visible(principal, kind).filter(({ task }) => isOver(task) && states.includes(task.state)))
+    await this.#remove(
+      this.#visible(principal, kind).filter(({ task }) => hasEnded(task) && states.includes(task.state)),
+    )
   }
 
   async retryFailed(principal: Principal, kind: TaskKind): Promise<void> {
     for (const entry of this.#visible(principal, kind)) if (entry.task.state === 'failed') await this.#retry(entry)
   }
 
-  #visible(principal: Principal, kind: TaskKind): readonly Entry[] {
+  #visible(principal: Principal, kind: TaskKind): readonly TaskEntry[] {
     return [...this.#entries.values()].filter(({ task }) => task.kind === kind && isVisible(task, principal))
   }
 
-  #entry(principal: Principal, kind: TaskKind, id: string): Entry {
+  #entry(principal: Principal, kind: TaskKind, id: string): TaskEntry {
     const entry = this.#entries.get(id)
     if (entry?.task.kind !== kind || !isVisible(entry.task, principal)) {
       throw new GatewayError('not_found', { reason: 'task not found' })
@@ -219,93 +224,93 @@ export class Tasks {
     return entry
   }
 
-  async #cancel(entry: Entry): Promise<void> {
-    if (isOver(entry.task) || entry.task.state === 'canceling') return
+  async #cancel(entry: TaskEntry): Promise<void> {
+    if (hasEnded(entry.task) || entry.task.state === 'canceling') return
     if (entry.controller === undefined) {
-      await this.#end(entry, { state: 'canceled', status: '' })
+      await this.#finish(entry, { state: 'canceled', status: '' })
       return
     }
-    const stop = entry.controller
-    const changed = this.#change(entry, { state: 'canceling' })
-    // At once: a run that fails meanwhile is canceled, not tried again.
-    stop.abort()
-    await changed
+    const { controller } = entry
+    const stored = this.#update(entry, { state: 'canceling' })
+    // Before the row is stored: a run that fails meanwhile counts as canceled and is not retried.
+    controller.abort()
+    await stored
   }
 
-  async #retry(entry: Entry): Promise<void> {
+  async #retry(entry: TaskEntry): Promise<void> {
     const { state } = entry.task
     if (state === 'failed' || state === 'canceled' || state === 'waiting') await this.#queue(entry, 0)
   }
 
-  async #forget(entries: readonly Entry[]): Promise<void> {
+  async #remove(entries: readonly TaskEntry[]): Promise<void> {
     for (const entry of entries) {
-      entry.forgotten = true
+      entry.deleted = true
       this.#entries.delete(entry.task.id)
       clearTimeout(entry.timer)
       entry.controller?.abort()
     }
     await this.parts.store.delete(entries.map(({ task }) => task.id))
     for (const entry of entries) {
-      // Nobody is kept waiting for a backend that is slow to stop.
+      // The caller does not wait for a backend that is slow to stop.
       if (entry.running) void entry.running.catch(() => undefined).then(() => this.#dispose(entry))
       else await this.#dispose(entry)
     }
   }
 
-  // How they run
+  // Execution
 
   #workers(kind: TaskKind): number {
     return Math.max(1, Math.floor(this.parts.settings.number(workerSettings[kind])))
   }
 
-  /** `tries`: as if so many runs had been made. */
-  async #queue(entry: Entry, tries = entry.task.tries): Promise<void> {
+  /** `tries`: the number of runs that the task is considered to have had. */
+  async #queue(entry: TaskEntry, tries = entry.task.tries): Promise<void> {
     clearTimeout(entry.timer)
     entry.timer = undefined
-    await this.#change(entry, { state: 'pending', status: '', error: '', tries, ended: undefined })
+    await this.#update(entry, { state: 'pending', status: '', error: '', tries, ended: undefined })
     this.#enqueue(entry)
   }
 
-  #enqueue(entry: Entry): void {
+  #enqueue(entry: TaskEntry): void {
     const { task } = entry
     this.#queues
       .get(task.kind)
-      ?.add(() => this.#start(entry))
-      .catch((error: unknown) => this.parts.log.error({ err: error, task: task.id }, 'a task could not be recorded'))
+      ?.add(() => this.#runQueued(entry))
+      .catch((error: unknown) => this.parts.log.error({ err: error, task: task.id }, 'failed to store a task'))
   }
 
-  /** At its turn. It may have been canceled, or be under way, since it was queued. */
-  async #start(entry: Entry): Promise<void> {
-    if (entry.forgotten || entry.task.state !== 'pending' || entry.controller || this.#stopping.signal.aborted) return
+  /** Runs a queued task, unless it was canceled, deleted or started since it was queued. */
+  async #runQueued(entry: TaskEntry): Promise<void> {
+    if (entry.deleted || entry.task.state !== 'pending' || entry.controller || this.#stopping.signal.aborted) return
     const controller = new AbortController()
     entry.controller = controller
     entry.running = this.#run(entry, controller.signal).finally(() => {
       entry.controller = undefined
       entry.running = undefined
-      // Asked for again while what the last run had kept was still being let go of.
+      // The user retried the task while the last run was still being disposed of.
       if (entry.task.state === 'pending') this.#enqueue(entry)
     })
     await entry.running
   }
 
-  async #run(entry: Entry, stop: AbortSignal): Promise<void> {
+  async #run(entry: TaskEntry, stop: AbortSignal): Promise<void> {
     const resumes = entry.task.started !== undefined
     const { started = new Date(), tries } = entry.task
     try {
-      await this.#change(entry, { state: 'running', started, tries: tries + 1, doneBytes: 0 })
-      await this.#work(entry, stop, resumes)
-      await this.#journal.settled()
+      await this.#update(entry, { state: 'running', started, tries: tries + 1, doneBytes: 0 })
+      await this.#runAsAccount(entry, stop, resumes)
+      await this.#journal.flush()
     } catch (error) {
-      await this.#failed(entry, stop, toGatewayError(error))
+      await this.#handleFailure(entry, stop, toGatewayError(error))
       return
     }
-    await this.#end(entry, { state: 'succeeded', status: entry.remark, doneBytes: entry.task.totalBytes })
-    // Only now: killed before that, the next run knows by them that all was done.
-    await this.parts.store.forgetItems(entry.task.id)
+    await this.#finish(entry, { state: 'succeeded', status: entry.remark, doneBytes: entry.task.totalBytes })
+    // After the end is stored: if the process is killed before, the next run sees by the items that all is done.
+    await this.parts.store.deleteItems(entry.task.id)
   }
 
-  /** Once more where the account changed meanwhile: it is judged as it is now. */
-  async #work(entry: Entry, stop: AbortSignal, resumes: boolean): Promise<void> {
+  /** Runs the task with the current authority of its account. Restarts it if the account changes meanwhile. */
+  async #runAsAccount(entry: TaskEntry, stop: AbortSignal, resumes: boolean): Promise<void> {
     const { task } = entry
     const type = this.#types.get(task.kind)
     if (!type) throw new GatewayError('unsupported', { reason: 'this server does not do such tasks' })
@@ -316,95 +321,100 @@ export class Tasks {
     } catch (error) {
       if (!principal.signal.aborted || stop.aborted || this.#stopping.signal.aborted) throw error
       entry.task = { ...entry.task, doneBytes: 0 }
-      await this.#work(entry, stop, true)
+      await this.#runAsAccount(entry, stop, true)
     } finally {
       joined.release()
     }
   }
 
-  #handle(entry: Entry, principal: Principal, signal: AbortSignal, resumes: boolean): TaskRun {
+  #handle(entry: TaskEntry, principal: Principal, signal: AbortSignal, resumes: boolean): TaskRun {
     const set = (changes: Partial<Task>) => (entry.task = { ...entry.task, ...changes })
     return {
       task: entry.task,
       principal,
       signal,
       resumes,
-      items: itemsOf(entry.task.id, { ...this.parts, journal: this.#journal }),
-      status: (status) => set({ status }),
-      remark: (text) => (entry.remark = text),
-      total: (totalBytes) => set({ totalBytes }),
+      items: taskItemsOf(entry.task.id, { ...this.parts, journal: this.#journal }),
+      setStatus: (status) => set({ status }),
+      setRemark: (text) => (entry.remark = text),
+      setTotal: (totalBytes) => set({ totalBytes }),
       advance: (bytes) => set({ doneBytes: entry.task.doneBytes + bytes }),
     }
   }
 
-  async #failed(entry: Entry, stop: AbortSignal, error: GatewayError): Promise<void> {
+  async #handleFailure(entry: TaskEntry, stop: AbortSignal, error: GatewayError): Promise<void> {
     const { log } = this.parts
-    // A row that says 'running' is what the next start goes on with.
-    if (entry.forgotten || this.#stopping.signal.aborted) return
+    // At a shutdown the stored state stays 'running', so the next start resumes the task.
+    if (entry.deleted || this.#stopping.signal.aborted) return
     if (stop.aborted) {
-      await this.#end(entry, { state: 'canceled', status: '' })
+      await this.#finish(entry, { state: 'canceled', status: '' })
       return
     }
     const { id, tries } = entry.task
     const delay = retryDelay(error, tries)
-    log.warn({ err: error, task: id, ...(delay !== undefined && { delay }) }, 'a task failed')
+    log.warn({ err: error, task: id, ...(delay !== undefined && { delay }) }, 'task failed')
     const text = [failureText(error), entry.remark].filter((part) => part !== '').join('; ')
     if (delay === undefined) {
-      await this.#end(entry, { state: 'failed', status: '', error: text })
+      await this.#finish(entry, { state: 'failed', status: '', error: text })
       return
     }
-    await this.#change(entry, { state: 'waiting', status: `retry ${tries} in ${delay} s`, error: text })
+    await this.#update(entry, { state: 'waiting', status: `retry ${tries} in ${delay} s`, error: text })
     entry.timer = setTimeout(() => {
-      this.#queue(entry).catch((failure: unknown) => log.error({ err: failure, task: id }, 'a task could not go on'))
+      this.#queue(entry).catch((failure: unknown) =>
+        log.error({ err: failure, task: id }, 'failed to queue a task for retry'),
+      )
     }, delay * 1000).unref()
   }
 
-  async #end(entry: Entry, changes: Partial<Task>): Promise<void> {
+  async #finish(entry: TaskEntry, changes: Partial<Task>): Promise<void> {
     clearTimeout(entry.timer)
-    await this.#change(entry, { ...changes, ended: new Date() })
+    await this.#update(entry, { ...changes, ended: new Date() })
     await this.#dispose(entry)
-    if (this.#entries.size > mostKept) await this.#sweep()
+    if (this.#entries.size > maxFinished) await this.#sweep()
   }
 
-  async #change(entry: Entry, changes: Partial<Task>): Promise<void> {
+  async #update(entry: TaskEntry, changes: Partial<Task>): Promise<void> {
     entry.task = { ...entry.task, ...changes }
-    if (!entry.forgotten) await this.parts.store.put(entry.task)
+    if (!entry.deleted) await this.parts.store.put(entry.task)
   }
 
-  async #dispose({ task, forgotten }: Entry): Promise<void> {
+  async #dispose({ task, deleted }: TaskEntry): Promise<void> {
     const type = this.#types.get(task.kind)
-    const mayGoOn = task.state === 'failed' && !forgotten && type?.retries === true
+    const isResumable = task.state === 'failed' && !deleted && type?.resumable === true
     try {
       await type?.dispose?.(task)
-      if (!mayGoOn) await this.parts.uploads.drop(task.id)
+      if (!isResumable) await this.parts.uploads.discardAll(task.id)
     } catch (error) {
-      this.parts.log.warn({ err: error, task: task.id }, 'what was kept for a task could not be let go of')
+      this.parts.log.warn({ err: error, task: task.id }, 'failed to clean up after a task')
     }
   }
 
-  /** Forgets what ended long ago, and the oldest of too many. */
+  /** Deletes finished tasks that are older than `finished_tasks_days`, and the oldest beyond `maxFinished`. */
   async #sweep(): Promise<void> {
     const days = this.parts.settings.number('finished_tasks_days')
     const ended = [...this.#entries.values()]
-      .filter((entry) => isOver(entry.task))
-      .sort((one, other) => endOf(other) - endOf(one))
+      .filter((entry) => hasEnded(entry.task))
+      .sort((one, other) => endTime(other) - endTime(one))
     const old = ended.filter(
-      (entry, index) => index >= mostKept || (days >= 0 && endOf(entry) < Date.now() - days * day),
+      (entry, index) => index >= maxFinished || (days >= 0 && endTime(entry) < Date.now() - days * day),
     )
     try {
-      await this.#forget(old)
+      await this.#remove(old)
     } catch (error) {
       if (!isGatewayError(error) || !this.#stopping.signal.aborted) {
-        this.parts.log.warn({ err: error }, 'tasks that ended long ago could not be forgotten')
+        this.parts.log.warn({ err: error }, 'failed to delete old tasks')
       }
     }
   }
 
-  /** Stops what runs. It goes on when the program starts again. A run that does not end in time is logged and left. */
+  /**
+   * Stops all runs. The tasks resume at the next start. A run that does not end within `closeTimeout` is logged and
+   * abandoned.
+   */
   async close(): Promise<void> {
     this.#stopping.abort()
     this.#unsubscribe()
-    clearInterval(this.#sweeping)
+    clearInterval(this.#sweepTimer)
     for (const { timer } of this.#entries.values()) clearTimeout(timer)
     for (const queue of this.#queues.values()) queue.clear()
     const idle = Promise.all([...this.#queues.values()].map((queue) => queue.onIdle()))
@@ -414,20 +424,20 @@ export class Tasks {
       this.parts.log.warn({ tasks }, 'tasks did not end in time; they continue at the next start')
     }
     this.parts.uploads.close()
-    await this.#journal.settled().catch((error: unknown) => {
-      this.parts.log.warn({ err: error }, 'what tasks did last could not be recorded')
+    await this.#journal.flush().catch((error: unknown) => {
+      this.parts.log.warn({ err: error }, 'failed to store the last items of tasks')
     })
   }
 }
 
-function newEntry(task: Task): Entry {
-  return { task, controller: undefined, running: undefined, timer: undefined, remark: '', forgotten: false }
+function newEntry(task: Task): TaskEntry {
+  return { task, controller: undefined, running: undefined, timer: undefined, remark: '', deleted: false }
 }
 
 function isVisible(task: Task, { role, userId }: Principal): boolean {
   return role === 'admin' || task.userId === userId
 }
 
-function endOf({ task }: Entry): number {
+function endTime({ task }: TaskEntry): number {
   return task.ended?.getTime() ?? 0
 }

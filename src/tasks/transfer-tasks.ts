@@ -1,78 +1,77 @@
 /** Copies and moves between storages as tasks. */
-import { TreeError } from '../change.js'
-import type { Entry } from '../driver.js'
-import { GatewayError, isGatewayError } from '../errors.js'
-import { visiblePath, type Mounts } from '../mounts.js'
-import { childOf, parentOf, root, under, within, type Path } from '../path.js'
-import type { Principal } from '../principal.js'
-import { joinSignals } from '../signals.js'
-import type { CopyAsk, VirtualFs } from '../virtual-fs.js'
-import { LeftOutNames } from './failures.js'
+import type { Principal } from '../accounts/principal.js'
+import { joinSignals } from '../contract/cancellation.js'
+import type { Entry } from '../contract/driver.js'
+import { GatewayError, isGatewayError, TreeError } from '../contract/errors.js'
+import { childOf, parentOf, root, under, within, type Path } from '../contract/path.js'
+import { visiblePath, type Mounts } from '../storage/mounts.js'
+import type { TransferOptions, VirtualFs } from '../tree/virtual-fs.js'
+import { SkippedNamesReport } from './failures.js'
 import { planOf, type TaskRequest, type TaskRun, type TaskType } from './task.js'
 
-export interface TransferOptions {
+export interface TransferTaskOptions {
   readonly overwrite: boolean
-  /** Existing folders are entered, existing files left alone. */
+  /** Merges into existing folders, and skips existing files. */
   readonly merge: boolean
-  /** Of the folders. */
+  /** The password of protected folders. */
   readonly password?: string | undefined
 }
 
-interface TransferPlan extends TransferOptions {
+interface TransferPlan extends TransferTaskOptions {
   readonly from: Path
   readonly to: Path
 }
 
 type Kind = 'copy' | 'move'
 
-/** Of `from` to the place and name of `to`, both paths of the principal's own. */
+/** The request of a copy or move of `from` to the new path `to`. Both paths are relative to the principal's base. */
 export function transferRequest(
   kind: Kind,
   { base }: Principal,
   [from, to]: readonly [from: Path, to: Path],
-  options: TransferOptions,
+  options: TransferTaskOptions,
   mounts: Pick<Mounts, 'rowOf'>,
 ): TaskRequest {
   const plan: TransferPlan = { from: under(base, from), to: under(base, to), ...options }
   const verb = options.merge ? 'merge' : kind
-  const name = `${verb} ${placeName(mounts, plan.from)} to ${placeName(mounts, parentOf(plan.to))}`
+  const name = `${verb} ${displayPath(mounts, plan.from)} to ${displayPath(mounts, parentOf(plan.to))}`
   return { kind, name, plan, totalBytes: 0 }
 }
 
-/** `[/mount](/path/inside)`: clients make links of it. */
-export function placeName(mounts: Pick<Mounts, 'rowOf'>, path: Path): string {
+/** A path as `[/mount](/path/inside)`. Clients parse this form to show links. */
+export function displayPath(mounts: Pick<Mounts, 'rowOf'>, path: Path): string {
   const row = mounts.rowOf(path)
   const mount = row ? visiblePath(row.mountPath) : root
   return `[${mount}](${within(mount, path) ?? path})`
 }
 
-/** A path of the whole tree as the principal's own. */
-export function ownPath({ base }: Principal, path: Path): Path {
+/** Converts a path of the whole tree to one relative to the principal's base. Throws `denied` if it is outside. */
+export function pathBelowBase({ base }: Principal, path: Path): Path {
   const own = within(base, path)
-  if (own === undefined) throw new GatewayError('denied', { reason: 'it lies outside of your folder' })
+  if (own === undefined) throw new GatewayError('denied', { reason: 'the path is outside of your base folder' })
   return own
 }
 
 export function transferTasks(kind: Kind, as: (principal: Principal) => VirtualFs): TaskType {
-  return { run: (run) => transfer(kind, as(run.principal), run), retries: true }
+  return { run: (run) => transfer(kind, as(run.principal), run), resumable: true }
 }
 
 async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> {
   const { items, principal, resumes, signal, advance } = run
   const plan = planOf(run.task) as TransferPlan
   const { overwrite, merge, password } = plan
-  const [from, to] = [ownPath(principal, plan.from), ownPath(principal, plan.to)]
+  const [from, to] = [pathBelowBase(principal, plan.from), pathBelowBase(principal, plan.to)]
   await items.fail([])
-  run.remark('')
-  const names = new LeftOutNames()
-  const leftOut: CopyAsk['leftOut'] = (folder, left) => {
+  run.setRemark('')
+  const names = new SkippedNamesReport()
+  const leftOut: TransferOptions['leftOut'] = (folder, left) => {
     names.add(folder, left)
-    run.remark(names.text)
+    run.setRemark(names.text)
   }
-  run.status('getting src object')
-  const walked = new AbortController()
-  const either = joinSignals(signal, walked.signal)
-  const measured = measure(kind, fs, from, run, either.signal)
+  run.setStatus('getting src object')
+  const walk = new AbortController()
+  const joined = joinSignals(signal, walk.signal)
+  const measured = measure(kind, fs, from, run, joined.signal)
   try {
     const journal = { ...items, resumes }
     await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance, leftOut })
@@ -86,39 +85,39 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
     }
     throw error
   } finally {
-    walked.abort()
+    walk.abort()
     await measured
-    either.release()
+    joined.release()
   }
 }
 
-/** Finds out how much there is to copy, while that has begun already. Whatever goes wrong with it is nobody's business. */
+/** Reports the total size while the transfer already runs. Its errors are ignored: the transfer reports its own. */
 async function measure(kind: Kind, fs: VirtualFs, from: Path, run: TaskRun, signal: AbortSignal): Promise<void> {
   const { password } = planOf(run.task) as TransferPlan
-  const ask = { password, signal }
+  const access = { password, signal }
   let bytes = 0
   const count = (entry: Entry) => {
     bytes += entry.size
-    run.total(bytes)
+    run.setTotal(bytes)
   }
   try {
-    const entry = await fs.stat(from, { ...ask, link: true })
+    const entry = await fs.stat(from, { ...access, link: true })
     if (entry.kind !== 'folder' || entry.isLink === true) {
-      run.status('getting src object link')
+      run.setStatus('getting src object link')
       count(entry)
       return
     }
-    run.status('src object is dir, listing objs')
+    run.setStatus('src object is dir, listing objs')
     const folders = [from]
     for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-      for await (const page of fs.pages(folder, ask)) {
+      for await (const page of fs.pages(folder, access)) {
         for (const member of page) {
           if (member.kind === 'folder' && member.isLink !== true) folders.push(childOf(folder, member.name))
           else count(member)
         }
       }
     }
-    run.status(`src object is dir, added all ${kind} tasks of objs`)
+    run.setStatus(`src object is dir, added all ${kind} tasks of objs`)
   } catch (error) {
     if (!isGatewayError(error)) throw error
   }

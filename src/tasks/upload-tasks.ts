@@ -1,28 +1,28 @@
-/** Uploads that were received whole, and are stored by a task. */
+/** Tasks that store uploads which the gateway has received completely. */
 import { basename } from 'node:path'
-import type { Hashes } from '../driver.js'
-import { countedSource } from '../counted-source.js'
-import { GatewayError, isGatewayError } from '../errors.js'
-import type { Mounts } from '../mounts.js'
-import { nameOf, parentOf, under, type Path } from '../path.js'
-import type { Principal } from '../principal.js'
-import { isSameContent } from '../same-content.js'
-import type { Spool, Spooled } from '../spool.js'
-import type { VirtualFs } from '../virtual-fs.js'
+import type { Principal } from '../accounts/principal.js'
+import type { Hashes } from '../contract/driver.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { nameOf, parentOf, under, type Path } from '../contract/path.js'
+import type { Mounts } from '../storage/mounts.js'
+import type { Spool, Spooled } from '../storage/spool.js'
+import { countedSource } from '../transfer/counted-source.js'
+import { isSameContent } from '../transfer/same-content.js'
+import type { VirtualFs } from '../tree/virtual-fs.js'
 import { planOf, type Task, type TaskRequest, type TaskRun, type TaskType } from './task.js'
-import { ownPath, placeName } from './transfer-tasks.js'
+import { pathBelowBase, displayPath } from './transfer-tasks.js'
 
 export interface UploadOptions {
-  /** `exists` where there is a file already. */
+  /** Rejects with `exists` if the file exists. */
   readonly createOnly: boolean
   readonly modified?: Date | undefined
-  /** Of the folder. */
+  /** The password of the folder. */
   readonly password?: string | undefined
 }
 
 interface UploadPlan {
   readonly to: Path
-  /** Its file in the spool. */
+  /** The name of its file in the spool. */
   readonly spooled: string
   readonly createOnly: boolean
   /** Milliseconds since 1970. */
@@ -31,7 +31,10 @@ interface UploadPlan {
   readonly password?: string | undefined
 }
 
-/** Of what was received, to the principal's own path `to`. The task owns the spooled file from then on. */
+/**
+ * The request of a task that stores `received` at `to`, a path relative to the principal's base. The task owns the
+ * spooled file once it is added.
+ */
 export function uploadRequest(
   { base }: Principal,
   to: Path,
@@ -48,11 +51,11 @@ export function uploadRequest(
     hashes: received.hashes,
     password,
   }
-  const name = `upload ${nameOf(to)} to ${placeName(mounts, parentOf(at))}`
+  const name = `upload ${nameOf(to)} to ${displayPath(mounts, parentOf(at))}`
   return { kind: 'upload', name, plan, status: 'uploading', totalBytes: received.size }
 }
 
-/** Files of the spool that these tasks still need. */
+/** The names of the spool files that these tasks need. */
 export function spooledFiles(tasks: readonly Task[]): ReadonlySet<string> {
   return new Set(
     tasks.filter(({ kind }) => kind === 'upload').map((task) => (planOf(task) as Partial<UploadPlan>).spooled ?? ''),
@@ -72,18 +75,18 @@ export function uploadTasks(spool: Spool, as: (principal: Principal) => VirtualF
 async function upload(spool: Spool, fs: VirtualFs, run: TaskRun): Promise<void> {
   const { items, principal, resumes, signal } = run
   const { to, spooled, createOnly, hashes, modified: time, password } = planOf(run.task) as UploadPlan
-  const path = ownPath(principal, to)
+  const path = pathBelowBase(principal, to)
   const modified = time === undefined ? undefined : new Date(time)
   const received = spool.find(spooled, { hashes, modified })
   if (!received) throw new GatewayError('unsupported', { reason: 'the received bytes are gone: upload the file again' })
-  run.status('uploading')
+  run.setStatus('uploading')
   const source = countedSource(received, run.advance)
   try {
-    const kept = items.keptUpload(to, spooled)
-    await fs.write(path, source, { createOnly, modified, password, signal, parents: true, kept })
+    const resumable = items.resumableUpload(to, spooled)
+    await fs.write(path, source, { createOnly, modified, password, signal, parents: true, resumable })
   } catch (error) {
-    source.takeBack()
-    // An earlier run may have stored it, and been cut off before it could say so.
+    source.revert()
+    // An earlier run may have stored the file and been interrupted before it was recorded.
     if (resumes && isGatewayError(error, 'exists') && (await isStored(fs, path, received, run))) return
     throw error
   }

@@ -1,5 +1,5 @@
-import type { Entry, FileBundle } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
+import type { Entry, FileBundle } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { at, listed, namesIn, put, refuses, textAt, without, type Run, type WritableDriver } from './subject.js'
 
 const count = 40

@@ -1,5 +1,5 @@
 /**
- * The contract of `src/driver.ts` in executable form. Every driver runs all of it; a test is skipped only for what a
+ * The contract of `src/contract/driver.ts` in executable form. Every driver runs all of it; a test is skipped only for what a
  * driver says it lacks, by an absent method or a trait, and says so.
  */
 import type { Test } from 'tap'

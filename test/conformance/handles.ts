@@ -1,5 +1,5 @@
-import type { OpenFile, OpenMode, OpenOptions } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
+import type { OpenFile, OpenMode, OpenOptions } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import {
   at,
   bytesAt,

@@ -3,11 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
-import { defaultTraits, type Driver, type Entry, type Source, type Traits } from '../../src/driver.js'
-import type { ErrorCode } from '../../src/errors.js'
-import { GatewayError } from '../../src/errors.js'
-import type { Path } from '../../src/path.js'
-import { ListedNames } from '../../src/listed-names.js'
+import { defaultTraits, type Driver, type Entry, type Source, type Traits } from '../../src/contract/driver.js'
+import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import type { Path } from '../../src/contract/path.js'
+import { ListableNames } from '../../src/storage/listable-names.js'
 
 export interface Opened {
   readonly driver: Driver
@@ -122,10 +121,10 @@ export function shownBy(driver: Driver) {
   const logged: object[] = []
   const silent = () => undefined
   const warn = (details: object) => void logged.push(details)
-  const listedNames = new ListedNames({ debug: silent, info: silent, warn, error: silent })
+  const listedNames = new ListableNames({ debug: silent, info: silent, warn, error: silent })
   const names = async (path: string) => {
     const shown: string[] = []
-    const pages = listedNames.pages(at(path), driver.list(at(path)))
+    const pages = listedNames.filterPages(at(path), driver.list(at(path)))
     for await (const page of pages) shown.push(...page.map(({ name }) => name))
     return shown.sort()
   }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { Driver, Upload, WriteOptions } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
+import type { Driver, Upload, WriteOptions } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { at, bytesAt, missesParent, namesIn, put, refuses, textAt, without, type Run } from './subject.js'
 
 const mebibyte = 1024 * 1024
@@ -23,7 +23,11 @@ class Sender {
     const replace = async (token: string) => {
       this.token = token
     }
-    const upload = await this.driver.upload?.(at(this.path), { size, resume: this.token, replace }, options)
+    const upload = await this.driver.upload?.(
+      at(this.path),
+      { size, resumeToken: this.token, replaceToken: replace },
+      options,
+    )
     if (!upload) throw new GatewayError('unsupported')
     this.token = upload.token
     return upload
@@ -33,7 +37,7 @@ class Sender {
   async send(content: Buffer, end = content.length): Promise<void> {
     const upload = await this.begin(content.length)
     try {
-      await upload.write(bodyOf(content, upload.confirmed, end))
+      await upload.write(bodyOf(content, upload.committedOffset, end))
     } finally {
       await upload.close()
     }
@@ -59,8 +63,11 @@ export async function uploadTests(run: Run): Promise<void> {
       await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
       t.equal(await textAt(driver, '/file'), 'old')
       const upload = await sender.begin(data.length)
-      t.ok(upload.confirmed >= 8 * mebibyte && upload.confirmed <= cutAt, `it holds ${upload.confirmed} bytes`)
-      await upload.write(bodyOf(data, upload.confirmed))
+      t.ok(
+        upload.committedOffset >= 8 * mebibyte && upload.committedOffset <= cutAt,
+        `it holds ${upload.committedOffset} bytes`,
+      )
+      await upload.write(bodyOf(data, upload.committedOffset))
       t.equal(await textAt(driver, '/file'), 'old', 'not before its commit')
       t.same(await namesIn(driver, '/'), ['file'])
       const entry = await upload.commit()
@@ -87,8 +94,8 @@ export async function uploadTests(run: Run): Promise<void> {
       const later = new Sender(second, '/file')
       later.token = sender.token
       const upload = await later.begin(data.length)
-      t.ok(upload.confirmed >= 8 * mebibyte, `it holds ${upload.confirmed} bytes`)
-      await upload.write(bodyOf(data, upload.confirmed))
+      t.ok(upload.committedOffset >= 8 * mebibyte, `it holds ${upload.committedOffset} bytes`)
+      await upload.write(bodyOf(data, upload.committedOffset))
       await upload.commit()
       await upload.close()
       t.ok((await bytesAt(second, '/file')).equals(data))
@@ -107,7 +114,7 @@ export async function uploadTests(run: Run): Promise<void> {
       const sender = new Sender(driver, '/file')
       for (const isLast of [false, true]) {
         const upload = await sender.begin(data.length, { beforePublish })
-        await upload.write(bodyOf(data, upload.confirmed))
+        await upload.write(bodyOf(data, upload.committedOffset))
         if (isLast) await upload.commit()
         else await refuses(t, () => upload.commit(), 'busy', 'the first commit')
         await upload.close()
@@ -133,7 +140,7 @@ export async function uploadTests(run: Run): Promise<void> {
         const other = new Sender(driver, '/other')
         other.token = resume
         const upload = await other.begin(4)
-        t.equal(upload.confirmed, 0, resume)
+        t.equal(upload.committedOffset, 0, resume)
         await upload.write(bodyOf(Buffer.from('data'), 0))
         await upload.commit()
         await upload.close()
@@ -151,7 +158,7 @@ export async function uploadTests(run: Run): Promise<void> {
       const sender = new Sender(driver, '/file')
       await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
       const upload = await sender.begin(4)
-      t.equal(upload.confirmed, 0)
+      t.equal(upload.committedOffset, 0)
       await upload.write(bodyOf(Buffer.from('data'), 0))
       await upload.commit()
       await upload.close()
@@ -207,7 +214,7 @@ export async function uploadTests(run: Run): Promise<void> {
       await driver.remove(at('/folder'))
       await driver.mkdir(at('/folder'))
       const upload = await sender.begin(data.length)
-      await upload.write(bodyOf(data, upload.confirmed))
+      await upload.write(bodyOf(data, upload.committedOffset))
       await upload.commit()
       await upload.close()
       t.ok((await bytesAt(driver, '/folder/file')).equals(data))

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import {
   at,
   bytesAt,

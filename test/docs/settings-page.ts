@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { format, resolveConfig } from 'prettier'
-import { settingsTable, type SettingDefinition, type SettingGroup } from '../../src/settings-table.js'
+import { settingsTable, type SettingDefinition, type SettingGroup } from '../../src/settings/settings-table.js'
 
 export const settingsPagePath = 'docs/settings.md'
 

@@ -33,23 +33,23 @@ async function put(folder: string, name: string, bytes: number): Promise<void> {
 void t.test('what is kept counts, and refuses what is new', async (t) => {
   const { space, folders, limit } = await scene(t)
   const [kept = '', other = ''] = folders
-  await space.assertRoom()
+  await space.assertSpace()
   await put(kept, 'film', 598)
   await put(kept, 'sub/film.aria2', 400)
   // It leads nowhere that could be counted, and round in circles.
   await symlink('.', join(kept, 'sub', 'x'))
-  await space.assertRoom().catch(() => t.fail('there is still room'))
+  await space.assertSpace().catch(() => t.fail('there is still room'))
   await put(other, 'rest', 2)
-  await t.rejects(space.assertRoom(), full)
+  await t.rejects(space.assertSpace(), full)
   await t.rejects(
-    space.during(folders[2] ?? '', async () => t.fail('it began')),
+    space.withClaim(folders[2] ?? '', async () => t.fail('it began')),
     full,
   )
   limit(Infinity)
-  await space.assertRoom()
+  await space.assertSpace()
   limit(1000)
   await rm(kept, { recursive: true })
-  await space.assertRoom()
+  await space.assertSpace()
 })
 
 void t.test('what is under way counts as large as it is going to be', async (t) => {
@@ -58,9 +58,9 @@ void t.test('what is under way counts as large as it is going to be', async (t) 
   await put(kept, 'film', 200)
   // Of an earlier run of the same download.
   await put(one, 'part', 900)
-  await space.during(one, async (claimOne) => {
+  await space.withClaim(one, async (claimOne) => {
     claimOne(500)
-    await space.during(other, async (claimOther) => {
+    await space.withClaim(other, async (claimOther) => {
       claimOther(300)
       t.throws(() => claimOther(301), full)
       claimOther(100)
@@ -69,5 +69,5 @@ void t.test('what is under way counts as large as it is going to be', async (t) 
       claimOne(10)
     })
   })
-  await t.rejects(space.assertRoom(), full, 'what is left of them counts as it lies there')
+  await t.rejects(space.assertSpace(), full, 'what is left of them counts as it lies there')
 })

@@ -1,7 +1,7 @@
 /** Names of fetched files: where they are taken from, and that none of them does harm. */
 import t from 'tap'
+import { checkName } from '../../src/contract/path.js'
 import { fileNameOf } from '../../src/downloads/file-name.js'
-import { checkName } from '../../src/path.js'
 
 const address = new URL('https://example.org/files/report%20of%20today.pdf?token=x#part')
 

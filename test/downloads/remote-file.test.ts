@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { RemoteFile, type RemoteOptions } from '../../src/downloads/remote-file.js'
-import { EgressGuard } from '../../src/egress.js'
+import { EgressGuard } from '../../src/net/egress.js'
 import { rangeStart, startScripted } from './scripted-server.js'
 
 // They wait most of the time, each for a server of its own.
@@ -13,7 +13,7 @@ t.jobs = 4
 
 const content = randomBytes(300_000)
 const loopback = new EgressGuard(() => '127.0.0.0/8')
-const usual: Omit<RemoteOptions, 'signal'> = { egress: loopback, limit: Infinity, patience: 10_000 }
+const usual: Omit<RemoteOptions, 'signal'> = { egress: loopback, limit: Infinity, timeout: 10_000 }
 
 function opened(address: string, options: Partial<RemoteOptions> = {}): Promise<RemoteFile> {
   return RemoteFile.open(address, { ...usual, signal: new AbortController().signal, ...options })
@@ -148,16 +148,16 @@ void t.test('a body that never ends is cut off at the limit', async (t) => {
 
 void t.test('a server that stalls, or sends a byte now and then, is given up', async (t) => {
   const silent = await startScripted(t, () => undefined)
-  await t.rejects(fetched(silent.url, { patience: 200 }), { code: 'timeout' })
+  await t.rejects(fetched(silent.url, { timeout: 200 }), { code: 'timeout' })
   const stalling = await startScripted(t, (_request, answer) => {
     answer.writeHead(200, { 'content-length': 1000 }).write('x')
   })
-  await t.rejects(fetched(stalling.url, { patience: 200 }), { code: 'unavailable' })
+  await t.rejects(fetched(stalling.url, { timeout: 200 }), { code: 'unavailable' })
   const trickling = await startScripted(t, (_request, answer) => {
     const timer = setInterval(() => answer.write('x'), 20)
     answer.once('close', () => clearInterval(timer))
   })
-  await t.rejects(fetched(trickling.url, { patience: 400 }), {
+  await t.rejects(fetched(trickling.url, { timeout: 400 }), {
     code: 'unavailable',
     reason: /^the connection broke after/,
   })
@@ -173,12 +173,12 @@ void t.test('a byte now and then holds nobody up for ever, however the connectio
     answer.once('close', () => clearInterval(timer))
   })
   const given = { code: 'unavailable', reason: /^the server announced 1000000 bytes and sent \d+$/ }
-  await t.rejects(fetched(trickling.url, { patience: 200 }), given)
+  await t.rejects(fetched(trickling.url, { timeout: 200 }), given)
   t.equal(trickling.asked.length, 5)
   const breaking = await startScripted(t, (request, answer) => {
     sendPart(answer, rangeStart(request), 10, headers)
   })
-  await t.rejects(fetched(breaking.url, { patience: 200 }), { code: 'unavailable' })
+  await t.rejects(fetched(breaking.url, { timeout: 200 }), { code: 'unavailable' })
   t.equal(breaking.asked.length, 5, 'nor do connections that bring a few bytes each')
 })
 
@@ -186,7 +186,7 @@ void t.test('all redirects together are waited for no longer than one answer', a
   const slow = await startScripted(t, (_request, answer, turn) => {
     setTimeout(() => answer.writeHead(302, { location: `/${turn}` }).end(), 150)
   })
-  await t.rejects(fetched(slow.url, { patience: 400 }), { code: 'timeout' })
+  await t.rejects(fetched(slow.url, { timeout: 400 }), { code: 'timeout' })
   t.ok(slow.asked.length <= 3)
 })
 

@@ -1,6 +1,6 @@
 /** Torrents and magnet links lose the hosts that may not be reached, and nothing else. */
 import t from 'tap'
-import { harmlessMagnet, harmlessTorrent } from '../../src/downloads/torrent.js'
+import { sanitizedMagnet, sanitizedTorrent } from '../../src/downloads/torrent.js'
 import { torrentOf } from './torrent-file.js'
 
 const mayReach = async (url: URL) => url.hostname.endsWith('good.example')
@@ -20,15 +20,15 @@ void t.test('a magnet link keeps what it names, and the hosts that may be reache
   const numbered = ['tr.1=http%3A%2F%2Fbad.example', 'tr.2=http%3A%2F%2Fgood.example%2F2', 'mt=http://bad.example']
   const link = `magnet:?xt=urn:btih:${hash}&dn=A%20name&${[...parameters, ...seeds, ...numbered].join('&')}`
   t.equal(
-    await harmlessMagnet(link, mayReach),
+    await sanitizedMagnet(link, mayReach),
     `magnet:?xt=urn:btih:${hash}&dn=A%20name&${parameters.slice(0, 3).join('&')}&tr.2=http%3A%2F%2Fgood.example%2F2`,
   )
-  t.equal(await harmlessMagnet(`MAGNET:?xt=urn:btih:${hash}`, mayReach), `magnet:?xt=urn:btih:${hash}`)
+  t.equal(await sanitizedMagnet(`MAGNET:?xt=urn:btih:${hash}`, mayReach), `magnet:?xt=urn:btih:${hash}`)
 })
 
 void t.test('a link that names no torrent is refused', async (t) => {
   for (const link of ['magnet:?dn=x', 'magnet:?xt=urn:sha1:abc', 'magnet:?xt=urn:btih:', 'magnet:?', 'magnet:']) {
-    await t.rejects(harmlessMagnet(link, mayReach), { code: 'invalid' }, link)
+    await t.rejects(sanitizedMagnet(link, mayReach), { code: 'invalid' }, link)
   }
 })
 
@@ -41,7 +41,7 @@ void t.test('a torrent keeps its hash, and the hosts that may be reached', async
     nodes: [['10.0.0.1', 80]],
     comment: 'kept',
   })
-  const made = await harmlessTorrent(bytes, mayReach)
+  const made = await sanitizedTorrent(bytes, mayReach)
   const expected = torrentOf('name', Buffer.from('content'), {
     'announce-list': [['udp://good.example:1']],
     'url-list': ['http://good.example/f'],
@@ -50,14 +50,14 @@ void t.test('a torrent keeps its hash, and the hosts that may be reached', async
   t.equal(made.toString('latin1'), expected.bytes.toString('latin1'))
   t.equal(expected.hash, hash)
   const same = torrentOf('name', Buffer.from('content'), { announce: 'http://good.example/announce' })
-  t.ok((await harmlessTorrent(same.bytes, mayReach)).equals(same.bytes))
+  t.ok((await sanitizedTorrent(same.bytes, mayReach)).equals(same.bytes))
 })
 
 void t.test('of very many hosts only some are looked at', async (t) => {
   let asked = 0
   const count = async () => ((asked += 1), true)
   const trackers = Array.from({ length: 5000 }, (_, index) => [`http://t${index}.example/`])
-  await harmlessTorrent(torrentOf('name', Buffer.from('x'), { 'announce-list': trackers }).bytes, count)
+  await sanitizedTorrent(torrentOf('name', Buffer.from('x'), { 'announce-list': trackers }).bytes, count)
   t.equal(asked, 100)
 })
 
@@ -68,10 +68,10 @@ void t.test('what is no torrent is refused', async (t) => {
     ...[`d4:info${nested}e`, 'd4:info99999999999:xe', 'd4:info-1:xe', 'd4:infoi1', 'd4:infoi--1ee', 'd4:infoie'],
   ]
   for (const text of broken) {
-    await t.rejects(harmlessTorrent(Buffer.from(text), mayReach), { code: 'invalid' }, text.slice(0, 30))
+    await t.rejects(sanitizedTorrent(Buffer.from(text), mayReach), { code: 'invalid' }, text.slice(0, 30))
   }
   const bytes = torrentOf('name', Buffer.from('content')).bytes
   for (let length = 0; length < bytes.length; length++) {
-    await t.rejects(harmlessTorrent(bytes.subarray(0, length), mayReach), { code: 'invalid' })
+    await t.rejects(sanitizedTorrent(bytes.subarray(0, length), mayReach), { code: 'invalid' })
   }
 })

@@ -3,13 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import t from 'tap'
 import { aliasFields, aliasType } from '../../drivers/alias/index.js'
-import { blockSize, headerSize, sealedSize } from '../../drivers/crypt/content.js'
+import { blockSize, headerSize, sealedBlockSize } from '../../drivers/crypt/content.js'
 import { cryptFields, cryptType } from '../../drivers/crypt/index.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import type { ByteRange, Driver, DriverEnv } from '../../src/driver.js'
-import { checkOptions } from '../../src/fields.js'
-import { asPath } from '../../src/path.js'
-import { altered, bare, sourceOf } from '../src/tree-fixture.js'
+import type { ByteRange, Driver, DriverEnv } from '../../src/contract/driver.js'
+import { asPath } from '../../src/contract/path.js'
+import { checkOptions } from '../../src/storage/fields.js'
+import { altered, bare, sourceOf } from '../tree/tree-fixture.js'
 import { compositeTree } from './composite-tree.js'
 
 const data = randomBytes(10 * blockSize + 5)
@@ -25,7 +25,7 @@ const crypt = (env: DriverEnv): Promise<Driver> =>
 /** Where the sealed blocks of these bytes are. */
 function sealed(first: number, last: number): ByteRange {
   const [from, to] = [Math.floor(first / blockSize), Math.floor(last / blockSize) + 1]
-  return { offset: headerSize + from * sealedSize, length: (to - from) * sealedSize }
+  return { offset: headerSize + from * sealedBlockSize, length: (to - from) * sealedBlockSize }
 }
 
 for (const [name, open, expected] of [

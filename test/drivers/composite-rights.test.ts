@@ -2,10 +2,10 @@
 import t from 'tap'
 import { aliasFields, aliasType } from '../../drivers/alias/index.js'
 import { cryptFields, cryptType } from '../../drivers/crypt/index.js'
-import type { Driver, DriverEnv } from '../../src/driver.js'
-import { checkOptions } from '../../src/fields.js'
-import { asPath } from '../../src/path.js'
-import { sourceOf, text } from '../src/tree-fixture.js'
+import type { Driver, DriverEnv } from '../../src/contract/driver.js'
+import { asPath } from '../../src/contract/path.js'
+import { checkOptions } from '../../src/storage/fields.js'
+import { sourceOf, text } from '../tree/tree-fixture.js'
 import { compositeTree } from './composite-tree.js'
 
 const p = asPath

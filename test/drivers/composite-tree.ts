@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DriverEnv } from '../../src/driver.js'
-import { asPath, childOf, nameOf, type Path } from '../../src/path.js'
-import { TreeView } from '../../src/tree-view.js'
-import { newTree, type MountAsk, type Test, type Tree } from '../src/tree-fixture.js'
+import type { DriverEnv } from '../../src/contract/driver.js'
+import { asPath, childOf, nameOf, type Path } from '../../src/contract/path.js'
+import { SubtreeDriver } from '../../src/tree/subtree-driver.js'
+import { newTree, type MountAsk, type Test, type Tree } from '../tree/tree-fixture.js'
 import { openLocal, testEnv } from './env.js'
 
 export interface CompositeTree {
@@ -19,7 +19,9 @@ export interface CompositeTree {
 export async function compositeTree(t: Test, mounted: Readonly<Record<string, MountAsk>>): Promise<CompositeTree> {
   const tree = await newTree(t, mounted)
   const { mounts, locks, store } = tree.parts
-  const env = testEnv({ tree: (path) => new TreeView(() => ({ mounts, locks, properties: store.properties }), path) })
+  const env = testEnv({
+    tree: (path) => new SubtreeDriver(() => ({ mounts, locks, properties: store.properties }), path),
+  })
   let folders = 0
   const newFolder = async (storage: Path) => {
     const path = childOf(storage, `folder-${folders++}`)

@@ -4,10 +4,10 @@ import { Encryption, encryptedSize, plainSize } from '../../drivers/crypt/conten
 import { cryptFields, cryptType, type CryptOptions } from '../../drivers/crypt/index.js'
 import { namesOf } from '../../drivers/crypt/names.js'
 import { keysOf, obscure, passwordOf, reveal } from '../../drivers/crypt/passwords.js'
-import { compiled, native } from '../../drivers/crypt/sodium.js'
-import type { DriverEnv } from '../../src/driver.js'
-import { checkOptions } from '../../src/fields.js'
-import { asPath } from '../../src/path.js'
+import { wasmSecretBox, nativeSecretBox } from '../../drivers/crypt/sodium.js'
+import type { DriverEnv } from '../../src/contract/driver.js'
+import { asPath } from '../../src/contract/path.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import { conformance } from '../conformance/driver.js'
 import { at, bytesAt, listed, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
 import { compositeTree, onDisk } from './composite-tree.js'
@@ -96,7 +96,7 @@ await t.test('keys and names are those of rclone', async (t) => {
 await t.test('contents are those of rclone, by either cipher', async (t) => {
   const { data } = await keysOf('potato', 'sausage')
   const nonce = Buffer.from('000102030405060708090a0b0c0d0e0f1011121314151617', 'hex')
-  const boxes = [await compiled(), await native().catch(() => undefined)]
+  const boxes = [await wasmSecretBox(), await nativeSecretBox().catch(() => undefined)]
   for (const box of boxes) {
     if (!box) continue
     const stream = new Encryption(box, data, 11, nonce)

@@ -1,10 +1,10 @@
 /** What a driver leans on, for tests: an environment that belongs to no gateway. */
-import type { DriverEnv, OptionsOf } from '../../src/driver.js'
-import { EgressGuard } from '../../src/egress.js'
-import { checkOptions } from '../../src/fields.js'
-import { GatewayError } from '../../src/errors.js'
-import { thisInstance } from '../../src/instance.js'
 import { localFields, localType } from '../../drivers/local/index.js'
+import type { DriverEnv, OptionsOf } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { thisInstance } from '../../src/gateway/instance.js'
+import { EgressGuard } from '../../src/net/egress.js'
+import { checkOptions } from '../../src/storage/fields.js'
 
 export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
   const kept = new Map<string, string>()
@@ -13,7 +13,7 @@ export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
     log: { debug: silent, info: silent, warn: silent, error: silent },
     signal: new AbortController().signal,
     instance: thisInstance(),
-    own: { data: '/nowhere', closed: [] },
+    own: { data: '/nowhere', protectedPaths: [] },
     save: async () => undefined,
     state: {
       get: async (key) => kept.get(key),
@@ -22,7 +22,7 @@ export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
         else kept.set(key, value)
       },
     },
-    uploads: async () => [],
+    resumableUploads: async () => [],
     tree: () => {
       throw new GatewayError('unsupported')
     },

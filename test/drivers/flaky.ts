@@ -3,8 +3,8 @@
  * files, leaks, or wrong listings.
  */
 import { Readable } from 'node:stream'
-import type { Driver, Entry, OpenFile } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
+import type { Driver, Entry, OpenFile } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
 
 export type Fault =
   /** The call rejects before it did anything. */

@@ -1,10 +1,10 @@
 /** Who gets a connection, and when: turns of a pool whose connections are made up. */
-import { FTPError } from 'basic-ftp'
 import { once } from 'node:events'
+import { FTPError } from 'basic-ftp'
 import t from 'tap'
 import type { Connection } from '../../drivers/ftp/connection.js'
 import { Connections } from '../../drivers/ftp/connections.js'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { refuses } from '../conformance/subject.js'
 
 /** What a pool sees of a connection. `isSilent`: it answers nothing. */
@@ -19,7 +19,7 @@ class Fake {
     this.#end?.()
   }
 
-  async ask(): Promise<void> {
+  async send(): Promise<void> {
     if (this.isSilent && !this.broken) await new Promise<void>((resolve) => (this.#end = resolve))
     if (this.broken) throw new GatewayError('unavailable')
   }
@@ -47,47 +47,47 @@ function pool(room: number) {
 
 void t.test('who gives up waiting has no turn to give back', async (t) => {
   const { connections, seen } = pool(1)
-  const first = await connections.take('ask', undefined)
+  const first = await connections.acquire('ask', undefined)
   for (let tries = 0; tries < 3; tries++) {
     const controller = new AbortController()
-    const waiting = connections.take('ask', controller.signal)
+    const waiting = connections.acquire('ask', controller.signal)
     setTimeout(() => controller.abort(), 20)
     await refuses(t, () => waiting, 'aborted', 'one too many')
   }
   t.equal(seen.tries, 2, 'the server was asked once for more than it has')
   let isHad = false
-  const next = connections.take('ask', undefined).then((connection) => {
+  const next = connections.acquire('ask', undefined).then((connection) => {
     isHad = true
     return connection
   })
   await new Promise((resolve) => setTimeout(resolve, 20))
   t.equal(seen.tries, 2, 'and is not asked again')
   t.notOk(isHad)
-  connections.give('ask', first)
+  connections.release('ask', first)
   t.equal(await next, first)
   connections.close()
 })
 
 void t.test('a turn that comes with the end of a wait is not lost', async (t) => {
   const { connections } = pool(1)
-  const first = await connections.take('ask', undefined)
+  const first = await connections.acquire('ask', undefined)
   const controller = new AbortController()
-  const waiting = connections.take('ask', controller.signal)
+  const waiting = connections.acquire('ask', controller.signal)
   await new Promise((resolve) => setTimeout(resolve, 20))
   controller.abort()
-  connections.give('ask', first)
+  connections.release('ask', first)
   await refuses(t, () => waiting, 'aborted', 'the one that waited')
-  t.equal(await connections.take('ask', AbortSignal.timeout(1000)), first)
+  t.equal(await connections.acquire('ask', AbortSignal.timeout(1000)), first)
   connections.close()
 })
 
 void t.test('whoever asks whether an idle connection stands can give up', async (t) => {
   const { connections, made } = pool(3)
-  const taken = await Promise.all([0, 1, 2].map(() => connections.take('ask', undefined)))
-  for (const connection of taken) connections.give('ask', connection)
+  const taken = await Promise.all([0, 1, 2].map(() => connections.acquire('ask', undefined)))
+  for (const connection of taken) connections.release('ask', connection)
   for (const fake of made) Object.assign(fake, { idleSince: 0, isSilent: true })
   const before = Date.now()
-  await refuses(t, () => connections.take('ask', AbortSignal.timeout(50)), 'aborted', 'the first that is silent')
+  await refuses(t, () => connections.acquire('ask', AbortSignal.timeout(50)), 'aborted', 'the first that is silent')
   t.ok(Date.now() - before < 4500, 'before the pool gives up by itself')
   t.equal(made.filter(({ broken }) => broken).length, 1)
   connections.close()
@@ -95,11 +95,11 @@ void t.test('whoever asks whether an idle connection stands can give up', async 
 
 void t.test('idle connections behind one that died are not asked one by one', async (t) => {
   const { connections, made } = pool(3)
-  const taken = await Promise.all([0, 1, 2].map(() => connections.take('ask', undefined)))
-  for (const connection of taken) connections.give('ask', connection)
+  const taken = await Promise.all([0, 1, 2].map(() => connections.acquire('ask', undefined)))
+  for (const connection of taken) connections.release('ask', connection)
   for (const fake of made) Object.assign(fake, { idleSince: 0, isSilent: true })
   made.at(-1)?.close()
-  t.not(await connections.take('ask', undefined), undefined)
+  t.not(await connections.acquire('ask', undefined), undefined)
   t.equal(made.length, 4, 'a new one')
   t.equal(made.filter(({ broken }) => broken).length, 3, 'in place of all')
   connections.close()
@@ -107,10 +107,15 @@ void t.test('idle connections behind one that died are not asked one by one', as
 
 void t.test('whoever waits for one that is about to be free can give up, and is told of a stop', async (t) => {
   const { connections } = pool(2)
-  const first = await connections.take('ask', undefined)
-  connections.giveSoon(first)
-  await refuses(t, () => connections.take('ask', AbortSignal.timeout(20)), 'aborted', 'a wait that is aborted')
-  const stopped = refuses(t, () => connections.take('ask', undefined), 'aborted', 'a wait when the storage is stopped')
+  const first = await connections.acquire('ask', undefined)
+  connections.announceRelease(first)
+  await refuses(t, () => connections.acquire('ask', AbortSignal.timeout(20)), 'aborted', 'a wait that is aborted')
+  const stopped = refuses(
+    t,
+    () => connections.acquire('ask', undefined),
+    'aborted',
+    'a wait when the storage is stopped',
+  )
   await new Promise((resolve) => setImmediate(resolve))
   connections.close()
   await stopped
@@ -119,7 +124,7 @@ void t.test('whoever waits for one that is about to be free can give up, and is 
 void t.test('many connections that are made at once listen to nothing in common', async (t) => {
   const { connections } = pool(32)
   const warned = once(process, 'warning').then(() => true)
-  await Promise.all(Array.from({ length: 20 }, () => connections.take('ask', undefined)))
+  await Promise.all(Array.from({ length: 20 }, () => connections.acquire('ask', undefined)))
   const isWarned = await Promise.race([warned, new Promise((resolve) => setTimeout(resolve, 50, false))])
   t.equal(isWarned, false)
   connections.close()

@@ -2,15 +2,15 @@
 import t, { type Test } from 'tap'
 import {
   dateOf,
-  humanLine,
+  parseListLine,
   ListClock,
-  machineFacts,
-  machineLine,
+  parseMlstReply,
+  parseMlsdLine,
   timestampOf,
   type Line,
 } from '../../drivers/ftp/listed.js'
 import { nameEncoding } from '../../drivers/ftp/name-encoding.js'
-import { isListableName } from '../../src/path.js'
+import { isListableName } from '../../src/contract/path.js'
 import { growth } from '../processor-time.js'
 
 const utf8 = nameEncoding('')
@@ -37,7 +37,7 @@ await t.test('lines for machines', async (t) => {
     ['type=file;size=-1; negative', { name: 'negative', size: 0 }],
     ['type=file;size=99999999999999999999; endless', { name: 'endless', size: 0 }],
   ] as const) {
-    t.match(machineLine(line, utf8), told, line)
+    t.match(parseMlsdLine(line, utf8), told, line)
   }
   for (const line of [
     'type=cdir; .',
@@ -48,17 +48,17 @@ await t.test('lines for machines', async (t) => {
     '',
     'x',
   ]) {
-    t.equal(machineLine(line, utf8), 'nothing', line)
+    t.equal(parseMlsdLine(line, utf8), 'nothing', line)
   }
   for (const name of ['../up', 'a/b', 'a\\b', 'bell\u0007', 'caf\u00e9']) {
-    assertRefused(t, machineLine(`type=file;size=1; ${name}`, utf8), JSON.stringify(name))
+    assertRefused(t, parseMlsdLine(`type=file;size=1; ${name}`, utf8), JSON.stringify(name))
   }
 })
 
 await t.test('answers to MLST', async (t) => {
-  t.match(machineFacts('x', '250-Begin\n type=file;size=7; /dir/x\n250 End.'), { name: 'x', kind: 'file', size: 7 })
-  t.match(machineFacts('x', '250-type=dir;perm=el; /x\r\n250 End'), { kind: 'folder' })
-  t.equal(machineFacts('x', '250 nothing'), undefined)
+  t.match(parseMlstReply('x', '250-Begin\n type=file;size=7; /dir/x\n250 End.'), { name: 'x', kind: 'file', size: 7 })
+  t.match(parseMlstReply('x', '250-type=dir;perm=el; /x\r\n250 End'), { kind: 'folder' })
+  t.equal(parseMlstReply('x', '250 nothing'), undefined)
 })
 
 await t.test('lines for people', async (t) => {
@@ -83,17 +83,17 @@ await t.test('lines for people', async (t) => {
       { name: 'a b.txt', size: 1234, time: { local: utc(2001, 1, 3, 16, 5) } },
     ],
   ] as const) {
-    t.match(humanLine(line, utf8, now), told, line)
+    t.match(parseListLine(line, utf8, now), told, line)
   }
-  t.equal(humanLine('total 12', utf8, now), 'nothing')
-  assertRefused(t, humanLine('what is this', utf8, now), 'a line of no known form')
-  assertRefused(t, humanLine('-rw-r--r-- 1 ftp ftp 5 Feb 28 23:59 ../up', utf8, now), 'a path')
+  t.equal(parseListLine('total 12', utf8, now), 'nothing')
+  assertRefused(t, parseListLine('what is this', utf8, now), 'a line of no known form')
+  assertRefused(t, parseListLine('-rw-r--r-- 1 ftp ftp 5 Feb 28 23:59 ../up', utf8, now), 'a path')
 })
 
 await t.test('the zone of a server is learnt from one file', async (t) => {
   const clock = new ListClock()
   const exact = new Date('2026-02-28T23:59:31Z')
-  clock.learn({ local: utc(2026, 2, 1, 8, 59), isDay: false }, exact)
+  clock.deriveZone({ local: utc(2026, 2, 1, 8, 59), isDay: false }, exact)
   t.equal(clock.zone, 9 * 3_600_000, 'nine hours ahead')
   t.same(clock.dateOf({ local: utc(2026, 2, 1, 8, 59), isDay: false }), new Date('2026-02-28T23:59:00Z'))
   t.same(clock.asListed(exact, now), new Date('2026-02-28T23:59:00Z'), 'who asks for the file is told the same')
@@ -124,7 +124,7 @@ await t.test('names in encodings', async (t) => {
 
 void t.test('facts without an end hold nobody up', async (t) => {
   const read = (length: number) =>
-    machineFacts('file', `250- ${'x'.repeat(length)}\r\n type=file;${'y'.repeat(length)}; file\r\n250 End`)
+    parseMlstReply('file', `250- ${'x'.repeat(length)}\r\n type=file;${'y'.repeat(length)}; file\r\n250 End`)
   const times = await growth(read, 25_000, 8)
   t.ok(times < 24, `8 times the length takes ${times.toFixed(1)} times as long`)
 })

@@ -3,9 +3,9 @@
  * mount, as those of a real backend do.
  */
 import { memoryType } from '../../drivers/memory/index.js'
-import type { Driver, DriverType, Entry, Traits } from '../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../src/errors.js'
-import { parentOf, type Path } from '../../src/path.js'
+import type { Driver, DriverType, Entry, Traits } from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { parentOf, type Path } from '../../src/contract/path.js'
 import { testEnv } from './env.js'
 
 export interface Limits {

@@ -4,10 +4,10 @@ import { readdirSync, readFileSync, renameSync, symlinkSync, unlinkSync, writeFi
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { startedThread } from '../../drivers/local/second-thread.js'
+import { startedWorker } from '../../drivers/local/worker-thread.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import type { Driver, Entry, FileBundle } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
+import type { Driver, Entry, FileBundle } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { at, listed, refuses } from '../conformance/subject.js'
 import { openLocal } from './env.js'
 
@@ -107,14 +107,14 @@ await t.test('a pipe is not opened, whatever it is listed as', async (t) => {
 await t.test(
   'a thread that ends before it answers leaves nothing aside, and no doubt about what is there',
   async (t) => {
-    const thread = await startedThread()
+    const thread = await startedWorker()
     if (!thread) throw new Error('there is no second thread')
-    const ask = thread.ask.bind(thread)
-    t.teardown(() => (thread.ask = ask))
+    const ask = thread.run.bind(thread)
+    t.teardown(() => (thread.run = ask))
     for (const kind of ['stage', 'take', 'discard'] as const) {
       for (const isDone of [true, false]) {
         const { host, copy } = await newEnds(t)
-        thread.ask = async (order, ...rest) => {
+        thread.run = async (order, ...rest) => {
           const answer = order !== kind || isDone ? await ask(order, ...rest) : undefined
           return order === kind ? undefined : (answer as never)
         }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import type { Driver } from '../../src/driver.js'
+import type { Driver } from '../../src/contract/driver.js'
 import { at, endless, put, refuses, source, textAt, type WritableDriver } from '../conformance/subject.js'
 import { openLocal } from './env.js'
 

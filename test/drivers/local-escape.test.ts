@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
-import { isGatewayError } from '../../src/errors.js'
+import { isGatewayError } from '../../src/contract/errors.js'
 import {
   at,
   bytesAt,

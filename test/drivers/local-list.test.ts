@@ -3,11 +3,11 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import type { Entry } from '../../src/driver.js'
-import { at, listed, namesIn, put, type WritableDriver, shownBy } from '../conformance/subject.js'
-import { secondThread } from '../../drivers/local/second-thread.js'
-import { openLocal } from './env.js'
+import { workerThread } from '../../drivers/local/worker-thread.js'
+import type { Entry } from '../../src/contract/driver.js'
+import { at, listed, namesIn, put, shownBy, type WritableDriver } from '../conformance/subject.js'
 import { processorTime } from '../processor-time.js'
+import { openLocal } from './env.js'
 
 const base = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-list-'))
 t.teardown(() => rm(base, { recursive: true }))
@@ -56,7 +56,7 @@ await t.test(
     }
     const driver = await openLocal(base)
     // The first large listing only starts it.
-    while (!secondThread()) await new Promise((resolve) => setTimeout(resolve, 10))
+    while (!workerThread()) await new Promise((resolve) => setTimeout(resolve, 10))
     const entries = (await listed(driver, '/mixed')).toSorted((a, b) => a.name.localeCompare(b.name))
     t.equal(entries.length, 6000)
     const alone: Entry[] = []

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { asPath } from '../../src/path.js'
+import { asPath } from '../../src/contract/path.js'
 import { openLocal } from './env.js'
 
 async function folderOf(t: Test): Promise<string> {

@@ -1,14 +1,14 @@
 /** Which way Local calls the system: at once while that holds nobody up. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { immediateCalls, Pace } from '../../drivers/local/calls.js'
+import { syncSyscalls, SyncAsyncPolicy } from '../../drivers/local/syscalls.js'
 
 /** Calls that take so many milliseconds. */
-function paceOf(took: number): Pace {
+function paceOf(took: number): SyncAsyncPolicy {
   const unlink = () => {
     for (const begin = performance.now(); performance.now() - begin < took;);
   }
-  return new Pace({ ...immediateCalls, unlink })
+  return new SyncAsyncPolicy({ ...syncSyscalls, unlink })
 }
 
 void t.test('after many calls in one turn of the event loop, the next gives way', async (t) => {

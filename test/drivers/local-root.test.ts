@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { GatewayError } from '../../src/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { startGateway } from '../gateway.js'
-import { connectHttp } from '../stories/doors.js'
+import { connectHttp } from '../stories/protocols.js'
 import { openLocal } from './env.js'
 
 async function folder(t: Test): Promise<string> {
@@ -20,7 +20,7 @@ void t.test("no storage shows the gateway's own data, whether it holds that or l
   const closed = [join(data, 'ssh'), join(data, 'spool'), join(data, 'temp')]
   for (const name of ['ssh', 'spool/below', 'files', 'ssh2']) await mkdir(join(data, name), { recursive: true })
   await symlink(data, join(machine, 'link'))
-  const open = (root: string) => openLocal(root, {}, { own: { data, closed } })
+  const open = (root: string) => openLocal(root, {}, { own: { data, protectedPaths: closed } })
   for (const root of [
     '/',
     machine,

@@ -3,8 +3,8 @@ import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, 
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
-import type { Upload } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
+import type { Upload } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { at, refuses, source, type WritableDriver } from '../conformance/subject.js'
 import { openLocal } from './env.js'
 
@@ -34,7 +34,7 @@ async function mount(t: Test, options: { sync?: boolean } = {}): Promise<Mount> 
   const replaced: string[] = []
   const begin = async (resume?: string) => {
     const replace = async (token: string) => void replaced.push(token)
-    const upload = await driver.upload?.(at('/file'), { size: data.length, resume, replace })
+    const upload = await driver.upload?.(at('/file'), { size: data.length, resumeToken: resume, replaceToken: replace })
     if (!upload) throw new Error('it keeps nothing')
     return upload
   }
@@ -73,7 +73,7 @@ await t.test('a file that the disk failed to take is not gone on with', { skip: 
   await upload.close()
   t.same(replaced, [''], 'its token stands for nothing any more')
   t.same(staged(folder), [])
-  t.equal((await begin(upload.token)).confirmed, 0)
+  t.equal((await begin(upload.token)).committedOffset, 0)
 })
 
 await t.test('a failure that the disk has told of once counts for good', { skip: onLinux }, async (t) => {
@@ -97,7 +97,7 @@ await t.test('a token that stands for nothing to rely on is never heard of again
   mkdirSync(file)
   const second = await begin(upload.token)
   t.same(replaced, [''], 'before anything else is tried')
-  t.equal(second.confirmed, 0, 'whatever cannot be removed')
+  t.equal(second.committedOffset, 0, 'whatever cannot be removed')
   await second.close()
 })
 
@@ -109,7 +109,7 @@ await t.test('a file that was only cut off is gone on with', async (t) => {
   await upload.close()
   t.same(replaced, [])
   const second = await begin(upload.token)
-  await second.write(Readable.from([data.subarray(second.confirmed)]))
+  await second.write(Readable.from([data.subarray(second.committedOffset)]))
   await second.commit()
   await second.close()
   t.ok(readFileSync(join(folder, 'file')).equals(data))
@@ -128,7 +128,7 @@ await t.test('what somebody removed before it had its name is worth another try'
     await refuses(t, writing, 'busy', 'a write')
   }
   const again = await begin(upload.token)
-  t.equal(again.confirmed, 0)
+  t.equal(again.committedOffset, 0)
   await again.write(Readable.from([data]))
   await again.commit()
   await again.close()

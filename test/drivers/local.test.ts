@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { localType } from '../../drivers/local/index.js'
+import { asPath } from '../../src/contract/path.js'
 import { conformance } from '../conformance/driver.js'
-import { asPath } from '../../src/path.js'
-import { sourceOf } from '../src/tree-fixture.js'
+import { sourceOf } from '../tree/tree-fixture.js'
 import { openLocal } from './env.js'
 
 for (const [title, sync] of [
@@ -21,7 +21,7 @@ for (const [title, sync] of [
         const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-local-'))
         return {
           driver: await openLocal(folder, { sync }),
-          again: (uploads) => openLocal(folder, { sync }, { uploads: async () => uploads }),
+          again: (uploads) => openLocal(folder, { sync }, { resumableUploads: async () => uploads }),
           dispose: () => rm(folder, { recursive: true }),
         }
       },

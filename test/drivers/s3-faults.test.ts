@@ -1,10 +1,9 @@
-import { HeadObjectCommand, ListMultipartUploadsCommand, ListPartsCommand } from '@aws-sdk/client-s3'
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
+import { HeadObjectCommand, ListMultipartUploadsCommand, ListPartsCommand } from '@aws-sdk/client-s3'
 import t from 'tap'
-import type { S3Options } from '../../drivers/s3/index.js'
-import { s3Type } from '../../drivers/s3/index.js'
+import { s3Type, type S3Options } from '../../drivers/s3/index.js'
 import { openS3 } from '../../drivers/s3/s3.js'
 import { at, bytesAt, chunks, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
 import { lacks } from '../programs.js'
@@ -25,7 +24,7 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
   await t.test('an address is good for everybody, and for this file alone', async (t) => {
     const driver = await open(bucket.options({ add_filename_to_disposition: true }))
     await put(driver, '/täst +1.txt', 'hello')
-    const link = await driver.link?.(at('/täst +1.txt'))
+    const link = await driver.directUrl?.(at('/täst +1.txt'))
     t.ok(link?.until && link.until.getTime() > Date.now() + 3.9 * 3_600_000, 'for four hours')
     const answer = await fetch(link?.url ?? '')
     t.equal(await answer.text(), 'hello')
@@ -34,13 +33,13 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
       /filename="t_st \+1.txt"; filename\*=UTF-8''t%C3%A4st%20%2B1.txt/,
     )
     t.equal((await fetch((link?.url ?? '').replace('1.txt?', '2.txt?'))).status, 403, 'not for another')
-    await refuses(t, async () => driver.link?.(at('/none')), 'not_found', 'of nothing')
+    await refuses(t, async () => driver.directUrl?.(at('/none')), 'not_found', 'of nothing')
     await driver.close?.()
     const own = { custom_host: 'files.example.org', remove_bucket: true, root_folder_path: '/links' }
     for (const presign of [true, false]) {
       const public_ = await open(bucket.options({ ...own, enable_custom_host_presign: presign }))
       await put(public_, '/a b', 'x')
-      const url = new URL((await public_.link?.(at('/a b')))?.url ?? '')
+      const url = new URL((await public_.directUrl?.(at('/a b')))?.url ?? '')
       t.equal(url.origin + url.pathname, 'http://files.example.org/links/a%20b')
       t.equal(url.searchParams.has('X-Amz-Signature'), presign)
       await public_.close?.()
@@ -49,7 +48,10 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
 
   await t.test('a large file is copied in parts, with its time', async (t) => {
     const options = bucket.options({ keep_times: true })
-    const driver = (await openS3(options, testEnv(), { single: mebibyte, part: 5 * mebibyte })) as WritableDriver
+    const driver = (await openS3(options, testEnv(), {
+      maxSingleCopy: mebibyte,
+      minPartSize: 5 * mebibyte,
+    })) as WritableDriver
     const data = randomBytes(12 * mebibyte)
     const modified = new Date('2001-02-03T04:05:06.789Z')
     await driver.write(at('/from +%ä'), { ...chunks(1, data), size: undefined }, { modified })
@@ -108,7 +110,7 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
         { objectMode: false },
       )
     const begin = async (resume?: string) => {
-      const upload = await driver.upload?.(at('/large'), { size: data.length, resume })
+      const upload = await driver.upload?.(at('/large'), { size: data.length, resumeToken: resume })
       if (!upload) throw new Error('the driver goes on with uploads')
       return upload
     }
@@ -120,7 +122,7 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
     proxy.heal()
     const { up } = proxy.passed
     const second = await begin(first.token)
-    const { confirmed } = second
+    const { committedOffset: confirmed } = second
     t.ok(confirmed >= 8 * mebibyte && confirmed % (8 * mebibyte) === 0, `${confirmed} bytes are there`)
     await second.write(body(confirmed))
     await second.commit()

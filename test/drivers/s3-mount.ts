@@ -1,8 +1,8 @@
 /** S3 mounts of a Swift that a test started. */
-import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3'
 import { randomUUID } from 'node:crypto'
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3'
 import { s3Fields, type S3Options } from '../../drivers/s3/index.js'
-import { checkOptions } from '../../src/fields.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import { startSwift, type SwiftServer } from '../services/swift.js'
 
 export interface Bucket {

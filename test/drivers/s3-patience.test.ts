@@ -1,14 +1,14 @@
-import { PutObjectCommand } from '@aws-sdk/client-s3'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
+import { PutObjectCommand } from '@aws-sdk/client-s3'
 import t, { type Test } from 'tap'
 import { BucketClient } from '../../drivers/s3/client.js'
 import { s3Fields } from '../../drivers/s3/index.js'
 import { pages } from '../../drivers/s3/listing.js'
-import { checkOptions } from '../../src/fields.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import { refuses } from '../conformance/subject.js'
 
 const patience = 1000

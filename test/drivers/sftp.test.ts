@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { sftpFields, sftpType, type SftpOptions } from '../../drivers/sftp/index.js'
-import type { DriverEnv } from '../../src/driver.js'
-import { checkOptions } from '../../src/fields.js'
+import type { DriverEnv } from '../../src/contract/driver.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import { conformance } from '../conformance/driver.js'
 import { at, listed, put, refuses, shownBy, textAt, type WritableDriver } from '../conformance/subject.js'
 import { lacks } from '../programs.js'
@@ -35,7 +35,7 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
         const root = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))
         return {
           driver: await open(root),
-          again: (uploads) => open(root, {}, { uploads: async () => uploads }),
+          again: (uploads) => open(root, {}, { resumableUploads: async () => uploads }),
           dispose: () => rm(root, { recursive: true, force: true }),
         }
       },

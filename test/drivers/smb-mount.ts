@@ -2,8 +2,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { smbFields, smbType, type SmbOptions } from '../../drivers/smb/index.js'
-import type { DriverEnv } from '../../src/driver.js'
-import { checkOptions } from '../../src/fields.js'
+import type { DriverEnv } from '../../src/contract/driver.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import type { WritableDriver } from '../conformance/subject.js'
 import type { SambaServer } from '../services/samba.js'
 import { testEnv } from './env.js'
@@ -23,6 +23,6 @@ export async function openNewFolder(server: SambaServer) {
   const root = await mkdtemp(join(server.folder, 'root-'))
   const options = { root_folder_path: basename(root) }
   const driver = await openShare(server, options)
-  const again = (uploads: readonly string[]) => openShare(server, options, { uploads: async () => uploads })
+  const again = (uploads: readonly string[]) => openShare(server, options, { resumableUploads: async () => uploads })
   return { driver, again, dispose: () => rm(root, { recursive: true, force: true }) }
 }

@@ -1,8 +1,8 @@
 /** Names as SMB carries them. */
 import t from 'tap'
 import { isAmbiguous, nameFromWire, wireName } from '../../drivers/smb/names.js'
+import { isListableName } from '../../src/contract/path.js'
 import { at } from '../conformance/subject.js'
-import { isListableName } from '../../src/path.js'
 
 void t.test('every name has one of its own on the wire, which Windows allows', async (t) => {
   const names = [

@@ -36,7 +36,7 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, 
         if (dialect === dialects.smb210 && protection === 'encryption') continue
         const name = `${dialect.toString(16)}-${protection}`
         const share = await open(server, { protection, dialects: [dialect] })
-        t.match(share, { agreement: { dialect }, isEncrypted: protection === 'encryption' }, name)
+        t.match(share, { negotiated: { dialect }, isEncrypted: protection === 'encryption' }, name)
         t.equal(share.isSigned, protection !== 'none')
         const data = randomBytes(1024 * 1024)
         const { id } = await share.open(name, 'new')
@@ -44,14 +44,14 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, 
         t.ok((await share.read(id, 0, data.length)).equals(data))
         t.equal((await share.read(id, data.length, 10)).length, 0, 'nothing behind the end')
         await share.closeFile(id)
-        t.match(await share.look('', name.toUpperCase()), { name, size: data.length })
+        t.match(await share.lookup('', name.toUpperCase()), { name, size: data.length })
         await share.removeAt(name)
-        t.equal(await share.look('', name), undefined)
+        t.equal(await share.lookup('', name), undefined)
         share.close()
       }
     }
     const share = await open(server)
-    t.match(share.agreement, { dialect: dialects.smb311, signing: signingAlgorithms.aesGmac }, 'the best is taken')
+    t.match(share.negotiated, { dialect: dialects.smb311, signing: signingAlgorithms.aesGmac }, 'the best is taken')
     share.close()
     await t.rejects(
       open(server, { protection: 'encryption', dialects: [dialects.smb210] }),
@@ -64,10 +64,10 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, 
     for (const [line, expected] of [
       ['server smb encrypt = required', { isEncrypted: true }],
       ['server signing = mandatory', { isSigned: true, isEncrypted: false }],
-      ['server max protocol = SMB2_10', { agreement: { dialect: dialects.smb210 } }],
-      ['server max protocol = SMB3_00', { agreement: { dialect: dialects.smb300 } }],
-      ['server smb3 encryption algorithms = aes-256-gcm', { agreement: { cipher: 4 } }],
-      ['server smb3 signing algorithms = aes-128-cmac', { agreement: { signing: signingAlgorithms.aesCmac } }],
+      ['server max protocol = SMB2_10', { negotiated: { dialect: dialects.smb210 } }],
+      ['server max protocol = SMB3_00', { negotiated: { dialect: dialects.smb300 } }],
+      ['server smb3 encryption algorithms = aes-256-gcm', { negotiated: { cipher: 4 } }],
+      ['server smb3 signing algorithms = aes-128-cmac', { negotiated: { signing: signingAlgorithms.aesCmac } }],
     ] as const) {
       const strict = await startSamba({ global: [line] })
       const share = await open(strict, { protection: line.includes('256') ? 'encryption' : 'none' })
@@ -99,7 +99,7 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, 
         )
         t.ok(Buffer.concat(pieces).equals(data), `${which}, ${protection}: 128 reads`)
         const looks = await Promise.all(
-          Array.from({ length: 500 }, (_, index) => share.look('', index % 2 === 0 ? 'large' : 'none')),
+          Array.from({ length: 500 }, (_, index) => share.lookup('', index % 2 === 0 ? 'large' : 'none')),
         )
         t.equal(looks.filter((found) => found?.size === data.length).length, 250, '500 chains')
         share.close()

@@ -4,8 +4,8 @@ import { ConnectionError } from '../../drivers/smb/client/errors.js'
 import { commands } from '../../drivers/smb/client/header.js'
 import { Share } from '../../drivers/smb/client/share.js'
 import { smbFields, smbType } from '../../drivers/smb/index.js'
-import { Shares } from '../../drivers/smb/shares.js'
-import { checkOptions } from '../../src/fields.js'
+import { SharePool } from '../../drivers/smb/shares.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import { refuses } from '../conformance/subject.js'
 import { startGuestSmb, type GuestSmb } from '../services/guest-smb.js'
 import { testEnv } from './env.js'
@@ -131,8 +131,8 @@ await t.test('an answer that takes longer than others do is waited for where the
 await t.test('close() ends a connection that is being made, whatever it waits for', async (t) => {
   for (const silent of [commands.negotiate, commands.sessionSetup, commands.treeConnect]) {
     const server = await startGuestSmb(t, ({ command }) => (command === silent ? 'later' : undefined))
-    const shares = new Shares((signal) => open(server, {}, signal))
-    const held = shares.hold()
+    const shares = new SharePool((signal) => open(server, {}, signal))
+    const held = shares.acquire()
     held.catch(() => undefined)
     await server.opened(1)
     shares.close()

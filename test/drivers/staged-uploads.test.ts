@@ -6,14 +6,14 @@ import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import type { KeepingPace } from '../../drivers/lib/staged-upload.js'
+import type { CheckpointPolicy } from '../../drivers/lib/staged-upload.js'
 import { sftpFields } from '../../drivers/sftp/index.js'
 import { openSftp } from '../../drivers/sftp/sftp.js'
 import { smbFields } from '../../drivers/smb/index.js'
 import { openSmb } from '../../drivers/smb/smb.js'
-import type { Driver, DriverEnv, Upload } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { checkOptions } from '../../src/fields.js'
+import type { Driver, DriverEnv, Upload } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import { at, bytesAt, namesIn, refuses } from '../conformance/subject.js'
 import { lacks } from '../programs.js'
 import { startCuttingProxy, type CuttingProxy } from '../services/cutting-proxy.js'
@@ -28,7 +28,7 @@ interface Server {
   readonly port: number
   /** A new folder of this machine that the server shows. */
   folder(): Promise<string>
-  open(root: string, port: number, pace: KeepingPace, env: Partial<DriverEnv>): Promise<Driver>
+  open(root: string, port: number, pace: CheckpointPolicy, env: Partial<DriverEnv>): Promise<Driver>
   stop(): Promise<void>
 }
 
@@ -81,7 +81,7 @@ interface Stage {
 async function stage(t: Test, server: Server, env: Partial<DriverEnv> = {}): Promise<Stage> {
   const root = await server.folder()
   const proxy = await startCuttingProxy(server.port)
-  const driver = await server.open(root, proxy.port, { every: 20, atMost: 500 }, env)
+  const driver = await server.open(root, proxy.port, { interval: 20, closeTimeout: 500 }, env)
   t.teardown(async () => {
     await driver.close?.()
     await proxy.stop()
@@ -89,7 +89,11 @@ async function stage(t: Test, server: Server, env: Partial<DriverEnv> = {}): Pro
   const kept: { token?: string } = {}
   const begin = async () => {
     const replace = async (token: string) => void (kept.token = token)
-    const upload = await driver.upload?.(at('/large'), { size: data.length, resume: kept.token, replace })
+    const upload = await driver.upload?.(at('/large'), {
+      size: data.length,
+      resumeToken: kept.token,
+      replaceToken: replace,
+    })
     if (!upload) throw new GatewayError('unsupported')
     kept.token = upload.token
     return upload
@@ -117,7 +121,7 @@ async function stage(t: Test, server: Server, env: Partial<DriverEnv> = {}): Pro
   }
   const goOn = async () => {
     const upload = await begin()
-    const { confirmed } = upload
+    const { committedOffset: confirmed } = upload
     await upload.write(Readable.from([data.subarray(confirmed)], { objectMode: false }))
     await upload.commit()
     await upload.close()
@@ -181,8 +185,8 @@ for (const [name, skip, start] of [
       await writeFile(join(root, '.~tidegate-part-dead-run-0123456789ab'), 'x')
       const instance = { name: 'this-run', isOver: (each: string) => each === 'dead-run' }
       const tokens = new Set([kept.token ?? ''])
-      const pace = { every: 20, atMost: 500 }
-      const driver = await server.open(root, server.port, pace, { instance, uploads: async () => [...tokens] })
+      const pace = { interval: 20, closeTimeout: 500 }
+      const driver = await server.open(root, server.port, pace, { instance, resumableUploads: async () => [...tokens] })
       t.same(await namesIn(driver, '/'), [])
       for (let tries = 0; tries < 200 && (await stagedIn(root)).length > 1; tries++) await pause(10)
       t.same(await stagedIn(root), [staged])

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { virtualFields, virtualType, type VirtualOptions } from '../../drivers/virtual/index.js'
-import { checkOptions } from '../../src/fields.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import { at, bytesAt, listed, refuses } from '../conformance/subject.js'
 import { testEnv } from './env.js'
 

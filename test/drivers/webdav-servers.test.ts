@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { webdavFields, webdavType, type WebdavOptions } from '../../drivers/webdav/index.js'
-import type { DriverEnv, Source } from '../../src/driver.js'
-import { checkOptions } from '../../src/fields.js'
+import type { DriverEnv, Source } from '../../src/contract/driver.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import {
   at,
   listed,
@@ -15,8 +15,8 @@ import {
   refuses,
   source,
   textAt,
-  type WritableDriver,
   shownBy,
+  type WritableDriver,
 } from '../conformance/subject.js'
 import { testEnv } from './env.js'
 
@@ -604,7 +604,7 @@ await t.test('a direct address is told where the server sends everybody elsewher
       else reply.writeHead(302, { location: target }).end()
     }),
   )
-  const link = async () => driver.link?.(at('/file'))
+  const link = async () => driver.directUrl?.(at('/file'))
   await refuses(t, link, 'unsupported', 'a file that the server sends itself')
   for (target of ['/dav/other', 'javascript:alert(1)', 'https://name:word@files.example/x', 'http://[']) {
     await refuses(t, link, 'unsupported', target)

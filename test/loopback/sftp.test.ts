@@ -1,21 +1,21 @@
-/** Our own SFTP door under our own SFTP driver: both ends of the protocol are held to the contract at once. */
+/** Our own SFTP protocol under our own SFTP driver: both ends of the protocol are held to the contract at once. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { sftpFields, sftpType } from '../../drivers/sftp/index.js'
-import { checkOptions } from '../../src/fields.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import { conformance } from '../conformance/driver.js'
 import { testEnv } from '../drivers/env.js'
 import { startGateway } from '../gateway.js'
-import { connectHttp } from '../stories/doors.js'
+import { connectHttp } from '../stories/protocols.js'
 
 for (const name of ['Local', 'Memory']) {
-  await t.test(`the SFTP driver over our SFTP door keeps the contract, on ${name}`, async (t) => {
+  await t.test(`the SFTP driver over our SFTP protocol keeps the contract, on ${name}`, async (t) => {
     const running = await startGateway(t, name === 'Local' ? {} : { driver: { name } })
     const who = { username: 'admin', password: running.adminPassword }
     const http = await connectHttp(running, who)
     t.teardown(() => http.close())
     await conformance(t, {
-      name: `SFTP over our own door, on ${name}`,
+      name: `SFTP over our own protocol, on ${name}`,
       traits: sftpType.traits,
       many: 1000,
       open: async () => {

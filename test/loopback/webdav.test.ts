@@ -1,17 +1,17 @@
-/** Our own WebDAV door under our own WebDAV driver: both ends of the protocol are held to the contract at once. */
+/** Our own WebDAV protocol under our own WebDAV driver: both ends of the protocol are held to the contract at once. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { webdavFields, webdavType } from '../../drivers/webdav/index.js'
-import type { DriverState } from '../../src/driver.js'
-import { checkOptions } from '../../src/fields.js'
+import type { DriverState } from '../../src/contract/driver.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import { conformance } from '../conformance/driver.js'
 import { at, source, type WritableDriver } from '../conformance/subject.js'
 import { testEnv } from '../drivers/env.js'
 import { startGateway } from '../gateway.js'
-import { connectHttp } from '../stories/doors.js'
+import { connectHttp } from '../stories/protocols.js'
 
 for (const name of ['Local', 'Memory']) {
-  await t.test(`the WebDAV driver over our WebDAV door keeps the contract, on ${name}`, async (t) => {
+  await t.test(`the WebDAV driver over our WebDAV protocol keeps the contract, on ${name}`, async (t) => {
     const running = await startGateway(t, name === 'Local' ? {} : { driver: { name } })
     const who = { username: 'admin', password: running.adminPassword }
     const http = await connectHttp(running, who)
@@ -33,7 +33,7 @@ for (const name of ['Local', 'Memory']) {
     await driver.close?.()
 
     await conformance(t, {
-      name: `WebDAV over our own door, on ${name}`,
+      name: `WebDAV over our own protocol, on ${name}`,
       traits: webdavType.traits,
       many: 300,
       open: async () => {

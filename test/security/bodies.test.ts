@@ -60,7 +60,7 @@ void t.test('a body of an odd shape is an error of its sender, at every endpoint
     'secret',
     'title',
     'key',
-    'doors',
+    'protocols',
     'id',
     'role',
     'permission',

@@ -1,4 +1,4 @@
-/** Every place of the three doors where a client says a path or a name, each as one function from it to all that comes back. */
+/** Every place of the three protocols where a client says a path or a name, each as one function from it to all that comes back. */
 import type { Test } from 'tap'
 import {
   flags,
@@ -12,12 +12,12 @@ import {
 } from '../protocols/sftp/packet-client.js'
 import { basic, packets, send, signIn, type Reply, type World } from './world.js'
 
-export type DoorName = 'http' | 'webdav' | 'sftp'
+export type ProtocolName = 'http' | 'webdav' | 'sftp'
 
 export interface Field {
   /** `POST /api/fs/move names`. */
   readonly title: string
-  readonly door: DoorName
+  readonly protocol: ProtocolName
   /** 'path': it may name anything; 'name': one member of the folder /open; 'new': the name of something that is made there. */
   readonly kind: 'path' | 'name' | 'new'
   /** Says it, and resolves to the whole answer as text. */
@@ -46,13 +46,13 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
   const json = { authorization, 'content-type': 'application/json' }
   const field = (kind: Field['kind'], endpoint: string, name: string, body: (text: string) => object): Field => ({
     title: `POST /api/fs/${endpoint} ${name}`,
-    door: 'http',
+    protocol: 'http',
     kind,
     say: async (text) => told(await send(url, 'POST', `/api/fs/${endpoint}`, json, JSON.stringify(body(text)))),
   })
   const query = (endpoint: string): Field => ({
     title: `GET /api/fs/${endpoint}?path`,
-    door: 'http',
+    protocol: 'http',
     kind: 'path',
     say: async (text) => {
       const target = `/api/fs/${endpoint}?path=${encodeURIComponent(text.toWellFormed())}`
@@ -61,7 +61,7 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
   })
   const form = (endpoint: string): Field => ({
     title: `POST /api/fs/${endpoint} path in a form`,
-    door: 'http',
+    protocol: 'http',
     kind: 'path',
     say: async (text) => {
       const headers = { authorization, 'content-type': 'application/x-www-form-urlencoded' }
@@ -77,7 +77,7 @@ async function httpFields(world: World, username: string): Promise<readonly Fiel
     title: string,
   ): Field => ({
     title: `PUT /api/fs/${endpoint} ${title}`,
-    door: 'http',
+    protocol: 'http',
     kind,
     say: async (text) => {
       const boundary = 'of-this-form'
@@ -194,7 +194,7 @@ function webdavFields(world: World, username: string): readonly Field[] {
     body?: string,
   ): Field => ({
     title: `${method} ${name}`,
-    door: 'webdav',
+    protocol: 'webdav',
     kind: 'path',
     say: async (text) => told(await send(url, method, target(text), { ...xml, ...headers(text) }, body)),
   })
@@ -247,7 +247,7 @@ async function sftpFields(t: Test, world: World, username: string): Promise<read
   const say = ({ type, body }: Answer): string => `${type} ${body.toString('latin1')}`
   const field = (title: string, ask: (path: Buffer) => Promise<Answer>): Field => ({
     title: `SFTP ${title}`,
-    door: 'sftp',
+    protocol: 'sftp',
     kind: 'path',
     say: async (text) => {
       const answer = await ask(string(text))

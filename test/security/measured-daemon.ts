@@ -4,12 +4,12 @@
  */
 import { openSync, readSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
-import { configSchema } from '../../src/config.js'
-import { startDaemon } from '../../src/daemon.js'
-import { createLog } from '../../src/log.js'
-import { root } from '../../src/path.js'
-import { allPermissions, permissionBits } from '../../src/principal.js'
-import { settingsTable } from '../../src/settings-table.js'
+import { allPermissions, permissionBits } from '../../src/accounts/principal.js'
+import { root } from '../../src/contract/path.js'
+import { configSchema } from '../../src/gateway/config.js'
+import { startDaemon } from '../../src/process/daemon.js'
+import { createLog } from '../../src/process/log.js'
+import { settingsTable } from '../../src/settings/settings-table.js'
 
 /**
  * `longest`: milliseconds of processor time of the longest turn since it was asked last. `tokens`: new ones of the admin, and of a
@@ -67,9 +67,9 @@ const { accounts, rules, search, settings, storages } = daemon.gateway
 const own = settingsTable.filter(({ flag, key }) => flag !== 'readonly' && key !== 'index_progress')
 const initial = new Map([...own.map(({ key }) => [key, settings.get(key)] as const), ['search_index', 'database']])
 await settings.set(initial)
-await search.settled()
+await search.idle()
 await search.build()
-await search.settled()
+await search.idle()
 const permission = allPermissions & ~permissionBits.seeHidden
 const { id: readerId } = await accounts.users.create({
   ...{ username: 'reader', password, basePath: root, role: 0, disabled: false, ssoId: '' },
@@ -110,7 +110,7 @@ async function answer(order: Order): Promise<Partial<Answers>> {
     await restore()
     return {}
   }
-  const admin = await token(accounts.users.single(2)?.id ?? 0, 'admin')
+  const admin = await token(accounts.users.byUniqueRole(2)?.id ?? 0, 'admin')
   return { admin, reader: await token(readerId, 'reader') }
 }
 

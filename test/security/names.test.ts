@@ -1,6 +1,6 @@
-/** Names of new things, at every field of every door that says one. */
+/** Names of new things, at every field of every protocol that says one. */
 import t from 'tap'
-import { asPath } from '../../src/path.js'
+import { asPath } from '../../src/contract/path.js'
 import { bait, everyField } from './fields.js'
 import { startWorld, store, type World } from './world.js'
 
@@ -50,7 +50,7 @@ const refused: Readonly<Record<string, readonly string[]>> = {
   'a new name is nothing that we set aside ourselves': ['.tidegate-staging', '.TIDEGATE-aside-x'],
 }
 
-void t.test('what may not be a name is refused at every field of every door', async (t) => {
+void t.test('what may not be a name is refused at every field of every protocol', async (t) => {
   const world = await startWorld(t)
   for (const field of await makers(t, world)) {
     for (const [cause, names] of Object.entries(refused)) {
@@ -65,7 +65,7 @@ void t.test('what may not be a name is refused at every field of every door', as
   }
 })
 
-void t.test('what may be a name is kept to the byte at every field of every door', async (t) => {
+void t.test('what may be a name is kept to the byte at every field of every protocol', async (t) => {
   const world = await startWorld(t)
   // The two forms of one letter are two names, as on the disk; what steers the direction of text is part of real names.
   const allowed = [

@@ -1,7 +1,7 @@
-/** Names and paths, by what goes wrong with them elsewhere, at every field of every door. */
+/** Names and paths, by what goes wrong with them elsewhere, at every field of every protocol. */
 import t from 'tap'
-import { asPath } from '../../src/path.js'
 import { endpoints } from '../../protocols/http/endpoints.js'
+import { asPath } from '../../src/contract/path.js'
 import { bait, everyField, type Field } from './fields.js'
 import { addUser, closedFolders, everyPermission, giveaways, restore, startWorld, store, type World } from './world.js'
 

@@ -1,6 +1,6 @@
 /** Nobody takes away what they cannot see or enter, whichever request would do it. */
 import t from 'tap'
-import { asPath } from '../../src/path.js'
+import { asPath } from '../../src/contract/path.js'
 import { names, status, string } from '../protocols/sftp/packet-client.js'
 import {
   addRule,

@@ -1,7 +1,7 @@
-/** Each right holds at every request that does the same thing: a matrix of requests and missing rights, at all three doors. */
+/** Each right holds at every request that does the same thing: a matrix of requests and missing rights, at all three protocols. */
 import t from 'tap'
-import { asPath } from '../../src/path.js'
-import type { Permission } from '../../src/principal.js'
+import type { Permission } from '../../src/accounts/principal.js'
+import { asPath } from '../../src/contract/path.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
 import {
   flags,
@@ -25,7 +25,7 @@ interface Hands {
     headers?: Readonly<Record<string, string>>,
     body?: string,
   ) => Promise<boolean>
-  /** Undefined where the door did not open. */
+  /** Undefined where the protocol did not open. */
   readonly sftp: PacketClient | undefined
   readonly url: string
 }

@@ -7,8 +7,8 @@ import { generateSync } from 'otplib'
 import { Client, type KeyboardInteractiveAuthMethod } from 'ssh2'
 import t, { type Test } from 'tap'
 import { startDaemon, startGateway, type Daemon, type RunningGateway } from '../gateway.js'
-import { addUser, basic, everyPermission, packets, post, send, userPassword, type Envelope } from './world.js'
 import { processorTime } from '../processor-time.js'
+import { addUser, basic, everyPermission, packets, post, send, userPassword, type Envelope } from './world.js'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -39,7 +39,7 @@ void t.test('an address is what the socket says, whatever the headers of somebod
   t.match(await login(running, 'admin', running.adminPassword), { code: 429 })
   const authorization = basic('admin', running.adminPassword)
   const dav = await send(running.url, 'PROPFIND', '/dav/', { authorization, ...disguises('203.0.113.100') })
-  t.equal(dav.status, 429, 'one lock for all doors')
+  t.equal(dav.status, 429, 'one lock for all protocols')
   t.ok(Number(dav.headers['retry-after']) > 0)
   await t.rejects(packets(t, running, 'admin', running.adminPassword))
 })

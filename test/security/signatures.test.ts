@@ -1,7 +1,7 @@
 /** Signatures of links: what is forged, cut, late or of another path opens nothing, at either address. */
 import { createHmac } from 'node:crypto'
 import t from 'tap'
-import { asPath } from '../../src/path.js'
+import { asPath } from '../../src/contract/path.js'
 import { mark, post, send, signIn, startWorld, store } from './world.js'
 
 const sign = (key: string, path: string, expiry: string): string => {
@@ -52,20 +52,20 @@ void t.test('a link is good for the one path that was signed, until its time', a
     'the key itself': key,
     'a session': await signIn(world, 'admin', world.adminPassword),
   }
-  for (const door of ['/d', '/p']) {
-    t.match((await send(world.url, 'GET', `${door}${path}?sign=${good}`)).text, mark, 'the good one opens')
+  for (const protocol of ['/d', '/p']) {
+    t.match((await send(world.url, 'GET', `${protocol}${path}?sign=${good}`)).text, mark, 'the good one opens')
     for (const [title, signature] of Object.entries(forged)) {
       for (const query of [`?sign=${encodeURIComponent(signature)}`, `?sign=${signature.replaceAll('+', '%2B')}`]) {
-        const answer = await send(world.url, 'GET', `${door}${path}${query}`)
-        t.equal(answer.status, 401, `${door}: ${title}`)
+        const answer = await send(world.url, 'GET', `${protocol}${path}${query}`)
+        t.equal(answer.status, 401, `${protocol}: ${title}`)
         t.notMatch(answer.text, mark)
       }
     }
-    const twice = await send(world.url, 'GET', `${door}${path}?sign=x:0&sign=${good}`)
+    const twice = await send(world.url, 'GET', `${protocol}${path}?sign=x:0&sign=${good}`)
     t.equal(twice.status, 401, 'of two signatures the first counts')
-    const listed = await send(world.url, 'GET', `${door}${path}?sign[]=${good}`)
+    const listed = await send(world.url, 'GET', `${protocol}${path}?sign[]=${good}`)
     t.equal(listed.status, 401)
-    const byHeader = await send(world.url, 'GET', `${door}${path}`, {
+    const byHeader = await send(world.url, 'GET', `${protocol}${path}`, {
       authorization: key,
       sign: good,
       cookie: `sign=${good}`,
@@ -96,10 +96,10 @@ void t.test('however a path is written in a link, the path it means is the one t
     '/team/open/own%20',
     '/team/open/%6f%77%6e%00',
   ]) {
-    for (const door of ['/d', '/p']) {
+    for (const protocol of ['/d', '/p']) {
       const query = `${written.includes('?') ? '&' : '?'}sign=${own}`
-      const { status, text } = await send(world.url, 'GET', `${door}${written}${query}`)
-      t.ok(status >= 400, `${door}${written}: ${status}`)
+      const { status, text } = await send(world.url, 'GET', `${protocol}${written}${query}`)
+      t.ok(status >= 400, `${protocol}${written}: ${status}`)
       t.notMatch(text, mark)
     }
   }

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import t from 'tap'
-import { makeKeyPair } from '../../src/host-keys.js'
+import { generateKeyPair } from '../../src/process/host-keys.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
 import {
   addRule,
@@ -167,7 +167,7 @@ void t.test(
   },
 )
 
-void t.test('what ends a session ends it at every door at once, and for good', async (t) => {
+void t.test('what ends a session ends it at every protocol at once, and for good', async (t) => {
   const running = await startGateway(t)
   const { users } = running.gateway.accounts
   const ends: Readonly<Record<string, (id: number) => Promise<unknown>>> = {
@@ -209,12 +209,13 @@ void t.test('a token that was ended stays so after a restart', async (t) => {
   t.equal((await ask(again, { authorization: kept })).code, 200)
 })
 
-void t.test('an app password opens the doors it was made for, and never the API', async (t) => {
+void t.test('an app password opens the protocols it was made for, and never the API', async (t) => {
   const running = await startGateway(t)
   const { accounts } = running.gateway
   const id = await addUser(running, 'ada', everyPermission)
-  const made = async (doors: readonly ('webdav' | 'sftp')[], readOnly = false): Promise<string> =>
-    (await accounts.appPasswords.add(id, { name: `${doors.join()} ${readOnly}`, doors, readOnly })).password
+  const made = async (protocols: readonly ('webdav' | 'sftp')[], readOnly = false): Promise<string> =>
+    (await accounts.appPasswords.add(id, { name: `${protocols.join()} ${readOnly}`, protocols: protocols, readOnly }))
+      .password
   const [dav, sftp, reading] = [await made(['webdav']), await made(['sftp']), await made(['webdav', 'sftp'], true)]
   for (const password of [dav, sftp, reading]) {
     const login = await post(running.url, '/api/auth/login', { username: 'ada', password })
@@ -251,10 +252,10 @@ void t.test('keys, app passwords and two-step verification of others are out of 
   const { url } = running
   const ada = await addUser(running, 'ada', everyPermission)
   await addUser(running, 'eve', everyPermission)
-  const pair = await makeKeyPair('ed25519', { comment: 'ada' })
+  const pair = await generateKeyPair('ed25519', { comment: 'ada' })
   await accounts.keys.add(ada, 'mine', pair.public)
   const [key] = accounts.keys.list(ada)
-  const { row } = await accounts.appPasswords.add(ada, { name: 'mine', doors: ['webdav'], readOnly: false })
+  const { row } = await accounts.appPasswords.add(ada, { name: 'mine', protocols: ['webdav'], readOnly: false })
   const token = await signIn(running, 'eve')
   t.match(await post(url, `/api/me/sshkey/delete?id=${key?.id ?? 0}`, {}, token), { code: 404 })
   t.match(await post(url, `/api/me/sshkey/delete?id=999999`, {}, token), { code: 404 }, 'as one that is not there')

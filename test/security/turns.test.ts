@@ -10,10 +10,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { described } from '../../protocols/http/endpoints.js'
+import { documentedEndpoints } from '../../protocols/http/endpoints.js'
 import type { JsonSchema } from '../../protocols/http/json-schema.js'
 import { openApiDocument, type Operation } from '../../protocols/http/openapi.js'
-import { settingsTable } from '../../src/settings-table.js'
+import { settingsTable } from '../../src/settings/settings-table.js'
 import type { Answers, Order } from './measured-daemon.js'
 
 /** Milliseconds of processor time that one turn may take. */
@@ -127,7 +127,7 @@ async function makeTree(root: string): Promise<void> {
   }
 }
 
-const document = openApiDocument(described)
+const document = openApiDocument(documentedEndpoints)
 
 function resolved(schema: JsonSchema): JsonSchema {
   const name = schema.$ref?.replace('#/components/schemas/', '')

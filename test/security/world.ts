@@ -8,13 +8,13 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { Client, type ClientChannel } from 'ssh2'
 import type { Test } from 'tap'
-import { asPath, childOf, isWithin, root } from '../../src/path.js'
-import { permissionBits, type Permission, type Principal } from '../../src/principal.js'
-import type { FolderRule } from '../../src/rules.js'
-import type { VirtualFs } from '../../src/virtual-fs.js'
+import { permissionBits, type Permission, type Principal } from '../../src/accounts/principal.js'
+import { asPath, childOf, isWithin, root } from '../../src/contract/path.js'
+import type { FolderRule } from '../../src/store/rows.js'
+import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { startGateway, type RunningGateway, type RunOptions } from '../gateway.js'
-import { ruleRow } from '../src/store-rows.js'
 import { PacketClient } from '../protocols/sftp/packet-client.js'
+import { ruleRow } from '../store/store-rows.js'
 
 /** Content of everything that is not theirs. */
 export const mark = 'MARKED-AS-NOT-YOURS'
@@ -26,7 +26,7 @@ const marked = Buffer.alloc(markedSize, mark)
 export const giveaways = [mark, String(markedSize), 'untold']
 
 export const everyPermission = Object.keys(permissionBits) as Permission[]
-/** All that changes files, at all doors, and nothing that opens what a rule closes. */
+/** All that changes files, at all protocols, and nothing that opens what a rule closes. */
 export const busy: readonly Permission[] = [
   'write',
   'rename',
@@ -150,7 +150,7 @@ export function unbound(): Principal {
     role: 'admin',
     permissions: 0xffff,
     base: root,
-    door: 'http',
+    protocol: 'http',
     signal: new AbortController().signal,
   }
 }

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { findProgram } from '../programs.js'
 import { makeCertificate } from './certificates.js'
-import { accountIds, startFtpProcess, type FtpServer, type PassivePorts } from './ftp-process.js'
 import { freePort } from './free-port.js'
+import { accountIds, startFtpProcess, type FtpServer, type PassivePorts } from './ftp-process.js'
 
 const run = promisify(execFile)
 

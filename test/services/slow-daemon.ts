@@ -8,10 +8,10 @@ import { pipeline, Transform, type Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { driverTypes } from '../../drivers/index.js'
 import { localType } from '../../drivers/local/index.js'
-import { loadConfig } from '../../src/config.js'
-import { startDaemon } from '../../src/daemon.js'
-import type { AnyDriverType, Driver } from '../../src/driver.js'
-import { createLog } from '../../src/log.js'
+import type { AnyDriverType, Driver } from '../../src/contract/driver.js'
+import { loadConfig } from '../../src/gateway/config.js'
+import { startDaemon } from '../../src/process/daemon.js'
+import { createLog } from '../../src/process/log.js'
 
 const { TIDEGATE_ADMIN_PASSWORD: adminPassword = 'a password for tests' } = process.env
 const [data = ''] = process.argv.slice(2)
@@ -28,7 +28,7 @@ function wrapped(driver: Driver): Driver {
     read: async (path, range, options) => slowly('read', await driver.read(path, range, options), range?.offset ?? 0),
     upload: async (path, plan, options) => {
       const upload = await (driver as Required<Driver>).upload(path, plan, options)
-      const { confirmed } = upload
+      const { committedOffset: confirmed } = upload
       return { ...upload, write: (from) => upload.write(slowly('written', from, confirmed)) }
     },
   }

@@ -5,11 +5,11 @@
 import { Readable } from 'node:stream'
 import { driverTypes } from '../../drivers/index.js'
 import { memoryType } from '../../drivers/memory/index.js'
-import { loadConfig } from '../../src/config.js'
-import { startDaemon } from '../../src/daemon.js'
-import type { AnyDriverType, Driver } from '../../src/driver.js'
-import { createLog } from '../../src/log.js'
-import { asPath } from '../../src/path.js'
+import type { AnyDriverType, Driver } from '../../src/contract/driver.js'
+import { asPath } from '../../src/contract/path.js'
+import { loadConfig } from '../../src/gateway/config.js'
+import { startDaemon } from '../../src/process/daemon.js'
+import { createLog } from '../../src/process/log.js'
 
 const { TIDEGATE_ADMIN_PASSWORD: adminPassword = 'a password for tests' } = process.env
 const [data = ''] = process.argv.slice(2)

@@ -2,11 +2,11 @@
 import { Readable } from 'node:stream'
 import { driverTypes } from '../../drivers/index.js'
 import { localType } from '../../drivers/local/index.js'
-import { loadConfig } from '../../src/config.js'
-import { startDaemon } from '../../src/daemon.js'
-import type { AnyDriverType, Driver } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { createLog } from '../../src/log.js'
+import type { AnyDriverType, Driver } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { loadConfig } from '../../src/gateway/config.js'
+import { startDaemon } from '../../src/process/daemon.js'
+import { createLog } from '../../src/process/log.js'
 
 /** Of all calls, and of all streams. */
 const share = 0.02

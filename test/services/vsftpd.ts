@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findProgram } from '../programs.js'
 import { makeCertificate } from './certificates.js'
-import { accountIds, startFtpProcess, type FtpServer } from './ftp-process.js'
 import { freePort } from './free-port.js'
+import { accountIds, startFtpProcess, type FtpServer } from './ftp-process.js'
 
 export type VsftpdTls = 'none' | 'explicit' | 'implicit'
 

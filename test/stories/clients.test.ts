@@ -1,4 +1,4 @@
-/** Programs that nobody here wrote: a real tree goes in by one door and comes out, byte for byte, by the others. */
+/** Programs that nobody here wrote: a real tree goes in by one protocol and comes out, byte for byte, by the others. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { startGateway, type RunningGateway } from '../gateway.js'
-import { connectHttp } from './doors.js'
+import { connectHttp } from './protocols.js'
 
 const run = promisify(execFile)
 const tree = '/usr/share/doc'
@@ -21,7 +21,7 @@ interface Bench {
   readonly sshOptions: readonly string[]
 }
 
-/** A user with a key that was added over the API, and rclone remotes for two doors. */
+/** A user with a key that was added over the API, and rclone remotes for two protocols. */
 async function prepare(t: Test): Promise<Bench> {
   const running = await startGateway(t)
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-clients-'))

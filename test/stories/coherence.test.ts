@@ -1,24 +1,24 @@
-/** What is done through one door is seen by the next request through every other. */
+/** What is done through one protocol is seen by the next request through every other. */
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { startGateway } from '../gateway.js'
-import { connectAll, type DoorClient } from './doors.js'
+import { connectAll, type ProtocolClient } from './protocols.js'
 
-void t.test('every change through one door is seen at once through each other one', async (t) => {
+void t.test('every change through one protocol is seen at once through each other one', async (t) => {
   const running = await startGateway(t)
-  const doors = await connectAll(running, { username: 'admin', password: running.adminPassword })
-  t.teardown(() => Promise.all(doors.map((door) => door.close())))
+  const protocols = await connectAll(running, { username: 'admin', password: running.adminPassword })
+  t.teardown(() => Promise.all(protocols.map((protocol) => protocol.close())))
 
-  for (const one of doors) {
-    for (const other of doors) {
+  for (const one of protocols) {
+    for (const other of protocols) {
       if (one === other) continue
-      await t.test(`from ${one.door} to ${other.door}`, (t) => changesAreSeen(t, one, other))
+      await t.test(`from ${one.protocol} to ${other.protocol}`, (t) => changesAreSeen(t, one, other))
     }
   }
 })
 
-async function changesAreSeen(t: Test, one: DoorClient, other: DoorClient): Promise<void> {
-  const folder = `/${one.door} to ${other.door} é世界 %41#`
+async function changesAreSeen(t: Test, one: ProtocolClient, other: ProtocolClient): Promise<void> {
+  const folder = `/${one.protocol} to ${other.protocol} é世界 %41#`
   const [first, second, third] = [randomBytes(100_000), randomBytes(70_000), Buffer.alloc(0)]
 
   // A listing that is cached now must not hide what follows.

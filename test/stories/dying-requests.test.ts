@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
-import { resident } from '../resident-memory.js'
-import { basic, lockinfo, propfind, proppatch, sender, texts } from '../protocols/webdav/dav-client.js'
 import { processorTimeOf } from '../processor-time.js'
+import { basic, lockinfo, propfind, proppatch, sender, texts } from '../protocols/webdav/dav-client.js'
+import { resident } from '../resident-memory.js'
 
 const old = 'old '.repeat(50_000)
 const fresh = 'new '.repeat(50_000)

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { connectHttp, connectWebDav } from './doors.js'
 import { processorTimeOf } from '../processor-time.js'
+import { connectHttp, connectWebDav } from './protocols.js'
 
 const run = promisify(execFile)
 const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
@@ -46,12 +46,12 @@ void t.test('a clean data folder is served after less than four seconds of work'
   t.ok(Math.min(...times) < 4000)
 })
 
-void t.test('what was put with the printed password is read through the other doors', async (t) => {
+void t.test('what was put with the printed password is read through the other protocols', async (t) => {
   const { folder, lines } = await startAnew(t)
   const password = /password (\S+)/.exec(lines)?.[1] ?? ''
   const [http = '', sftp = ''] = lines.match(/127\.0\.0\.1:\d+/g) ?? []
   const where = { url: `http://${http}`, davUrl: `http://${http}/dav/`, sftpPort: Number(sftp.split(':')[1]) }
-  const content = Buffer.from('in by one door, out by the others\n')
+  const content = Buffer.from('in by one protocol, out by the others\n')
 
   const api = await connectHttp(where, { username: 'admin', password })
   t.equal(await api.put('/first.txt', content), 'done')

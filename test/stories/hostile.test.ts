@@ -1,4 +1,4 @@
-/** Bad input at every door: each gets a clear error, and the daemon lives on. */
+/** Bad input at every protocol: each gets a clear error, and the daemon lives on. */
 import { randomBytes, randomInt } from 'node:crypto'
 import { request } from 'node:http'
 import { connect } from 'node:net'
@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Client, type ClientChannel } from 'ssh2'
 import t from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
-import { connectAll, connectHttp } from './doors.js'
+import { connectAll, connectHttp } from './protocols.js'
 
 const rounds = Number(process.env.TIDEGATE_FUZZ_ROUNDS ?? 150)
 
@@ -75,9 +75,9 @@ void t.test('hostile input', async (t) => {
   const basic = { Authorization: `Basic ${Buffer.from(`admin:${daemon.adminPassword}`).toString('base64')}` }
   const json = { 'Content-Type': 'application/json', Authorization: authorization }
   const alive = async () => (await call(daemon, 'GET', '/ping', {})).text === 'pong'
-  const doors = await connectAll(daemon, { username: 'admin', password: daemon.adminPassword })
-  t.teardown(() => Promise.all(doors.map((door) => door.close())))
-  await doors[0]?.put('/kept', Buffer.from('kept'))
+  const protocols = await connectAll(daemon, { username: 'admin', password: daemon.adminPassword })
+  t.teardown(() => Promise.all(protocols.map((protocol) => protocol.close())))
+  await protocols[0]?.put('/kept', Buffer.from('kept'))
 
   await t.test('JSON bodies', async (t) => {
     const endpoints = [
@@ -162,7 +162,7 @@ void t.test('hostile input', async (t) => {
       t.ok(dav.status >= 400 || dav.status === 201, `PUT /dav/${path}: ${dav.status}`)
       await call(daemon, 'GET', `/d/${path.replaceAll('\\', '%5C')}`, {})
     }
-    const kept = await doors[0]?.get('/kept')
+    const kept = await protocols[0]?.get('/kept')
     t.same(kept, Buffer.from('kept'))
     t.ok(await alive())
   })
@@ -276,7 +276,7 @@ void t.test('hostile input', async (t) => {
       await raw(daemon.sftpPort, Buffer.concat([head, randomBytes(randomInt(1, 4000))]), 300)
     }
     t.ok(await alive())
-    t.same(await doors[2]?.get('/kept'), Buffer.from('kept'), 'a session that was open goes on')
+    t.same(await protocols[2]?.get('/kept'), Buffer.from('kept'), 'a session that was open goes on')
   })
 
   await t.test('truncated and garbled SFTP packets', async (t) => {
@@ -297,7 +297,7 @@ void t.test('hostile input', async (t) => {
       return Buffer.concat([length, body])
     }
     // A garbled request may well be a good one that removes or empties this file; no other may suffer.
-    await doors[0]?.put('/fuzzed', Buffer.from('fuzzed'))
+    await protocols[0]?.put('/fuzzed', Buffer.from('fuzzed'))
     const good = [
       packet(1, 3),
       packet(17, 1, '/fuzzed'),
@@ -314,26 +314,26 @@ void t.test('hostile input', async (t) => {
       await subsystem(daemon, bytes)
     }
     t.ok(await alive())
-    t.same(await doors[2]?.get('/kept'), Buffer.from('kept'))
+    t.same(await protocols[2]?.get('/kept'), Buffer.from('kept'))
   })
 
   await t.test('uploads that are cut off', async (t) => {
     for (let round = 0; round < 20; round++) {
-      const door =
+      const protocol =
         round % 2 === 0
           ? `PUT /dav/kept HTTP/1.1\r\nAuthorization: ${basic.Authorization}`
           : `PUT /api/fs/put HTTP/1.1\r\nAuthorization: ${authorization}\r\nFile-Path: %2Fkept`
       await raw(
         port,
         Buffer.concat([
-          Buffer.from(`${door}\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n`),
+          Buffer.from(`${protocol}\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n`),
           randomBytes(randomInt(500_000)),
         ]),
         50,
       )
     }
     await wait(300)
-    t.same(await doors[1]?.get('/kept'), Buffer.from('kept'), 'the old file stands')
+    t.same(await protocols[1]?.get('/kept'), Buffer.from('kept'), 'the old file stands')
     const http = await connectHttp(daemon, { username: 'admin', password: daemon.adminPassword })
     t.ok((await http.names('/')).includes('kept'))
     t.ok(await alive())

@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Client } from 'ssh2'
 import t from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
-import { connectHttp, type Where } from './doors.js'
+import { connectHttp, type Where } from './protocols.js'
 
 const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 4)
 const size = 8 * 1024 * 1024
@@ -107,8 +107,8 @@ void t.test(
   'a kill in the middle of an upload leaves the old file whole and nothing else',
   { timeout: 4 * 3_600_000 },
   async (t) => {
-    for (const [door, upload] of Object.entries(uploads)) {
-      await t.test(door, async (t) => {
+    for (const [protocol, upload] of Object.entries(uploads)) {
+      await t.test(protocol, async (t) => {
         let daemon = await startDaemon(t)
         const where: Where = daemon
         const old = randomBytes(100_000)

@@ -1,24 +1,24 @@
-/** Locks belong to the tree: every door honours them, they outlive the daemon, and an admin can break them. */
+/** Locks belong to the tree: every protocol honours them, they outlive the daemon, and an admin can break them. */
 import { randomUUID } from 'node:crypto'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import knex from 'knex'
 import t from 'tap'
-import { root } from '../../src/path.js'
-import { permissionBits, type Permission, type Principal } from '../../src/principal.js'
+import { permissionBits, type Permission, type Principal } from '../../src/accounts/principal.js'
+import { root } from '../../src/contract/path.js'
 import { startDaemon, startGateway, type RunningGateway } from '../gateway.js'
-import { basic, lockinfo, propfind, sender, texts, tokenOf } from '../protocols/webdav/dav-client.js'
-import { connectHttp, connectSftp, type DoorClient, type Where } from './doors.js'
 import { processorTime } from '../processor-time.js'
+import { basic, lockinfo, propfind, sender, texts, tokenOf } from '../protocols/webdav/dav-client.js'
+import { connectHttp, connectSftp, type ProtocolClient, type Where } from './protocols.js'
 
-async function otherDoors(where: Where, password: string): Promise<readonly DoorClient[]> {
+async function otherProtocols(where: Where, password: string): Promise<readonly ProtocolClient[]> {
   const who = { username: 'admin', password }
   return [await connectHttp(where, who), await connectSftp(where, who)]
 }
 
-async function closeAll(doors: readonly DoorClient[]): Promise<void> {
-  await Promise.all(doors.map((door) => door.close()))
+async function closeAll(protocols: readonly ProtocolClient[]): Promise<void> {
+  await Promise.all(protocols.map((protocol) => protocol.close()))
 }
 
 /** Says whether an API call of the admin went well. */
@@ -35,7 +35,7 @@ async function adminCall({ url, adminPassword }: Pick<RunningGateway, 'url' | 'a
   return async (path: string) => (await post(path, data.token)).code
 }
 
-void t.test('a lock outlives a killed daemon, and keeps all doors shut', async (t) => {
+void t.test('a lock outlives a killed daemon, and keeps all protocols shut', async (t) => {
   const first = await startDaemon(t)
   const send = sender(first)
   await send('MKCOL', '/folder')
@@ -51,35 +51,35 @@ void t.test('a lock outlives a killed daemon, and keeps all doors shut', async (
   t.match(body, /mailto:someone/)
   t.ok(Number(/Second-(\d+)/.exec(body)?.[1]) <= 600)
   t.equal((await again('PUT', '/folder/file', {}, 'new')).status, 423)
-  const doors = await otherDoors(second, second.adminPassword)
-  for (const door of doors) {
-    t.equal(await door.put('/folder/file', Buffer.from('new')), 'locked', `${door.door}: an old file`)
-    t.equal(await door.put('/folder/new', Buffer.from('new')), 'locked', `${door.door}: a new one`)
-    t.equal(await door.makeFolder('/folder/below'), 'locked', `${door.door}: a folder`)
-    t.equal(await door.rename('/folder/file', '/folder/other'), 'locked', `${door.door}: a rename`)
-    t.equal(await door.remove('/folder/file'), 'locked', `${door.door}: a removal`)
+  const protocols = await otherProtocols(second, second.adminPassword)
+  for (const protocol of protocols) {
+    t.equal(await protocol.put('/folder/file', Buffer.from('new')), 'locked', `${protocol.protocol}: an old file`)
+    t.equal(await protocol.put('/folder/new', Buffer.from('new')), 'locked', `${protocol.protocol}: a new one`)
+    t.equal(await protocol.makeFolder('/folder/below'), 'locked', `${protocol.protocol}: a folder`)
+    t.equal(await protocol.rename('/folder/file', '/folder/other'), 'locked', `${protocol.protocol}: a rename`)
+    t.equal(await protocol.remove('/folder/file'), 'locked', `${protocol.protocol}: a removal`)
   }
   t.equal((await again('PUT', '/folder/file', { if: `<${second.davUrl}folder> (${token})` }, 'mine')).status, 204)
   t.equal((await again('UNLOCK', '/folder', { 'lock-token': token })).status, 204)
-  for (const door of doors) t.equal(await door.put('/folder/file', Buffer.from(door.door)), 'done')
-  await closeAll(doors)
+  for (const protocol of protocols) t.equal(await protocol.put('/folder/file', Buffer.from(protocol.protocol)), 'done')
+  await closeAll(protocols)
 })
 
 void t.test('locks by WebDAV', async (t) => {
   const running = await startGateway(t)
   const send = sender(running)
-  const doors = await otherDoors(running, running.adminPassword)
-  t.teardown(() => closeAll(doors))
+  const protocols = await otherProtocols(running, running.adminPassword)
+  t.teardown(() => closeAll(protocols))
 
-  await t.test('what holds a locked file is neither moved nor removed by another door', async (t) => {
+  await t.test('what holds a locked file is neither moved nor removed by another protocol', async (t) => {
     for (const folder of ['/top', '/top/in']) await send('MKCOL', folder)
     await send('PUT', '/top/in/file', {}, 'kept')
     const token = tokenOf(await send('LOCK', '/top/in/file', {}, lockinfo('exclusive')))
-    for (const door of doors) {
-      t.equal(await door.rename('/top', '/elsewhere'), 'locked', `${door.door}: a move of a parent`)
-      t.equal(await door.rename('/top/in', '/top/out'), 'locked', `${door.door}: a rename of a parent`)
+    for (const protocol of protocols) {
+      t.equal(await protocol.rename('/top', '/elsewhere'), 'locked', `${protocol.protocol}: a move of a parent`)
+      t.equal(await protocol.rename('/top/in', '/top/out'), 'locked', `${protocol.protocol}: a rename of a parent`)
     }
-    t.equal(await doors[0]?.remove('/top'), 'locked')
+    t.equal(await protocols[0]?.remove('/top'), 'locked')
     t.equal((await send('GET', '/top/in/file')).body, 'kept')
     t.equal((await send('MOVE', '/top', { destination: '/dav/gone', if: `</dav/top/in/file> (${token})` })).status, 201)
     t.equal((await send('PUT', '/gone/in/file', {}, 'free')).status, 204, 'and the lock did not go along')
@@ -97,7 +97,7 @@ void t.test('locks by WebDAV', async (t) => {
       t.equal(await admin(`/admin/lock/break?token=${encodeURIComponent(token.slice(1, -1))}`), 200)
       t.equal(await upload.finish(), 412)
       t.equal((await send('GET', '/broken')).body, 'old')
-      t.equal(await doors[0]?.put('/broken', Buffer.from('new')), 'done')
+      t.equal(await protocols[0]?.put('/broken', Buffer.from('new')), 'done')
     },
   )
 
@@ -208,7 +208,7 @@ async function fillLocks(file: string, { userId, username }: Principal, count: n
 }
 
 interface SlowPut {
-  /** The door has begun to read. */
+  /** The protocol has begun to read. */
   readonly begun: Promise<void>
   /** Sends the rest; resolves to the status. */
   finish(): Promise<number>

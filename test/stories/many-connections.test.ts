@@ -9,10 +9,10 @@ import { promisify } from 'node:util'
 import { Client } from 'ssh2'
 import t from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
-import { resident } from '../resident-memory.js'
 import { lacks } from '../programs.js'
-import { openChannel } from '../protocols/sftp/door-fixture.js'
 import { flags, PacketClient, status, string, types, uint32, uint64 } from '../protocols/sftp/packet-client.js'
+import { openChannel } from '../protocols/sftp/server-fixture.js'
+import { resident } from '../resident-memory.js'
 
 const run = promisify(execFile)
 const mebibyte = 1024 * 1024

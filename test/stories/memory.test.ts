@@ -1,8 +1,8 @@
-/** A large file through each door, both ways: the daemon's resident memory stays near that of idling. */
+/** A large file through each protocol, both ways: the daemon's resident memory stays near that of idling. */
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { execFile } from 'node:child_process'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
  * The tree mounted as a file system, by davfs2 over WebDAV and by sshfs over SFTP: a real source tree is copied in, searched,
- * built, compared, committed with git, and removed again. What the mount shows is what the other doors show.
+ * built, compared, committed with git, and removed again. What the mount shows is what the other protocols show.
  */
 import { execFile, spawn } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'

@@ -1,19 +1,19 @@
-/** One table of stories, run over three doors: what one refuses, all refuse. */
+/** One table of stories, run over three protocols: what one refuses, all refuse. */
 import t from 'tap'
-import { asPath, root } from '../../src/path.js'
-import { permissionBits, type Permission } from '../../src/principal.js'
+import { permissionBits, type Permission } from '../../src/accounts/principal.js'
+import { asPath, root } from '../../src/contract/path.js'
 import { startGateway } from '../gateway.js'
-import { ruleRow } from '../src/store-rows.js'
-import { connectAll, type Answer, type DoorClient } from './doors.js'
+import { ruleRow } from '../store/store-rows.js'
+import { connectAll, type Answer, type ProtocolClient } from './protocols.js'
 
-const doorBits: readonly Permission[] = ['webdavRead', 'webdavManage', 'sftpRead', 'sftpManage']
+const protocolBits: readonly Permission[] = ['webdavRead', 'webdavManage', 'sftpRead', 'sftpManage']
 const every: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove']
 
 interface Story {
   readonly title: string
   readonly holds: readonly Permission[]
-  readonly act: (door: DoorClient) => Promise<unknown>
-  readonly expect: Answer | readonly string[] | Readonly<Partial<Record<DoorClient['door'], Answer>>>
+  readonly act: (protocol: ProtocolClient) => Promise<unknown>
+  readonly expect: Answer | readonly string[] | Readonly<Partial<Record<ProtocolClient['protocol'], Answer>>>
 }
 
 const without = (permission: Permission): readonly Permission[] => every.filter((each) => each !== permission)
@@ -58,7 +58,7 @@ const stories: readonly Story[] = [
   {
     title: 'a folder that a rule lets everybody write takes uploads',
     holds: [],
-    act: (d) => d.put(`/drop/${d.door}`, Buffer.from('x')),
+    act: (d) => d.put(`/drop/${d.protocol}`, Buffer.from('x')),
     expect: 'done',
   },
   { title: 'but no removal', holds: [], act: (d) => d.remove('/drop/kept'), expect: 'refused' },
@@ -115,11 +115,11 @@ const stories: readonly Story[] = [
   },
 ]
 
-void t.test('each story ends the same way at all three doors', async (t) => {
+void t.test('each story ends the same way at all three protocols', async (t) => {
   const running = await startGateway(t)
   const { gateway } = running
   const [admin] = await connectAll(running, { username: 'admin', password: running.adminPassword })
-  if (!admin) throw new Error('no door')
+  if (!admin) throw new Error('no protocol')
   for (const folder of ['/open', '/open/sub', '/drop', '/ruled', '/ruled/sub', '/ruled/secret folder', '/locked']) {
     t.equal(await admin.makeFolder(folder), 'done')
   }
@@ -140,7 +140,7 @@ void t.test('each story ends the same way at all three doors', async (t) => {
   for (const [number, story] of stories.entries()) {
     await t.test(story.title, async (t) => {
       const username = `user${number}`
-      const permission = [...doorBits, ...story.holds].reduce((sum, each) => sum | permissionBits[each], 0)
+      const permission = [...protocolBits, ...story.holds].reduce((sum, each) => sum | permissionBits[each], 0)
       const user = {
         username,
         password: 'a good password',
@@ -151,14 +151,14 @@ void t.test('each story ends the same way at all three doors', async (t) => {
         ssoId: '',
       } as const
       await gateway.accounts.users.create(user)
-      for (const door of await connectAll(running, user)) {
-        const answer = await story.act(door)
+      for (const protocol of await connectAll(running, user)) {
+        const answer = await story.act(protocol)
         const expected =
-          typeof story.expect === 'object' && door.door in story.expect
-            ? story.expect[door.door as keyof typeof story.expect]
+          typeof story.expect === 'object' && protocol.protocol in story.expect
+            ? story.expect[protocol.protocol as keyof typeof story.expect]
             : story.expect
-        t.same(Buffer.isBuffer(answer) ? 'done' : answer, expected, door.door)
-        await door.close()
+        t.same(Buffer.isBuffer(answer) ? 'done' : answer, expected, protocol.protocol)
+        await protocol.close()
       }
     })
   }

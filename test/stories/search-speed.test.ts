@@ -1,14 +1,14 @@
 /** How fast search is while the index is brought up to date and users sign in, over a tree of any size. */
-import { join } from 'node:path'
 import { BlockList } from 'node:net'
+import { join } from 'node:path'
 import t from 'tap'
-import { httpDoor } from '../../protocols/http/server.js'
-import { configSchema } from '../../src/config.js'
-import type { AnyDriverType, Driver, Entry } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { Gateway } from '../../src/gateway.js'
-import { createLog } from '../../src/log.js'
-import { asPath, segmentsOf } from '../../src/path.js'
+import { httpHandler } from '../../protocols/http/server.js'
+import type { AnyDriverType, Driver, Entry } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { asPath, segmentsOf } from '../../src/contract/path.js'
+import { configSchema } from '../../src/gateway/config.js'
+import { Gateway } from '../../src/gateway/gateway.js'
+import { createLog } from '../../src/process/log.js'
 import { listen } from '../protocols/http/listen.js'
 
 const names = Number(process.env.TIDEGATE_SEARCH_NAMES ?? 20_000)
@@ -57,7 +57,7 @@ void t.test(`search over ${names} names answers soon meanwhile`, async (t) => {
   const config = { ...configSchema.parse({}), data: join(t.testdir(), 'data') }
   const gateway = await Gateway.open({ config, log: createLog('silent'), drivers: [type], adminPassword: password })
   t.teardown(() => gateway.close())
-  const url = await listen(t, httpDoor(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
+  const url = await listen(t, httpHandler(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
   const post = async (path: string, body: unknown, token = '') => {
     const headers = { 'content-type': 'application/json', authorization: token }
     const response = await fetch(url + path, { method: 'POST', body: JSON.stringify(body), headers })
@@ -72,7 +72,7 @@ void t.test(`search over ${names} names answers soon meanwhile`, async (t) => {
   const before = process.memoryUsage().rss
   const begin = performance.now()
   await gateway.search.build()
-  await gateway.search.settled()
+  await gateway.search.idle()
   t.comment(`built in ${((performance.now() - begin) / 1000).toFixed(1)} s`)
   const { objCount, error } = gateway.search.progress()
   t.match({ objCount, error }, { objCount: names + Math.ceil(names / inFolder) + Math.ceil(names / 10_000), error: '' })

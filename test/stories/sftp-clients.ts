@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { makeKeyPair } from '../../src/host-keys.js'
+import { generateKeyPair } from '../../src/process/host-keys.js'
 import type { RunningGateway } from '../gateway.js'
 
 export interface Outcome {
@@ -31,7 +31,7 @@ const patience = 240_000
 export async function sftpClients(t: Test, { gateway }: RunningGateway, port: number): Promise<SftpClients> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  const pair = await makeKeyPair('ed25519', { comment: 'test' })
+  const pair = await generateKeyPair('ed25519', { comment: 'test' })
   await gateway.accounts.keys.add(gateway.accounts.users.byName('admin')?.id ?? 0, 'test', pair.public)
   const key = join(folder, '.key')
   await writeFile(key, pair.private, { mode: 0o600 })

@@ -60,7 +60,7 @@ void t.test('a walk of the search index that never ends', async (t) => {
   t.match(await post(daemon.url, '/api/admin/index/build', {}, token), { code: 200 })
   await wait(1000)
   t.equal(await daemon.stop(), 0)
-  t.match(daemon.log, /"msg":"the search index did not take up the last changes in time"/)
+  t.match(daemon.log, /"msg":"search index: the last changes were not indexed in time"/)
   t.equal(await isClosed(daemon.dataFolder), true)
   t.equal(await isClosed(daemon.dataFolder, 'search.db'), true)
 })

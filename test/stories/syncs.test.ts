@@ -7,7 +7,7 @@ import knex from 'knex'
 import t from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
 import { lacks } from '../programs.js'
-import { connectAll } from './doors.js'
+import { connectAll } from './protocols.js'
 import { connect } from './task-client.js'
 
 const run = promisify(execFile)
@@ -86,9 +86,9 @@ void t.test('what is done once for every file waits for no medium', { skip: lack
   const destination = (path: string) => ({ Destination: daemon.davUrl.replace(/\/$/, '') + path, Overwrite: 'T' })
 
   for (const client of await connectAll(daemon, { username: 'admin', password: daemon.adminPassword })) {
-    const at = (name: string) => `/${client.door}/${name}`
+    const at = (name: string) => `/${client.protocol}/${name}`
     const work = async () => {
-      t.equal(await client.makeFolder(`/${client.door}`), 'done')
+      t.equal(await client.makeFolder(`/${client.protocol}`), 'done')
       t.equal(await client.makeFolder(at('folder')), 'done')
       for (let file = 0; file < 5; file++) {
         t.equal(await client.put(at(`new-${file}`), Buffer.from('content')), 'done')
@@ -102,8 +102,8 @@ void t.test('what is done once for every file waits for no medium', { skip: lack
     const count = await syncs(async () => {
       committed = await commits(work)
     })
-    t.equal(count, 0, `${client.door}: nothing is synced`)
-    t.notOk(committed, `${client.door}: nothing is committed where nothing is recorded`)
+    t.equal(count, 0, `${client.protocol}: nothing is synced`)
+    t.notOk(committed, `${client.protocol}: nothing is committed where nothing is recorded`)
     await client.close()
   }
   const replacing = async () => {

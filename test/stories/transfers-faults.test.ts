@@ -1,13 +1,13 @@
 /** A tree is moved between two storages that fail, at every call and every byte: whatever happens, no file is lost. */
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import type { Driver } from '../../src/driver.js'
-import { isGatewayError } from '../../src/errors.js'
-import { asPath } from '../../src/path.js'
-import type { VirtualFs } from '../../src/virtual-fs.js'
+import type { Driver } from '../../src/contract/driver.js'
+import { isGatewayError } from '../../src/contract/errors.js'
+import { asPath } from '../../src/contract/path.js'
+import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { flaky, type Fault, type Planned } from '../drivers/flaky.js'
-import { Journal } from '../src/journal.js'
-import { newTree, sourceOf, text, type Test } from '../src/tree-fixture.js'
+import { Journal } from '../transfer/journal.js'
+import { newTree, sourceOf, text, type Test } from '../tree/tree-fixture.js'
 
 const files: Readonly<Record<string, string>> = {
   '/tree/one': 'first',

@@ -5,13 +5,13 @@ import t from 'tap'
 import { aliasFields, aliasType } from '../../drivers/alias/index.js'
 import { cryptFields, cryptType } from '../../drivers/crypt/index.js'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import type { Driver, Entry } from '../../src/driver.js'
-import { GatewayError } from '../../src/errors.js'
-import { checkOptions } from '../../src/fields.js'
-import { asPath as p } from '../../src/path.js'
+import type { Driver, Entry } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { asPath as p } from '../../src/contract/path.js'
+import { checkOptions } from '../../src/storage/fields.js'
 import { onDisk } from '../drivers/composite-tree.js'
 import { openLocal, testEnv } from '../drivers/env.js'
-import { altered, bare, contents, newTree, sourceOf, text, type Test, type Tree } from '../src/tree-fixture.js'
+import { altered, bare, contents, newTree, sourceOf, text, type Test, type Tree } from '../tree/tree-fixture.js'
 
 const overwrite = { overwrite: true }
 const same = { code: 'invalid', message: /one and the same/ }

@@ -3,10 +3,10 @@ import { statfs } from 'node:fs/promises'
 import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import type { AnyDriverType, Usage } from '../../src/driver.js'
+import type { AnyDriverType, Usage } from '../../src/contract/driver.js'
 import { startGateway, type RunOptions, type RunningGateway } from '../gateway.js'
-import { openChannel } from '../protocols/sftp/door-fixture.js'
 import { PacketClient, string } from '../protocols/sftp/packet-client.js'
+import { openChannel } from '../protocols/sftp/server-fixture.js'
 import { propfind, sender, texts } from '../protocols/webdav/dav-client.js'
 
 interface Told {

@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { generateSync } from 'otplib'
 import t, { type Test } from 'tap'
-import { keyLine } from '../protocols/http/key-line.js'
 import { startGateway } from '../gateway.js'
+import { keyLine } from '../protocols/http/key-line.js'
 
 interface Envelope<Data> {
   readonly code: number

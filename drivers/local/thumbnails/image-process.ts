@@ -1,38 +1,43 @@
 /**
- * A process of its own that makes small pictures of images: what a hostile file does to the decoders, it does to this process
- * and not to the daemon. An image comes in messages, piece by piece; the answer is one.
+ * A child process that creates thumbnails of images, so that a malicious file that exploits a decoder does not reach
+ * the daemon. The image is received in chunks, one message each; the response is one message.
  */
 import { writeFileSync } from 'node:fs'
 
-/** The next piece of an image; without one, that is all of it; `dropped`: nobody wants it any more. */
-export interface ImageOrder {
+/** A message to the process: a chunk of an image, its end, or its cancellation. */
+export interface ImageRequest {
   readonly id: number
-  readonly piece?: Uint8Array
-  readonly dropped?: boolean
+  /** Absent: the image is complete or canceled. */
+  readonly chunk?: Uint8Array
+  /** Whether the request was canceled. */
+  readonly canceled?: boolean
 }
 
-export type ImageAnswer =
+export type ImageResponse =
   | { readonly ready: boolean }
   | { readonly id: number; readonly picture: Uint8Array }
   | { readonly id: number; readonly fault: string }
 
-/** Pixels to which the width is brought. */
+/** Width of a thumbnail in pixels. */
 const width = 144
-/** Of a picture that is far higher than wide. */
-const highest = 10 * width
-/** An image that unfolds into more than this is left alone. */
-const pixelLimit = 100_000_000
-/** Above this one image may take hundreds of megabytes while it is decoded: such are decoded one after another. */
+/** Maximum height of a thumbnail in pixels. */
+const maxHeight = 10 * width
+/** Maximum number of pixels of an image. Larger ones are rejected. */
+const maxPixels = 100_000_000
+/** Images with more pixels may take hundreds of megabytes to decode. They are decoded one at a time. */
 const largePixels = 16_000_000
-/** Seconds. */
-const timeLimit = 10
+/** Seconds that decoding may take. */
+const decodeTimeout = 10
 
 interface ImageSize {
   readonly width: number
   readonly height: number
 }
 
-/** As much of the library as is used: it is optional, and may be missing also where this is compiled. */
+/**
+ * The part of the library that is used. Declared here, because the library is optional and may be missing when this
+ * file is compiled.
+ */
 interface Image {
   metadata(): Promise<{ readonly autoOrient: ImageSize }>
   resize(size: ImageSize & { readonly fit: 'fill'; readonly kernel: 'lanczos3' }): Image
@@ -51,51 +56,51 @@ const library = 'sharp' as string
 
 async function main(): Promise<void> {
   try {
-    // Where memory runs out, this process is the one to go.
+    // If memory runs out, the system kills this process first.
     writeFileSync('/proc/self/oom_score_adj', '1000')
   } catch {
-    // Another system, or one that does not let us.
+    // Not supported, or not permitted, on this system.
   }
-  const answer = (message: ImageAnswer) => process.send?.(message)
+  const send = (message: ImageResponse) => process.send?.(message)
   const { default: sharp } = (await import(library)) as { readonly default: ImageLibrary }
-  // Only decoders of plain pictures: others may read further files, or run what they find.
+  // Only decoders of raster images. Others may read more files, or run scripts.
   sharp.block({ operation: ['VipsForeignLoad'] })
   const loaders = ['Jpeg', 'Png', 'Webp', 'Tiff', 'Heif', 'Nsgif'].map((name) => `VipsForeignLoad${name}`)
   sharp.unblock({ operation: loaders })
   sharp.cache(false)
   sharp.concurrency(1)
 
-  let large: Promise<unknown> = Promise.resolve()
-  const make = async (bytes: Uint8Array): Promise<Uint8Array> => {
-    const image = sharp(bytes, { limitInputPixels: pixelLimit, failOn: 'error', autoOrient: true })
+  let lastLarge: Promise<unknown> = Promise.resolve()
+  const createThumbnail = async (bytes: Uint8Array): Promise<Uint8Array> => {
+    const image = sharp(bytes, { limitInputPixels: maxPixels, failOn: 'error', autoOrient: true })
     const { autoOrient } = await image.metadata()
     const height = Math.round((width * autoOrient.height) / autoOrient.width)
-    const size = { width, height: Math.min(Math.max(height, 1), highest) }
-    const small = image.resize({ ...size, fit: 'fill', kernel: 'lanczos3' })
-    const decode = () => small.timeout({ seconds: timeLimit }).png().toBuffer()
+    const size = { width, height: Math.min(Math.max(height, 1), maxHeight) }
+    const resized = image.resize({ ...size, fit: 'fill', kernel: 'lanczos3' })
+    const decode = () => resized.timeout({ seconds: decodeTimeout }).png().toBuffer()
     if (autoOrient.width * autoOrient.height <= largePixels) return decode()
-    const made = large.then(decode)
-    large = made.catch(() => undefined)
-    return made
+    const decoded = lastLarge.then(decode)
+    lastLarge = decoded.catch(() => undefined)
+    return decoded
   }
-  const pieces = new Map<number, Uint8Array[]>()
-  process.on('message', ({ id, piece, dropped }: ImageOrder) => {
-    const known = pieces.get(id) ?? []
+  const received = new Map<number, Uint8Array[]>()
+  process.on('message', ({ id, chunk: piece, canceled: dropped }: ImageRequest) => {
+    const chunks = received.get(id) ?? []
     if (piece) {
-      pieces.set(id, [...known, piece])
+      received.set(id, [...chunks, piece])
       return
     }
-    pieces.delete(id)
+    received.delete(id)
     if (dropped === true) return
-    make(Buffer.concat(known)).then(
-      (picture) => answer({ id, picture }),
-      (error: unknown) => answer({ id, fault: error instanceof Error ? error.message : 'unknown' }),
+    createThumbnail(Buffer.concat(chunks)).then(
+      (picture) => send({ id, picture }),
+      (error: unknown) => send({ id, fault: error instanceof Error ? error.message : 'unknown' }),
     )
   })
   process.on('disconnect', () => process.exit())
-  answer({ ready: true })
+  send({ ready: true })
 }
 
 main().catch(() => {
-  process.send?.({ ready: false } satisfies ImageAnswer, () => process.exit())
+  process.send?.({ ready: false } satisfies ImageResponse, () => process.exit())
 })

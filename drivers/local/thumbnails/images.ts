@@ -1,30 +1,33 @@
-/** Small pictures of images, made by one process for all mounts that runs while there is work. */
+/** Creates thumbnails of images in a child process, which all mounts share and which runs while there is work. */
 import { fork, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import PQueue from 'p-queue'
-import { GatewayError, toGatewayError } from '../../../src/errors.js'
-import type { ImageAnswer, ImageOrder } from './image-process.js'
+import { GatewayError, toGatewayError } from '../../../src/contract/errors.js'
+import type { ImageResponse, ImageRequest } from './image-process.js'
 
-/** A file that is open to be read. */
+/** An open file. */
 export interface OpenedFile {
   readonly fd: number
   readonly size: number
-  /** Bytes read, fewer than asked only at the end. */
+  /** Resolves to the number of bytes read; fewer than requested only at the end of the file. */
   read(into: Buffer, position: number): Promise<number>
   close(): Promise<void>
 }
 
-/** Bytes of a file that is looked at. */
-const bytesLimit = 64 * 1024 * 1024
-const pieceSize = 256 * 1024
-/** Images in that process, of all mounts: it decodes no more of them side by side. */
-const atOnce = 4
+/** Maximum size of an image file in bytes. */
+const maxFileSize = 64 * 1024 * 1024
+const chunkSize = 256 * 1024
+/** Maximum number of images that are decoded concurrently, for all mounts. */
+const maxConcurrent = 4
 
-/** Milliseconds. */
-const startLimit = 20_000
-/** Longer than the decoder gives each of those that it has at once. */
-const orderLimit = 45_000
-const idleTime = 10_000
+/** Milliseconds until the process must be ready. */
+const startTimeout = 20_000
+/**
+ * Milliseconds for one image. More than the decoder may take for all concurrent ones, since large ones are decoded one
+ * at a time.
+ */
+const requestTimeout = 45_000
+const idleTimeout = 10_000
 
 const program = fileURLToPath(new URL('./image-process.js', import.meta.url))
 
@@ -37,23 +40,23 @@ interface Pending {
 class ImageProcess {
   readonly #child: ChildProcess
   readonly #pending = new Map<number, Pending>()
-  #last = 0
-  #idle: NodeJS.Timeout | undefined
-  /** Rejects with `unavailable` where it cannot do its work here. */
+  #lastId = 0
+  #idleTimer: NodeJS.Timeout | undefined
+  /** Rejects with `unavailable` if the process cannot decode images on this system. */
   readonly ready: Promise<void>
 
-  constructor(private readonly ended: () => void) {
-    // Nothing of what the daemon was told in secret is its business.
+  constructor(private readonly onEnded: () => void) {
+    // The environment of the daemon may contain secrets.
     this.#child = fork(program, [], { serialization: 'advanced', stdio: 'ignore', execArgv: [], env: {} })
     this.ready = new Promise((resolve, reject) => {
       const fail = () => reject(new GatewayError('unavailable', { reason: 'images cannot be decoded here' }))
       const timer = setTimeout(() => {
         this.#child.kill('SIGKILL')
         fail()
-      }, startLimit)
+      }, startTimeout)
       this.#child.on('message', (message) => {
-        const answer = message as ImageAnswer
-        if (!('ready' in answer)) this.#answered(answer)
+        const answer = message as ImageResponse
+        if (!('ready' in answer)) this.#handleResponse(answer)
         else if (answer.ready) resolve()
         else fail()
         clearTimeout(timer)
@@ -62,95 +65,100 @@ class ImageProcess {
       this.#child.once('exit', () => {
         clearTimeout(timer)
         fail()
-        ended()
+        onEnded()
         for (const id of this.#pending.keys()) {
           const reason = 'no thumbnail can be made of this image: it broke the decoder'
-          this.#settle(id)?.reject(new GatewayError('invalid', { reason }))
+          this.#takePending(id)?.reject(new GatewayError('invalid', { reason }))
         }
       })
     })
-    // The daemon does not stay for it. When it ends, so does this.
+    // The daemon can exit while the process is idle. The process exits with the daemon.
     this.#child.unref()
     this.#child.channel?.unref()
     this.ready.then(
-      () => this.#rest(),
+      () => this.#startIdleTimer(),
       () => undefined,
     )
   }
 
   async make(file: OpenedFile): Promise<Buffer> {
     await this.ready
-    const id = ++this.#last
-    clearTimeout(this.#idle)
+    const id = ++this.#lastId
+    clearTimeout(this.#idleTimer)
     const made = new Promise<Buffer>((resolve, reject) => {
-      // The decoders stop by themselves before this; where they do not, nothing else helps.
+      // The decoders have a shorter timeout. A process that exceeds this one is killed.
       const timer = setTimeout(() => {
-        this.#settle(id)?.reject(new GatewayError('timeout', { reason: 'a thumbnail of this image takes too long' }))
+        this.#takePending(id)?.reject(
+          new GatewayError('timeout', { reason: 'a thumbnail of this image takes too long' }),
+        )
         this.#child.kill('SIGKILL')
-      }, orderLimit)
+      }, requestTimeout)
       this.#pending.set(id, { resolve, reject, timer })
     })
-    this.#bring(id, file).catch((error: unknown) => {
-      this.#settle(id)?.reject(toGatewayError(error))
-      void this.#send({ id, dropped: true })
+    this.#sendFile(id, file).catch((error: unknown) => {
+      this.#takePending(id)?.reject(toGatewayError(error))
+      void this.#send({ id, canceled: true })
     })
     return made
   }
 
-  /** However large the file, little of it is held here. */
-  async #bring(id: number, file: OpenedFile): Promise<void> {
-    const buffer = Buffer.allocUnsafeSlow(Math.min(file.size, pieceSize))
+  /** Sends the file in chunks, so that only one of them is in memory here. */
+  async #sendFile(id: number, file: OpenedFile): Promise<void> {
+    const buffer = Buffer.allocUnsafeSlow(Math.min(file.size, chunkSize))
     for (let position = 0; position < file.size && this.#pending.has(id);) {
       const bytes = await file.read(buffer, position)
       if (bytes === 0) break
-      await this.#send({ id, piece: buffer.subarray(0, bytes) })
+      await this.#send({ id, chunk: buffer.subarray(0, bytes) })
       position += bytes
     }
     await this.#send({ id })
   }
 
-  /** Resolves where the process takes no more orders, too: then it has ended, or is about to, and its end answers them all. */
-  #send(order: ImageOrder): Promise<void> {
+  /**
+   * Resolves also if the message cannot be sent: the process has ended or is about to, and its exit rejects all pending
+   * requests.
+   */
+  #send(request: ImageRequest): Promise<void> {
     return new Promise((resolve) => {
-      this.#child.send(order, () => {
+      this.#child.send(request, () => {
         resolve()
       })
     })
   }
 
-  #answered(answer: Exclude<ImageAnswer, { ready: boolean }>): void {
-    const order = this.#settle(answer.id)
+  #handleResponse(answer: Exclude<ImageResponse, { ready: boolean }>): void {
+    const request = this.#takePending(answer.id)
     if ('picture' in answer) {
-      order?.resolve(Buffer.from(answer.picture))
+      request?.resolve(Buffer.from(answer.picture))
       return
     }
-    const slow = /timeout/i.test(answer.fault)
-    const reason = slow ? 'a thumbnail of this image takes too long' : 'no thumbnail can be made of this image'
-    order?.reject(new GatewayError(slow ? 'timeout' : 'invalid', { reason, cause: new Error(answer.fault) }))
+    const timedOut = /timeout/i.test(answer.fault)
+    const reason = timedOut ? 'a thumbnail of this image takes too long' : 'no thumbnail can be made of this image'
+    request?.reject(new GatewayError(timedOut ? 'timeout' : 'invalid', { reason, cause: new Error(answer.fault) }))
   }
 
-  #settle(id: number): Pending | undefined {
-    const order = this.#pending.get(id)
+  #takePending(id: number): Pending | undefined {
+    const request = this.#pending.get(id)
     this.#pending.delete(id)
-    clearTimeout(order?.timer)
-    this.#rest()
-    return order
+    clearTimeout(request?.timer)
+    this.#startIdleTimer()
+    return request
   }
 
-  /** Ends it when it has had nothing to do for a while. */
-  #rest(): void {
-    clearTimeout(this.#idle)
+  /** Terminates the process when it has been idle for a while. */
+  #startIdleTimer(): void {
+    clearTimeout(this.#idleTimer)
     if (this.#pending.size > 0) return
-    this.#idle = setTimeout(() => {
-      // Nobody is to bring it anything any more.
-      this.ended()
+    this.#idleTimer = setTimeout(() => {
+      // No further request may use this process.
+      this.onEnded()
       this.#child.kill()
-    }, idleTime).unref()
+    }, idleTimeout).unref()
   }
 }
 
 let running: ImageProcess | undefined
-let known: Promise<boolean> | undefined
+let isUsable: Promise<boolean> | undefined
 
 function imageProcess(): ImageProcess {
   if (running) return running
@@ -161,45 +169,45 @@ function imageProcess(): ImageProcess {
   return started
 }
 
-/** Whether the library for images is installed and works. Asked once for all mounts. */
+/** Whether the image library is installed and usable. Checked once for all mounts. */
 export function canMakeImages(): Promise<boolean> {
-  known ??= imageProcess().ready.then(
+  isUsable ??= imageProcess().ready.then(
     () => true,
     () => false,
   )
-  return known
+  return isUsable
 }
 
-const turns = new PQueue({ concurrency: atOnce })
+const queue = new PQueue({ concurrency: maxConcurrent })
 
 /**
- * PNG. `unsupported` for what is not decoded here, `invalid` for what is broken or too large, `timeout` for what takes too
- * long. The file is in use until it settles.
+ * Creates a PNG thumbnail. Rejects with `unsupported` for formats that are not decoded, with `invalid` for broken or
+ * too large images, and with `timeout`. The file must stay open until the promise settles.
  */
 export async function imageThumbnail(file: OpenedFile): Promise<Buffer> {
   const head = Buffer.alloc(Math.min(file.size, headSize))
   await file.read(head, 0)
   if (!isDecodable(head)) throw new GatewayError('unsupported', { reason: 'no thumbnails are made of such images' })
-  if (file.size > bytesLimit) throw new GatewayError('invalid', { reason: 'this image is too large for a thumbnail' })
-  return turns.add(() => imageProcess().make(file))
+  if (file.size > maxFileSize) throw new GatewayError('invalid', { reason: 'this image is too large for a thumbnail' })
+  return queue.add(() => imageProcess().make(file))
 }
 
 const headSize = 64
 
 /**
- * Whether these first bytes are those of a picture that is decoded here. Others (vector graphics, icons) are shown by browsers as
- * they are, and their decoders are no match for hostile files.
+ * Whether a file that starts with these bytes has a format that is decoded. Other formats, such as vector graphics and
+ * icons, are displayed by browsers directly, and their decoders are not safe with malicious files.
  */
 function isDecodable(head: Buffer): boolean {
   const text = head.toString('latin1')
   if (text.startsWith('RIFF')) return text.startsWith('WEBP', 8)
   if (text.startsWith('ftyp', 4)) return /avi[fs]/.test(text.slice(8))
   const digits = head.toString('hex')
-  return beginnings.some((beginning) => digits.startsWith(beginning))
+  return signatures.some((signature) => digits.startsWith(signature))
 }
 
-/** JPEG, PNG, both GIFs, and TIFF in either order of bytes, plain or large. */
-const beginnings = [
+/** JPEG, PNG, GIF87a, GIF89a, and TIFF and BigTIFF in both byte orders. */
+const signatures = [
   'ffd8ff',
   '89504e470d0a1a0a',
   '474946383761',

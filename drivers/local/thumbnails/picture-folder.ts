@@ -1,37 +1,37 @@
-/** Thumbnails that are kept in a folder of the host, each under a name made of what it shows. */
+/** A cache of thumbnails in a folder of the host. File names are hashes of the cache keys. */
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm, stat, opendir, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DriverLog } from '../../../src/driver.js'
+import type { DriverLog } from '../../../src/contract/log.js'
 
-/** Bytes of all pictures; the ones that nobody asked for longest go first. */
-const roomForAll = 1024 * 1024 * 1024
-/** Swept down to this part of the room. */
-const sweptTo = 0.9
-const keptBetweenSweeps = 1000
+/** Default limit of the cache in bytes. The least recently used thumbnails are removed first. */
+const defaultCapacity = 1024 * 1024 * 1024
+/** A sweep removes thumbnails until this fraction of the limit is used. */
+const sweepTarget = 0.9
+const writesBetweenSweeps = 1000
 const day = 24 * 3_600_000
 const pictureName = /^tidegate_thumb_[\da-f]{64}\.png$/
 
-export interface PictureFolderOptions {
-  /** Absolute; it is made where it is missing. */
+export interface ThumbnailCacheOptions {
+  /** Absolute path; created if missing. */
   readonly folder: string
   readonly log: DriverLog
-  /** Bytes; absent: 1 GiB. */
-  readonly room?: number | undefined
+  /** Limit in bytes; default: 1 GiB. */
+  readonly capacity?: number | undefined
 }
 
-export class PictureFolder {
+export class ThumbnailCache {
   readonly #folder: string
   readonly #log: DriverLog
-  readonly #room: number
-  #kept = 0
-  #sweeping: Promise<void> | undefined
-  #told = false
+  readonly #capacity: number
+  #writes = 0
+  #sweepInProgress: Promise<void> | undefined
+  #hasWarned = false
 
-  constructor({ folder, log, room = roomForAll }: PictureFolderOptions) {
+  constructor({ folder, log, capacity: capacity = defaultCapacity }: ThumbnailCacheOptions) {
     this.#folder = folder
     this.#log = log
-    this.#room = room
+    this.#capacity = capacity
     this.sweep()
   }
 
@@ -45,7 +45,7 @@ export class PictureFolder {
     try {
       const bytes = await readFile(file)
       const { mtimeMs } = await stat(file)
-      // By this time it is told which ones nobody asks for.
+      // The modification time records the last use, with a resolution of one day.
       if (Date.now() - mtimeMs > day) await utimes(file, new Date(), new Date())
       return bytes
     } catch {
@@ -53,39 +53,39 @@ export class PictureFolder {
     }
   }
 
-  /** Whether it can be kept or not, there is a thumbnail: nothing rejects. */
-  async keep(key: string, picture: Buffer): Promise<void> {
+  /** Stores a thumbnail. Never rejects: the cache is optional, and errors are logged. */
+  async put(key: string, picture: Buffer): Promise<void> {
     const file = this.#fileOf(key)
-    const aside = `${file}.${randomBytes(6).toString('hex')}`
+    const temporary = `${file}.${randomBytes(6).toString('hex')}`
     try {
-      // They show what not everybody may see.
+      // Thumbnails show content that other users of the host may not read.
       await mkdir(join(file, '..'), { recursive: true, mode: 0o700 })
-      const handle = await open(aside, 'wx', 0o600)
+      const handle = await open(temporary, 'wx', 0o600)
       try {
         await handle.writeFile(picture)
       } finally {
         await handle.close()
       }
-      await rename(aside, file)
-      if (++this.#kept % keptBetweenSweeps === 0) this.sweep()
+      await rename(temporary, file)
+      if (++this.#writes % writesBetweenSweeps === 0) this.sweep()
     } catch (error) {
-      if (!this.#told) this.#log.warn({ err: error }, 'thumbnails cannot be kept in thumb_cache_folder')
-      this.#told = true
-      await rm(aside, { force: true }).catch(() => undefined)
+      if (!this.#hasWarned) this.#log.warn({ err: error }, 'cannot write thumbnails to thumb_cache_folder')
+      this.#hasWarned = true
+      await rm(temporary, { force: true }).catch(() => undefined)
     }
   }
 
-  /** Makes room, in the background. */
+  /** Starts a sweep in the background, unless one is running. */
   sweep(): void {
-    this.#sweeping ??= this.#sweep()
-      .catch((error: unknown) => this.#log.debug({ err: error }, 'thumb_cache_folder could not be swept'))
+    this.#sweepInProgress ??= this.#sweep()
+      .catch((error: unknown) => this.#log.debug({ err: error }, 'cannot sweep thumb_cache_folder'))
       .finally(() => {
-        this.#sweeping = undefined
+        this.#sweepInProgress = undefined
       })
   }
 
   async #sweep(): Promise<void> {
-    const found: { file: string; size: number; used: number }[] = []
+    const files: { file: string; size: number; lastUsed: number }[] = []
     let total = 0
     for await (const group of await opendir(this.#folder)) {
       if (!group.isDirectory() || !/^[\da-f]{2}$/.test(group.name)) continue
@@ -95,25 +95,25 @@ export class PictureFolder {
         const stats = await stat(file).catch(() => undefined)
         if (!stats) continue
         if (!pictureName.test(name)) {
-          // Left by a killed process.
+          // A temporary file of a killed process.
           if (Date.now() - stats.mtimeMs > day) await rm(file, { force: true })
           continue
         }
-        found.push({ file, size: stats.size, used: stats.mtimeMs })
+        files.push({ file, size: stats.size, lastUsed: stats.mtimeMs })
         total += stats.size
       }
     }
-    if (total <= this.#room) return
-    found.sort((one, other) => one.used - other.used)
-    for (const { file, size } of found) {
-      if (total <= this.#room * sweptTo) break
+    if (total <= this.#capacity) return
+    files.sort((one, other) => one.lastUsed - other.lastUsed)
+    for (const { file, size } of files) {
+      if (total <= this.#capacity * sweepTarget) break
       await rm(file, { force: true })
       total -= size
     }
   }
 
-  /** Resolves when no sweep is on its way. */
+  /** Resolves when no sweep is running. */
   async close(): Promise<void> {
-    await this.#sweeping
+    await this.#sweepInProgress
   }
 }

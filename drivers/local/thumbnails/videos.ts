@@ -1,43 +1,43 @@
-/** Small pictures of videos, made by the programs `ffprobe` and `ffmpeg`, each run once for one file. */
+/** Creates thumbnails of videos with the programs `ffprobe` and `ffmpeg`. Each is run once per file. */
 import { spawn } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
-import { GatewayError } from '../../../src/errors.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 
-/** Where in a video its picture is taken: seconds, or a part of its length. */
+/** Position of the frame: in seconds, or as a fraction of the duration. */
 export interface VideoPosition {
   readonly seconds?: number
-  readonly part?: number
+  readonly fraction?: number
 }
 
-/** Milliseconds that one program may take. */
-const timeLimit = 10_000
-const outputLimit = 4 * 1024 * 1024
-/** Those of one frame. */
-const pixelLimit = 100_000_000
+/** Milliseconds that one program may run. */
+const runTimeout = 10_000
+const maxOutput = 4 * 1024 * 1024
+/** Maximum number of pixels of one frame. */
+const maxPixels = 100_000_000
 
-/** Containers of video alone: playlists and lists of files make a program open what somebody names in them. */
+/** Accepted container formats. Playlists are excluded, because they make a program open the files that they name. */
 const containers = [
   ...['mov', 'mp4', 'm4a', '3gp', '3g2', 'mj2', 'matroska', 'webm', 'avi', 'flv', 'asf', 'mpegts', 'mpeg', 'rm', 'ogg'],
   ...['mpegvideo', 'h264', 'hevc', 'ivf', 'wtv', 'nut', 'mxf', 'dv'],
 ].join(',')
 
-/** The file is the third descriptor of the program: no name of it reaches a command line. */
+/** The file is passed as descriptor 3, so that its name does not appear on a command line. */
 const input = process.platform === 'linux' ? 'file:/proc/self/fd/3' : 'file:/dev/fd/3'
-const guards = ['-protocol_whitelist', 'file', '-format_whitelist', containers, '-max_pixels', String(pixelLimit)]
+const inputLimits = ['-protocol_whitelist', 'file', '-format_whitelist', containers, '-max_pixels', String(maxPixels)]
 
 const scale = "scale=w=144:h='clip(round(144/dar),1,1440)':flags=lanczos,setsar=1"
 
-/** `20%`, or seconds. Undefined for anything else: less than nothing, more than all of it. */
+/** Parses a percentage from `0%` to `100%`, or seconds. Undefined for anything else. */
 export function parsePosition(text: string): VideoPosition | undefined {
   const [, digits, percent] = /^(\d{1,9}(?:\.\d{1,9})?) *(%?)$/.exec(text.trim()) ?? []
   if (digits === undefined) return undefined
   if (percent === '') return { seconds: Number(digits) }
-  return Number(digits) <= 100 ? { part: Number(digits) / 100 } : undefined
+  return Number(digits) <= 100 ? { fraction: Number(digits) / 100 } : undefined
 }
 
-/** Whether both programs are installed. */
+/** Whether `ffmpeg` and `ffprobe` are installed. */
 export async function canMakeVideos(): Promise<boolean> {
   const found = await Promise.all(['ffmpeg', 'ffprobe'].map(isInstalled))
   return found.every(Boolean)
@@ -54,51 +54,51 @@ async function isInstalled(program: string): Promise<boolean> {
   return (await Promise.all(found)).some(Boolean)
 }
 
-/** PNG. `invalid` for what is no video, `timeout` for what takes too long; an abort ends the program. */
+/** Creates a PNG thumbnail. Rejects with `invalid` if the file is not a video, with `timeout`, and with `aborted`. */
 export async function videoThumbnail(fd: number, position: VideoPosition, signal: AbortSignal): Promise<Buffer> {
-  const seconds = position.seconds ?? (position.part ?? 0) * (await durationOf(fd, signal))
+  const seconds = position.seconds ?? (position.fraction ?? 0) * (await durationOf(fd, signal))
   const picture = await frameAt(fd, seconds, signal)
   if (picture.length > 0) return picture
-  // It is shorter than it was said to be.
+  // The video is shorter than its metadata states: uses the first frame.
   const first = seconds > 0 ? await frameAt(fd, 0, signal) : picture
   if (first.length > 0) return first
-  throw noVideo()
+  throw invalidVideo()
 }
 
-/** Seconds; 0 where the file does not tell. */
+/** The duration in seconds; 0 if unknown. */
 async function durationOf(fd: number, signal: AbortSignal): Promise<number> {
-  const words = ['-v', 'error', ...guards, '-show_entries', 'format=duration', '-of', 'csv=p=0', input]
-  const { output, ok } = await run('ffprobe', words, fd, signal)
-  if (!ok) throw noVideo()
+  const args = ['-v', 'error', ...inputLimits, '-show_entries', 'format=duration', '-of', 'csv=p=0', input]
+  const { output, ok } = await run('ffprobe', args, fd, signal)
+  if (!ok) throw invalidVideo()
   const duration = Number(output.toString())
   return Number.isFinite(duration) && duration > 0 ? duration : 0
 }
 
-/** Empty where there is none. */
+/** The frame as PNG; empty if there is none. */
 async function frameAt(fd: number, seconds: number, signal: AbortSignal): Promise<Buffer> {
-  const reading = [...guards, '-threads', '1', '-ss', seconds.toFixed(3)]
-  const writing = ['-frames:v', '1', '-vf', scale, '-threads', '1', '-c:v', 'png', '-f', 'image2pipe', 'pipe:1']
+  const inputArgs = [...inputLimits, '-threads', '1', '-ss', seconds.toFixed(3)]
+  const outputArgs = ['-frames:v', '1', '-vf', scale, '-threads', '1', '-c:v', 'png', '-f', 'image2pipe', 'pipe:1']
   const streams = ['-map', '0:v:0', '-an', '-sn', '-dn']
-  const words = ['-v', 'error', '-nostdin', ...reading, '-noaccurate_seek', '-i', input, ...streams, ...writing]
-  const { output, ok } = await run('ffmpeg', words, fd, signal)
+  const args = ['-v', 'error', '-nostdin', ...inputArgs, '-noaccurate_seek', '-i', input, ...streams, ...outputArgs]
+  const { output, ok } = await run('ffmpeg', args, fd, signal)
   return ok ? output : Buffer.alloc(0)
 }
 
-interface Ran {
+interface RunResult {
   readonly ok: boolean
   readonly output: Buffer
 }
 
-function run(program: string, words: readonly string[], fd: number, signal: AbortSignal): Promise<Ran> {
+function run(program: string, args: readonly string[], fd: number, signal: AbortSignal): Promise<RunResult> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
       reject(new GatewayError('aborted'))
       return
     }
-    const child = spawn(program, words, {
+    const child = spawn(program, args, {
       stdio: ['ignore', 'pipe', 'ignore', fd],
       cwd: '/',
-      // Nothing of what the daemon was told in secret is its business.
+      // The environment of the daemon may contain secrets.
       env: { PATH: process.env.PATH ?? '' },
     })
     let failure: GatewayError | undefined
@@ -107,33 +107,33 @@ function run(program: string, words: readonly string[], fd: number, signal: Abor
       child.kill('SIGKILL')
     }
     const onAbort = () => stop(new GatewayError('aborted'))
-    const late = () => stop(new GatewayError('timeout', { reason: 'a thumbnail of this video takes too long' }))
-    const timer = setTimeout(late, timeLimit)
+    const onTimeout = () => stop(new GatewayError('timeout', { reason: 'a thumbnail of this video takes too long' }))
+    const timer = setTimeout(onTimeout, runTimeout)
     signal.addEventListener('abort', onAbort, { once: true })
     const chunks: Buffer[] = []
     let size = 0
     child.stdout?.on('data', (chunk: Buffer) => {
       chunks.push(chunk)
       size += chunk.length
-      if (size > outputLimit) stop(noVideo())
+      if (size > maxOutput) stop(invalidVideo())
     })
-    const end = (settle: () => void) => {
+    const finish = (callback: () => void) => {
       clearTimeout(timer)
       signal.removeEventListener('abort', onAbort)
-      settle()
+      callback()
     }
     child.once('error', (error) => {
-      end(() =>
+      finish(() =>
         reject(failure ?? new GatewayError('unavailable', { reason: `${program} cannot be run`, cause: error })),
       )
     })
-    // Not `exit`: the descriptor may be closed only when the program is gone, and its output is all there then.
+    // On `close` instead of `exit`: the program has ended, its output is complete, and the descriptor may be closed.
     child.once('close', (status) => {
-      end(() => (failure ? reject(failure) : resolve({ ok: status === 0, output: Buffer.concat(chunks) })))
+      finish(() => (failure ? reject(failure) : resolve({ ok: status === 0, output: Buffer.concat(chunks) })))
     })
   })
 }
 
-function noVideo(): GatewayError {
+function invalidVideo(): GatewayError {
   return new GatewayError('invalid', { reason: 'no thumbnail can be made of this video' })
 }

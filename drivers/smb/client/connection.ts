@@ -1,6 +1,6 @@
 /**
- * One TCP connection to a server: messages go out as soon as there are credits for them, any number are on their way at once, and each
- * answer finds its request by its id. What is said is signed or encrypted once a session has its keys.
+ * One TCP connection to a server. Requests are sent as soon as credits allow, any number of them concurrently.
+ * Responses are matched by message id. Messages are signed or encrypted once the session has keys.
  */
 import { connect as connectSocket, type Socket } from 'node:net'
 import { Credits } from './credits.js'
@@ -15,52 +15,52 @@ import { status, statusName } from './statuses.js'
 export interface ConnectionLimits {
   /** Milliseconds to connect. */
   readonly connect: number
-  /** Milliseconds for one answer. */
+  /** Milliseconds to wait for a response. */
   readonly answer: number
-  /** The same in all where the server says that it is at work on it. */
+  /** Milliseconds to wait in total after the server has sent an interim response (STATUS_PENDING). */
   readonly work: number
 }
 
-/** How what is said is protected. */
+/** How messages are protected. */
 export interface Protection {
   readonly sessionId: bigint
   readonly signer: Signer | undefined
-  /** Sign what is not encrypted, and accept nothing else. */
+  /** Sign messages that are not encrypted, and require the same of the server. */
   readonly signs: boolean
   readonly encryption: Encryption | undefined
   readonly encrypts: boolean
 }
 
-export interface Answer {
+export interface ResponseMessage {
   readonly header: ResponseHeader
-  /** The whole message: offsets inside count from its header. */
+  /** The whole message, with its header: offsets in it are relative to the header. */
   readonly message: Buffer
 }
 
-/** Statuses that are no failure of what was asked. */
-const fine: ReadonlySet<number> = new Set([status.success, status.bufferOverflow])
+/** Statuses of a successful request. */
+const successStatuses: ReadonlySet<number> = new Set([status.success, status.bufferOverflow])
 
-/** The session or the share are gone: nothing that is asked will be done any more. */
-const over: ReadonlySet<number> = new Set([
+/** The session or the tree connection has ended: the server processes no further request. */
+const endedStatuses: ReadonlySet<number> = new Set([
   status.userSessionDeleted,
   status.networkSessionExpired,
   status.networkNameDeleted,
 ])
 
-/** Of messages that nobody asked for. */
-const unasked = 0xffff_ffff_ffff_ffffn
+/** Message id of unsolicited messages (oplock and lease breaks, MS-SMB2 §2.2.23). */
+const unsolicitedId = 0xffff_ffff_ffff_ffffn
 const receiveSize = 256 * 1024
 
 export class Connection {
   readonly #credits = new Credits()
   readonly #frames = new FrameReader()
   readonly #sent = new Map<bigint, Pending>()
-  readonly #unanswered = new Set<Pending>()
+  readonly #pending = new Set<Pending>()
   readonly #socket: Socket
   #nextId = 0
   #broken: ConnectionError | undefined
-  #watch: NodeJS.Timeout | undefined
-  #heard = Date.now()
+  #timeoutTimer: NodeJS.Timeout | undefined
+  #lastReceived = Date.now()
   #protection: Protection = {
     sessionId: 0n,
     signer: undefined,
@@ -69,7 +69,7 @@ export class Connection {
     encrypts: false,
   }
   treeId = 0
-  /** Sees every message of the negotiation and the sign-in. */
+  /** Called with every message of the negotiation and the session setup, sent or received. */
   onMessage: ((message: Buffer) => void) | undefined
 
   private constructor(
@@ -90,19 +90,21 @@ export class Connection {
     this.#socket.once('connect', onConnect)
     this.#socket.on('error', (error) => {
       const isNew = this.#onBreak !== undefined
-      const words = isNew ? 'the server cannot be reached' : 'the connection to the server was lost'
-      this.break(new ConnectionError(isNew ? 'refused' : 'lost', words, { cause: error }))
+      const message = isNew ? 'the server cannot be reached' : 'the connection to the server was lost'
+      this.break(new ConnectionError(isNew ? 'refused' : 'lost', message, { cause: error }))
     })
     this.#socket.on('close', () => {
       this.break(new ConnectionError('lost', 'the server closed the connection'))
     })
   }
 
-  /** Rejects with a ConnectionError. It ends, also later, when the signal says so. */
+  /**
+   * Connects. Rejects with a ConnectionError. Aborting the signal closes the connection, also after this has resolved.
+   */
   static open(host: string, port: number, limits: ConnectionLimits, signal?: AbortSignal): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        connection.break(new ConnectionError('timeout', 'the server does not answer'))
+        connection.break(new ConnectionError('timeout', 'the server does not respond'))
       }, limits.connect)
       const connection: Connection = new Connection(host, port, limits, () => {
         clearTimeout(timer)
@@ -126,14 +128,14 @@ export class Connection {
 
   #onBreak: ((error: ConnectionError) => void) | undefined
 
-  /** What broke it; undefined while it stands. */
+  /** The error that ended the connection; undefined while it is usable. */
   get broken(): ConnectionError | undefined {
     return this.#broken
   }
 
-  /** Milliseconds since the server last said something. */
-  get silence(): number {
-    return Date.now() - this.#heard
+  /** Milliseconds since the last bytes from the server. */
+  get idleMilliseconds(): number {
+    return Date.now() - this.#lastReceived
   }
 
   protect(protection: Protection): void {
@@ -144,96 +146,101 @@ export class Connection {
     return this.#protection
   }
 
-  /** Ends it, and with it whatever waits for an answer. */
+  /** Closes the connection and rejects all pending requests with `error`. */
   break(error: ConnectionError): void {
     if (this.#broken !== undefined) return
     this.#broken = error
-    clearInterval(this.#watch)
-    this.#credits.drop()
-    for (const pending of this.#unanswered) pending.reject(error)
-    this.#unanswered.clear()
+    clearInterval(this.#timeoutTimer)
+    this.#credits.clear()
+    for (const pending of this.#pending) pending.reject(error)
+    this.#pending.clear()
     this.#sent.clear()
     this.#onBreak?.(error)
     this.#socket.destroy()
   }
 
-  /** Rejects with a ConnectionError unless the server answers within so many milliseconds. */
-  async assertAlive(within: number): Promise<void> {
+  /**
+   * Sends an ECHO. Rejects with a ConnectionError, and closes the connection, if no response arrives within `timeout`
+   * milliseconds.
+   */
+  async assertAlive(timeout: number): Promise<void> {
     const timer = setTimeout(() => {
-      this.break(new ConnectionError('timeout', 'the server does not answer'))
-    }, within)
+      this.break(new ConnectionError('timeout', 'the server does not respond'))
+    }, timeout)
     try {
-      await this.ask(echoRequest())
+      await this.request(echoRequest())
     } finally {
       clearTimeout(timer)
     }
   }
 
-  /** The answer to one request. Rejects with a StatusError for everything but success, with a ConnectionError where none comes. */
-  async ask(request: Request): Promise<Buffer> {
-    const { header, message } = await this.askRaw(request)
-    if (!fine.has(header.status)) throw new StatusError(header.status)
+  /**
+   * Sends one request and resolves to the response. Rejects with a StatusError if it failed, and with a ConnectionError
+   * if none arrives.
+   */
+  async request(request: Request): Promise<Buffer> {
+    const { header, message } = await this.requestRaw(request)
+    if (!successStatuses.has(header.status)) throw new StatusError(header.status)
     return message
   }
 
-  /** The same with `parse` run on the answer. */
-  async asking<T>(request: Request, parse: (answer: Buffer) => T): Promise<T> {
-    return this.parsed(await this.ask(request), parse)
+  /** Sends one request and parses the response. Rejects as the unparsed variant does, or with a ProtocolError. */
+  async requestParsed<T>(request: Request, parse: (answer: Buffer) => T): Promise<T> {
+    return this.parseOrBreak(await this.request(request), parse)
   }
 
-  /** What no parser can read breaks the connection. */
-  parsed<T>(answer: Buffer, parse: (answer: Buffer) => T): T {
+  /** Parses a response. If that throws, closes the connection and throws a ProtocolError. */
+  parseOrBreak<T>(answer: Buffer, parse: (answer: Buffer) => T): T {
     try {
       return parse(answer)
     } catch (error) {
-      const fault =
-        error instanceof ProtocolError
-          ? error
-          : new ProtocolError('an answer of the server makes no sense', { cause: error })
+      const fault = error instanceof ProtocolError ? error : new ProtocolError('malformed response', { cause: error })
       this.break(fault)
       throw fault
     }
   }
 
-  /** The answer whatever its status is. Nothing looks at the data of the request any more when it comes. */
-  askRaw(request: Request): Promise<Answer> {
+  /**
+   * Sends one request and resolves to the response, whatever its status. The buffers of the request can be reused then.
+   */
+  requestRaw(request: Request): Promise<ResponseMessage> {
     const [answer] = this.send([request])
-    if (answer === undefined) throw new RangeError('one request has one answer')
+    if (answer === undefined) throw new RangeError('no response for the request')
     return answer
   }
 
   /**
-   * Sends requests as one chain, in which each stands on the one before (§3.2.4.1.4): a failed one fails those behind it. Every answer
-   * is awaited by itself.
+   * Sends a compound of related requests (MS-SMB2 §3.2.4.1.4). If one fails, the requests after it fail. Returns one
+   * promise for each response.
    */
-  send(requests: readonly Request[]): Promise<Answer>[] {
-    const chain = requests.map((request) => new Pending(request))
-    const answers = chain.map(({ answer }) => answer)
+  send(requests: readonly Request[]): Promise<ResponseMessage>[] {
+    const compound = requests.map((request) => new Pending(request))
+    const answers = compound.map(({ answer }) => answer)
     if (this.#broken !== undefined) {
-      for (const pending of chain) pending.reject(this.#broken)
+      for (const pending of compound) pending.reject(this.#broken)
       return answers
     }
-    for (const pending of chain) this.#unanswered.add(pending)
+    for (const pending of compound) this.#pending.add(pending)
     this.#credits.take(
-      chain.reduce((sum, { cost }) => sum + cost, 0),
-      () => this.#transmit(chain),
+      compound.reduce((sum, { cost }) => sum + cost, 0),
+      () => this.#transmit(compound),
     )
-    this.#assertGoingOn()
+    this.#assertCredits()
     return answers
   }
 
-  /** Credits come with answers alone: a server that owes none, and has granted too few, would be waited for without end. */
-  #assertGoingOn(): void {
-    if (this.#sent.size > 0 || !this.#credits.areWanted) return
-    this.break(new ProtocolError('the server takes no more requests'))
+  /** Breaks the connection if requests wait for credits and no response that could grant any is outstanding. */
+  #assertCredits(): void {
+    if (this.#sent.size > 0 || !this.#credits.hasWaiters) return
+    this.break(new ProtocolError('the server grants no credits'))
   }
 
-  #transmit(chain: readonly Pending[]): void {
+  #transmit(compound: readonly Pending[]): void {
     const { signer, signs, encryption, encrypts, sessionId } = this.#protection
     const messages: Buffer[] = []
-    for (const [index, pending] of chain.entries()) {
+    for (const [index, pending] of compound.entries()) {
       const { request, cost } = pending
-      const isLast = index === chain.length - 1
+      const isLast = index === compound.length - 1
       const head = Buffer.alloc(headerLength + request.body.length)
       request.body.copy(head, headerLength)
       const message: [Buffer, ...Buffer[]] = [head, ...(request.data ?? [])]
@@ -244,7 +251,7 @@ export class Connection {
       writeHeader(head, {
         command: request.command,
         charge: cost,
-        credits: this.#credits.asked(cost),
+        credits: this.#credits.creditsToRequest(cost),
         messageId: this.#nextId,
         treeId: this.treeId,
         sessionId,
@@ -262,124 +269,124 @@ export class Connection {
     this.onMessage?.(Buffer.concat(messages))
     const parts = encrypts && encryption !== undefined ? encryption.encrypt(messages) : messages
     const sent = (error?: Error | null) => {
-      if (error) return // it breaks
-      for (const pending of chain) pending.isSent = true
-      for (const pending of chain) this.#settle(pending)
+      if (error) return // the socket emits the error
+      for (const pending of compound) pending.isSent = true
+      for (const pending of compound) this.#resolveIfDone(pending)
     }
     this.#socket.cork()
     this.#socket.write(framePrefix(parts.reduce((sum, part) => sum + part.length, 0)))
     for (const [index, part] of parts.entries()) this.#socket.write(part, index < parts.length - 1 ? undefined : sent)
     this.#socket.uncork()
-    this.#watch ??= setInterval(() => this.#watchAnswers(), 1000).unref()
+    this.#timeoutTimer ??= setInterval(() => this.#checkTimeouts(), 1000).unref()
   }
 
-  #watchAnswers(): void {
+  #checkTimeouts(): void {
     const now = Date.now()
-    for (const { sentAt, isAtWork } of this.#sent.values()) {
-      if (now - sentAt < (isAtWork ? this.limits.work : this.limits.answer)) continue
-      this.break(new ConnectionError('timeout', 'the server does not answer'))
+    for (const { sentAt, hasInterim } of this.#sent.values()) {
+      if (now - sentAt < (hasInterim ? this.limits.work : this.limits.answer)) continue
+      this.break(new ConnectionError('timeout', 'the server does not respond'))
       return
     }
     if (this.#sent.size > 0) return
-    clearInterval(this.#watch)
-    this.#watch = undefined
+    clearInterval(this.#timeoutTimer)
+    this.#timeoutTimer = undefined
   }
 
   #receive(bytes: Buffer): void {
-    this.#heard = Date.now()
+    this.#lastReceived = Date.now()
     try {
       this.#frames.push(bytes, (frame) => {
-        if (this.#broken === undefined) this.#open(frame)
+        if (this.#broken === undefined) this.#processFrame(frame)
       })
     } catch (error) {
       const fault =
         error instanceof ProtocolError
           ? error
-          : new ProtocolError('a message of the server makes no sense', { cause: error })
+          : new ProtocolError('malformed message from the server', { cause: error })
       this.break(fault)
     }
   }
 
-  #open(frame: Buffer): void {
+  #processFrame(frame: Buffer): void {
     const { encryption } = this.#protection
     const wasEncrypted = isEncrypted(frame)
-    if (wasEncrypted && encryption === undefined) throw new ProtocolError('the server encrypts without a key')
+    if (wasEncrypted && encryption === undefined) throw new ProtocolError('encrypted message without a session key')
     const messages = wasEncrypted && encryption !== undefined ? encryption.decrypt(frame) : frame
     this.onMessage?.(messages)
     for (let at = 0; at < messages.length;) {
       const header = readHeader(messages.subarray(at))
       if (header.next !== 0 && (header.next < headerLength || at + header.next > messages.length)) {
-        throw new ProtocolError('a chain of messages is cut off')
+        throw new ProtocolError('truncated compound message')
       }
       const end = header.next === 0 ? messages.length : at + header.next
-      this.#accept({ header, message: messages.subarray(at, end) }, wasEncrypted)
+      this.#processResponse({ header, message: messages.subarray(at, end) }, wasEncrypted)
       at = end
     }
   }
 
-  #accept(answer: Answer, wasEncrypted: boolean): void {
+  #processResponse(answer: ResponseMessage, wasEncrypted: boolean): void {
     const { header } = answer
-    if (header.messageId === unasked) return // somebody else wants a lease that we never took
+    if (header.messageId === unsolicitedId) return // no oplock or lease is ever requested
     const pending = this.#sent.get(header.messageId)
-    if (pending?.request.command !== header.command || pending.found !== undefined) {
-      throw new ProtocolError('the server answers what was not asked')
+    if (pending?.request.command !== header.command || pending.response !== undefined) {
+      throw new ProtocolError('response to an unknown request')
     }
-    if (over.has(header.status)) {
-      // Nobody can sign or encrypt for a session that is no more.
+    if (endedStatuses.has(header.status)) {
+      // The server has no keys for this session any more, so the response is neither signed nor encrypted.
       this.break(new ConnectionError('ended', `the server has ended the session: ${statusName(header.status)}`))
       return
     }
     const isInterim = header.status === status.pending && header.isAsync
-    if (!wasEncrypted && !isInterim) this.#assertGenuine(answer)
+    if (!wasEncrypted && !isInterim) this.#verifyProtection(answer)
     this.#credits.grant(header.credits)
     if (isInterim) {
-      pending.isAtWork = true
+      pending.hasInterim = true
       return
     }
-    pending.found = answer
-    this.#settle(pending)
+    pending.response = answer
+    this.#resolveIfDone(pending)
   }
 
   /**
-   * Whoever asked takes the memory of the request for free once it is answered. The socket may hold it longer than the server needs to
-   * answer: it tells of several messages at once that they are out, and some server may answer what it has not heard.
+   * Resolves a request once its response has arrived and the socket has written it. Callers reuse the buffers of the
+   * request after that, and the write callback may run after the response was received.
    */
-  #settle(pending: Pending): void {
-    if (!pending.isSent || pending.found === undefined || !this.#sent.delete(pending.id)) return
-    this.#unanswered.delete(pending)
-    pending.resolve(pending.found)
-    this.#assertGoingOn()
+  #resolveIfDone(pending: Pending): void {
+    if (!pending.isSent || pending.response === undefined || !this.#sent.delete(pending.id)) return
+    this.#pending.delete(pending)
+    pending.resolve(pending.response)
+    this.#assertCredits()
   }
 
-  #assertGenuine({ header, message }: Answer): void {
+  #verifyProtection({ header, message }: ResponseMessage): void {
     const { signer, signs, encrypts } = this.#protection
-    if (encrypts) throw new ProtocolError('the server does not encrypt an answer')
+    if (encrypts) throw new ProtocolError('unencrypted response in an encrypted session')
     if (!signs || signer === undefined) return
-    if (!header.isSigned || !signer.verify(message)) throw new ProtocolError('the signature of an answer is not right')
+    if (!header.isSigned || !signer.verify(message)) throw new ProtocolError('invalid signature of a response')
   }
 }
 
-/** A request and who waits for its answer. */
+/** A request that waits for its response. */
 class Pending {
   id = 0n
   sentAt = 0
-  /** The system has taken all of it. */
+  /** The socket has written all of it. */
   isSent = false
-  found: Answer | undefined
-  /** The server has said that the answer will take a while. */
-  isAtWork = false
+  response: ResponseMessage | undefined
+  /** An interim response has arrived. */
+  hasInterim = false
   readonly cost: number
-  readonly answer: Promise<Answer>
-  resolve: (answer: Answer) => void = () => undefined
+  readonly answer: Promise<ResponseMessage>
+  resolve: (answer: ResponseMessage) => void = () => undefined
   reject: (error: ConnectionError) => void = () => undefined
 
   constructor(readonly request: Request) {
-    this.cost = Credits.costOf(request.weight ?? 0)
+    this.cost = Credits.costOf(request.payloadSize ?? 0)
     this.answer = new Promise((resolve, reject) => {
       this.resolve = resolve
       this.reject = reject
     })
-    // Who does not wait for all of a chain has not forgotten the rest.
+    // A caller need not await every response of a compound.
     this.answer.catch(() => undefined)
   }
 }

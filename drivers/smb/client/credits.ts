@@ -1,53 +1,54 @@
-/** What the server lets a client have in flight (MS-SMB2 §3.2.4.1.2): each message costs some, each answer brings some. */
+/** Credit accounting (MS-SMB2 §3.2.4.1.2): each request consumes credits, each response grants some. */
 
-/** Bytes that one credit moves. */
+/** Payload bytes that one credit covers. */
 export const bytesPerCredit = 65_536
-/** How many we want to have: enough for some sixty requests of 1 MiB. */
-const wanted = 1024
+/** Number of credits that the client tries to hold: enough for about sixty requests of 1 MiB. */
+const targetCredits = 1024
 
 interface Waiting {
   readonly cost: number
-  readonly go: () => void
+  readonly send: () => void
 }
 
 export class Credits {
-  #left = 1
+  #available = 1
   readonly #waiting: Waiting[] = []
 
-  /** What a message should ask for. */
-  asked(cost: number): number {
-    return Math.min(Math.max(wanted - this.#left, cost), 512)
+  /** Credits to request with a message that costs `cost`. */
+  creditsToRequest(cost: number): number {
+    return Math.min(Math.max(targetCredits - this.#available, cost), 512)
   }
 
-  /** Runs `go` when there are so many, in the order of the calls: at once if it can be. */
-  take(cost: number, go: () => void): void {
-    if (this.#waiting.length === 0 && cost <= this.#left) {
-      this.#left -= cost
-      go()
+  /** Consumes `cost` credits and runs `send`, immediately or when enough are granted. Calls are served in order. */
+  take(cost: number, send: () => void): void {
+    if (this.#waiting.length === 0 && cost <= this.#available) {
+      this.#available -= cost
+      send()
       return
     }
-    this.#waiting.push({ cost, go })
+    this.#waiting.push({ cost, send })
   }
 
   grant(count: number): void {
-    this.#left += count
-    for (let next = this.#waiting[0]; next !== undefined && next.cost <= this.#left; next = this.#waiting[0]) {
+    this.#available += count
+    for (let next = this.#waiting[0]; next !== undefined && next.cost <= this.#available; next = this.#waiting[0]) {
       this.#waiting.shift()
-      this.#left -= next.cost
-      next.go()
+      this.#available -= next.cost
+      next.send()
     }
   }
 
-  /** Whether messages wait for more of them. */
-  get areWanted(): boolean {
+  /** Whether messages wait for credits. */
+  get hasWaiters(): boolean {
     return this.#waiting.length > 0
   }
 
-  /** Nothing that waits will ever go. */
-  drop(): void {
+  /** Discards all waiting messages. */
+  clear(): void {
     this.#waiting.length = 0
   }
 
+  /** Credits for a request with a payload of `weight` bytes in its larger direction (MS-SMB2 §3.2.4.1.5). */
   static costOf(weight: number): number {
     return Math.max(1, Math.ceil(weight / bytesPerCredit))
   }

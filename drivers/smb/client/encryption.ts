@@ -1,4 +1,4 @@
-/** Encrypted messages (MS-SMB2 §2.2.41, §3.1.4.3): a header of their own, and the whole message behind it, unreadable. */
+/** Message encryption (MS-SMB2 §2.2.41, §3.1.4.3): a transform header, followed by the encrypted message. */
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { ProtocolError } from './errors.js'
 import type { SessionKeys } from './keys.js'
@@ -6,7 +6,7 @@ import type { SessionKeys } from './keys.js'
 export const ciphers = { aes128Ccm: 1, aes128Gcm: 2, aes256Ccm: 3, aes256Gcm: 4 } as const
 export type Cipher = (typeof ciphers)[keyof typeof ciphers]
 
-/** In the order in which they are offered. */
+/** In the order of preference. */
 export const allCiphers: readonly Cipher[] = [
   ciphers.aes128Gcm,
   ciphers.aes256Gcm,
@@ -29,7 +29,7 @@ export function isEncrypted(frame: Buffer): boolean {
 export class Encryption {
   readonly #isGcm: boolean
   readonly #bits: 128 | 256
-  /** No nonce may come twice under one key, and a key lives no longer than its connection. */
+  /** Nonce counter. A nonce must not repeat under one key; a key is used on one connection only. */
   #count = 0n
 
   constructor(
@@ -41,7 +41,7 @@ export class Encryption {
     this.#bits = cipherKeyLength(cipher) === 16 ? 128 : 256
   }
 
-  /** What goes over the wire in place of `message`. */
+  /** The encrypted form of `message`, with its transform header. Each call needs a new nonce. */
   encrypt(message: readonly Buffer[], nonce = this.#nextNonce()): Buffer[] {
     const size = message.reduce((sum, part) => sum + part.length, 0)
     const header = Buffer.alloc(headerLength)
@@ -60,20 +60,22 @@ export class Encryption {
     }
     const cipher = createCipheriv(`aes-${this.#bits}-ccm`, this.keys.encryption, nonce, { authTagLength: tagLength })
     cipher.setAAD(additional, { plaintextLength: size })
-    // CCM takes its text in one piece.
+    // In CCM mode, `update` accepts only one call.
     const text = cipher.update(message.length === 1 && message[0] ? message[0] : Buffer.concat(message))
     cipher.final()
     cipher.getAuthTag().copy(header, 4)
     return [header, text]
   }
 
-  /** The messages in an encrypted frame. */
+  /**
+   * The decrypted messages of a frame. Throws a ProtocolError if it is malformed, of another session or not authentic.
+   */
   decrypt(frame: Buffer): Buffer {
-    if (frame.length < headerLength) throw new ProtocolError('an encrypted message is cut off')
+    if (frame.length < headerLength) throw new ProtocolError('truncated encrypted message')
     const header = frame.subarray(0, headerLength)
     const text = frame.subarray(headerLength)
     if (header.readUInt32LE(36) !== text.length || header.readBigUInt64LE(44) !== this.sessionId) {
-      throw new ProtocolError('an encrypted message is not of this session')
+      throw new ProtocolError('encrypted message with a wrong size or session id')
     }
     const tag = header.subarray(4, 20)
     const additional = header.subarray(20)
@@ -95,7 +97,7 @@ export class Encryption {
       decipher.final()
       return message
     } catch (error) {
-      throw new ProtocolError('an encrypted message was changed on its way', { cause: error })
+      throw new ProtocolError('encrypted message failed authentication', { cause: error })
     }
   }
 

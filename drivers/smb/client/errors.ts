@@ -1,16 +1,16 @@
-/** What can go wrong: an answer of the server, or the connection itself. */
+/** Errors of the SMB client. */
 import { statusName } from './statuses.js'
 
-/** The server refused a request. */
+/** The server rejected a request with an NT status. */
 export class StatusError extends Error {
   override readonly name = 'StatusError'
 
   constructor(readonly status: number) {
-    super(`the server answers ${statusName(status)}`)
+    super(`the server returned ${statusName(status)}`)
   }
 }
 
-/** The connection is of no use any more; what was asked through it may have been done. */
+/** The connection is unusable. The server may have processed the pending requests. */
 export class ConnectionError extends Error {
   override readonly name: string = 'ConnectionError'
 
@@ -23,7 +23,7 @@ export class ConnectionError extends Error {
   }
 }
 
-/** The server breaks the protocol, or somebody between us and it changes what it says. */
+/** The server violates the protocol, or its messages were modified in transit. */
 export class ProtocolError extends ConnectionError {
   override readonly name = 'ProtocolError'
 

@@ -1,9 +1,9 @@
-/** Messages of a stream: each has its length before it (MS-SMB2 §2.1). */
+/** Direct TCP transport: each message is preceded by its length (MS-SMB2 §2.1). */
 import { ProtocolError } from './errors.js'
 
 const prefixLength = 4
-/** More than any answer that was asked for: the largest is a read of 1 MiB with its headers. */
-const longest = 0x200000
+/** Maximum length of a message. The largest expected one is a read response of 1 MiB with its headers. */
+const maxLength = 0x200000
 
 export function framePrefix(length: number): Buffer {
   const prefix = Buffer.alloc(prefixLength)
@@ -17,7 +17,10 @@ export class FrameReader {
   #frame: Buffer | undefined
   #filled = 0
 
-  /** Hands every message that is whole by now to `onFrame`, in memory of its own. */
+  /**
+   * Calls `onFrame` with each complete message, in a newly allocated buffer. Throws a ProtocolError if a length is too
+   * large.
+   */
   push(bytes: Buffer, onFrame: (frame: Buffer) => void): void {
     for (let at = 0; at < bytes.length;) {
       if (this.#frame === undefined) {
@@ -27,8 +30,8 @@ export class FrameReader {
         if (this.#prefixFilled < prefixLength) return
         this.#prefixFilled = 0
         const length = this.#prefix.readUInt32BE()
-        if (length === 0) continue // kept alive
-        if (length > longest) throw new ProtocolError('the server does not speak SMB2')
+        if (length === 0) continue // keep-alive message
+        if (length > maxLength) throw new ProtocolError('the server does not use SMB2')
         this.#frame = Buffer.allocUnsafeSlow(length)
         this.#filled = 0
       }
@@ -36,9 +39,9 @@ export class FrameReader {
       at += copied
       this.#filled += copied
       if (this.#filled < this.#frame.length) return
-      const whole = this.#frame
+      const frame = this.#frame
       this.#frame = undefined
-      onFrame(whole)
+      onFrame(frame)
     }
   }
 }

@@ -1,4 +1,4 @@
-/** The header that every message begins with (MS-SMB2 §2.2.1). */
+/** The packet header (MS-SMB2 §2.2.1). */
 import { ProtocolError } from './errors.js'
 
 export const headerLength = 64
@@ -33,11 +33,11 @@ export interface RequestHeader {
   readonly sessionId: bigint
   readonly isRelated: boolean
   readonly isSigned: boolean
-  /** Bytes to the next message of the chain; 0 for the last. */
+  /** Offset of the next message of the compound; 0 for the last. */
   readonly next: number
 }
 
-/** Fills the first 64 bytes of `into`, which are zero. */
+/** Writes the header to the first 64 bytes of `into`, which must be zero. */
 export function writeHeader(into: Buffer, header: RequestHeader): void {
   into.writeUInt32LE(protocol, 0)
   into.writeUInt16LE(headerLength, 4)
@@ -54,30 +54,30 @@ export function writeHeader(into: Buffer, header: RequestHeader): void {
 export interface ResponseHeader {
   readonly status: number
   readonly command: number
-  /** Granted with it. */
+  /** Credits granted. */
   readonly credits: number
   readonly isSigned: boolean
-  /** The real answer comes later, or has come so. */
+  /** An interim response, or the final response after one. */
   readonly isAsync: boolean
   readonly next: number
   readonly messageId: bigint
   readonly sessionId: bigint
-  /** 0 in an asynchronous answer. */
+  /** 0 in an asynchronous response. */
   readonly treeId: number
 }
 
 export function readHeader(message: Buffer): ResponseHeader {
   if (message.length < headerLength || message.readUInt32LE(0) !== protocol) {
-    throw new ProtocolError('the server does not speak SMB2')
+    throw new ProtocolError('the server does not use SMB2')
   }
-  const found = message.readUInt32LE(16)
-  if ((found & flags.response) === 0) throw new ProtocolError('the server sends a request')
-  const isAsync = (found & flags.async) !== 0
+  const responseFlags = message.readUInt32LE(16)
+  if ((responseFlags & flags.response) === 0) throw new ProtocolError('the server sent a request')
+  const isAsync = (responseFlags & flags.async) !== 0
   return {
     status: message.readUInt32LE(8),
     command: message.readUInt16LE(12),
     credits: message.readUInt16LE(14),
-    isSigned: (found & flags.signed) !== 0,
+    isSigned: (responseFlags & flags.signed) !== 0,
     isAsync,
     next: message.readUInt32LE(20),
     messageId: message.readBigUInt64LE(24),

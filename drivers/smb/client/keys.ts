@@ -1,15 +1,18 @@
-/** Keys of a session (MS-SMB2 §3.1.4.2, §3.2.5.3.1) and the hash of what was said before there were any (§3.2.5.2, §3.2.5.3). */
+/** Session keys (MS-SMB2 §3.1.4.2, §3.2.5.3.1) and the preauthentication integrity hash (§3.2.5.2, §3.2.5.3). */
 import { createHash, createHmac } from 'node:crypto'
 import { dialects, type Dialect } from './dialects.js'
 
 export interface SessionKeys {
   readonly signing: Buffer
-  /** What the client sends, and what the server sends. */
+  /** `encryption` is for messages to the server, `decryption` for messages from it. */
   readonly encryption: Buffer
   readonly decryption: Buffer
 }
 
-/** `preauthentication`: the hash of the sign-in; 3.1.1 alone binds its keys to it. `cipherKeyLength` in bytes. */
+/**
+ * Derives the keys of a session. `preauthentication`: the integrity hash, used by dialect 3.1.1 only.
+ * `cipherKeyLength`: in bytes.
+ */
 export function sessionKeys(
   dialect: Dialect,
   sessionKey: Buffer,
@@ -19,10 +22,10 @@ export function sessionKeys(
   if (dialect < dialects.smb300) return { signing: sessionKey, encryption: sessionKey, decryption: sessionKey }
   if (dialect < dialects.smb311) {
     return {
-      signing: derivedKey(sessionKey, 'SMB2AESCMAC', text('SmbSign')),
-      // The blank belongs to it.
-      encryption: derivedKey(sessionKey, 'SMB2AESCCM', text('ServerIn ')),
-      decryption: derivedKey(sessionKey, 'SMB2AESCCM', text('ServerOut')),
+      signing: derivedKey(sessionKey, 'SMB2AESCMAC', terminated('SmbSign')),
+      // The trailing space is part of the label.
+      encryption: derivedKey(sessionKey, 'SMB2AESCCM', terminated('ServerIn ')),
+      decryption: derivedKey(sessionKey, 'SMB2AESCCM', terminated('ServerOut')),
     }
   }
   return {
@@ -32,22 +35,22 @@ export function sessionKeys(
   }
 }
 
-/** NIST SP 800-108 in counter mode over HMAC-SHA256, one round. */
+/** NIST SP 800-108 KDF in counter mode with HMAC-SHA256, one iteration. `length` in bytes, at most 32. */
 function derivedKey(key: Buffer, label: string, context: Buffer, length = 16): Buffer {
   const counter = Buffer.from([0, 0, 0, 1])
   const bits = Buffer.alloc(4)
   bits.writeUInt32BE(length * 8)
   return createHmac('sha256', key)
-    .update(Buffer.concat([counter, text(label), Buffer.alloc(1), context, bits]))
+    .update(Buffer.concat([counter, terminated(label), Buffer.alloc(1), context, bits]))
     .digest()
     .subarray(0, length)
 }
 
-function text(of: string): Buffer {
-  return Buffer.from(`${of}\0`, 'latin1')
+function terminated(text: string): Buffer {
+  return Buffer.from(`${text}\0`, 'latin1')
 }
 
-/** Grows with every message of the negotiation and the sign-in, but for the last answer. */
+/** Covers every message of the negotiation and the session setup except the final response. */
 export class PreauthenticationHash {
   #value: Buffer = Buffer.alloc(64)
 

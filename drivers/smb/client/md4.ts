@@ -1,4 +1,4 @@
-/** MD4 (RFC 1320), which NTLM hashes passwords with. OpenSSL 3 keeps it away from Node. */
+/** MD4 (RFC 1320), which NTLM needs to hash passwords. Node with OpenSSL 3 does not provide it. */
 
 const shifts = [
   [3, 7, 11, 19],
@@ -6,7 +6,7 @@ const shifts = [
   [3, 9, 11, 15],
 ] as const
 
-/** Words of the block in the order in which each round takes them. */
+/** The order in which each round processes the words of a block. */
 const orders = [
   [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
   [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15],
@@ -22,7 +22,7 @@ const mixes: readonly [Mix, Mix, Mix] = [
   (x, y, z) => x ^ y ^ z,
 ]
 
-/** The 16 bytes of the digest. */
+/** Returns the 16-byte digest of `message`. */
 export function md4(message: Buffer): Buffer {
   const padded = Buffer.alloc((Math.floor((message.length + 8) / 64) + 1) * 64)
   message.copy(padded)
@@ -36,8 +36,8 @@ export function md4(message: Buffer): Buffer {
       for (const [step, word] of orders[round].entries()) {
         const sum = (a + mixes[round](b, c, d) + padded.readUInt32LE(block + word * 4) + constants[round]) | 0
         const shift = shifts[round][(step % 4) as 0 | 1 | 2 | 3]
-        const turned = (sum << shift) | (sum >>> (32 - shift))
-        ;[a, b, c, d] = [d, turned, b, c]
+        const rotated = (sum << shift) | (sum >>> (32 - shift))
+        ;[a, b, c, d] = [d, rotated, b, c]
       }
     }
     ;[a, b, c, d] = [(a + before[0]) | 0, (b + before[1]) | 0, (c + before[2]) | 0, (d + before[3]) | 0]

@@ -1,23 +1,25 @@
-/** Requests and answers about files (MS-SMB2 §2.2.13 to §2.2.40), as bytes. Paths and patterns are as the wire has them. */
+/**
+ * Encodes requests and parses responses for files (MS-SMB2 §2.2.13 to §2.2.40). Paths and patterns are in wire form.
+ */
+import { ProtocolError } from './errors.js'
 import { dateOf, fileTimeOf } from './file-time.js'
 import { commands, headerLength, type Command } from './header.js'
-import { ProtocolError } from './errors.js'
 
-/** One message to be sent: what follows the header. */
+/** A request without its header. */
 export interface Request {
   readonly command: Command
   readonly body: Buffer
-  /** Data behind the body, sent as it is. */
+  /** Data after the body, sent without a copy. */
   readonly data?: readonly Buffer[]
-  /** Bytes that it moves in the direction that moves more: what it costs in credits goes by them. */
-  readonly weight?: number
+  /** Payload bytes in the larger direction, which determine the credit charge. */
+  readonly payloadSize?: number
 }
 
 export type FileId = Buffer
-/** In a chain: the file that the request before it opened. */
-export const openedBefore: FileId = Buffer.alloc(16, 0xff)
+/** In a compound: the file that the previous request opened. */
+export const relatedFileId: FileId = Buffer.alloc(16, 0xff)
 
-/** Rights to ask for (§2.2.13.1). */
+/** Access mask (§2.2.13.1). */
 export const access = {
   readData: 0x1,
   writeData: 0x2,
@@ -31,7 +33,7 @@ export const disposition = { open: 1, create: 2 } as const
 
 export const createOptions = { directory: 0x1, notDirectory: 0x40, openReparsePoint: 0x200000 } as const
 
-/** Everybody else may go on reading, writing and deleting it. */
+/** Share access: other clients may read, write and delete the file. */
 const shareAll = 0x7
 const impersonation = 2
 
@@ -44,7 +46,7 @@ export interface CreateRequest {
 
 export function createRequest(request: CreateRequest): Request {
   const name = Buffer.from(request.path, 'utf16le')
-  // A name without characters takes a byte all the same.
+  // The name buffer must contain at least one byte.
   const body = Buffer.alloc(56 + Math.max(name.length, 1))
   body.writeUInt16LE(57, 0)
   body.writeUInt32LE(impersonation, 4)
@@ -58,13 +60,13 @@ export function createRequest(request: CreateRequest): Request {
   return { command: commands.create, body }
 }
 
-export interface Opened {
+export interface OpenResult {
   readonly id: FileId
   readonly size: number
   readonly isFolder: boolean
 }
 
-export function parseCreate(answer: Buffer): Opened {
+export function parseCreate(answer: Buffer): OpenResult {
   return {
     id: Buffer.from(part(answer, headerLength + 64, 16)),
     size: sizeAt(answer, headerLength + 48),
@@ -93,14 +95,14 @@ export function echoRequest(): Request {
 export function readRequest(id: FileId, position: number, length: number): Request {
   const body = Buffer.alloc(49)
   body.writeUInt16LE(49, 0)
-  body.writeUInt8(headerLength + 16, 2) // where the data is wished for in the answer
+  body.writeUInt8(headerLength + 16, 2) // requested offset of the data in the response
   body.writeUInt32LE(length, 4)
   body.writeBigUInt64LE(BigInt(position), 8)
   id.copy(body, 16)
-  return { command: commands.read, body, weight: length }
+  return { command: commands.read, body, payloadSize: length }
 }
 
-/** A view of the answer: no copy. */
+/** The data as a view of `answer`, not a copy. */
 export function parseRead(answer: Buffer): Buffer {
   return part(answer, answer.readUInt8(headerLength + 2), answer.readUInt32LE(headerLength + 4))
 }
@@ -113,9 +115,10 @@ export function writeRequest(id: FileId, position: number, data: readonly Buffer
   body.writeUInt32LE(length, 4)
   body.writeBigUInt64LE(BigInt(position), 8)
   id.copy(body, 16)
-  return { command: commands.write, body, data, weight: length }
+  return { command: commands.write, body, data, payloadSize: length }
 }
 
+/** The number of bytes written. */
 export function parseWrite(answer: Buffer): number {
   return answer.readUInt32LE(headerLength + 4)
 }
@@ -136,42 +139,42 @@ export function queryDirectoryRequest(id: FileId, pattern: string, size: number,
   body.writeUInt16LE(name.length, 26)
   body.writeUInt32LE(size, 28)
   name.copy(body, 32)
-  return { command: commands.queryDirectory, body, weight: size }
+  return { command: commands.queryDirectory, body, payloadSize: size }
 }
 
 /** File attributes (MS-FSCC §2.6). */
 export const attributes = { readOnly: 0x1, directory: 0x10, normal: 0x80, reparsePoint: 0x400 } as const
 
-/** What the server tells of a file. */
+/** The attributes of a file as the server reports them. */
 export interface FileFacts {
-  /** The server's own spelling. */
+  /** In the server's spelling. */
   readonly name: string
   readonly size: number
   readonly attributes: number
-  /** What kind of reparse point it is, where it is one. */
+  /** The reparse tag; 0 if it is not a reparse point. */
   readonly reparseTag: number
   readonly created: Date
   readonly modified: Date
-  /** In the server's steps: whatever changes the file changes it too. */
+  /** FILETIME of the last change of content or metadata, and of the last write. */
   readonly changed: bigint
   readonly written: bigint
-  /** Unlike that of other files, where the server has such numbers; else 0. */
+  /** File id, unique on the volume; 0 if the server does not support file ids. */
   readonly index: bigint
 }
 
-/** MS-FSCC §2.4.21. */
+/** FileIdBothDirectoryInformation (MS-FSCC §2.4.21). */
 export function parseDirectory(answer: Buffer): FileFacts[] {
   const list = part(answer, answer.readUInt16LE(headerLength + 2), answer.readUInt32LE(headerLength + 4))
-  const found: FileFacts[] = []
+  const entries: FileFacts[] = []
   for (let at = 0; at < list.length;) {
     const next = list.readUInt32LE(at)
-    const folded = list.readUInt32LE(at + 64)
+    const eaSizeOrTag = list.readUInt32LE(at + 64)
     const isReparsePoint = (list.readUInt32LE(at + 56) & attributes.reparsePoint) !== 0
-    found.push({
+    entries.push({
       name: part(list, at + 104, list.readUInt32LE(at + 60)).toString('utf16le'),
       size: sizeAt(list, at + 40),
       attributes: list.readUInt32LE(at + 56),
-      reparseTag: isReparsePoint ? folded : 0,
+      reparseTag: isReparsePoint ? eaSizeOrTag : 0,
       created: dateOf(list.readBigUInt64LE(at + 8)),
       modified: dateOf(list.readBigUInt64LE(at + 24)),
       written: list.readBigUInt64LE(at + 24),
@@ -179,10 +182,10 @@ export function parseDirectory(answer: Buffer): FileFacts[] {
       index: list.readBigUInt64LE(at + 96),
     })
     if (next === 0) break
-    if (next < 104) throw new ProtocolError('a listing of the server runs in circles')
+    if (next < 104) throw new ProtocolError('invalid offset in a directory listing')
     at += next
   }
-  return found
+  return entries
 }
 
 // Information
@@ -203,14 +206,14 @@ function queryInfoRequest(id: FileId, type: number, kind: number, size: number):
   body.writeUInt32LE(size, 4)
   body.writeUInt16LE(headerLength + 40, 8)
   id.copy(body, 24)
-  return { command: commands.queryInfo, body, weight: size }
+  return { command: commands.queryInfo, body, payloadSize: size }
 }
 
 export function queryFileRequest(id: FileId): Request {
   return queryInfoRequest(id, infoTypes.file, fileAllInformation, 4096)
 }
 
-/** MS-FSCC §2.4.2. The name is the last one of its path. */
+/** FileAllInformation (MS-FSCC §2.4.2). `name` is the last segment of the path; `reparseTag` is always 0. */
 export function parseFile(answer: Buffer): FileFacts {
   const info = part(answer, answer.readUInt16LE(headerLength + 2), answer.readUInt32LE(headerLength + 4))
   const path = info.subarray(100, 100 + info.readUInt32LE(96)).toString('utf16le')
@@ -231,14 +234,17 @@ export function querySpaceRequest(id: FileId): Request {
   return queryInfoRequest(id, infoTypes.fileSystem, fileFsFullSizeInformation, 64)
 }
 
-/** Bytes. `available` is what the account may still fill, `free` what nobody has. */
+/**
+ * Sizes of a volume in bytes. `available`: free bytes within the quota of the account. `free`: free bytes of the
+ * volume.
+ */
 export interface Space {
   readonly total: number
   readonly available: number
   readonly free: number
 }
 
-/** MS-FSCC §2.5.4. */
+/** FileFsFullSizeInformation (MS-FSCC §2.5.4). */
 export function parseSpace(answer: Buffer): Space {
   const info = part(answer, answer.readUInt16LE(headerLength + 2), answer.readUInt32LE(headerLength + 4))
   const unit = info.readUInt32LE(24) * info.readUInt32LE(28)
@@ -258,7 +264,7 @@ function setInfoRequest(id: FileId, kind: number, info: Buffer): Request {
   return { command: commands.setInfo, body }
 }
 
-/** `replaces`: a file that has the name already, else the name must be free. */
+/** With `replaces`, an existing file named `to` is replaced. Otherwise the request fails if the name exists. */
 export function renameRequest(id: FileId, to: string, replaces: boolean): Request {
   const name = Buffer.from(to, 'utf16le')
   const info = Buffer.alloc(20 + name.length)
@@ -268,9 +274,9 @@ export function renameRequest(id: FileId, to: string, replaces: boolean): Reques
   return setInfoRequest(id, fileRenameInformation, info)
 }
 
-/** Whether it goes when it is closed. */
-export function deleteRequest(id: FileId, isGoing: boolean): Request {
-  return setInfoRequest(id, fileDispositionInformation, Buffer.from([isGoing ? 1 : 0]))
+/** Sets or clears delete-on-close. */
+export function deleteOnCloseRequest(id: FileId, deleteOnClose: boolean): Request {
+  return setInfoRequest(id, fileDispositionInformation, Buffer.from([deleteOnClose ? 1 : 0]))
 }
 
 export function truncateRequest(id: FileId, size: number): Request {
@@ -279,14 +285,14 @@ export function truncateRequest(id: FileId, size: number): Request {
   return setInfoRequest(id, fileEndOfFileInformation, info)
 }
 
-/** Everything else stays as it is. */
-export function modifiedRequest(id: FileId, modified: Date): Request {
+/** Sets the time of the last write; other attributes are unchanged. */
+export function setModifiedRequest(id: FileId, modified: Date): Request {
   const info = Buffer.alloc(40)
   info.writeBigUInt64LE(fileTimeOf(modified), 16)
   return setInfoRequest(id, fileBasicInformation, info)
 }
 
-// Control codes: a copy that the server makes by itself (§2.2.31.1, §2.2.32.1, §2.2.32.3), and the check of the negotiation (§2.2.31.4)
+// IOCTL: server-side copy (§2.2.31.1, §2.2.32.1, §2.2.32.3) and validation of the negotiation (§2.2.31.4)
 
 const controlCodes = { copyKey: 0x00140078, copyChunks: 0x001480f2, validateNegotiation: 0x00140204 } as const
 
@@ -298,17 +304,17 @@ function controlRequest(id: FileId, code: number, input: Buffer, outputSize: num
   body.writeUInt32LE(headerLength + 56, 24)
   body.writeUInt32LE(input.length, 28)
   body.writeUInt32LE(outputSize, 44)
-  body.writeUInt32LE(1, 48) // a control of the file system, not of a device
+  body.writeUInt32LE(1, 48) // SMB2_0_IOCTL_IS_FSCTL
   input.copy(body, 56)
-  return { command: commands.control, body, weight: Math.max(input.length, outputSize) }
+  return { command: commands.control, body, payloadSize: Math.max(input.length, outputSize) }
 }
 
-/** What a control answers. */
+/** The output of an IOCTL. */
 export function parseControl(answer: Buffer): Buffer {
   return part(answer, answer.readUInt32LE(headerLength + 32), answer.readUInt32LE(headerLength + 36))
 }
 
-/** Its answer begins with the 24 bytes by which `copyChunksRequest` names the file. */
+/** FSCTL_SRV_REQUEST_RESUME_KEY. The output starts with the 24-byte key that `copyChunksRequest` takes. */
 export function copyKeyRequest(source: FileId): Request {
   return controlRequest(source, controlCodes.copyKey, Buffer.alloc(0), 32)
 }
@@ -318,7 +324,7 @@ export interface Chunk {
   readonly length: number
 }
 
-/** Every chunk goes to where it comes from. */
+/** FSCTL_SRV_COPYCHUNK_WRITE. Each chunk has the same position in source and target. */
 export function copyChunksRequest(target: FileId, sourceKey: Buffer, chunks: readonly Chunk[]): Request {
   const input = Buffer.alloc(32 + chunks.length * 24)
   sourceKey.copy(input, 0, 0, 24)
@@ -332,18 +338,19 @@ export function copyChunksRequest(target: FileId, sourceKey: Buffer, chunks: rea
   return controlRequest(target, controlCodes.copyChunks, input, 12)
 }
 
+/** FSCTL_VALIDATE_NEGOTIATE_INFO. */
 export function validateNegotiationRequest(negotiated: Buffer): Request {
-  return controlRequest(openedBefore, controlCodes.validateNegotiation, negotiated, 24)
+  return controlRequest(relatedFileId, controlCodes.validateNegotiation, negotiated, 24)
 }
 
-/** Bytes of an answer, which may be anything. */
-export function part(of: Buffer, offset: number, length: number): Buffer {
-  if (offset + length > of.length) throw new ProtocolError('an answer of the server is cut off')
-  return of.subarray(offset, offset + length)
+/** A slice of a response. Throws a ProtocolError if it is out of bounds. */
+export function part(message: Buffer, offset: number, length: number): Buffer {
+  if (offset + length > message.length) throw new ProtocolError('truncated response')
+  return message.subarray(offset, offset + length)
 }
 
-function sizeAt(of: Buffer, offset: number): number {
-  const size = of.readBigUInt64LE(offset)
-  if (size > BigInt(Number.MAX_SAFE_INTEGER)) throw new ProtocolError('the server tells a size that no file has')
+function sizeAt(message: Buffer, offset: number): number {
+  const size = message.readBigUInt64LE(offset)
+  if (size > BigInt(Number.MAX_SAFE_INTEGER)) throw new ProtocolError('file size out of range')
   return Number(size)
 }

@@ -1,27 +1,31 @@
-/** NTLMv2 (MS-NLMP): three messages that prove a password, and the key that both sides have afterwards. */
+/** NTLMv2 authentication (MS-NLMP): its three messages and the session key. */
 import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { ProtocolError } from './errors.js'
 import { fileTimeOf } from './file-time.js'
 import { md4 } from './md4.js'
-import { ProtocolError } from './errors.js'
 
 export interface Credentials {
   readonly username: string
-  /** Empty where the account belongs to the server itself. */
+  /** Empty for a local account of the server. */
   readonly domain: string
   readonly password: string
 }
 
-/** NEGOTIATE (§2.2.2.5): Unicode, request target, sign, NTLM, always sign, extended session security, target info, version, 128 and 56 bits. */
+/**
+ * NEGOTIATE (§2.2.2.5): Unicode, request target, sign, NTLM, always sign, extended session security, target info,
+ * version, 128 and 56 bits.
+ */
 const flags = 0xa2888215
 const signature = Buffer.from('NTLMSSP\0', 'latin1')
-/** Windows 10, revision 15 of NTLMSSP (§2.2.2.10); who sends a MIC has to tell a version before it. */
+/** Windows 10, NTLMSSP revision 15 (§2.2.2.10). Messages with a MIC must include a version. */
 const version = Buffer.from([10, 0, 0, 0, 0, 0, 0, 15])
 
-/** Ids of the pairs in the server's target information (§2.2.2.1). */
-const pairs = { end: 0, flags: 6, timestamp: 7 } as const
-/** Of the pair `flags`: the third message carries a MIC. */
+/** Ids of the AV pairs in the target info (§2.2.2.1). */
+const avIds = { end: 0, flags: 6, timestamp: 7 } as const
+/** In the AV pair `flags`: the AUTHENTICATE message contains a MIC. */
 const hasMic = 0x2
 
+/** The NEGOTIATE message (§2.2.1.1). */
 export function negotiateMessage(): Buffer {
   const message = Buffer.alloc(40)
   signature.copy(message)
@@ -36,13 +40,14 @@ export interface Challenge {
   readonly targetInfo: Buffer
 }
 
+/** Parses the CHALLENGE message (§2.2.1.2). Throws a ProtocolError if it is malformed. */
 export function parseChallenge(message: Buffer): Challenge {
   if (message.length < 48 || !message.subarray(0, 8).equals(signature) || message.readUInt32LE(8) !== 2) {
-    throw new ProtocolError('the server sends no NTLM challenge')
+    throw new ProtocolError('malformed NTLM challenge')
   }
   const length = message.readUInt16LE(40)
   const offset = message.readUInt32LE(44)
-  if (offset + length > message.length) throw new ProtocolError('the NTLM challenge is cut off')
+  if (offset + length > message.length) throw new ProtocolError('truncated NTLM challenge')
   return { serverChallenge: message.subarray(24, 32), targetInfo: message.subarray(offset, offset + length) }
 }
 
@@ -51,7 +56,7 @@ export function responseKey({ username, domain, password }: Credentials): Buffer
   return hmacMd5(md4(Buffer.from(password, 'utf16le')), Buffer.from(username.toUpperCase() + domain, 'utf16le'))
 }
 
-/** The response to a challenge and the session key that comes of it (§3.3.2). */
+/** The response to a challenge, and the session key (§3.3.2). */
 export function ntlmV2Response(
   key: Buffer,
   serverChallenge: Buffer,
@@ -65,23 +70,26 @@ export function ntlmV2Response(
   return { response: Buffer.concat([proof, blob]), sessionKey: hmacMd5(key, proof) }
 }
 
-/** The third message, and the session key. `sent` and `received`: the two messages before it, which its MIC covers. */
+/**
+ * The AUTHENTICATE message (§2.2.1.3) and the session key. The MIC covers `sent` (NEGOTIATE) and `received`
+ * (CHALLENGE).
+ */
 export function authenticateMessage(
   credentials: Credentials,
   sent: Buffer,
   received: Buffer,
 ): { readonly message: Buffer; readonly sessionKey: Buffer } {
   const { serverChallenge, targetInfo } = parseChallenge(received)
-  const { time, info, usesMic } = answeredInfo(targetInfo)
+  const { time, info, usesMic } = clientTargetInfo(targetInfo)
   const key = responseKey(credentials)
   const { response, sessionKey } = ntlmV2Response(key, serverChallenge, randomBytes(8), time, info)
   const fields = [
-    Buffer.alloc(24), // the LM response: a server that tells the time wants none
+    Buffer.alloc(24), // LM response: zero, as required if the server sends a timestamp
     response,
     Buffer.from(credentials.domain, 'utf16le'),
     Buffer.from(credentials.username, 'utf16le'),
-    Buffer.alloc(0), // the name of this machine
-    Buffer.alloc(0), // a key in exchange: the session key is used as it is
+    Buffer.alloc(0), // workstation name
+    Buffer.alloc(0), // encrypted session key: none without key exchange
   ]
   const head = Buffer.alloc(88)
   signature.copy(head)
@@ -102,8 +110,8 @@ export function authenticateMessage(
 }
 
 /**
- * Signature of the client's first signed message (§3.4.4.2): without a key in exchange nothing is encrypted. SPNEGO wants one over its
- * list of mechanisms from a client whose proof has a MIC.
+ * Signature of the client's first signed message (§3.4.4.2), without key exchange. SPNEGO requires it over the
+ * mechanism list if the AUTHENTICATE message has a MIC.
  */
 export function firstSignature(sessionKey: Buffer, message: Buffer): Buffer {
   const purpose = 'session key to client-to-server signing key magic constant\0'
@@ -112,34 +120,34 @@ export function firstSignature(sessionKey: Buffer, message: Buffer): Buffer {
   return Buffer.concat([Buffer.from([1, 0, 0, 0]), hmacMd5(key, sequence, message).subarray(0, 8), sequence])
 }
 
-/** The server's information as it goes back: where it tells the time, that time is used and a MIC announced (§3.1.5.1.2). */
-function answeredInfo(info: Buffer): { readonly time: Buffer; readonly info: Buffer; readonly usesMic: boolean } {
-  const kept: Buffer[] = []
+/** The target info to send back (§3.1.5.1.2). If the server sent a timestamp, it is used and a MIC is announced. */
+function clientTargetInfo(info: Buffer): { readonly time: Buffer; readonly info: Buffer; readonly usesMic: boolean } {
+  const avPairs: Buffer[] = []
   let time: Buffer | undefined
-  let flagged = 0
+  let avFlags = 0
   for (let at = 0; at + 4 <= info.length;) {
     const id = info.readUInt16LE(at)
     const end = at + 4 + info.readUInt16LE(at + 2)
-    if (id === pairs.end) break
-    if (end > info.length) throw new ProtocolError('the NTLM challenge is cut off')
+    if (id === avIds.end) break
+    if (end > info.length) throw new ProtocolError('truncated NTLM challenge')
     const value = info.subarray(at + 4, end)
-    if (id === pairs.timestamp && value.length === 8) time = value
-    if (id === pairs.flags && value.length === 4) flagged = value.readUInt32LE(0)
-    else kept.push(info.subarray(at, end))
+    if (id === avIds.timestamp && value.length === 8) time = value
+    if (id === avIds.flags && value.length === 4) avFlags = value.readUInt32LE(0)
+    else avPairs.push(info.subarray(at, end))
     at = end
   }
   const usesMic = time !== undefined
-  if (usesMic) flagged |= hasMic
-  if (flagged !== 0) {
+  if (usesMic) avFlags |= hasMic
+  if (avFlags !== 0) {
     const pair = Buffer.alloc(8)
-    pair.writeUInt16LE(pairs.flags, 0)
+    pair.writeUInt16LE(avIds.flags, 0)
     pair.writeUInt16LE(4, 2)
-    pair.writeUInt32LE(flagged >>> 0, 4)
-    kept.push(pair)
+    pair.writeUInt32LE(avFlags >>> 0, 4)
+    avPairs.push(pair)
   }
   const now = Buffer.alloc(8)
   now.writeBigUInt64LE(fileTimeOf(new Date()))
-  return { time: time ?? now, info: Buffer.concat([...kept, Buffer.alloc(4)]), usesMic }
+  return { time: time ?? now, info: Buffer.concat([...avPairs, Buffer.alloc(4)]), usesMic }
 }
 
 function hmacMd5(key: Buffer, ...parts: readonly Buffer[]): Buffer {

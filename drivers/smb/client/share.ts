@@ -1,8 +1,8 @@
 /**
- * A share of a server, through one connection. Calls go side by side; each rejects with a StatusError or a ConnectionError. Paths are as
- * the wire has them: names with `\` between, none at the start; empty for the share's own folder.
+ * A share of a server on one connection. Calls may be concurrent. Each rejects with a StatusError or a ConnectionError.
+ * Paths are in wire form: names separated by `\`, without a leading one; empty for the root of the share.
  */
-import { Connection, type Answer, type ConnectionLimits } from './connection.js'
+import { Connection, type ResponseMessage, type ConnectionLimits } from './connection.js'
 import { bytesPerCredit } from './credits.js'
 import { ConnectionError, StatusError } from './errors.js'
 import {
@@ -12,11 +12,11 @@ import {
   copyKeyRequest,
   createOptions,
   createRequest,
-  deleteRequest,
+  deleteOnCloseRequest,
   disposition,
   flushRequest,
-  modifiedRequest,
-  openedBefore,
+  setModifiedRequest,
+  relatedFileId,
   parseControl,
   parseCreate,
   parseDirectory,
@@ -34,11 +34,11 @@ import {
   type CreateRequest,
   type FileFacts,
   type FileId,
-  type Opened,
+  type OpenResult,
   type Request,
   type Space,
 } from './messages.js'
-import { signIn, type Agreement, type SignInOptions } from './sign-in.js'
+import { signIn, type NegotiatedParameters, type SignInOptions } from './sign-in.js'
 import { status } from './statuses.js'
 
 export interface ShareOptions extends SignInOptions {
@@ -48,16 +48,16 @@ export interface ShareOptions extends SignInOptions {
 }
 
 /**
- * What something is opened for. `new` is a file that must not be there yet, `staged` one that is there and is to be written and renamed, `changing` is to rename or remove whatever is there: itself,
- * where it is a link.
+ * The purpose of an open. `new`: a file that must not exist. `staged`: an existing file to write and rename.
+ * `changing`: rename or remove a file, folder or symlink; a symlink is not followed.
  */
-export type OpenHow = 'read' | 'update' | 'new' | 'staged' | 'folder' | 'changing'
+export type OpenPurpose = 'read' | 'update' | 'new' | 'staged' | 'folder' | 'changing'
 
 const reading = access.readData | access.readAttributes | access.synchronize
 const writing = access.writeData | access.writeAttributes
 const { openReparsePoint, directory, notDirectory } = createOptions
 
-const opening: Readonly<Record<OpenHow, Omit<CreateRequest, 'path'>>> = {
+const opening: Readonly<Record<OpenPurpose, Omit<CreateRequest, 'path'>>> = {
   read: { access: reading, disposition: disposition.open, options: notDirectory },
   update: { access: reading | writing, disposition: disposition.open, options: notDirectory },
   new: { access: reading | writing | access.delete, disposition: disposition.create, options: notDirectory },
@@ -70,19 +70,21 @@ const opening: Readonly<Record<OpenHow, Omit<CreateRequest, 'path'>>> = {
   },
 }
 
-/** Bytes of a page of a listing: some 1,500 names. */
+/** Bytes of a page of a listing, about 1,500 names. */
 const listingSize = 4 * bytesPerCredit
-/** Bytes that the server copies by one request: what Windows and Samba take at the most (MS-SMB2 §3.3.3). */
+/**
+ * Bytes of a chunk, and chunks of a request, of a server-side copy: the limits of Windows and Samba (MS-SMB2 §3.3.3).
+ */
 const chunkSize = 1024 * 1024
-const chunksAtOnce = 16
+const chunksPerRequest = 16
 
 export class Share {
   private constructor(
     private readonly connection: Connection,
-    readonly agreement: Agreement,
+    readonly negotiated: NegotiatedParameters,
   ) {}
 
-  /** It ends, also later, when the signal says so. */
+  /** Connects and signs in. Aborting the signal closes the connection, also after this has resolved. */
   static async open(options: ShareOptions, signal?: AbortSignal): Promise<Share> {
     const connection = await Connection.open(options.host, options.port, options.limits, signal)
     try {
@@ -93,14 +95,14 @@ export class Share {
     }
   }
 
-  /** What broke it; undefined while it stands. */
+  /** The error that ended the connection; undefined while it is usable. */
   get broken(): ConnectionError | undefined {
     return this.connection.broken
   }
 
-  /** Milliseconds since the server last said something. */
-  get silence(): number {
-    return this.connection.silence
+  /** Milliseconds since the last bytes from the server. */
+  get idleMilliseconds(): number {
+    return this.connection.idleMilliseconds
   }
 
   get isEncrypted(): boolean {
@@ -111,57 +113,58 @@ export class Share {
     return this.connection.protection.signs
   }
 
-  /** Whatever is open is closed by the server. */
+  /** Closes the connection. The server closes all open files. */
   close(): void {
     this.connection.break(new ConnectionError('closed', 'the connection was closed'))
   }
 
-  assertAlive(within: number): Promise<void> {
-    return this.connection.assertAlive(within)
+  /** Rejects, and closes the connection, if the server does not respond within `timeout` milliseconds. */
+  assertAlive(timeout: number): Promise<void> {
+    return this.connection.assertAlive(timeout)
   }
 
-  /** The one name that `pattern` stands for in a folder, whatever its case; undefined where there is none. */
-  async look(folder: string, pattern: string): Promise<FileFacts | undefined> {
-    const [created, found, closed] = this.connection.send([
+  /** The entry of a folder that matches `pattern`, ignoring case; undefined if there is none. */
+  async lookup(folder: string, pattern: string): Promise<FileFacts | undefined> {
+    const [created, queried, closed] = this.connection.send([
       createRequest({ path: folder, ...opening.folder }),
-      queryDirectoryRequest(openedBefore, pattern, bytesPerCredit, true),
-      closeRequest(openedBefore),
+      queryDirectoryRequest(relatedFileId, pattern, bytesPerCredit, true),
+      closeRequest(relatedFileId),
     ])
     await successOf(created)
-    const { header, message } = await answerOf(found)
+    const { header, message } = await answerOf(queried)
     await answerOf(closed)
     if (header.status === status.noSuchFile || header.status === status.noMoreFiles) return undefined
     if (header.status !== status.success) throw new StatusError(header.status)
-    return this.connection.parsed(message, parseDirectory)[0]
+    return this.connection.parseOrBreak(message, parseDirectory)[0]
   }
 
-  /** Facts about whatever has this path. */
+  /** The attributes of the file or folder at `path`. */
   async facts(path: string): Promise<FileFacts> {
-    const [created, found, closed] = this.connection.send([
+    const [created, queried, closed] = this.connection.send([
       createRequest({ path, access: access.readAttributes, disposition: disposition.open, options: 0 }),
-      queryFileRequest(openedBefore),
-      closeRequest(openedBefore),
+      queryFileRequest(relatedFileId),
+      closeRequest(relatedFileId),
     ])
     await successOf(created)
-    const answer = await successOf(found)
+    const answer = await successOf(queried)
     await answerOf(closed)
-    return this.connection.parsed(answer, parseFile)
+    return this.connection.parseOrBreak(answer, parseFile)
   }
 
-  /** A handle, until `closeFile`. */
-  open(path: string, how: OpenHow): Promise<Opened> {
-    return this.connection.asking(createRequest({ path, ...opening[how] }), parseCreate)
+  /** Opens a handle, which the caller must close. */
+  open(path: string, purpose: OpenPurpose): Promise<OpenResult> {
+    return this.connection.requestParsed(createRequest({ path, ...opening[purpose] }), parseCreate)
   }
 
-  /** The same with all that is known of the file. */
-  async openWithFacts(path: string, how: OpenHow): Promise<{ readonly id: FileId; readonly facts: FileFacts }> {
-    const [created, found] = this.connection.send([
-      createRequest({ path, ...opening[how] }),
-      queryFileRequest(openedBefore),
+  /** As `open`, and also queries the attributes. */
+  async openWithFacts(path: string, purpose: OpenPurpose): Promise<{ readonly id: FileId; readonly facts: FileFacts }> {
+    const [created, queried] = this.connection.send([
+      createRequest({ path, ...opening[purpose] }),
+      queryFileRequest(relatedFileId),
     ])
-    const { id } = this.connection.parsed(await successOf(created), parseCreate)
+    const { id } = this.connection.parseOrBreak(await successOf(created), parseCreate)
     try {
-      return { id, facts: this.connection.parsed(await successOf(found), parseFile) }
+      return { id, facts: this.connection.parseOrBreak(await successOf(queried), parseFile) }
     } catch (error) {
       await this.closeFile(id).catch(() => undefined)
       throw error
@@ -169,139 +172,148 @@ export class Share {
   }
 
   async closeFile(id: FileId): Promise<void> {
-    await this.connection.ask(closeRequest(id))
+    await this.connection.request(closeRequest(id))
   }
 
-  /** At most `agreement.maxRead` bytes, fewer at the end, none behind it; they stay the caller's. */
+  /**
+   * Reads up to `length` bytes, at most `maxRead`. The result is shorter at the end of the file and empty beyond it. It
+   * is never reused.
+   */
   async read(id: FileId, position: number, length: number): Promise<Buffer> {
-    const { header, message } = await this.connection.askRaw(readRequest(id, position, length))
+    const { header, message } = await this.connection.requestRaw(readRequest(id, position, length))
     if (header.status === status.endOfFile) return Buffer.alloc(0)
     if (header.status !== status.success) throw new StatusError(header.status)
-    const data = this.connection.parsed(message, parseRead)
+    const data = this.connection.parseOrBreak(message, parseRead)
     return data.length > length ? data.subarray(0, length) : data
   }
 
-  /** At most `agreement.maxWrite` bytes. */
+  /** Writes all of `data`, at most `maxWrite` bytes. */
   async write(id: FileId, position: number, data: readonly Buffer[]): Promise<void> {
     const length = data.reduce((sum, part) => sum + part.length, 0)
-    const written = await this.connection.asking(writeRequest(id, position, data), parseWrite)
+    const written = await this.connection.requestParsed(writeRequest(id, position, data), parseWrite)
     if (written !== length) throw new StatusError(status.diskFull)
   }
 
   async flush(id: FileId): Promise<void> {
-    await this.connection.ask(flushRequest(id))
+    await this.connection.request(flushRequest(id))
   }
 
   async truncate(id: FileId, size: number): Promise<void> {
-    await this.connection.ask(truncateRequest(id, size))
+    await this.connection.request(truncateRequest(id, size))
   }
 
-  /** A new file that goes when it is closed, also because its connection broke, until `keepFile`. */
-  async openGoing(path: string): Promise<FileId> {
-    const [created, going] = this.connection.send([
+  /** Creates a file that is marked delete-on-close, which also applies when the connection breaks. */
+  async createDeleteOnClose(path: string): Promise<FileId> {
+    const [created, marked] = this.connection.send([
       createRequest({ path, ...opening.new }),
-      deleteRequest(openedBefore, true),
+      deleteOnCloseRequest(relatedFileId, true),
     ])
-    const { id } = this.connection.parsed(await successOf(created), parseCreate)
-    await successOf(going)
+    const { id } = this.connection.parseOrBreak(await successOf(created), parseCreate)
+    await successOf(marked)
     return id
   }
 
-  /** It stays when it is closed. */
-  async keepFile(id: FileId, modified: Date | undefined): Promise<void> {
-    const requests = [deleteRequest(id, false), ...(modified === undefined ? [] : [modifiedRequest(id, modified)])]
+  /** Clears delete-on-close and sets the time of the last write, if given. */
+  async clearDeleteOnClose(id: FileId, modified: Date | undefined): Promise<void> {
+    const requests = [
+      deleteOnCloseRequest(id, false),
+      ...(modified === undefined ? [] : [setModifiedRequest(id, modified)]),
+    ]
     for (const answer of this.connection.send(requests)) await successOf(answer)
   }
 
-  /** It goes when it is closed, also because its connection broke. */
-  async setGoing(id: FileId): Promise<void> {
-    await this.connection.ask(deleteRequest(id, true))
+  /** Marks the file delete-on-close, which also applies when the connection breaks. */
+  async setDeleteOnClose(id: FileId): Promise<void> {
+    await this.connection.request(deleteOnCloseRequest(id, true))
   }
 
   async rename(id: FileId, to: string, replaces: boolean): Promise<void> {
-    await this.connection.ask(renameRequest(id, to, replaces))
+    await this.connection.request(renameRequest(id, to, replaces))
   }
 
-  /** The next names of a folder, none behind the last. */
-  async names(id: FileId, restart: boolean): Promise<FileFacts[]> {
-    const size = Math.min(listingSize, this.agreement.maxTransact)
-    const { header, message } = await this.connection.askRaw(queryDirectoryRequest(id, '*', size, restart))
+  /** The next page of the entries of a folder; empty at the end. `restart` starts from the beginning. */
+  async readDirectory(id: FileId, restart: boolean): Promise<FileFacts[]> {
+    const size = Math.min(listingSize, this.negotiated.maxTransact)
+    const { header, message } = await this.connection.requestRaw(queryDirectoryRequest(id, '*', size, restart))
     if (header.status === status.noMoreFiles || header.status === status.noSuchFile) return []
     if (header.status !== status.success) throw new StatusError(header.status)
-    return this.connection.parsed(message, parseDirectory)
+    return this.connection.parseOrBreak(message, parseDirectory)
   }
 
   makeFolder(path: string): Promise<void> {
-    return this.#chain(
+    return this.#compound(
       createRequest({ path, access: access.readAttributes, disposition: disposition.create, options: directory }),
     )
   }
 
   /**
-   * Removes a file, a link, or an empty folder. A file that somebody has open keeps its name until they close it, and nothing else can
-   * have that name so long: with `aside` it takes that one before it goes.
+   * Removes a file, a symlink or an empty folder. A file that is open elsewhere occupies its name until it is closed.
+   * With `temporary`, a file is first renamed to that path, so that its name is free immediately.
    */
-  async removeAt(path: string, aside?: string): Promise<void> {
+  async removeAt(path: string, temporary?: string): Promise<void> {
     const { id, isFolder } = await this.open(path, 'changing')
-    const renames = aside === undefined || isFolder ? [] : [renameRequest(id, aside, false)]
+    const renames = temporary === undefined || isFolder ? [] : [renameRequest(id, temporary, false)]
     const [closed, removed, renamed] = this.connection
-      .send([...renames, deleteRequest(id, true), closeRequest(id)])
+      .send([...renames, deleteOnCloseRequest(id, true), closeRequest(id)])
       .reverse()
     const isRenamed = renamed !== undefined && (await answerOf(renamed)).header.status === status.success
     const { header } = await answerOf(removed)
     await answerOf(closed)
     if (header.status === status.success) return
-    if (isRenamed && aside !== undefined)
-      await this.#chain(createRequest({ path: aside, ...opening.changing }), renameRequest(openedBefore, path, false))
+    if (isRenamed && temporary !== undefined)
+      await this.#compound(
+        createRequest({ path: temporary, ...opening.changing }),
+        renameRequest(relatedFileId, path, false),
+      )
     throw new StatusError(header.status)
   }
 
   setModifiedAt(path: string, modified: Date): Promise<void> {
-    return this.#chain(
+    return this.#compound(
       createRequest({ path, access: access.writeAttributes, disposition: disposition.open, options: 0 }),
-      modifiedRequest(openedBefore, modified),
+      setModifiedRequest(relatedFileId, modified),
     )
   }
 
-  /** Copies so many bytes from the start of one open file to another, without their coming here. */
+  /** Copies the first `size` bytes of one open file to another on the server. */
   async copy(from: FileId, to: FileId, size: number): Promise<void> {
-    const key = await this.connection.asking(copyKeyRequest(from), parseControl)
-    const step = chunkSize * chunksAtOnce
+    const key = await this.connection.requestParsed(copyKeyRequest(from), parseControl)
+    const step = chunkSize * chunksPerRequest
     for (let start = 0; start < size; start += step) {
       const chunks = []
       for (let position = start; position < Math.min(size, start + step); position += chunkSize) {
         chunks.push({ position, length: Math.min(chunkSize, size - position) })
       }
-      await this.connection.ask(copyChunksRequest(to, key, chunks))
+      await this.connection.request(copyChunksRequest(to, key, chunks))
     }
   }
 
-  /** Of the file system that this folder is on. */
-  async space(folder: string): Promise<Space> {
-    const [created, found, closed] = this.connection.send([
+  /** The size of the file system that contains `folder`. */
+  async volumeSize(folder: string): Promise<Space> {
+    const [created, queried, closed] = this.connection.send([
       createRequest({ path: folder, access: access.readAttributes, disposition: disposition.open, options: 0 }),
-      querySpaceRequest(openedBefore),
-      closeRequest(openedBefore),
+      querySpaceRequest(relatedFileId),
+      closeRequest(relatedFileId),
     ])
     await successOf(created)
-    const answer = await successOf(found)
+    const answer = await successOf(queried)
     await answerOf(closed)
-    return this.connection.parsed(answer, parseSpace)
+    return this.connection.parseOrBreak(answer, parseSpace)
   }
 
-  /** Opens something, does one thing to it, and closes it. The first that failed is told. */
-  async #chain(...requests: readonly Request[]): Promise<void> {
-    const answers = this.connection.send([...requests, closeRequest(openedBefore)])
+  /** Sends the requests and a CLOSE as one compound. Rejects with the first failure. */
+  async #compound(...requests: readonly Request[]): Promise<void> {
+    const answers = this.connection.send([...requests, closeRequest(relatedFileId)])
     for (const answer of answers) await successOf(answer)
   }
 }
 
-async function answerOf(answer: Promise<Answer> | undefined): Promise<Answer> {
-  if (answer === undefined) throw new RangeError('every request of a chain has an answer')
+async function answerOf(answer: Promise<ResponseMessage> | undefined): Promise<ResponseMessage> {
+  if (answer === undefined) throw new RangeError('no response for a request of a compound')
   return answer
 }
 
-async function successOf(answer: Promise<Answer> | undefined): Promise<Buffer> {
+async function successOf(answer: Promise<ResponseMessage> | undefined): Promise<Buffer> {
   const { header, message } = await answerOf(answer)
   if (header.status !== status.success) throw new StatusError(header.status)
   return message

@@ -1,4 +1,4 @@
-/** Signatures of messages (MS-SMB2 §3.1.4.1): 16 bytes in the header, made while they are zero. */
+/** Message signing (MS-SMB2 §3.1.4.1): 16 bytes in the header, which are zero while the signature is computed. */
 import { createCipheriv, createHmac, timingSafeEqual } from 'node:crypto'
 import { signatureOffset } from './header.js'
 
@@ -19,21 +19,21 @@ export class Signer {
     }
   }
 
-  /** Writes the signature into the header, which `message` begins with. */
+  /** Writes the signature into the header at the start of `message`. */
   sign(message: readonly [Buffer, ...Buffer[]]): void {
-    const place = message[0].subarray(signatureOffset, signatureOffset + 16)
-    place.fill(0)
-    this.#mac(message, false).copy(place)
+    const field = message[0].subarray(signatureOffset, signatureOffset + 16)
+    field.fill(0)
+    this.#mac(message, false).copy(field)
   }
 
-  /** Whether the server's signature is right. */
+  /** Whether the server's signature is valid. */
   verify(message: Buffer): boolean {
-    const place = message.subarray(signatureOffset, signatureOffset + 16)
-    const found = Buffer.from(place)
-    place.fill(0)
+    const field = message.subarray(signatureOffset, signatureOffset + 16)
+    const received = Buffer.from(field)
+    field.fill(0)
     const expected = this.#mac([message], true)
-    found.copy(place)
-    return timingSafeEqual(found, expected)
+    received.copy(field)
+    return timingSafeEqual(received, expected)
   }
 }
 
@@ -43,10 +43,10 @@ function hmacSha256(key: Buffer, message: readonly Buffer[]): Buffer {
   return hmac.digest().subarray(0, 16)
 }
 
-/** GCM over nothing, with the message as what is authenticated besides. */
+/** AES-128-GMAC: GCM without plaintext, with the message as additional authenticated data. */
 function gmac(key: Buffer, message: readonly Buffer[], fromServer: boolean): Buffer {
   const nonce = Buffer.alloc(12)
-  message[0]?.copy(nonce, 0, 24, 32) // the message's id
+  message[0]?.copy(nonce, 0, 24, 32) // message id
   if (fromServer) nonce[8] = 1
   const cipher = createCipheriv('aes-128-gcm', key, nonce)
   for (const part of message) cipher.setAAD(part)
@@ -56,34 +56,35 @@ function gmac(key: Buffer, message: readonly Buffer[], fromServer: boolean): Buf
 
 const block = 16
 
-/** AES-CMAC (RFC 4493): the last block of CBC, whose last input is changed by a subkey. */
+/** AES-CMAC (RFC 4493). `subkeys`: from `cmacSubkeys(key)`. */
 export function cmac(key: Buffer, subkeys: readonly [Buffer, Buffer], message: readonly Buffer[]): Buffer {
   const cipher = createCipheriv('aes-128-cbc', key, Buffer.alloc(block)).setAutoPadding(false)
   const length = message.reduce((sum, part) => sum + part.length, 0)
-  const whole = length > 0 && length % block === 0
+  const isWhole = length > 0 && length % block === 0
   const last = Buffer.alloc(block)
-  const lastLength = whole ? block : length % block
-  let left = length - lastLength
+  const lastLength = isWhole ? block : length % block
+  let remaining = length - lastLength
   let filled = 0
   for (const part of message) {
-    const before = Math.min(left, part.length)
+    const before = Math.min(remaining, part.length)
     if (before > 0) cipher.update(part.subarray(0, before))
-    left -= before
+    remaining -= before
     filled += part.copy(last, filled, before)
   }
-  if (!whole) last[lastLength] = 0x80
-  const subkey = subkeys[whole ? 0 : 1]
+  if (!isWhole) last[lastLength] = 0x80
+  const subkey = subkeys[isWhole ? 0 : 1]
   for (let index = 0; index < block; index++) last[index] = (last[index] ?? 0) ^ (subkey[index] ?? 0)
   return cipher.update(last)
 }
 
+/** The subkeys K1 and K2 (RFC 4493 §2.3). */
 export function cmacSubkeys(key: Buffer): [Buffer, Buffer] {
   const cipher = createCipheriv('aes-128-ecb', key, null).setAutoPadding(false)
   const first = doubled(cipher.update(Buffer.alloc(block)))
   return [first, doubled(first)]
 }
 
-/** In GF(2^128). */
+/** Multiplies by x in GF(2^128). */
 function doubled(value: Buffer): Buffer {
   const result = Buffer.alloc(block)
   for (let index = 0; index < block; index++) {

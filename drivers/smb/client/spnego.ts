@@ -1,4 +1,4 @@
-/** SPNEGO (RFC 4178) for one mechanism, NTLM: the messages of a sign-in, wrapped. */
+/** SPNEGO (RFC 4178) with NTLM as the only mechanism. */
 import { ProtocolError } from './errors.js'
 
 const tag = {
@@ -16,29 +16,32 @@ const spnego = Buffer.from('2b0601050502', 'hex')
 /** 1.3.6.1.4.1.311.2.2.10 */
 const ntlm = Buffer.from('2b06010401823702020a', 'hex')
 
-/** The list that is offered, as its signature covers it: NTLM alone. */
+/** The DER-encoded mechanism list, NTLM only, as its signature covers it. */
 export const mechanisms = element(tag.sequence, element(tag.objectIdentifier, ntlm))
 
-/** The first message: `token` with the list of mechanisms. */
+/** NegTokenInit: the mechanism list and `token`. */
 export function initialToken(token: Buffer): Buffer {
   const fields = element(tag.sequence, field(0, mechanisms), field(2, element(tag.octetString, token)))
   return element(tag.application, element(tag.objectIdentifier, spnego), element(tag.init, fields))
 }
 
-/** The last message; `signature` is that of the list of mechanisms. */
+/** NegTokenResp: `token`, and `signature` over the mechanism list. */
 export function responseToken(token: Buffer, signature: Buffer): Buffer {
   const fields = [field(2, element(tag.octetString, token)), field(3, element(tag.octetString, signature))]
   return element(tag.response, element(tag.sequence, ...fields))
 }
 
-/** The token in an answer of the server; empty where it has none. A bare NTLM message, as some servers send, is that token itself. */
+/**
+ * The token in a response of the server; empty if there is none. A raw NTLM message, as some servers send, is returned
+ * unchanged.
+ */
 export function tokenOf(answer: Buffer): Buffer {
   if (answer.subarray(0, 7).toString('latin1') === 'NTLMSSP') return answer
   if (answer.length === 0) return answer
-  const fields = inside(inside(answer, tag.response), tag.sequence)
+  const fields = contentOf(contentOf(answer, tag.response), tag.sequence)
   for (let rest = fields; rest.length > 0;) {
-    const { content, tag: found, after } = read(rest)
-    if (found === 0xa2) return inside(content, tag.octetString)
+    const { content, tag: actual, after } = read(rest)
+    if (actual === 0xa2) return contentOf(content, tag.octetString)
     rest = after
   }
   return Buffer.alloc(0)
@@ -57,9 +60,9 @@ function element(identifier: number, ...contents: readonly Buffer[]): Buffer {
   return Buffer.concat([Buffer.from([identifier, ...lengths]), content])
 }
 
-function inside(from: Buffer, expected: number): Buffer {
-  const { tag: found, content } = read(from)
-  if (found !== expected) throw new ProtocolError('the server answers the sign-in with something else than SPNEGO')
+function contentOf(from: Buffer, expected: number): Buffer {
+  const { tag: actual, content } = read(from)
+  if (actual !== expected) throw new ProtocolError('malformed SPNEGO response')
   return content
 }
 
@@ -67,8 +70,8 @@ function read(from: Buffer): { readonly tag: number; readonly content: Buffer; r
   const first = from[1] ?? 0xff
   const count = first < 0x80 ? 0 : first & 0x7f
   const start = 2 + count
-  if (count > 3 || from.length < start) throw new ProtocolError('the answer to the sign-in is cut off')
+  if (count > 3 || from.length < start) throw new ProtocolError('truncated SPNEGO response')
   const length = count === 0 ? first : from.readUIntBE(2, count)
-  if (start + length > from.length) throw new ProtocolError('the answer to the sign-in is cut off')
+  if (start + length > from.length) throw new ProtocolError('truncated SPNEGO response')
   return { tag: from[0] ?? 0, content: from.subarray(start, start + length), after: from.subarray(start + length) }
 }

@@ -1,4 +1,4 @@
-/** NT status codes (MS-ERREF §2.3) that this client, or who uses it, tells apart. */
+/** NT status codes (MS-ERREF §2.3) that the client and the driver handle. */
 
 export const status = {
   success: 0,
@@ -62,7 +62,7 @@ export const status = {
 
 const names = new Map<number, string>(Object.entries(status).map(([name, code]) => [code, name]))
 
-/** As people look it up: `0xC0000022 (access denied)`. */
+/** For error messages: `0xC0000022 (access denied)`, or only the number if the code is unknown. */
 export function statusName(code: number): string {
   const hexadecimal = `0x${code.toString(16).toUpperCase().padStart(8, '0')}`
   const words = names.get(code)?.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)

@@ -1,9 +1,9 @@
-/** What storages can be made of. */
+/** Information about the available drivers. */
 import { z } from 'zod'
-import type { AnyDriverType } from '../../../src/driver.js'
+import type { AnyDriverType } from '../../../src/contract/driver.js'
 import { driverTemplate, templateData } from '../driver-template.js'
 import { endpoint } from '../endpoint.js'
-import { WireError } from '../errors.js'
+import { ApiError } from '../errors.js'
 import { queryText } from '../fields.js'
 
 export const adminDriverEndpoints = [
@@ -11,35 +11,35 @@ export const adminDriverEndpoints = [
     method: 'get',
     path: '/api/admin/driver/list',
     tag: 'Drivers',
-    summary: 'The forms of all drivers, by name',
+    summary: 'List the forms of all drivers, by name',
     access: 'admin',
     data: z.record(z.string(), templateData),
-    answer: ({ door }) =>
-      Object.fromEntries(byName(door.gateway.driverTypes).map((type) => [type.name, driverTemplate(type)])),
+    answer: ({ api }) =>
+      Object.fromEntries(byName(api.gateway.driverTypes).map((type) => [type.name, driverTemplate(type)])),
   }),
 
   endpoint({
     method: 'get',
     path: '/api/admin/driver/names',
     tag: 'Drivers',
-    summary: 'The names of all drivers',
+    summary: 'List the names of all drivers',
     access: 'admin',
     data: z.array(z.string()),
-    answer: ({ door }) => byName(door.gateway.driverTypes).map(({ name }) => name),
+    answer: ({ api }) => byName(api.gateway.driverTypes).map(({ name }) => name),
   }),
 
   endpoint({
     method: 'get',
     path: '/api/admin/driver/info',
     tag: 'Drivers',
-    summary: 'The form of one driver',
+    summary: 'Get the form of a driver',
     access: 'admin',
-    query: z.object({ driver: queryText.meta({ example: 'Local' }).describe('Its name.') }),
+    query: z.object({ driver: queryText.meta({ example: 'Local' }).describe('The name of the driver.') }),
     data: templateData,
     refusals: [{ code: 404, text: 'driver […] not found' }],
-    answer({ door, query }) {
-      const type = door.gateway.driverTypes.find(({ name }) => name === query.driver)
-      if (type === undefined) throw new WireError(404, `driver [${query.driver.slice(0, 100)}] not found`)
+    answer({ api, query }) {
+      const type = api.gateway.driverTypes.find(({ name }) => name === query.driver)
+      if (type === undefined) throw new ApiError(404, `driver [${query.driver.slice(0, 100)}] not found`)
       return driverTemplate(type)
     },
   }),

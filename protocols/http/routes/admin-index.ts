@@ -1,23 +1,25 @@
 /** Administration of the search index. */
 import { z } from 'zod'
-import { cleanPath } from '../../../src/path.js'
+import { cleanPath } from '../../../src/contract/path.js'
 import { progressObject } from '../../../src/search/progress.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { integer, texts } from '../fields.js'
+import { integer, stringList } from '../fields.js'
 import { pathRefusals } from '../refusals.js'
-import { moment } from '../schemas.js'
-import { assertSearch, searchOff } from './search.js'
+import { timestamp } from '../schemas.js'
+import { assertSearchEnabled, searchDisabled } from './search.js'
 
 const progressData = z
   .object({
-    obj_count: z.int().describe('Names that the run has seen; after it, those in the index.'),
-    is_done: z.boolean().describe('Nothing runs.'),
-    last_done_time: moment.nullable().describe('When a build or an update last came to its end.'),
-    error: z.string().describe('What could not be read, or `stopped`; empty for nothing.'),
+    obj_count: z
+      .int()
+      .describe('The number of names read by the running build or update; otherwise the number of names in the index.'),
+    is_done: z.boolean().describe('Whether no build or update is running.'),
+    last_done_time: timestamp.nullable().describe('The time at which a build or update last finished.'),
+    error: z.string().describe('The error of the last run, or `stopped`. Empty if there was none.'),
   })
   .meta({ id: 'IndexProgress' })
 
-const unopened: Refusal = { code: 500, text: '…', when: 'the index cannot be opened; the text is its reason' }
+const openFailed: Refusal = { code: 500, text: '…', when: 'the index cannot be opened; the message is the reason' }
 const running: Refusal = { code: 400, text: 'index is running' }
 const notRunning: Refusal = { code: 400, text: 'index is not running' }
 
@@ -28,13 +30,12 @@ export const adminIndexEndpoints = [
     ...common,
     method: 'post',
     path: '/api/admin/index/build',
-    summary: 'Forget the index and read the whole tree anew, in the background',
-    description:
-      'As deep as `max_index_depth` says, without `ignore_paths` and without storages that are kept out of the index.',
-    refusals: [searchOff, running, unopened],
-    async answer({ door }) {
-      assertSearch(door)
-      await door.gateway.search.build()
+    summary: 'Rebuild the index from the whole tree, in the background',
+    description: 'Up to the depth `max_index_depth`. Excludes `ignore_paths` and storages with `disable_index`.',
+    refusals: [searchDisabled, running, openFailed],
+    async answer({ api }) {
+      assertSearchEnabled(api)
+      await api.gateway.search.build()
     },
   }),
 
@@ -42,21 +43,21 @@ export const adminIndexEndpoints = [
     ...common,
     method: 'post',
     path: '/api/admin/index/update',
-    summary: 'Compare parts of the tree with the index, in the background',
-    description: 'What is new, gone or changed is taken up; everything else goes on being found meanwhile.',
+    summary: 'Update the index for parts of the tree, in the background',
+    description: 'Adds new entries, removes deleted ones and updates changed ones. Searches work during the update.',
     fields: z.object({
-      paths: texts.meta({ example: ['/'] }).describe('In the whole tree.'),
-      max_depth: integer(-1).describe('Levels of folders; less than 0: all.'),
+      paths: stringList.meta({ example: ['/'] }).describe('Paths in the whole tree.'),
+      max_depth: integer(-1).describe('Maximum depth of folders; negative: no limit.'),
     }),
     refusals: [
-      searchOff,
+      searchDisabled,
       running,
-      unopened,
+      openFailed,
       ...pathRefusals.filter(({ code, text }) => code < 500 && !text.includes('password')),
     ],
-    async answer({ door, fields: { paths, max_depth: depth } }) {
-      assertSearch(door)
-      await door.gateway.search.update(paths.map(cleanPath), depth < 0 ? Number.POSITIVE_INFINITY : depth)
+    async answer({ api, fields: { paths, max_depth: depth } }) {
+      assertSearchEnabled(api)
+      await api.gateway.search.update(paths.map(cleanPath), depth < 0 ? Number.POSITIVE_INFINITY : depth)
     },
   }),
 
@@ -64,11 +65,11 @@ export const adminIndexEndpoints = [
     ...common,
     method: 'post',
     path: '/api/admin/index/stop',
-    summary: 'End the build or update; what it has read stays',
-    refusals: [searchOff, notRunning, unopened],
-    async answer({ door }) {
-      assertSearch(door)
-      await door.gateway.search.stop()
+    summary: 'Stop the build or update; the entries it has read stay in the index',
+    refusals: [searchDisabled, notRunning, openFailed],
+    async answer({ api }) {
+      assertSearchEnabled(api)
+      await api.gateway.search.stop()
     },
   }),
 
@@ -76,11 +77,11 @@ export const adminIndexEndpoints = [
     ...common,
     method: 'post',
     path: '/api/admin/index/clear',
-    summary: 'Forget the index',
-    refusals: [searchOff, running, unopened],
-    async answer({ door }) {
-      assertSearch(door)
-      await door.gateway.search.clear()
+    summary: 'Delete all entries of the index',
+    refusals: [searchDisabled, running, openFailed],
+    async answer({ api }) {
+      assertSearchEnabled(api)
+      await api.gateway.search.clear()
     },
   }),
 
@@ -88,12 +89,12 @@ export const adminIndexEndpoints = [
     ...common,
     method: 'get',
     path: '/api/admin/index/progress',
-    summary: 'How far the build or update is',
+    summary: 'Get the progress of the build or update',
     data: progressData,
-    refusals: [searchOff],
-    answer({ door }) {
-      assertSearch(door)
-      return progressObject(door.gateway.search.progress())
+    refusals: [searchDisabled],
+    answer({ api }) {
+      assertSearchEnabled(api)
+      return progressObject(api.gateway.search.progress())
     },
   }),
 ]

@@ -1,40 +1,40 @@
-/** Administration of locks: programs that crash leave them behind, and they stand at every door. */
+/** Administration of locks. Every protocol enforces them, and clients that crash do not release theirs. */
 import { z } from 'zod'
-import type { Lock } from '../../../src/locks.js'
+import type { Lock } from '../../../src/tree/locks.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { WireError } from '../errors.js'
+import { ApiError } from '../errors.js'
 import { paging, requiredText } from '../fields.js'
-import { pageOf } from '../paging.js'
 import { wireTime } from '../object.js'
-import { moment, pageData } from '../schemas.js'
+import { pageOf } from '../paging.js'
+import { timestamp, pageData } from '../schemas.js'
 
 const lockData = z.object({
-  token: z.string().describe('Of the form `urn:uuid:…`.'),
+  token: z.string().describe('A URI of the form `urn:uuid:…`.'),
   path: z.string().describe('The root of the lock, in the whole tree.'),
   scope: z.enum(['exclusive', 'shared']),
-  deep: z.boolean().describe('Everything below is locked too.'),
-  username: z.string().describe('Who holds it.'),
-  owner: z.string().describe('What the client said of itself, as XML.'),
-  expires: moment,
+  deep: z.boolean().describe('Whether everything below the path is also locked.'),
+  username: z.string().describe('The user who holds the lock.'),
+  owner: z.string().describe('The `owner` that the client sent, as XML (RFC 4918 §14.17).'),
+  expires: timestamp,
 })
 
 function lockObject({ token, path, scope, deep, username, owner, expires }: Lock): z.input<typeof lockData> {
   return { token, path, scope, deep, username, owner, expires: wireTime(expires) }
 }
 
-const unknownLock: Refusal = { code: 404, text: 'lock not found', when: 'no lock of this token stands' }
+const unknownLock: Refusal = { code: 404, text: 'lock not found', when: 'there is no lock with this token' }
 
 export const adminLockEndpoints = [
   endpoint({
     method: 'get',
     path: '/api/admin/lock/list',
     tag: 'Locks',
-    summary: 'The locks that stand, by path',
+    summary: 'List the locks, in order of their paths',
     access: 'admin',
     fields: z.object(paging),
     data: pageData(lockData),
-    answer({ door, fields }) {
-      const all = [...door.gateway.locks.list()].sort((one, other) => (one.path < other.path ? -1 : 1))
+    answer({ api, fields }) {
+      const all = [...api.gateway.locks.list()].sort((one, other) => (one.path < other.path ? -1 : 1))
       return { content: pageOf(all, fields).map(lockObject), total: all.length }
     },
   }),
@@ -43,13 +43,13 @@ export const adminLockEndpoints = [
     method: 'post',
     path: '/api/admin/lock/break',
     tag: 'Locks',
-    summary: 'End a lock, whoever holds it',
+    summary: 'Remove a lock of any user',
     access: 'admin',
     query: z.object({ token: requiredText }),
     refusals: [unknownLock],
-    async answer({ door, query: { token } }) {
-      const { locks } = door.gateway
-      if (!locks.list().some((lock) => lock.token === token)) throw new WireError(404, unknownLock.text)
+    async answer({ api, query: { token } }) {
+      const { locks } = api.gateway
+      if (!locks.list().some((lock) => lock.token === token)) throw new ApiError(404, unknownLock.text)
       await locks.break(token)
     },
   }),

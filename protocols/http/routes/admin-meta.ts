@@ -1,8 +1,8 @@
 /** Administration of folder rules, which the API calls metas. */
 import { z } from 'zod'
-import { cleanPath } from '../../../src/path.js'
-import type { FolderRule } from '../../../src/rules.js'
-import { onRow, rowThere } from '../admin-rows.js'
+import { cleanPath } from '../../../src/contract/path.js'
+import type { FolderRule } from '../../../src/tree/folder-rules.js'
+import { withRowErrors, requireRow } from '../admin-rows.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { flag, integerValue, paging, requiredText, rowId, text } from '../fields.js'
 import { pageOf } from '../paging.js'
@@ -13,20 +13,22 @@ const userIds = z
   .nullish()
   .transform((ids) => ids ?? [])
 const metaFields = {
-  path: requiredText.meta({ example: '/photos' }).describe('The folder that it is about. Each has one rule at most.'),
+  path: requiredText.meta({ example: '/photos' }).describe('The path of the folder. A folder has at most one rule.'),
   password: text,
   p_sub: flag,
-  write: flag.describe('Everybody may upload.'),
+  write: flag.describe('Everyone may upload.'),
   w_sub: flag,
-  hide: text.meta({ example: '^private$' }).describe('Regular expressions, one a line, matched anywhere in a name.'),
+  hide: text
+    .meta({ example: '^private$' })
+    .describe('Regular expressions of names to hide, one per line. Each may match any part of the name.'),
   h_sub: flag,
   readme: text,
   r_sub: flag,
   header: text,
   header_sub: flag,
-  read_users: userIds.describe('Ids of those who may look; none: everybody.'),
+  read_users: userIds.describe('Ids of the users who may read. Empty: everyone.'),
   read_users_sub: flag,
-  write_users: userIds.describe('Ids of those who may change; none: everybody.'),
+  write_users: userIds.describe('Ids of the users who may write. Empty: everyone.'),
   write_users_sub: flag,
 }
 
@@ -55,7 +57,9 @@ const metaData = z
     id: z.int(),
     path: z.string(),
     password: z.string(),
-    p_sub: z.boolean().describe('Whether the password holds below the folder, too; so for every `…_sub`.'),
+    p_sub: z
+      .boolean()
+      .describe('Whether the password also applies below the folder. The other `…_sub` fields work the same way.'),
     write: z.boolean(),
     w_sub: z.boolean(),
     hide: z.string(),
@@ -71,10 +75,10 @@ const metaData = z
   })
   .meta({ id: 'FolderRule' })
 
-const missing = 'failed get old meta: record not found'
-const unknown: Refusal = { code: 500, text: missing }
+const notFoundMessage = 'failed get old meta: record not found'
+const unknownRule: Refusal = { code: 500, text: notFoundMessage }
 const ruleRefusals: readonly Refusal[] = [
-  { code: 400, text: '… is illegal: …', when: 'a line of `hide` is no regular expression' },
+  { code: 400, text: '… is illegal: …', when: 'a line of `hide` is not a valid regular expression' },
   { code: 400, text: 'a path cannot hold a NUL character' },
   { code: 400, text: 'the path is too long' },
   { code: 403, text: 'using relative path is not allowed' },
@@ -86,12 +90,12 @@ export const adminMetaEndpoints = [
     method: 'get',
     path: '/api/admin/meta/list',
     tag: 'Folder rules',
-    summary: 'The folder rules',
+    summary: 'List the folder rules',
     access: 'admin',
     fields: z.object(paging),
     data: pageData(metaData),
-    answer({ door, fields }) {
-      const all = door.gateway.rules.list()
+    answer({ api, fields }) {
+      const all = api.gateway.rules.list()
       return { content: pageOf(all, fields).map(metaObject), total: all.length }
     },
   }),
@@ -100,14 +104,14 @@ export const adminMetaEndpoints = [
     method: 'get',
     path: '/api/admin/meta/get',
     tag: 'Folder rules',
-    summary: 'One folder rule',
+    summary: 'Get a folder rule',
     access: 'admin',
     query: rowId,
     data: metaData,
-    refusals: [unknown],
-    answer({ door, query }) {
-      const rule = door.gateway.rules.list().find(({ id }) => id === query.id)
-      return metaObject(rowThere(rule, missing))
+    refusals: [unknownRule],
+    answer({ api, query }) {
+      const rule = api.gateway.rules.list().find(({ id }) => id === query.id)
+      return metaObject(requireRow(rule, notFoundMessage))
     },
   }),
 
@@ -119,9 +123,9 @@ export const adminMetaEndpoints = [
     access: 'admin',
     fields: z.object(metaFields),
     refusals: ruleRefusals,
-    async answer({ door, fields }) {
+    async answer({ api, fields }) {
       const rule = ruleOf(fields)
-      await onRow(missing, () => door.gateway.rules.create(rule))
+      await withRowErrors(notFoundMessage, () => api.gateway.rules.create(rule))
     },
   }),
 
@@ -129,13 +133,13 @@ export const adminMetaEndpoints = [
     method: 'post',
     path: '/api/admin/meta/update',
     tag: 'Folder rules',
-    summary: 'Replace a folder rule as a whole',
+    summary: 'Replace a folder rule',
     access: 'admin',
     fields: z.object({ id: integerValue.meta({ example: 1 }), ...metaFields }),
-    refusals: [...ruleRefusals, unknown],
-    async answer({ door, fields }) {
+    refusals: [...ruleRefusals, unknownRule],
+    async answer({ api, fields }) {
       const rule = ruleOf(fields)
-      await onRow(missing, () => door.gateway.rules.update(fields.id, rule))
+      await withRowErrors(notFoundMessage, () => api.gateway.rules.update(fields.id, rule))
     },
   }),
 
@@ -146,9 +150,9 @@ export const adminMetaEndpoints = [
     summary: 'Delete a folder rule',
     access: 'admin',
     query: rowId,
-    refusals: [unknown],
-    async answer({ door, query }) {
-      await onRow(missing, () => door.gateway.rules.delete(query.id))
+    refusals: [unknownRule],
+    async answer({ api, query }) {
+      await withRowErrors(notFoundMessage, () => api.gateway.rules.delete(query.id))
     },
   }),
 ]

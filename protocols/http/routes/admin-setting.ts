@@ -1,31 +1,31 @@
 /** Administration of settings. */
 import { z } from 'zod'
-import { isGatewayError } from '../../../src/errors.js'
-import { settingTypes } from '../../../src/settings-table.js'
-import { RefusedSettingError } from '../../../src/settings.js'
-import { onRow } from '../admin-rows.js'
+import { isGatewayError } from '../../../src/contract/errors.js'
+import { settingTypes } from '../../../src/settings/settings-table.js'
+import { RefusedSettingError } from '../../../src/settings/settings.js'
+import { withRowErrors } from '../admin-rows.js'
 import { endpoint } from '../endpoint.js'
-import { WireError } from '../errors.js'
+import { ApiError } from '../errors.js'
 import { integerValue, queryText } from '../fields.js'
 
 const settingData = z
   .object({
     key: z.string(),
-    value: z.string().describe('A text, whatever the type.'),
+    value: z.string().describe('A string, whatever the `type`.'),
     help: z.string(),
     type: z.enum(settingTypes),
-    options: z.string().describe('Comma-separated, of a `select`.'),
+    options: z.string().describe('Comma-separated choices of a `select`.'),
     group: z.int(),
     flag: z.literal([0, 1, 2, 3]).describe('0: public, 1: private, 2: read-only, 3: deprecated.'),
-    index: z.int().describe('Position in the display.'),
+    index: z.int().describe('Display position.'),
   })
   .meta({ id: 'Setting' })
 
-/** `groups` wins over `group`; undefined without both. */
+/** The requested groups. `groups` takes precedence over `group`. Undefined if both are missing. */
 const groupQuery = z
   .object({
     group: queryText.describe('Only this group.'),
-    groups: queryText.describe('Only these groups, comma-separated; wins over `group`.'),
+    groups: queryText.describe('Only these groups, comma-separated. Takes precedence over `group`.'),
   })
   .transform(({ group, groups }, context): readonly number[] | undefined => {
     if (group === '' && groups === '') return undefined
@@ -36,7 +36,7 @@ const groupQuery = z
     return z.NEVER
   })
 
-/** Clients send whole rows back: what a setting is, is not theirs to say. */
+/** Clients send whole rows back. Only key and value are used. */
 const savedRows = z.object({
   settings: z
     .array(
@@ -53,51 +53,51 @@ const savedRows = z.object({
     .meta({ example: [{ key: 'site_title', value: 'Files' }] }),
 })
 
-const missing = 'failed to get settingItem: record not found'
+const notFoundMessage = 'failed to get settingItem: record not found'
 
 export const adminSettingEndpoints = [
   endpoint({
     method: 'get',
     path: '/api/admin/setting/list',
     tag: 'Settings',
-    summary: 'The settings with their values, private ones too',
+    summary: 'List the settings with their values, including private ones',
     access: 'admin',
     query: groupQuery,
     data: z.array(settingData).readonly(),
-    answer: ({ door, query }) => door.gateway.settings.rows(query),
+    answer: ({ api, query }) => api.gateway.settings.rows(query),
   }),
 
   endpoint({
     method: 'post',
     path: '/api/admin/setting/default',
     tag: 'Settings',
-    summary: 'The settings with the values of a new installation; nothing changes',
+    summary: 'List the settings with their default values; changes nothing',
     access: 'admin',
     query: groupQuery,
     data: z.array(settingData).readonly(),
-    answer: ({ door, query }) => door.gateway.settings.defaults(query),
+    answer: ({ api, query }) => api.gateway.settings.defaults(query),
   }),
 
   endpoint({
     method: 'get',
     path: '/api/admin/setting/get',
     tag: 'Settings',
-    summary: 'One setting, or several',
+    summary: 'Get one or more settings',
     access: 'admin',
     query: z.object({
-      key: queryText.meta({ example: 'site_title' }).describe('One setting is the answer; wins over `keys`.'),
-      keys: queryText.describe('Comma-separated; a list in this order is the answer.'),
+      key: queryText.meta({ example: 'site_title' }).describe('Returns this setting. Takes precedence over `keys`.'),
+      keys: queryText.describe('Comma-separated. Returns a list in the same order.'),
     }),
     data: z.union([settingData, z.array(settingData)]),
-    refusals: [{ code: 400, text: 'record not found', when: 'one of them is unknown, or none is named' }],
-    answer({ door, query: { key, keys } }) {
-      const rows = new Map(door.gateway.settings.rows().map((row) => [row.key, row]))
-      const named = (name: string) => {
+    refusals: [{ code: 400, text: 'record not found', when: 'a key is unknown or missing' }],
+    answer({ api, query: { key, keys } }) {
+      const rows = new Map(api.gateway.settings.rows().map((row) => [row.key, row]))
+      const settingNamed = (name: string) => {
         const row = rows.get(name)
-        if (row === undefined) throw new WireError(400, 'record not found')
+        if (row === undefined) throw new ApiError(400, 'record not found')
         return row
       }
-      return key === '' ? keys.split(',').map(named) : named(key)
+      return key === '' ? keys.split(',').map(settingNamed) : settingNamed(key)
     },
   }),
 
@@ -105,24 +105,28 @@ export const adminSettingEndpoints = [
     method: 'post',
     path: '/api/admin/setting/save',
     tag: 'Settings',
-    summary: 'Change the values of settings, all of them or none',
+    summary: 'Change the values of settings, atomically',
     description:
-      'The body may be the list itself. Whatever else a row holds is passed over, and so are read-only settings. ' +
-      'Unknown keys are kept as deprecated ones.',
+      'The body may also be the list itself. Other fields of a row and read-only settings are ignored. ' +
+      'Unknown keys are stored as deprecated settings.',
     access: 'admin',
     fields: savedRows,
     listField: 'settings',
     refusals: [
-      { code: 400, text: 'setting […] must be …', when: 'a value does not fit the type or the options of its setting' },
+      {
+        code: 400,
+        text: 'setting […] must be …',
+        when: 'a value does not match the type or the options of its setting',
+      },
       { code: 500, text: 'there is nothing to save' },
-      { code: 500, text: 'failed to execute hook on …: …', when: 'the server cannot do what a value says' },
+      { code: 500, text: 'failed to execute hook on …: …', when: 'the server cannot apply a value' },
     ],
-    async answer({ door, fields: { settings: rows } }) {
-      if (rows.length === 0) throw new WireError(500, 'there is nothing to save')
+    async answer({ api, fields: { settings: rows } }) {
+      if (rows.length === 0) throw new ApiError(500, 'there is nothing to save')
       try {
-        await door.gateway.settings.set(new Map(rows.map(({ key, value }) => [key, value])))
+        await api.gateway.settings.set(new Map(rows.map(({ key, value }) => [key, value])))
       } catch (error) {
-        if (error instanceof RefusedSettingError) throw new WireError(500, error.reason)
+        if (error instanceof RefusedSettingError) throw new ApiError(500, error.reason)
         throw error
       }
     },
@@ -132,18 +136,18 @@ export const adminSettingEndpoints = [
     method: 'post',
     path: '/api/admin/setting/delete',
     tag: 'Settings',
-    summary: 'Forget a value that this version has no setting for',
+    summary: 'Delete a deprecated setting',
     access: 'admin',
     query: z.object({ key: queryText.meta({ example: 'old_key' }) }),
     refusals: [
       { code: 500, text: 'setting […] is not deprecated' },
-      { code: 500, text: missing },
+      { code: 500, text: notFoundMessage },
     ],
-    async answer({ door, query }) {
+    async answer({ api, query }) {
       try {
-        await onRow(missing, () => door.gateway.settings.delete(query.key))
+        await withRowErrors(notFoundMessage, () => api.gateway.settings.delete(query.key))
       } catch (error) {
-        if (isGatewayError(error, 'invalid')) throw new WireError(500, error.reason)
+        if (isGatewayError(error, 'invalid')) throw new ApiError(500, error.reason)
         throw error
       }
     },
@@ -153,9 +157,9 @@ export const adminSettingEndpoints = [
     method: 'post',
     path: '/api/admin/setting/reset_token',
     tag: 'Settings',
-    summary: 'A new permanent token; with the old one all signed links die',
+    summary: 'Replace the permanent token; this invalidates all signed links',
     access: 'admin',
     data: z.string().describe('The new token.'),
-    answer: ({ door }) => door.gateway.settings.resetToken(),
+    answer: ({ api }) => api.gateway.settings.resetToken(),
   }),
 ]

@@ -1,30 +1,30 @@
-/** Administration of storages. What is refused is told with code 500, as clients expect it here. */
+/** Administration of storages. Most errors have code 500, because clients expect it. */
 import { z } from 'zod'
-import { isGatewayError, toGatewayError } from '../../../src/errors.js'
-import { RelativePathError } from '../../../src/path.js'
-import { StorageNotStarted } from '../../../src/storages.js'
-import { rowThere } from '../admin-rows.js'
+import { isGatewayError, toGatewayError } from '../../../src/contract/errors.js'
+import { RelativePathError } from '../../../src/contract/path.js'
+import { StorageNotStarted } from '../../../src/gateway/storages.js'
+import { requireRow } from '../admin-rows.js'
 import { signalOf } from '../context.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { WireError } from '../errors.js'
+import { ApiError } from '../errors.js'
 import { integerValue, paging, rowId } from '../fields.js'
 import { pageOf } from '../paging.js'
 import { pageData } from '../schemas.js'
 import { configurationOf, driverConfig, storageData, storageFields, storageObject } from '../storage-object.js'
 
 const unknown: Refusal = { code: 500, text: 'failed get storage: record not found' }
-const idle: Refusal = {
+const startFailed: Refusal = {
   code: 500,
   text: 'failed init storage: …',
-  when: 'it is stored, but does not start; the text says why',
+  when: 'the storage is saved but did not start; the message is the reason',
 }
 const configurationRefusals: readonly Refusal[] = [
-  { code: 403, text: 'using relative path is not allowed', when: '`mount_path` holds `..`' },
+  { code: 403, text: 'using relative path is not allowed', when: '`mount_path` contains `..`' },
   { code: 500, text: 'a storage with this mount_path exists already' },
   { code: 500, text: 'failed get driver new: no driver named: …' },
-  { code: 500, text: 'webdav_policy must be one of …', when: 'the driver does not offer that one' },
+  { code: 500, text: 'webdav_policy must be one of …', when: 'the driver does not offer the given policy' },
   { code: 500, text: 'the cache expiration is a number of minutes' },
-  { code: 500, text: '…', when: '`mount_path` is no path that can be had; the text says why' },
+  { code: 500, text: '…', when: '`mount_path` is not allowed; the message is the reason' },
 ]
 
 export const adminStorageEndpoints = [
@@ -32,17 +32,17 @@ export const adminStorageEndpoints = [
     method: 'get',
     path: '/api/admin/storage/list',
     tag: 'Storages',
-    summary: 'The storages, those that do not run too',
+    summary: 'List the storages, including those that are not running',
     access: 'admin',
     fields: z.object(paging),
     data: pageData(storageData),
-    async answer({ door, fields }) {
-      const { settings, storages } = door.gateway
+    async answer({ api, fields }) {
+      const { settings, storages } = api.gateway
       const all = storages.list()
       const rows = pageOf(all, fields)
       const hidden = settings.bool('hide_storage_details_in_manage_page')
       const usages = hidden ? [] : await Promise.all(rows.map(({ id }) => storages.usage(id)))
-      return { content: rows.map((row, at) => storageObject(row, usages[at])), total: all.length }
+      return { content: rows.map((row, index) => storageObject(row, usages[index])), total: all.length }
     },
   }),
 
@@ -50,31 +50,31 @@ export const adminStorageEndpoints = [
     method: 'get',
     path: '/api/admin/storage/get',
     tag: 'Storages',
-    summary: 'One storage',
+    summary: 'Get a storage',
     access: 'admin',
     query: rowId,
     data: storageData,
     refusals: [{ code: 500, text: 'record not found' }],
-    answer: ({ door, query }) => storageObject(rowThere(door.gateway.storages.get(query.id), 'record not found')),
+    answer: ({ api, query }) => storageObject(requireRow(api.gateway.storages.get(query.id), 'record not found')),
   }),
 
   endpoint({
     method: 'get',
     path: '/api/admin/storage/check',
     tag: 'Storages',
-    summary: 'Whether the backend of a storage answers now',
+    summary: 'Check whether the backend of a storage is reachable',
     access: 'admin',
     query: rowId,
     refusals: [
       unknown,
-      { code: 500, text: '…', when: 'the storage does not run, or its backend does not answer; the text says why' },
+      { code: 500, text: '…', when: 'the storage is not running or its backend fails; the message is the reason' },
     ],
-    async answer({ context, door, query }) {
+    async answer({ context, api, query }) {
       try {
-        await door.gateway.storages.check(query.id, { signal: signalOf(context.res) })
+        await api.gateway.storages.check(query.id, { signal: signalOf(context.res) })
       } catch (error) {
-        // The table of errors hides from users what an admin has to know.
-        throw new WireError(500, toGatewayError(error).reason)
+        // Admins get the reason, which the error table hides for some codes.
+        throw new ApiError(500, toGatewayError(error).reason)
       }
     },
   }),
@@ -87,26 +87,26 @@ export const adminStorageEndpoints = [
     access: 'admin',
     fields: storageFields,
     data: z.object({ id: z.int() }),
-    // Clients read the id of every answer, and go on to edit the storage where there is one.
+    // Clients read the id of every response, including errors. If it is not 0, they open the storage for editing.
     refusalData: { id: 0 },
     refusals: [
       ...configurationRefusals,
       {
         code: 500,
         text: 'failed init storage but storage is already created: …',
-        when: 'it is stored, but does not start; `id` of the data is that of the storage, which `/api/admin/storage/update` puts right',
+        when: 'the storage is saved but did not start; `data.id` is its id for `/api/admin/storage/update`',
       },
     ],
-    async answer({ context, door, fields }) {
-      const { driverTypes, storages } = door.gateway
+    async answer({ context, api, fields }) {
+      const { driverTypes, storages } = api.gateway
       try {
         const configuration = configurationOf(fields, driverConfig(driverTypes, fields.driver))
-        const { id } = await refused(() => storages.create(configuration))
+        const { id } = await withConfigurationErrors(() => storages.create(configuration))
         return { id }
       } catch (error) {
         if (!(error instanceof StorageNotStarted)) throw error
         context.state.refusalData = { id: error.id }
-        throw new WireError(500, `failed init storage but storage is already created: ${notStarted(error)}`)
+        throw new ApiError(500, `failed init storage but storage is already created: ${startFailedMessage(error)}`)
       }
     },
   }),
@@ -115,14 +115,14 @@ export const adminStorageEndpoints = [
     method: 'post',
     path: '/api/admin/storage/update',
     tag: 'Storages',
-    summary: 'Replace the configuration of a storage as a whole, and start it again',
+    summary: 'Replace the configuration of a storage and restart it',
     access: 'admin',
     fields: z.object({ id: integerValue.meta({ example: 1 }), ...storageFields.shape }),
-    refusals: [...configurationRefusals, unknown, idle, { code: 500, text: 'driver cannot be changed' }],
-    async answer({ door, fields }) {
-      const { driverTypes, storages } = door.gateway
+    refusals: [...configurationRefusals, unknown, startFailed, { code: 500, text: 'driver cannot be changed' }],
+    async answer({ api, fields }) {
+      const { driverTypes, storages } = api.gateway
       const configuration = configurationOf(fields, driverConfig(driverTypes, fields.driver))
-      await started(() => storages.update(fields.id, configuration))
+      await withStartErrors(() => storages.update(fields.id, configuration))
     },
   }),
 
@@ -130,12 +130,12 @@ export const adminStorageEndpoints = [
     method: 'post',
     path: '/api/admin/storage/delete',
     tag: 'Storages',
-    summary: 'Unmount a storage and forget it; its files stay where they are',
+    summary: 'Unmount and delete a storage; its files are not deleted',
     access: 'admin',
     query: rowId,
     refusals: [unknown],
-    async answer({ door, query }) {
-      await refused(() => door.gateway.storages.delete(query.id))
+    async answer({ api, query }) {
+      await withConfigurationErrors(() => api.gateway.storages.delete(query.id))
     },
   }),
 
@@ -143,12 +143,12 @@ export const adminStorageEndpoints = [
     method: 'post',
     path: '/api/admin/storage/enable',
     tag: 'Storages',
-    summary: 'Start a storage that is disabled',
+    summary: 'Enable and start a storage',
     access: 'admin',
     query: rowId,
-    refusals: [unknown, idle, { code: 500, text: 'this storage have enabled' }],
-    async answer({ door, query }) {
-      await started(() => door.gateway.storages.enable(query.id))
+    refusals: [unknown, startFailed, { code: 500, text: 'this storage have enabled' }],
+    async answer({ api, query }) {
+      await withStartErrors(() => api.gateway.storages.enable(query.id))
     },
   }),
 
@@ -156,12 +156,12 @@ export const adminStorageEndpoints = [
     method: 'post',
     path: '/api/admin/storage/disable',
     tag: 'Storages',
-    summary: 'Stop a storage; its place in the tree is free at once',
+    summary: 'Disable and unmount a storage',
     access: 'admin',
     query: rowId,
     refusals: [unknown, { code: 500, text: 'this storage have disabled' }],
-    async answer({ door, query }) {
-      await refused(() => door.gateway.storages.disable(query.id))
+    async answer({ api, query }) {
+      await withConfigurationErrors(() => api.gateway.storages.disable(query.id))
     },
   }),
 
@@ -169,34 +169,36 @@ export const adminStorageEndpoints = [
     method: 'post',
     path: '/api/admin/storage/load_all',
     tag: 'Storages',
-    summary: 'Start all storages again, in the background',
+    summary: 'Restart all storages, in the background',
     access: 'admin',
-    answer({ door: { gateway } }) {
+    answer({ api: { gateway } }) {
       gateway.storages.restartAll().catch((error: unknown) => {
-        gateway.log.error({ err: error }, 'the storages could not be restarted')
+        gateway.log.error({ err: error }, 'restart of storages failed')
       })
     },
   }),
 ]
 
-async function refused<T>(work: () => Promise<T>): Promise<T> {
+/** Runs `work` and maps its errors about the configuration to code 500 with their reasons. */
+async function withConfigurationErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (error instanceof StorageNotStarted || error instanceof RelativePathError) throw error
-    if (isGatewayError(error, 'invalid', 'exists', 'not_found')) throw new WireError(500, error.reason)
+    if (isGatewayError(error, 'invalid', 'exists', 'not_found')) throw new ApiError(500, error.reason)
     throw error
   }
 }
 
-async function started(work: () => Promise<unknown>): Promise<void> {
+/** As `withConfigurationErrors`, and maps `StorageNotStarted` to code 500. */
+async function withStartErrors(work: () => Promise<unknown>): Promise<void> {
   try {
-    await refused(work)
+    await withConfigurationErrors(work)
   } catch (error) {
-    throw error instanceof StorageNotStarted ? new WireError(500, notStarted(error)) : error
+    throw error instanceof StorageNotStarted ? new ApiError(500, startFailedMessage(error)) : error
   }
 }
 
-function notStarted(error: StorageNotStarted): string {
+function startFailedMessage(error: StorageNotStarted): string {
   return `failed init storage: ${error.reason}`
 }

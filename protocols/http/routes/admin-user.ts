@@ -1,14 +1,14 @@
 /** Administration of accounts. */
 import { z } from 'zod'
-import { isGatewayError } from '../../../src/errors.js'
+import { isGatewayError } from '../../../src/contract/errors.js'
 import { userData, userObject } from '../account-objects.js'
-import { onRow, rowThere } from '../admin-rows.js'
+import { withRowErrors, requireRow } from '../admin-rows.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { WireError } from '../errors.js'
+import { ApiError } from '../errors.js'
 import {
   flag,
   flagValue,
-  given,
+  optionalField,
   integer,
   integerValue,
   paging,
@@ -29,28 +29,28 @@ const newUser = z.object({
   role: roleValue
     .nullish()
     .transform((role) => role ?? 0)
-    .describe('0: user. There is one guest and one admin from the start.'),
-  permission: integer(0).describe('A sum of the bits of permissions.'),
+    .describe('0: user. Guest and admin are built in and cannot be created.'),
+  permission: integer(0).describe('A bit mask of permissions.'),
   disabled: flag,
   sso_id: text,
 })
-/** What is left out stays as it is: not every client knows every field. */
+/** Absent fields are unchanged, because not every client sends every field. */
 const changedUser = z.object({
   id: integerValue.meta({ example: 3 }),
   username: requiredText.meta({ example: 'ann' }),
-  password: text.describe('Empty: it stays.'),
-  base_path: given(z.string()),
-  role: given(roleValue),
-  permission: given(integerValue),
-  disabled: given(flagValue),
-  sso_id: given(z.string()),
+  password: text.describe('Empty: unchanged.'),
+  base_path: optionalField(z.string()),
+  role: optionalField(roleValue),
+  permission: optionalField(integerValue),
+  disabled: optionalField(flagValue),
+  sso_id: optionalField(z.string()),
 })
 
-const missing = 'failed get old user: record not found'
-const unknown: Refusal = { code: 500, text: missing }
+const notFoundMessage = 'failed get old user: record not found'
+const unknownUser: Refusal = { code: 500, text: notFoundMessage }
 const accountRefusals: readonly Refusal[] = [
-  { code: 400, text: '…', when: 'a field holds what an account cannot have; the text says which' },
-  { code: 403, text: 'using relative path is not allowed', when: '`base_path` holds `..`' },
+  { code: 400, text: '…', when: 'a field is invalid; the message is the reason' },
+  { code: 403, text: 'using relative path is not allowed', when: '`base_path` contains `..`' },
   { code: 500, text: 'a user of this name exists already' },
 ]
 
@@ -59,12 +59,12 @@ export const adminUserEndpoints = [
     method: 'get',
     path: '/api/admin/user/list',
     tag: 'Users',
-    summary: 'The accounts',
+    summary: 'List the accounts',
     access: 'admin',
     fields: z.object(paging),
     data: pageData(userData),
-    answer({ door, fields }) {
-      const all = door.gateway.accounts.users.list()
+    answer({ api, fields }) {
+      const all = api.gateway.accounts.users.list()
       return { content: pageOf(all, fields).map(userObject), total: all.length }
     },
   }),
@@ -73,24 +73,24 @@ export const adminUserEndpoints = [
     method: 'get',
     path: '/api/admin/user/get',
     tag: 'Users',
-    summary: 'One account',
+    summary: 'Get an account',
     access: 'admin',
     query: rowId,
     data: userData,
-    refusals: [unknown],
-    answer: ({ door, query }) => userObject(rowThere(door.gateway.accounts.users.get(query.id), missing)),
+    refusals: [unknownUser],
+    answer: ({ api, query }) => userObject(requireRow(api.gateway.accounts.users.get(query.id), notFoundMessage)),
   }),
 
   endpoint({
     method: 'post',
     path: '/api/admin/user/create',
     tag: 'Users',
-    summary: 'Make an account',
+    summary: 'Create an account',
     access: 'admin',
     fields: newUser,
     refusals: accountRefusals,
-    async answer({ door, fields: { base_path: basePath, sso_id: ssoId, ...user } }) {
-      await onRow(missing, () => door.gateway.accounts.users.create({ ...user, basePath, ssoId }))
+    async answer({ api, fields: { base_path: basePath, sso_id: ssoId, ...user } }) {
+      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.create({ ...user, basePath, ssoId }))
     },
   }),
 
@@ -98,14 +98,14 @@ export const adminUserEndpoints = [
     method: 'post',
     path: '/api/admin/user/update',
     tag: 'Users',
-    summary: 'Change an account; what is left out stays',
-    description: 'A new name, a new password or being disabled ends all sessions of the user.',
+    summary: 'Change an account; absent fields are unchanged',
+    description: 'Changing the name or the password, or disabling the account, ends all sessions of the user.',
     access: 'admin',
     fields: changedUser,
-    refusals: [...accountRefusals, unknown],
-    async answer({ door, fields: { id, password, base_path: basePath, sso_id: ssoId, ...user } }) {
+    refusals: [...accountRefusals, unknownUser],
+    async answer({ api, fields: { id, password, base_path: basePath, sso_id: ssoId, ...user } }) {
       const changes = { ...user, basePath, ssoId, password: password === '' ? undefined : password }
-      await onRow(missing, () => door.gateway.accounts.users.update(id, changes))
+      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.update(id, changes))
     },
   }),
 
@@ -116,12 +116,12 @@ export const adminUserEndpoints = [
     summary: 'Delete an account with its keys and app passwords',
     access: 'admin',
     query: rowId,
-    refusals: [unknown, { code: 500, text: 'cannot delete admin or guest' }],
-    async answer({ door, query }) {
+    refusals: [unknownUser, { code: 500, text: 'cannot delete admin or guest' }],
+    async answer({ api, query }) {
       try {
-        await onRow(missing, () => door.gateway.accounts.users.delete(query.id))
+        await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.delete(query.id))
       } catch (error) {
-        if (isGatewayError(error, 'invalid')) throw new WireError(500, error.reason)
+        if (isGatewayError(error, 'invalid')) throw new ApiError(500, error.reason)
         throw error
       }
     },
@@ -134,9 +134,9 @@ export const adminUserEndpoints = [
     summary: 'Turn off the two-step verification of an account',
     access: 'admin',
     query: rowId,
-    refusals: [unknown],
-    async answer({ door, query }) {
-      await onRow(missing, () => door.gateway.accounts.users.update(query.id, { otpSecret: '' }))
+    refusals: [unknownUser],
+    async answer({ api, query }) {
+      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.update(query.id, { otpSecret: '' }))
     },
   }),
 
@@ -144,14 +144,14 @@ export const adminUserEndpoints = [
     method: 'post',
     path: '/api/admin/user/del_cache',
     tag: 'Users',
-    summary: 'Read the accounts again, after one was changed behind the back of the server',
+    summary: 'Reload the accounts after a change in the database by another program',
     access: 'admin',
     query: z.object({ username: queryText.meta({ example: 'ann' }) }),
-    refusals: [unknown],
-    async answer({ door, query }) {
-      const { accounts } = door.gateway
+    refusals: [unknownUser],
+    async answer({ api, query }) {
+      const { accounts } = api.gateway
       await accounts.reload()
-      rowThere(accounts.users.byName(query.username), missing)
+      requireRow(accounts.users.byName(query.username), notFoundMessage)
     },
   }),
 ]

@@ -1,46 +1,57 @@
-/** Looking at the tree: list, get, dirs. */
+/** Reading the tree: list, get, dirs. */
 import { z } from 'zod'
-import type { Ask } from '../../../src/change.js'
-import type { Entry, Usage } from '../../../src/driver.js'
-import { isGatewayError } from '../../../src/errors.js'
-import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/path.js'
-import type { FolderView, VirtualFs } from '../../../src/virtual-fs.js'
-import type { Door } from '../context.js'
+import type { Entry, Usage } from '../../../src/contract/driver.js'
+import { isGatewayError } from '../../../src/contract/errors.js'
+import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/contract/path.js'
+import type { AccessOptions } from '../../../src/tree/preconditions.js'
+import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
+import type { HttpApi } from '../context.js'
 import { endpoint } from '../endpoint.js'
-import { closedText, WireError } from '../errors.js'
+import { accessDeniedMessage, ApiError } from '../errors.js'
 import { flag, paging, text } from '../fields.js'
 import { treeHeaders } from '../folder-password.js'
-import { LongList } from '../long-list.js'
 import { mountDetails } from '../mount-details.js'
-import { absoluteUrl, circumstancesOf, fileData, isSigned, objectsIn, wireTime, type FileObject } from '../object.js'
+import {
+  absoluteUrl,
+  fileObjectsCacheKey,
+  fileData,
+  areLinksSigned,
+  fileObjectConverter,
+  wireTime,
+  type FileObject,
+} from '../object.js'
 import { sliceOf } from '../paging.js'
 import { pathRefusals } from '../refusals.js'
-import { moment } from '../schemas.js'
-import { askOf } from './change.js'
+import { timestamp } from '../schemas.js'
+import { StreamedArray } from '../streamed-array.js'
+import { accessOptions } from './change.js'
 
-const path = text.meta({ example: '/folder' }).describe('Below the base path of the user; left out: the root.')
-const password = text.describe('Of a folder that has one. Left out: the header `Password`.')
+const path = text.meta({ example: '/folder' }).describe('Relative to the base path of the user. Default: the root.')
+const password = text.describe('The password of the folder. Default: the header `Password`.')
 
-/** What is told of a folder beside what is in it. */
-const notes = {
+/** Attributes of a folder in the responses of list and get. */
+const folderFields = {
   readme: z.string(),
   header: z.string(),
-  provider: z.string().describe('The driver of the storage, or `unknown` for a folder between mounts.'),
+  provider: z.string().describe('The driver of the storage. `unknown` for a folder above mount points.'),
 }
 const listData = z.object({
   content: z.array(fileData),
-  total: z.int().describe('Of all pages.'),
-  ...notes,
-  write: z.boolean().describe('The user may change something here.'),
-  write_content_bypass: z.boolean().describe('A folder rule lets everybody write here.'),
+  total: z.int().describe('The number of entries on all pages.'),
+  ...folderFields,
+  write: z.boolean().describe('Whether the user may write in the folder.'),
+  write_content_bypass: z.boolean().describe('Whether a folder rule allows everyone to write.'),
 })
 const detailData = fileData.extend({
-  raw_url: z.string().describe('Where the bytes are to be had; empty for a folder.'),
-  ...notes,
-  related: z.array(fileData).nullable().describe('Siblings whose names start alike, subtitles of a film for instance.'),
+  raw_url: z.string().describe('The download URL; empty for a folder.'),
+  ...folderFields,
+  related: z
+    .array(fileData)
+    .nullable()
+    .describe('Siblings whose names start with the name without its extension, such as the subtitles of a film.'),
 })
 
-/** Subtitles and lyrics of one film are few; a folder full of like names is not shown twice. */
+/** Maximum number of related siblings. */
 const relatedLimit = 100
 
 export const browseEndpoints = [
@@ -48,41 +59,45 @@ export const browseEndpoints = [
     method: 'any',
     path: '/api/fs/list',
     tag: 'Files',
-    summary: 'What is in a folder',
+    summary: 'List a folder',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
       path,
       password,
-      refresh: flag.describe('Ask the storage, whatever was kept of it.'),
+      refresh: flag.describe('Bypass the cached listing.'),
       ...paging,
     }),
     data: listData,
     refusals: [
       ...pathRefusals,
-      { code: 403, text: 'Refresh without permission', when: '`refresh` is set, and the user may not write here' },
+      {
+        code: 403,
+        text: 'Refresh without permission',
+        when: '`refresh` is set, and the user may not write in the folder',
+      },
     ],
-    async answer({ context, door, fields, headers, principal }) {
-      const fs = door.gateway.as(principal)
-      const { baseUrl } = door.clientOf(context.req)
-      const at = cleanPath(fields.path)
-      const { entries, total, folder } = await browsing(() =>
-        fs.list(at, {
-          ...askOf(context, fields.password || headers.password),
+    async answer({ context, api, fields, headers, principal }) {
+      const fs = api.gateway.as(principal)
+      const { baseUrl } = api.clientOf(context.req)
+      const folderPath = cleanPath(fields.path)
+      const { entries, total, folder } = await withBrowseErrors(() =>
+        fs.list(folderPath, {
+          ...accessOptions(context, fields.password || headers.password),
           refresh: fields.refresh,
           ...sliceOf(fields),
         }),
       )
-      const plain = objectsIn(door, fs, at, folder, baseUrl)
-      const objectOf = await withMountDetails(door, fs, at, entries, plain)
-      // How full a storage is changes all the time.
-      const circumstances = objectOf === plain ? circumstancesOf(door, folder, baseUrl) : undefined
-      const kept =
-        circumstances === undefined
+      const plainObjectOf = fileObjectConverter(api, fs, folderPath, folder, baseUrl)
+      const objectOf = await withMountDetails(api, fs, folderPath, entries, plainObjectOf)
+      // Mount details are not cached, because they change often.
+      const cacheKey = objectOf === plainObjectOf ? fileObjectsCacheKey(api, folder, baseUrl) : undefined
+      const cache =
+        cacheKey === undefined
           ? undefined
-          : door.writtenLists.of(under(principal.base, at), circumstances, entries)
+          : api.renderedJsonCache.chunks(under(principal.base, folderPath), cacheKey, entries)
       return {
-        content: new LongList(entries.length, (from, to) => entries.slice(from, to).map(objectOf), kept),
+        content: new StreamedArray(entries.length, (from, to) => entries.slice(from, to).map(objectOf), cache),
         total,
         readme: folder.readme,
         header: folder.header,
@@ -97,29 +112,29 @@ export const browseEndpoints = [
     method: 'any',
     path: '/api/fs/get',
     tag: 'Files',
-    summary: 'One file or folder, with the link to its bytes',
+    summary: 'Get a file or folder, with its download URL',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({ path, password }),
     data: detailData,
     refusals: pathRefusals,
-    async answer({ context, door, fields, headers, principal }) {
-      const fs = door.gateway.as(principal)
-      const { baseUrl } = door.clientOf(context.req)
-      const at = cleanPath(fields.path)
-      const ask = askOf(context, fields.password || headers.password)
-      const { entry, folder } = await browsing(() => fs.view(at, ask))
-      const name = at === root ? 'root' : nameOf(at)
-      const object = objectsIn(door, fs, parentOf(at), folder, baseUrl)({ ...entry, name })
-      const usage = object.is_dir ? (await mountUsages(door, fs, [at])).get(at) : undefined
+    async answer({ context, api, fields, headers, principal }) {
+      const fs = api.gateway.as(principal)
+      const { baseUrl } = api.clientOf(context.req)
+      const entryPath = cleanPath(fields.path)
+      const options = accessOptions(context, fields.password || headers.password)
+      const { entry, folder } = await withBrowseErrors(() => fs.view(entryPath, options))
+      const name = entryPath === root ? 'root' : nameOf(entryPath)
+      const object = fileObjectConverter(api, fs, parentOf(entryPath), folder, baseUrl)({ ...entry, name })
+      const usage = object.is_dir ? (await mountUsages(api, fs, [entryPath])).get(entryPath) : undefined
       return {
         ...object,
         ...(usage && { mount_details: mountDetails(usage) }),
-        raw_url: object.is_dir ? '' : await rawUrl(door, baseUrl, fs, at, folder, object.sign, ask),
+        raw_url: object.is_dir ? '' : await rawUrl(api, baseUrl, fs, entryPath, folder, object.sign, options),
         readme: folder.readme,
         header: folder.header,
         provider: folder.provider,
-        related: at === root ? null : await related(door, baseUrl, fs, at, ask),
+        related: entryPath === root ? null : await related(api, baseUrl, fs, entryPath, options),
       }
     },
   }),
@@ -128,39 +143,41 @@ export const browseEndpoints = [
     method: 'any',
     path: '/api/fs/dirs',
     tag: 'Files',
-    summary: 'The folders in a folder',
+    summary: 'List the folders in a folder',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
       path,
       password,
-      force_root: flag.describe('`path` counts from the root of the whole tree; for admins.'),
+      force_root: flag.describe('Whether `path` is relative to the root of the whole tree. Only for admins.'),
     }),
-    data: z.array(z.object({ name: z.string(), modified: moment })),
+    data: z.array(z.object({ name: z.string(), modified: timestamp })),
     refusals: [
       ...pathRefusals,
-      { code: 403, text: 'Permission denied', when: '`force_root` is set, and the user is no admin' },
+      { code: 403, text: 'Permission denied', when: '`force_root` is set, and the user is not an admin' },
     ],
-    async answer({ context, door, fields, headers, principal }) {
+    async answer({ context, api, fields, headers, principal }) {
       const { force_root: forceRoot } = fields
-      if (forceRoot && principal.role !== 'admin') throw new WireError(403, 'Permission denied')
-      const fs = door.gateway.as(forceRoot ? { ...principal, base: root } : principal)
-      const ask = askOf(context, fields.password || headers.password)
-      const { entries } = await browsing(() => fs.list(cleanPath(fields.path), { ...ask, foldersOnly: true }))
+      if (forceRoot && principal.role !== 'admin') throw new ApiError(403, 'Permission denied')
+      const fs = api.gateway.as(forceRoot ? { ...principal, base: root } : principal)
+      const options = accessOptions(context, fields.password || headers.password)
+      const { entries } = await withBrowseErrors(() =>
+        fs.list(cleanPath(fields.path), { ...options, foldersOnly: true }),
+      )
       return entries.map(({ name, modified }) => ({ name, modified: wireTime(modified) }))
     },
   }),
 ]
 
-/** How full the storages are that are mounted there; guests are not told. */
-async function mountUsages(door: Door, fs: VirtualFs, paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
-  const hidden = fs.principal.role === 'guest' || door.gateway.settings.bool('hide_storage_details')
+/** The usage of the storages mounted at the paths. Empty for guests, and if a setting hides it. */
+async function mountUsages(api: HttpApi, fs: VirtualFs, paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
+  const hidden = fs.principal.role === 'guest' || api.gateway.settings.bool('hide_storage_details')
   return hidden ? new Map<Path, Usage>() : fs.mountUsages(paths)
 }
 
-/** `objectOf`, which tells of folders that are mounts how full their storages are. */
+/** Wraps `objectOf` to add `mount_details` to mount points. Returns `objectOf` if there are none. */
 async function withMountDetails(
-  door: Door,
+  api: HttpApi,
   fs: VirtualFs,
   folder: Path,
   entries: readonly Entry[],
@@ -168,7 +185,7 @@ async function withMountDetails(
 ): Promise<(entry: Entry) => FileObject> {
   const folders = entries.filter(({ kind }) => kind === 'folder')
   const paths = folders.map(({ name }) => childOf(folder, name))
-  const usages = await mountUsages(door, fs, paths)
+  const usages = await mountUsages(api, fs, paths)
   if (usages.size === 0) return objectOf
   return (entry) => {
     const usage = entry.kind === 'folder' ? usages.get(childOf(folder, entry.name)) : undefined
@@ -176,45 +193,52 @@ async function withMountDetails(
   }
 }
 
-/** Where the bytes of a file are to be had: from the backend, from the storage's own proxy, or from us. */
+/** The download URL of a file: of the backend, of the storage's `down_proxy_url`, or of this server. */
 async function rawUrl(
-  door: Door,
+  api: HttpApi,
   baseUrl: string,
   fs: VirtualFs,
   path: Path,
   view: FolderView,
   sign: string,
-  ask: Ask,
+  options: AccessOptions,
 ): Promise<string> {
-  const delivery = await fs.delivery(path, { ...ask, route: 'raw_url' })
-  if (delivery.kind !== 'stream') return absoluteUrl(baseUrl, delivery.url)
-  const query = isSigned(door.gateway, view) ? `?sign=${sign}` : ''
+  const decision = await fs.downloadRoute(path, { ...options, route: 'raw_url' })
+  if (decision.kind !== 'stream') return absoluteUrl(baseUrl, decision.url)
+  const query = areLinksSigned(api.gateway, view) ? `?sign=${sign}` : ''
   return `${baseUrl}/p${encodePath(under(fs.principal.base, path))}${query}`
 }
 
-/** Siblings whose names start with that of the object without its extension; null for none. */
-async function related(door: Door, baseUrl: string, fs: VirtualFs, path: Path, ask: Ask): Promise<FileObject[] | null> {
+/** Siblings whose names start with the name at `path` without its extension; null if there are none. */
+async function related(
+  api: HttpApi,
+  baseUrl: string,
+  fs: VirtualFs,
+  path: Path,
+  options: AccessOptions,
+): Promise<FileObject[] | null> {
   const name = nameOf(path)
   const stem = name.replace(/(?<=.)\.[^.]*$/s, '')
   const parent = parentOf(path)
   try {
-    const { entries, folder } = await fs.list(parent, { ...ask, startsWith: stem, limit: relatedLimit })
-    const akin = entries.filter((entry) => entry.name !== name)
-    return akin.length === 0 ? null : akin.map(objectsIn(door, fs, parent, folder, baseUrl))
+    const { entries, folder } = await fs.list(parent, { ...options, startsWith: stem, limit: relatedLimit })
+    const siblings = entries.filter((entry) => entry.name !== name)
+    return siblings.length === 0 ? null : siblings.map(fileObjectConverter(api, fs, parent, folder, baseUrl))
   } catch (error) {
-    // Who may see the object need not be able to list its folder.
+    // The user may be allowed to see the object but not to list its folder.
     if (isGatewayError(error) && error.code !== 'internal') return null
     throw error
   }
 }
 
-/** Whoever is kept out while browsing is told the one text that makes clients ask for a folder's password. */
-async function browsing<T>(work: () => Promise<T>): Promise<T> {
+/** Maps `denied` to the message on which clients prompt for a folder password. */
+
+async function withBrowseErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (isGatewayError(error, 'denied') && error.reason !== 'Refresh without permission') {
-      throw new WireError(403, closedText)
+      throw new ApiError(403, accessDeniedMessage)
     }
     throw error
   }

@@ -1,19 +1,18 @@
-/** Changes of many things in one request: renaming by list or pattern, flattening, clearing out. */
+/** Bulk changes: batch rename, regex rename, recursive move, removal of empty folders. */
 import { z } from 'zod'
-import { isGatewayError } from '../../../src/errors.js'
-import { cleanPath } from '../../../src/path.js'
-import { compileRenaming } from '../../../src/renaming.js'
-import { transferRequest } from '../../../src/tasks/transfer-tasks.js'
-import { gatherFiles, removeEmptyFolders, renameEach, renameMembers } from '../../../src/tree-changes.js'
+import { isGatewayError } from '../../../src/contract/errors.js'
+import { cleanPath } from '../../../src/contract/path.js'
+import { gatherFiles, removeEmptyFolders, renameEach, renameMembers } from '../../../src/tree/bulk-operations.js'
+import { compileRenaming } from '../../../src/tree/regex-rename.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { WireError } from '../errors.js'
+import { ApiError } from '../errors.js'
 import { text } from '../fields.js'
 import { treeHeaders } from '../folder-password.js'
 import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../refusals.js'
-import { askOf, assertTargetFolder } from './change.js'
+import { accessOptions, assertTargetFolder } from './change.js'
 
-/** A folder that must be named: work on a whole tree does not begin at the root because a field was left out. */
-const namedFolder = text.refine((path) => path !== '', 'must not be empty').meta({ example: '/folder' })
+/** A required folder path, so that an absent field does not start an operation on the root. */
+const requiredFolder = text.refine((path) => path !== '', 'must not be empty').meta({ example: '/folder' })
 
 const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
 
@@ -22,7 +21,7 @@ export const bulkChangeEndpoints = [
     method: 'post',
     path: '/api/fs/batch_rename',
     tag: 'Files',
-    summary: 'Rename members of a folder, one after the other',
+    summary: 'Rename entries of a folder, in order',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
@@ -32,18 +31,18 @@ export const bulkChangeEndpoints = [
         .nullish()
         .transform((objects) => objects ?? [])
         .meta({ example: [{ src_name: 'old.txt', new_name: 'new.txt' }] })
-        .describe('Those with an empty side are passed over.'),
+        .describe('Items with an empty name are ignored.'),
     }),
     refusals: [...refusals, nameExists],
-    async answer({ context, door, fields, headers, principal }) {
+    async answer({ context, api, fields, headers, principal }) {
       const renamings = fields.rename_objects
         .map(({ src_name: from, new_name: to }) => ({ from, to }))
         .filter(({ from, to }) => from !== '' && to !== '')
       await renameMembers(
-        door.gateway.as(principal),
+        api.gateway.as(principal),
         cleanPath(fields.src_dir),
         renamings,
-        askOf(context, headers.password),
+        accessOptions(context, headers.password),
       )
     },
   }),
@@ -52,29 +51,35 @@ export const bulkChangeEndpoints = [
     method: 'post',
     path: '/api/fs/regex_rename',
     tag: 'Files',
-    summary: 'Rename those members of a folder whose names match a pattern',
+    summary: 'Rename entries of a folder that match a pattern',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
       src_dir: text.meta({ example: '/folder' }),
-      src_name_regex: text.meta({ example: '^IMG_(.*)' }).describe('RE2. Every match in a name is replaced.'),
+      src_name_regex: text
+        .meta({ example: '^IMG_(.*)' })
+        .describe('A regular expression in RE2 syntax. Every match in a name is replaced.'),
       new_name_regex: text
         .meta({ example: 'photo $1' })
-        .describe('`$1` and `${name}` stand for groups, `$$` for a dollar.'),
+        .describe('`$1` and `${name}` insert groups, `$$` inserts a dollar sign.'),
     }),
     refusals: [
       ...refusals,
       nameExists,
-      { code: 500, text: '… is illegal: …', when: 'the pattern is none' },
+      { code: 500, text: '… is illegal: …', when: 'the pattern is invalid' },
       { code: 500, text: 'patterns and replacements have … characters at most' },
-      { code: 400, text: '… takes too long on a text of this length', when: 'the pattern takes too long on a name' },
+      {
+        code: 400,
+        text: '… takes too long on a text of this length',
+        when: 'matching the pattern against a name takes too long',
+      },
     ],
-    async answer({ context, door, fields, headers, principal }) {
+    async answer({ context, api, fields, headers, principal }) {
       const { src_name_regex: pattern, new_name_regex: replacement } = fields
-      if (pattern === '') throw new WireError(400, 'src_name_regex: must not be empty')
+      if (pattern === '') throw new ApiError(400, 'src_name_regex: must not be empty')
       const folder = cleanPath(fields.src_dir)
-      const renaming = compiled(pattern, replacement)
-      await renameEach(door.gateway.as(principal), folder, renaming, askOf(context, headers.password))
+      const renaming = compileRenamingOrReject(pattern, replacement)
+      await renameEach(api.gateway.as(principal), folder, renaming, accessOptions(context, headers.password))
     },
   }),
 
@@ -82,38 +87,45 @@ export const bulkChangeEndpoints = [
     method: 'post',
     path: '/api/fs/recursive_move',
     tag: 'Files',
-    summary: 'Move all files below a folder right into another one',
-    description: 'The `message` says how many were moved. Between two storages each of them is a task.',
+    summary: 'Move all files below a folder directly into another one',
+    description:
+      'The `message` contains the number of moved files. Between two storages, a task is created for each file.',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      src_dir: namedFolder,
-      dst_dir: namedFolder.meta({ example: '/other' }),
-      // Whatever else a client says, or nothing, must not cost a file.
+      src_dir: requiredFolder,
+      dst_dir: requiredFolder.meta({ example: '/other' }),
+      // Absent and unknown values must not overwrite files.
       conflict_policy: text
         .transform((policy) => (policy === 'skip' || policy === 'overwrite' ? policy : 'cancel'))
-        .describe('`skip`, `overwrite`; anything else: nothing is moved where two names are the same.'),
+        .describe('`skip` or `overwrite`. Any other value: if a name exists already, nothing is moved.'),
     }),
     refusals: [
       ...refusals,
       ...taskRefusals,
       nameExists,
-      { code: 500, text: 'failed to get dst dir: …', when: '`dst_dir` is no folder' },
+      { code: 500, text: 'failed to get dst dir: …', when: '`dst_dir` is not a folder' },
     ],
-    async answer({ context, door, fields, headers, principal }) {
-      const fs = door.gateway.as(principal)
+    async answer({ context, api, fields, headers, principal }) {
+      const fs = api.gateway.as(principal)
       const [from, to] = [cleanPath(fields.src_dir), cleanPath(fields.dst_dir)]
-      const ask = askOf(context, headers.password)
-      await fs.assertMayChange('move', from, ask)
-      await assertTargetFolder(fs, to, ask)
-      const { mounts, tasks } = door.gateway
-      const count = await gatherFiles(fs, from, to, fields.conflict_policy, ask, async (source, target, overwrite) => {
-        if (!(await fs.isBetweenStorages('move', source, target, ask))) {
-          return fs.move(source, target, { ...ask, overwrite })
-        }
-        const options = { overwrite, merge: false, password: ask.password }
-        return tasks.add(principal, transferRequest('move', principal, [source, target], options, mounts))
-      })
+      const access = accessOptions(context, headers.password)
+      await fs.assertMayChange('move', from, access)
+      await assertTargetFolder(fs, to, access)
+      const count = await gatherFiles(
+        fs,
+        from,
+        to,
+        fields.conflict_policy,
+        access,
+        async (source, target, overwrite) => {
+          if (!(await fs.isBetweenStorages('move', source, target, access))) {
+            return fs.move(source, target, { ...access, overwrite })
+          }
+          const options = { overwrite, merge: false, password: access.password }
+          return api.gateway.submitTransfer(principal, 'move', [source, target], options)
+        },
+      )
       context.state.message = `Successfully moved ${count} ${count === 1 ? 'file' : 'files'}`
     },
   }),
@@ -125,19 +137,23 @@ export const bulkChangeEndpoints = [
     summary: 'Remove the empty folders below a folder',
     access: 'guest',
     headers: treeHeaders,
-    fields: z.object({ src_dir: namedFolder }),
+    fields: z.object({ src_dir: requiredFolder }),
     refusals,
-    async answer({ context, door, fields, headers, principal }) {
-      await removeEmptyFolders(door.gateway.as(principal), cleanPath(fields.src_dir), askOf(context, headers.password))
+    async answer({ context, api, fields, headers, principal }) {
+      await removeEmptyFolders(
+        api.gateway.as(principal),
+        cleanPath(fields.src_dir),
+        accessOptions(context, headers.password),
+      )
     },
   }),
 ]
 
-function compiled(pattern: string, replacement: string): ReturnType<typeof compileRenaming> {
+function compileRenamingOrReject(pattern: string, replacement: string): ReturnType<typeof compileRenaming> {
   try {
     return compileRenaming(pattern, replacement)
   } catch (error) {
-    if (isGatewayError(error, 'invalid')) throw new WireError(500, error.reason)
+    if (isGatewayError(error, 'invalid')) throw new ApiError(500, error.reason)
     throw error
   }
 }

@@ -1,8 +1,8 @@
-/** Changing the tree: mkdir, rename, move, copy, remove. */
+/** Changes of the tree: mkdir, rename, move, copy, remove. */
 import { z } from 'zod'
-import type { Ask } from '../../../src/change.js'
-import type { Entry } from '../../../src/driver.js'
-import { GatewayError, isGatewayError } from '../../../src/errors.js'
+import type { Principal } from '../../../src/accounts/principal.js'
+import type { Entry } from '../../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import {
   checkName,
   childOf,
@@ -13,15 +13,14 @@ import {
   RelativePathError,
   root,
   type Path,
-} from '../../../src/path.js'
-import type { Principal } from '../../../src/principal.js'
-import { transferRequest } from '../../../src/tasks/transfer-tasks.js'
+} from '../../../src/contract/path.js'
 import type { Task } from '../../../src/tasks/task.js'
-import type { VirtualFs } from '../../../src/virtual-fs.js'
+import type { AccessOptions } from '../../../src/tree/preconditions.js'
+import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { signalOf, type Context } from '../context.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
-import { WireError } from '../errors.js'
-import { flag, text, texts } from '../fields.js'
+import { ApiError } from '../errors.js'
+import { flag, text, stringList } from '../fields.js'
 import { treeHeaders } from '../folder-password.js'
 import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../refusals.js'
 import { taskData, taskObject } from '../task-object.js'
@@ -29,17 +28,18 @@ import { taskData, taskObject } from '../task-object.js'
 const transferFields = z.object({
   src_dir: text.meta({ example: '/folder' }),
   dst_dir: text.meta({ example: '/other' }),
-  names: texts.meta({ example: ['file.txt'] }).describe('Of members of `src_dir`.'),
+  names: stringList.meta({ example: ['file.txt'] }).describe('Names of entries of `src_dir`.'),
   overwrite: flag,
-  skip_existing: flag.describe('Leave out what is there already.'),
-  merge: flag.describe('Of `copy`: enter folders that are there already, and leave out files that are.'),
+  skip_existing: flag.describe('Skip names that exist in `dst_dir`.'),
+  merge: flag.describe('Only for `copy`: merge into existing folders, and skip existing files.'),
 })
-/** Null where everything is done; what takes its time goes on as tasks. */
+/** The tasks of the transfer; null if it is complete. */
 const transferData = z.object({ message: z.string(), tasks: z.array(taskData) }).nullable()
 
 const refusals: readonly Refusal[] = [...pathRefusals, ...changeRefusals]
-const between =
-  'Between two storages it is a task for each name, and the answer tells of them; within one it is done by then.'
+const transferDescription =
+  'Between two storages, a task is created for each name, and the response lists the tasks. Within one storage, ' +
+  'the operation is complete when the response is sent.'
 const noNames: Refusal = { code: 400, text: 'Empty file names' }
 const transferRefusals: readonly Refusal[] = [
   ...refusals,
@@ -48,7 +48,7 @@ const transferRefusals: readonly Refusal[] = [
   nameExists,
   { code: 500, text: '… in place', when: 'source and target are the same' },
   { code: 500, text: 'the destination folder is a subfolder of the source folder' },
-  { code: 500, text: 'failed to get dst dir: …', when: '`dst_dir` is no folder' },
+  { code: 500, text: 'failed to get dst dir: …', when: '`dst_dir` is not a folder' },
 ]
 
 export const changeEndpoints = [
@@ -56,22 +56,22 @@ export const changeEndpoints = [
     method: 'post',
     path: '/api/fs/mkdir',
     tag: 'Files',
-    summary: 'Make a folder, and those above it',
+    summary: 'Create a folder and its missing parents',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({ path: text.meta({ example: '/folder/new' }) }),
     refusals: [
       ...refusals,
       { code: 500, text: 'the root folder cannot be made' },
-      { code: 500, text: 'file exists', when: 'there is a file of this name' },
+      { code: 500, text: 'file exists', when: 'the path is that of a file' },
     ],
-    async answer({ context, door, fields, headers, principal }) {
+    async answer({ context, api, fields, headers, principal }) {
       const path = newPath(fields.path)
-      if (path === root) throw new WireError(500, 'the root folder cannot be made')
+      if (path === root) throw new ApiError(500, 'the root folder cannot be made')
       try {
-        await door.gateway.as(principal).mkdir(path, { ...askOf(context, headers.password), parents: true })
+        await api.gateway.as(principal).mkdir(path, { ...accessOptions(context, headers.password), parents: true })
       } catch (error) {
-        if (isGatewayError(error, 'exists')) throw new WireError(500, 'file exists')
+        if (isGatewayError(error, 'exists')) throw new ApiError(500, 'file exists')
         throw error
       }
     },
@@ -81,27 +81,27 @@ export const changeEndpoints = [
     method: 'post',
     path: '/api/fs/rename',
     tag: 'Files',
-    summary: 'Give a file or a folder another name',
+    summary: 'Rename a file or folder',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
       path: text.meta({ example: '/folder/old.txt' }),
-      name: text.meta({ example: 'new.txt' }).describe('A single name, no path.'),
+      name: text.meta({ example: 'new.txt' }).describe('The new name, not a path.'),
       overwrite: flag,
     }),
     refusals: [...refusals, nameExists],
-    async answer({ context, door, fields: { path, name, overwrite }, headers, principal }) {
-      const fs = door.gateway.as(principal)
+    async answer({ context, api, fields: { path, name, overwrite }, headers, principal }) {
+      const fs = api.gateway.as(principal)
       const from = cleanPath(path)
-      if (from === root) throw new WireError(500, 'rename root folder is not allowed')
+      if (from === root) throw new ApiError(500, 'rename root folder is not allowed')
       const to = childOf(parentOf(from), checkName(name))
-      const ask = askOf(context, headers.password)
+      const access = accessOptions(context, headers.password)
       try {
-        await namingConflict(name, () => fs.move(from, to, { ...ask, overwrite }))
+        await withConflictName(name, () => fs.move(from, to, { ...access, overwrite }))
       } catch (error) {
-        // That the new name is taken comes before that there is nothing to rename.
+        // An existing target takes precedence over a missing source.
         const isMissing = !overwrite && from !== to && isGatewayError(error, 'not_found')
-        if (isMissing && (await existing(fs, to, ask))) throw nameTaken(name)
+        if (isMissing && (await statOrUndefined(fs, to, access))) throw nameExistsError(name)
         throw error
       }
     },
@@ -111,10 +111,10 @@ export const changeEndpoints = [
     method: 'post',
     path: '/api/fs/move',
     tag: 'Files',
-    summary: 'Move members of one folder to another',
+    summary: 'Move entries of one folder to another',
     access: 'guest',
     headers: treeHeaders,
-    description: between,
+    description: transferDescription,
     fields: transferFields,
     data: transferData,
     refusals: transferRefusals,
@@ -125,10 +125,10 @@ export const changeEndpoints = [
     method: 'post',
     path: '/api/fs/copy',
     tag: 'Files',
-    summary: 'Copy members of one folder to another',
+    summary: 'Copy entries of one folder to another',
     access: 'guest',
     headers: treeHeaders,
-    description: between,
+    description: transferDescription,
     fields: transferFields,
     data: transferData,
     refusals: transferRefusals,
@@ -139,23 +139,23 @@ export const changeEndpoints = [
     method: 'post',
     path: '/api/fs/remove',
     tag: 'Files',
-    summary: 'Remove members of a folder, with all that is in them',
-    description: 'What is not there counts as removed.',
+    summary: 'Delete entries of a folder, recursively',
+    description: 'Ignores names that do not exist.',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
       dir: text.meta({ example: '/folder' }),
-      names: texts.meta({ example: ['file.txt'] }).describe('Of members of `dir`.'),
+      names: stringList.meta({ example: ['file.txt'] }).describe('Names of entries of `dir`.'),
     }),
     refusals: [...refusals, noNames],
-    async answer({ context, door, fields, headers, principal }) {
-      const fs = door.gateway.as(principal)
+    async answer({ context, api, fields, headers, principal }) {
+      const fs = api.gateway.as(principal)
       const dir = cleanPath(fields.dir)
-      const names = singleNames(fields.names)
-      const ask = askOf(context, headers.password)
+      const names = checkNames(fields.names)
+      const access = accessOptions(context, headers.password)
       for (const name of names) {
         try {
-          await fs.remove(childOf(dir, name), ask)
+          await fs.remove(childOf(dir, name), access)
         } catch (error) {
           if (!isGatewayError(error, 'not_found')) throw error
         }
@@ -167,61 +167,62 @@ export const changeEndpoints = [
 async function transfer(
   {
     context,
-    door,
+    api,
     fields,
     headers,
     principal,
   }: Call<z.output<typeof transferFields>, unknown, z.output<typeof treeHeaders>, Principal>,
   kind: 'move' | 'copy',
 ): Promise<z.input<typeof transferData>> {
-  const fs = door.gateway.as(principal)
+  const fs = api.gateway.as(principal)
   const { overwrite, skip_existing: skipExisting } = fields
   const merge = fields.merge && kind === 'copy'
   const [from, to] = [cleanPath(fields.src_dir), cleanPath(fields.dst_dir)]
-  const names = singleNames(fields.names)
-  const ask = askOf(context, headers.password)
-  await fs.assertMayChange(kind, from, ask)
-  await assertTargetFolder(fs, to, ask)
+  const names = checkNames(fields.names)
+  const access = accessOptions(context, headers.password)
+  await fs.assertMayChange(kind, from, access)
+  await assertTargetFolder(fs, to, access)
 
-  // Every name is checked before anything is done.
-  const chosen: string[] = []
+  // Check every name before the first change.
+  const selected: string[] = []
   for (const name of names) {
-    const there = overwrite ? undefined : await existing(fs, childOf(to, name), ask)
-    if (there === undefined) chosen.push(name)
-    else if (merge && there.kind === 'folder') chosen.push(name)
-    else if (!skipExisting && !merge) throw nameTaken(name)
+    const targetEntry = overwrite ? undefined : await statOrUndefined(fs, childOf(to, name), access)
+    if (targetEntry === undefined) selected.push(name)
+    else if (merge && targetEntry.kind === 'folder') selected.push(name)
+    else if (!skipExisting && !merge) throw nameExistsError(name)
   }
   const tasks: Task[] = []
-  for (const name of chosen) {
+  for (const name of selected) {
     const [source, target] = [childOf(from, name), childOf(to, name)]
-    if (source === target) throw new WireError(500, `${kind} in place`)
+    if (source === target) throw new ApiError(500, `${kind} in place`)
     if (isWithin(source, to)) {
-      throw new WireError(500, 'the destination folder is a subfolder of the source folder')
+      throw new ApiError(500, 'the destination folder is a subfolder of the source folder')
     }
-    const options = { overwrite, merge, password: ask.password }
-    if (await fs.isBetweenStorages(kind, source, target, ask)) {
-      const { mounts } = door.gateway
-      // What nothing stands in the way of replaces nothing, also when it is taken up again half done.
-      const replaces = overwrite && (await existing(fs, target, ask)) !== undefined
-      const asked = { ...options, overwrite: replaces }
-      const request = transferRequest(kind, principal, [source, target], asked, mounts)
-      tasks.push(await door.gateway.tasks.add(principal, request))
+    const options = { overwrite, merge, password: access.password }
+    if (await fs.isBetweenStorages(kind, source, target, access)) {
+      // Without an existing target the task must not overwrite, not even when it resumes after an interruption.
+      const replaces = overwrite && (await statOrUndefined(fs, target, access)) !== undefined
+      const taskOptions = { ...options, overwrite: replaces }
+      tasks.push(await api.gateway.submitTransfer(principal, kind, [source, target], taskOptions))
     } else {
-      await namingConflict(name, () => fs[kind](source, target, { ...ask, ...options }))
+      await withConflictName(name, () => fs[kind](source, target, { ...access, ...options }))
     }
   }
   if (tasks.length === 0) return null
   return { message: `Successfully created ${tasks.length} ${kind} task(s)`, tasks: tasks.map(taskObject) }
 }
 
-/** How the tree is asked: until the client has gone, with the password it brings along. */
-export function askOf(context: Context, password: string | undefined): Ask {
+/**
+ * The options of a call to the tree: it is aborted if the client disconnects, and has the folder password of the
+ * request.
+ */
+export function accessOptions(context: Context, password: string | undefined): AccessOptions {
   return { signal: signalOf(context.res), password }
 }
 
-/** Names of members of a folder: never a way out of it, nor the folder itself. */
-function singleNames(names: readonly string[]): readonly string[] {
-  if (names.length === 0) throw new WireError(noNames.code, noNames.text)
+/** Returns the names. Throws if there are none, or if one is not the name of an entry of a folder. */
+function checkNames(names: readonly string[]): readonly string[] {
+  if (names.length === 0) throw new ApiError(noNames.code, noNames.text)
   for (const name of names) {
     if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name)) throw new RelativePathError()
     if (name.includes('\0')) throw new GatewayError('invalid', { reason: 'a name cannot hold a NUL character' })
@@ -229,29 +230,31 @@ function singleNames(names: readonly string[]): readonly string[] {
   return names
 }
 
-export async function assertTargetFolder(fs: VirtualFs, path: Path, ask: Ask): Promise<void> {
-  const entry = await existing(fs, path, ask)
-  if (entry === undefined) throw new WireError(500, 'failed to get dst dir: failed to get obj: object not found')
-  if (entry.kind !== 'folder') throw new WireError(500, 'failed to get dst dir: not a folder')
+/** Rejects with code 500 if `path` is not an existing folder. */
+export async function assertTargetFolder(fs: VirtualFs, path: Path, access: AccessOptions): Promise<void> {
+  const entry = await statOrUndefined(fs, path, access)
+  if (entry === undefined) throw new ApiError(500, 'failed to get dst dir: failed to get obj: object not found')
+  if (entry.kind !== 'folder') throw new ApiError(500, 'failed to get dst dir: not a folder')
 }
 
-async function existing(fs: VirtualFs, path: Path, ask: Ask): Promise<Entry | undefined> {
+async function statOrUndefined(fs: VirtualFs, path: Path, access: AccessOptions): Promise<Entry | undefined> {
   try {
-    return await fs.stat(path, ask)
+    return await fs.stat(path, access)
   } catch (error) {
     if (isGatewayError(error, 'not_found')) return undefined
     throw error
   }
 }
 
-async function namingConflict<T>(name: string, work: () => Promise<T>): Promise<T> {
+/** Maps `exists` to `file [name] exists`. */
+async function withConflictName<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw isGatewayError(error, 'exists') ? nameTaken(name) : error
+    throw isGatewayError(error, 'exists') ? nameExistsError(name) : error
   }
 }
 
-function nameTaken(name: string): WireError {
-  return new WireError(403, `file [${name}] exists`)
+function nameExistsError(name: string): ApiError {
+  return new ApiError(403, `file [${name}] exists`)
 }

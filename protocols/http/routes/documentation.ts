@@ -1,20 +1,20 @@
-/** The document of the API: for programs as JSON, for people as a page. */
+/** The OpenAPI document and the API reference page. */
 import { docsPage } from '../docs-page.js'
-import { endpoint, type Description, type Endpoint } from '../endpoint.js'
+import { endpoint, type EndpointDescription, type Endpoint } from '../endpoint.js'
 import { openApiDocument, type OpenApiDocument } from '../openapi.js'
 import { pageHeaders } from '../pages.js'
 
-/** The address in it is the one that this client came by: a proxy must not show it to others. */
+/** The document contains the base URL that this client uses, so shared caches must not store it. */
 const cacheControl = 'private, no-cache'
 
-/** `described`: everything that the document tells of, these two endpoints among them. */
-export function documentationEndpoints(described: () => readonly Description[]): readonly Endpoint[] {
-  let kept: OpenApiDocument | undefined
+/** `described` returns everything that the document describes, including these two endpoints. */
+export function documentationEndpoints(described: () => readonly EndpointDescription[]): readonly Endpoint[] {
+  let cached: OpenApiDocument | undefined
 
-  /** Made when it is first asked for; only the address differs from client to client. */
+  /** The document with `site` as its server. Generated on first use. */
   function documentFor(site: string): OpenApiDocument {
-    kept ??= openApiDocument(described())
-    return { ...kept, servers: [{ url: site }] }
+    cached ??= openApiDocument(described())
+    return { ...cached, servers: [{ url: site }] }
   }
 
   return [
@@ -22,24 +22,24 @@ export function documentationEndpoints(described: () => readonly Description[]):
       method: 'get',
       path: '/api/openapi.json',
       tag: 'Documentation',
-      summary: 'The API as an OpenAPI 3.1 document',
+      summary: 'Get the OpenAPI 3.1 document',
       access: 'anybody',
       plain: [{ status: 200, description: 'The document, without an envelope.', types: ['application/json'] }],
-      answer({ context, door }) {
+      answer({ context, api }) {
         context.set('Cache-Control', cacheControl)
-        context.body = documentFor(door.clientOf(context.req).baseUrl)
+        context.body = documentFor(api.clientOf(context.req).baseUrl)
       },
     }),
     endpoint({
       method: 'get',
       path: '/api/docs',
       tag: 'Documentation',
-      summary: 'The API as a page to read',
+      summary: 'Get the API reference as a page',
       access: 'anybody',
-      plain: [{ status: 200, description: 'A page.', types: ['text/html'] }],
-      answer({ context, door }) {
+      plain: [{ status: 200, description: 'An HTML page.', types: ['text/html'] }],
+      answer({ context, api }) {
         context.set({ ...pageHeaders, 'Cache-Control': cacheControl })
-        context.body = docsPage(documentFor(door.clientOf(context.req).baseUrl))
+        context.body = docsPage(documentFor(api.clientOf(context.req).baseUrl))
       },
     }),
   ]

@@ -1,6 +1,6 @@
-/** The direct address of a file, for an admin's programs: the proxy that a storage names asks for it. */
+/** Direct URLs of files, for programs of an admin such as the proxy at `down_proxy_url`. */
 import { z } from 'zod'
-import { cleanPath, encodePath, root } from '../../../src/path.js'
+import { cleanPath, encodePath, root } from '../../../src/contract/path.js'
 import { signalOf } from '../context.js'
 import { endpoint } from '../endpoint.js'
 import { text } from '../fields.js'
@@ -12,28 +12,32 @@ export const linkEndpoints = [
     method: 'post',
     path: '/api/fs/link',
     tag: 'Links',
-    summary: 'The direct address of a file',
+    summary: 'Get the direct URL of a file',
     description:
-      'Where the storage has none, a link to this server that passes the storage’s `down_proxy_url` by: of a folder too, and of what is not there.',
+      'If the storage has no direct URL, returns a signed URL of this server that does not use `down_proxy_url`. ' +
+      'This includes folders and paths that do not exist.',
     access: 'admin',
-    fields: z.object({ path: text.describe('From the root of the whole tree.') }),
+    fields: z.object({ path: text.describe('The path in the whole tree.') }),
     data: z.object({
       url: z.string(),
-      header: z.record(z.string(), z.array(z.string())).nullable().describe('What a request for it must carry.'),
+      header: z
+        .record(z.string(), z.array(z.string()))
+        .nullable()
+        .describe('Headers that a request for the URL must have.'),
       concurrency: z.literal(0),
       part_size: z.literal(0),
       content_length: z.literal(0),
-      Expiration: z.number().nullable().describe('Nanoseconds for which it is good, where that is known.'),
+      Expiration: z.number().nullable().describe('The remaining validity of the URL in nanoseconds; null if unknown.'),
     }),
     refusals: pathRefusals,
-    async answer({ context, door, fields, principal }) {
+    async answer({ context, api, fields, principal }) {
       const path = cleanPath(fields.path)
-      const { baseUrl } = door.clientOf(context.req)
-      const fs = door.gateway.as({ ...principal, base: root })
-      const link = await fs.link(path, { signal: signalOf(context.res) })
-      const own = () => `/p${encodePath(path)}?d&sign=${door.gateway.links.sign(path)}`
+      const { baseUrl } = api.clientOf(context.req)
+      const fs = api.gateway.as({ ...principal, base: root })
+      const link = await fs.directUrl(path, { signal: signalOf(context.res) })
+      const signedUrl = () => `/p${encodePath(path)}?d&sign=${api.gateway.links.sign(path)}`
       return {
-        url: absoluteUrl(baseUrl, link?.url ?? own()),
+        url: absoluteUrl(baseUrl, link?.url ?? signedUrl()),
         header: link?.headers ? headerLists(link.headers) : null,
         concurrency: 0 as const,
         part_size: 0 as const,
@@ -44,7 +48,7 @@ export const linkEndpoints = [
   }),
 ]
 
-/** On the wire a header may have several values. */
+/** Each header as a list of values, the format of the API. */
 function headerLists(headers: Readonly<Record<string, string>>): Record<string, string[]> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]))
 }

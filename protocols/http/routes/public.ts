@@ -1,4 +1,4 @@
-/** What anybody may ask. */
+/** Public information that needs no authentication. */
 import { z } from 'zod'
 import { endpoint } from '../endpoint.js'
 
@@ -7,27 +7,27 @@ export const publicEndpoints = [
     method: 'any',
     path: '/api/public/settings',
     tag: 'Public',
-    summary: 'The settings that everybody may read',
+    summary: 'Get the public settings',
     access: 'anybody',
     data: z.record(z.string(), z.string()),
-    answer: ({ door }) => door.gateway.settings.public(),
+    answer: ({ api }) => api.gateway.settings.public(),
   }),
 
-  // Clients ask for these two at their start and need a list.
+  // Clients request these two at startup and require a list.
   endpoint({
     method: 'any',
     path: '/api/public/offline_download_tools',
     tag: 'Public',
-    summary: 'The tools for offline downloads that answer',
+    summary: 'List the available tools for offline downloads',
     access: 'anybody',
     data: z.array(z.string()).readonly(),
-    answer: ({ door }) => door.gateway.downloads.toolNames,
+    answer: ({ api }) => api.gateway.downloads.toolNames,
   }),
   endpoint({
     method: 'any',
     path: '/api/public/archive_extensions',
     tag: 'Public',
-    summary: 'The extensions of archives that can be looked into: none',
+    summary: 'List the extensions of supported archives: none',
     access: 'anybody',
     data: z.array(z.string()),
     answer: () => [],

@@ -1,26 +1,26 @@
-/** Finding names in the tree. */
+/** Search for names in the tree. */
 import { z } from 'zod'
-import { cleanPath, RelativePathError, under, type Path } from '../../../src/path.js'
-import type { SearchAsk } from '../../../src/search/finding.js'
-import type { Door } from '../context.js'
+import { cleanPath, RelativePathError, under, type Path } from '../../../src/contract/path.js'
+import type { SearchOptions } from '../../../src/tree/finding.js'
+import type { HttpApi } from '../context.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { WireError } from '../errors.js'
+import { ApiError } from '../errors.js'
 import { integer, text } from '../fields.js'
 import { folderType } from '../file-types.js'
 import { treeHeaders } from '../folder-password.js'
 import { pageData } from '../schemas.js'
-import { askOf } from './change.js'
+import { accessOptions } from './change.js'
 
-export const searchOff: Refusal = { code: 404, text: 'search not available', when: '`search_index` is `none`' }
+export const searchDisabled: Refusal = { code: 404, text: 'search not available', when: '`search_index` is `none`' }
 
-/** Rejects where the setting says that there is no search. */
-export function assertSearch({ gateway }: Door): void {
-  if (!gateway.search.isOn) throw new WireError(searchOff.code, searchOff.text)
+/** Throws 404 if search is disabled in the settings. */
+export function assertSearchEnabled({ gateway }: HttpApi): void {
+  if (!gateway.search.isOn) throw new ApiError(searchDisabled.code, searchDisabled.text)
 }
 
 const foundData = z
   .object({
-    parent: z.string().describe('In the whole tree: with the base path of the user.'),
+    parent: z.string().describe('The path of the folder in the whole tree, including the base path of the user.'),
     name: z.string(),
     is_dir: z.boolean(),
     size: z.int().describe('Bytes; 0 for a folder.'),
@@ -30,57 +30,57 @@ const foundData = z
 
 const pageTooSmall: Refusal = { code: 400, text: `page can't < 1` }
 const perPageTooSmall: Refusal = { code: 400, text: `per_page can't < 1` }
-const climbing: Refusal = { code: 400, text: 'using relative path is not allowed', when: '`parent` holds `..`' }
+const relativePath: Refusal = { code: 400, text: 'using relative path is not allowed', when: '`parent` contains `..`' }
 
 export const searchEndpoints = [
   endpoint({
     method: 'any',
     path: '/api/fs/search',
     tag: 'Files',
-    summary: 'Find names at any depth below a folder',
+    summary: 'Search for names below a folder',
     description:
-      'What the user could walk to and see there, ordered by name; read from the index. Of more than 10,000 names `total` ' +
-      'may be less than there are.',
+      'Returns the entries of the index that the user may see, ordered by name. If there are more than 10,000, ' +
+      '`total` may be too low.',
     access: 'guest',
     headers: treeHeaders,
     fields: z.object({
-      parent: text.meta({ example: '/' }).describe('Below the base path of the user; left out: the root.'),
+      parent: text.meta({ example: '/' }).describe('Relative to the base path of the user. Default: the root.'),
       keywords: text
         .meta({ example: 'report 2024' })
-        .describe('Words, each of which stands somewhere in the name, whatever their order and case.'),
-      scope: integer(0).describe('0: all, 1: folders, anything else: files.'),
+        .describe('Words that the name must contain, in any order. Case-insensitive.'),
+      scope: integer(0).describe('0: all, 1: folders, any other value: files.'),
       page: integer(0).meta({ example: 1 }).describe('Counted from 1; required.'),
       per_page: integer(0)
         .meta({ example: 100 })
-        .describe('At least 1; required. More than 10,000 are no more than that.'),
-      password: text.describe('Of folders that have one. Left out: the header `Password`.'),
+        .describe('Items per page, at least 1; required. Values above 10,000 are treated as 10,000.'),
+      password: text.describe('The password of folders. Default: the header `Password`.'),
     }),
     data: pageData(foundData),
     refusals: [
-      searchOff,
+      searchDisabled,
       pageTooSmall,
       perPageTooSmall,
-      climbing,
+      relativePath,
       { code: 400, text: 'a path cannot hold a NUL character' },
       { code: 400, text: 'the path is too long' },
       { code: 400, text: 'more than … words' },
       { code: 400, text: 'more than … characters', when: '`keywords` is too long' },
-      { code: 503, text: 'the database is busy', when: 'too many searches are made at once' },
-      { code: 500, text: '…', when: 'the index cannot be opened; the text is its reason' },
+      { code: 503, text: 'the database is busy', when: 'there are too many concurrent searches' },
+      { code: 500, text: '…', when: 'the index cannot be opened; the message is the reason' },
     ],
-    async answer({ context, door, fields, headers, principal }) {
-      assertSearch(door)
+    async answer({ context, api, fields, headers, principal }) {
+      assertSearchEnabled(api)
       const { keywords, scope, page, per_page: perPage } = fields
-      if (page < 1) throw new WireError(pageTooSmall.code, pageTooSmall.text)
-      if (perPage < 1) throw new WireError(perPageTooSmall.code, perPageTooSmall.text)
-      const { names, total } = await door.gateway.as(principal).search(folderOf(fields.parent), {
-        ...askOf(context, fields.password || headers.password),
+      if (page < 1) throw new ApiError(pageTooSmall.code, pageTooSmall.text)
+      if (perPage < 1) throw new ApiError(perPageTooSmall.code, perPageTooSmall.text)
+      const { names, total } = await api.gateway.as(principal).search(folderOf(fields.parent), {
+        ...accessOptions(context, fields.password || headers.password),
         keywords,
         kind: kindOf(scope),
         offset: Math.min((page - 1) * perPage, Number.MAX_SAFE_INTEGER),
         limit: perPage,
       })
-      const typeOf = door.fileTypes.reader()
+      const typeOf = api.fileTypes.classifier()
       const content = names.map(({ parent, name, kind, size }) => ({
         parent: under(principal.base, parent),
         name,
@@ -93,17 +93,17 @@ export const searchEndpoints = [
   }),
 ]
 
-/** A path that climbs is no matter of rights here. */
+/** The normalized path. Throws 400 for a path with `..`, where other endpoints respond with 403. */
 function folderOf(path: string): Path {
   try {
     return cleanPath(path)
   } catch (error) {
-    if (error instanceof RelativePathError) throw new WireError(climbing.code, climbing.text)
+    if (error instanceof RelativePathError) throw new ApiError(relativePath.code, relativePath.text)
     throw error
   }
 }
 
-function kindOf(scope: number): SearchAsk['kind'] {
+function kindOf(scope: number): SearchOptions['kind'] {
   if (scope === 0) return 'any'
   return scope === 1 ? 'folders' : 'files'
 }

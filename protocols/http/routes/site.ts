@@ -1,8 +1,8 @@
-/** What browsers and crawlers ask of any site. */
+/** Resources that browsers, crawlers and monitors request from any site. */
 import { sitePath } from '../../lib/client.js'
 import { endpoint, type Endpoint } from '../endpoint.js'
 import { manifest, manifestHeaders } from '../site/manifest.js'
-import { faviconAddress } from '../site/pictures.js'
+import { faviconUrl } from '../site/pictures.js'
 
 const types = ['text/plain']
 
@@ -16,11 +16,11 @@ function manifestEndpoint(path: `/${string}`, summary: string): Endpoint {
     plain: [
       {
         status: 200,
-        description: 'A Web Application Manifest, made of the settings `site_title` and `logo`.',
+        description: 'A Web Application Manifest, generated from the settings `site_title` and `logo`.',
         types: ['application/manifest+json'],
       },
     ],
-    answer({ context, door: { gateway } }) {
+    answer({ context, api: { gateway } }) {
       context.set(manifestHeaders)
       context.body = JSON.stringify(manifest(gateway.settings, sitePath(gateway.config.site_url)))
     },
@@ -32,7 +32,7 @@ export const siteEndpoints = [
     method: 'any',
     path: '/ping',
     tag: 'Site',
-    summary: 'Whether the server answers',
+    summary: 'Check whether the server responds',
     access: 'anybody',
     plain: [{ status: 200, description: 'The text `pong`.', types }],
     answer({ context }) {
@@ -43,34 +43,34 @@ export const siteEndpoints = [
     method: 'get',
     path: '/favicon.ico',
     tag: 'Site',
-    summary: 'The icon of the site',
+    summary: 'Get the icon of the site',
     access: 'anybody',
     plain: [
       {
         status: 302,
-        description: 'To the address that the setting `favicon` holds.',
+        description: 'Redirects to the URL in the setting `favicon`.',
         types: ['text/html', 'text/plain'],
       },
-      { status: 404, description: 'The setting holds no address of http or https.', types },
+      { status: 404, description: 'The setting is not an http or https URL.', types },
     ],
-    answer({ context, door }) {
-      const address = faviconAddress(door.gateway.settings)
+    answer({ context, api }) {
+      const address = faviconUrl(api.gateway.settings)
       if (address === undefined) context.status = 404
       else context.redirect(address)
     },
   }),
-  manifestEndpoint('/manifest.json', 'The manifest with which browsers install the site as an app'),
-  manifestEndpoint('/static/manifest.json', 'The manifest where older web clients look for it'),
+  manifestEndpoint('/manifest.json', 'Get the web app manifest'),
+  manifestEndpoint('/static/manifest.json', 'Get the web app manifest, at the path of older web clients'),
   endpoint({
     method: 'get',
     path: '/robots.txt',
     tag: 'Site',
-    summary: 'What crawlers are told',
+    summary: 'Get the rules for crawlers',
     access: 'anybody',
     plain: [{ status: 200, description: 'The setting `robots_txt`.', types }],
-    answer({ context, door }) {
+    answer({ context, api }) {
       context.type = 'text/plain'
-      context.body = door.gateway.settings.get('robots_txt')
+      context.body = api.gateway.settings.get('robots_txt')
     },
   }),
 ]

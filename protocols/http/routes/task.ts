@@ -1,39 +1,48 @@
-/** Background work: what there is of it, and what can be done about it; once for users, once for admins. */
+/** Endpoints for tasks. They exist twice: for users with their own tasks, and for admins with all tasks. */
 import { z } from 'zod'
-import { isGatewayError } from '../../../src/errors.js'
-import type { Principal } from '../../../src/principal.js'
-import { isOver, taskKinds, type TaskKind } from '../../../src/tasks/task.js'
+import type { Principal } from '../../../src/accounts/principal.js'
+import { isGatewayError } from '../../../src/contract/errors.js'
+import { hasEnded, taskKinds, type TaskKind } from '../../../src/tasks/task.js'
 import type { Tasks } from '../../../src/tasks/tasks.js'
 import { endpoint, type Endpoint, type Refusal } from '../endpoint.js'
-import { WireError } from '../errors.js'
+import { ApiError } from '../errors.js'
 import { queryText } from '../fields.js'
 import { taskData, taskInfo, taskInfoData, taskObject } from '../task-object.js'
 
-const params = z.object({ kind: z.enum(taskKinds).describe('Of the tasks.') })
+const params = z.object({ kind: z.enum(taskKinds).describe('The kind of the tasks.') })
 const query = z.object({ tid: queryText.describe('The `id` of the task.') })
 const ids = z.object({ ids: z.array(z.string()) })
-const faults = z.record(z.string(), z.string()).describe('Why not, by the ids of those of which it could not be done.')
-const unknownKind: Refusal = { code: 404, text: 'no such endpoint', when: 'there are no tasks of this kind' }
+const failureReasons = z.record(z.string(), z.string()).describe('The reason of each failure, by task id.')
+const unknownKind: Refusal = { code: 404, text: 'no such endpoint', when: 'the kind of tasks does not exist' }
 const guestRefusal: Refusal = { code: 403, text: 'You are a guest' }
-const unknownTask: Refusal = { code: 404, text: 'task not found', when: 'there is none, or it is not for this user' }
+const unknownTask: Refusal = {
+  code: 404,
+  text: 'task not found',
+  when: 'the task does not exist or belongs to another user',
+}
 
-type Act = (tasks: Tasks, principal: Principal, kind: TaskKind, id: string) => Promise<void>
+type TaskAction = (tasks: Tasks, principal: Principal, kind: TaskKind, id: string) => Promise<void>
 
-const acts = [
-  { verb: 'cancel', summary: 'Stop a task', some: 'Stop some tasks', act: (tasks, ...which) => tasks.cancel(...which) },
+const taskActions = [
+  {
+    verb: 'cancel',
+    summary: 'Stop a task',
+    bulkSummary: 'Stop several tasks',
+    action: (tasks, ...which) => tasks.cancel(...which),
+  },
   {
     verb: 'delete',
-    summary: 'Stop a task where it still runs, and forget it',
-    some: 'Stop and forget some tasks',
-    act: (tasks, ...which) => tasks.delete(...which),
+    summary: 'Delete a task; if it is running, it is stopped',
+    bulkSummary: 'Stop and delete several tasks',
+    action: (tasks, ...which) => tasks.delete(...which),
   },
   {
     verb: 'retry',
-    summary: 'Run a task again that failed or was canceled; one that succeeded stays as it is',
-    some: 'Run some tasks again',
-    act: (tasks, ...which) => tasks.retry(...which),
+    summary: 'Retry a task that failed or was canceled; has no effect on one that succeeded',
+    bulkSummary: 'Retry several tasks',
+    action: (tasks, ...which) => tasks.retry(...which),
   },
-] as const satisfies readonly { verb: string; summary: string; some: string; act: Act }[]
+] as const satisfies readonly { verb: string; summary: string; bulkSummary: string; action: TaskAction }[]
 
 function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' | 'admin'): readonly Endpoint[] {
   const path = <Verb extends string>(verb: Verb) => `${base}/{kind}/${verb}` as const
@@ -43,38 +52,38 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
       ...shared,
       method: 'get',
       path: path('undone'),
-      summary: 'Tasks that have not ended',
+      summary: 'List the unfinished tasks',
       data: z.array(taskData),
-      answer: ({ door, params: { kind }, principal }) =>
-        door.gateway.tasks
+      answer: ({ api, params: { kind }, principal }) =>
+        api.gateway.tasks
           .list(principal, kind)
-          .filter((task) => !isOver(task))
+          .filter((task) => !hasEnded(task))
           .map(taskObject),
     }),
     endpoint({
       ...shared,
       method: 'get',
       path: path('done'),
-      summary: 'Tasks that have ended, however',
-      description: 'They are kept for as many days as the setting `finished_tasks_days` says.',
+      summary: 'List the finished tasks: succeeded, failed or canceled',
+      description: 'They are stored for the number of days in the setting `finished_tasks_days`.',
       data: z.array(taskData),
-      answer: ({ door, params: { kind }, principal }) =>
-        door.gateway.tasks.list(principal, kind).filter(isOver).map(taskObject),
+      answer: ({ api, params: { kind }, principal }) =>
+        api.gateway.tasks.list(principal, kind).filter(hasEnded).map(taskObject),
     }),
     endpoint({
       ...shared,
       method: 'post',
       path: path('info'),
-      summary: 'One task, with everything that it could not do',
+      summary: 'Get a task with its failed items',
       query,
       data: taskInfoData,
       refusals: [unknownKind, unknownTask],
-      async answer({ door: { gateway }, params: { kind }, principal, query: { tid } }) {
-        const task = await known(() => gateway.tasks.get(principal, kind, tid))
+      async answer({ api: { gateway }, params: { kind }, principal, query: { tid } }) {
+        const task = await withTaskErrors(() => gateway.tasks.get(principal, kind, tid))
         return taskInfo(task, await gateway.tasks.failures(task), principal)
       },
     }),
-    ...acts.flatMap(({ verb, summary, some, act }) => [
+    ...taskActions.flatMap(({ verb, summary, bulkSummary, action }) => [
       endpoint({
         ...shared,
         method: 'post',
@@ -82,29 +91,29 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
         summary,
         query,
         refusals: [unknownKind, unknownTask],
-        answer: ({ door, params: { kind }, principal, query: { tid } }) =>
-          known(() => act(door.gateway.tasks, principal, kind, tid)),
+        answer: ({ api, params: { kind }, principal, query: { tid } }) =>
+          withTaskErrors(() => action(api.gateway.tasks, principal, kind, tid)),
       }),
       endpoint({
         ...shared,
         method: 'post',
         path: path(`${verb}_some`),
-        summary: some,
+        summary: bulkSummary,
         fields: ids,
         listField: 'ids',
         faultyFields: 'invalid request format',
-        data: faults,
-        async answer({ door, fields, params: { kind }, principal }) {
-          const told: Record<string, string> = {}
+        data: failureReasons,
+        async answer({ api, fields, params: { kind }, principal }) {
+          const reasons: Record<string, string> = {}
           for (const id of fields.ids) {
             try {
-              await act(door.gateway.tasks, principal, kind, id)
+              await action(api.gateway.tasks, principal, kind, id)
             } catch (error) {
               if (!isGatewayError(error)) throw error
-              told[id] = error.reason
+              reasons[id] = error.reason
             }
           }
-          return told
+          return reasons
         },
       }),
     ]),
@@ -112,33 +121,33 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
       ...shared,
       method: 'post',
       path: path('clear_done'),
-      summary: 'Forget all tasks that have ended',
-      answer: ({ door, params: { kind }, principal }) =>
-        door.gateway.tasks.clear(principal, kind, ['succeeded', 'canceled', 'failed']),
+      summary: 'Delete all finished tasks',
+      answer: ({ api, params: { kind }, principal }) =>
+        api.gateway.tasks.clear(principal, kind, ['succeeded', 'canceled', 'failed']),
     }),
     endpoint({
       ...shared,
       method: 'post',
       path: path('clear_succeeded'),
-      summary: 'Forget all tasks that have succeeded',
-      answer: ({ door, params: { kind }, principal }) => door.gateway.tasks.clear(principal, kind, ['succeeded']),
+      summary: 'Delete all tasks that succeeded',
+      answer: ({ api, params: { kind }, principal }) => api.gateway.tasks.clear(principal, kind, ['succeeded']),
     }),
     endpoint({
       ...shared,
       method: 'post',
       path: path('retry_failed'),
-      summary: 'Run all tasks again that have failed',
-      answer: ({ door, params: { kind }, principal }) => door.gateway.tasks.retryFailed(principal, kind),
+      summary: 'Retry all tasks that failed',
+      answer: ({ api, params: { kind }, principal }) => api.gateway.tasks.retryFailed(principal, kind),
     }),
   ]
 }
 
-/** A task that is not there is told in the words that clients know. */
-async function known<T>(work: () => T | Promise<T>): Promise<T> {
+/** Maps `not_found` to 404 `task not found`. */
+async function withTaskErrors<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (isGatewayError(error, 'not_found')) throw new WireError(unknownTask.code, unknownTask.text)
+    if (isGatewayError(error, 'not_found')) throw new ApiError(unknownTask.code, unknownTask.text)
     throw error
   }
 }

@@ -1,22 +1,22 @@
-/** The index page of a web client, read again when its file has changed. */
-import type { OpenFile } from '../../../src/driver.js'
-import { toGatewayError } from '../../../src/errors.js'
-import type { Log } from '../../../src/log.js'
-import { readWhole } from '../../lib/file-body.js'
+/** The index page of a web client, reloaded when its file changes. */
+import type { OpenFile } from '../../../src/contract/driver.js'
+import { toGatewayError } from '../../../src/contract/errors.js'
+import type { Log } from '../../../src/contract/log.js'
+import { readPart } from '../../lib/file-body.js'
 import { PageTemplate } from './page-template.js'
 import type { WebFolder } from './web-folder.js'
 
-/** Milliseconds for which the file is not looked at again. */
-const freshFor = 1000
+/** Minimum time between checks of the file, in milliseconds. */
+const checkInterval = 1000
 
 export class IndexPage {
   readonly #folder: WebFolder
   readonly #log: Log
   #template: PageTemplate
-  /** Of the file that the template was made from; undefined once it could not be read any more. */
+  /** The revision of the file that `#template` was made from. Undefined after a failed read. */
   #revision: string | undefined
-  #looked = performance.now()
-  #looking: Promise<void> | undefined
+  #lastCheck = performance.now()
+  #pendingCheck: Promise<void> | undefined
 
   private constructor(folder: WebFolder, log: Log, template: PageTemplate, revision: string | undefined) {
     this.#folder = folder
@@ -25,7 +25,7 @@ export class IndexPage {
     this.#revision = revision
   }
 
-  /** Rejects with `not_found` where the folder holds no `index.html` that can be read. */
+  /** Reads the page. Rejects with `not_found` if the folder has no readable `index.html`. */
   static async read(folder: WebFolder, log: Log): Promise<IndexPage> {
     const file = await folder.open(['index.html'])
     try {
@@ -35,19 +35,19 @@ export class IndexPage {
     }
   }
 
-  /** As it is on the disk, or was a second ago; while it cannot be read, as it was last. Never rejects. */
+  /** The page as of at most a second ago. If the file cannot be read, the last page that was. Never rejects. */
   async current(): Promise<PageTemplate> {
-    if (performance.now() - this.#looked >= freshFor) {
-      this.#looking ??= this.#look().finally(() => {
-        this.#looked = performance.now()
-        this.#looking = undefined
+    if (performance.now() - this.#lastCheck >= checkInterval) {
+      this.#pendingCheck ??= this.#reloadIfChanged().finally(() => {
+        this.#lastCheck = performance.now()
+        this.#pendingCheck = undefined
       })
-      await this.#looking
+      await this.#pendingCheck
     }
     return this.#template
   }
 
-  async #look(): Promise<void> {
+  async #reloadIfChanged(): Promise<void> {
     try {
       const file = await this.#folder.open(['index.html'])
       try {
@@ -59,10 +59,10 @@ export class IndexPage {
         await file.close()
       }
     } catch (error) {
-      // A build may be on its way into the folder; one line is enough.
+      // A new build may be in the middle of its installation, so log only the first failure.
       if (this.#revision !== undefined) {
         const { code, reason } = toGatewayError(error)
-        this.#log.warn({ code, reason, folder: this.#folder.path }, 'the index page of the web client cannot be read')
+        this.#log.warn({ code, reason, folder: this.#folder.path }, 'cannot read index page of web client')
       }
       this.#revision = undefined
     }
@@ -70,6 +70,6 @@ export class IndexPage {
 }
 
 async function templateOf(file: OpenFile): Promise<PageTemplate> {
-  const bytes = await readWhole(file, { offset: 0, length: file.entry.size })
+  const bytes = await readPart(file, { offset: 0, length: file.entry.size })
   return new PageTemplate(bytes.toString('utf8'))
 }

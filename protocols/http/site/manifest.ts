@@ -1,5 +1,5 @@
-/** What a browser needs to install the site as an app: the W3C's Web Application Manifest. */
-import type { Settings } from '../../../src/settings.js'
+/** The Web Application Manifest (W3C), with which browsers install the site as an app. */
+import type { Settings } from '../../../src/settings/settings.js'
 import { firstLogo } from './pictures.js'
 
 export const manifestHeaders = {

@@ -1,78 +1,78 @@
 /**
- * The index page of a web client of the AList / OpenList family. Its build leaves literal marks in the page for the server to
- * replace, the first occurrence of each: the same marks whatever the page calls its global, so pages of all ages fit.
+ * The index page of a web client of the AList / OpenList family. The page contains literal placeholders. The server
+ * replaces the first occurrence of each. They do not depend on the name of the page's global variable, so builds of all
+ * versions work.
  */
 import { forAttribute, forScript, forText } from '../escape.js'
 
 export interface PageValues {
-  /** Where the page loads its files from, without a trailing slash; empty: from the root of the server. */
+  /** The base URL of the page's files, without a trailing slash. Empty: the root of the server. */
   readonly cdn: string
   /** The path of the site, without a trailing slash; empty for the root. */
   readonly site: string
   readonly title: string
   readonly mainColor: string
-  /** Addresses of pictures; empty: none. */
+  /** URLs of images. Empty: none. */
   readonly favicon: string
   readonly logo: string
-  /** HTML of the admin's, put in as it is. */
+  /** HTML of the admin, inserted without escaping. */
   readonly head: string
   readonly body: string
 }
 
-interface Mark {
+interface Placeholder {
   readonly text: string
   readonly value: (values: PageValues) => string
 }
 
-/** Where builds of different ages expect the pictures of their own projects; no visitor is sent there. */
-const foreignPictures = [
+/** Image URLs in builds of different versions. They are replaced, so that browsers do not contact third parties. */
+const thirdPartyImages = [
   'https://res.oplist.org/logo/logo',
   'https://cdn.oplist.org/gh/OpenListTeam/Logo@main/logo',
   'https://cdn.jsdelivr.net/gh/alist-org/logo@main/logo',
   'https://jsd.nn.ci/gh/alist-org/logo@main/logo',
 ]
 
-/** What stands for a picture where there is none: browsers ask nobody for it. */
-const noPicture = 'data:,'
+/** The URL of a missing image. Browsers send no request for it. */
+const noImage = 'data:,'
 
-const marks: readonly Mark[] = [
+const placeholders: readonly Placeholder[] = [
   { text: 'cdn: undefined', value: ({ cdn }) => `cdn: ${forScript(cdn)}` },
   { text: 'base_path: undefined', value: ({ site }) => `base_path: ${forScript(site || '/')}` },
   { text: 'main_color: undefined', value: ({ mainColor }) => `main_color: ${forScript(mainColor)}` },
-  // The older of them holds for pages from before the manifest moved.
+  // Older builds expect the manifest below /static.
   ...['/manifest.json', '/static/manifest.json'].map((path) => ({
     text: `href="${path}"`,
     value: ({ site }: PageValues) => `href="${forAttribute(site + path)}"`,
   })),
-  ...foreignPictures.flatMap((address) => [
-    { text: `${address}.svg`, value: ({ favicon }: PageValues) => forAttribute(favicon || noPicture) },
-    { text: `${address}.png`, value: ({ logo }: PageValues) => forAttribute(logo || noPicture) },
+  ...thirdPartyImages.flatMap((address) => [
+    { text: `${address}.svg`, value: ({ favicon }: PageValues) => forAttribute(favicon || noImage) },
+    { text: `${address}.png`, value: ({ logo }: PageValues) => forAttribute(logo || noImage) },
   ]),
   { text: 'Loading...', value: ({ title }) => forText(title) },
   { text: '<!-- customize head -->', value: ({ head }) => head },
   { text: '<!-- customize body -->', value: ({ body }) => body },
 ]
 
-/**
- * The page is taken apart once, so that a value which holds a mark itself is never searched for marks.
- */
+/** A page split at its placeholders, so that placeholders within values are not replaced. */
 export class PageTemplate {
-  readonly #parts: readonly (string | Mark)[]
+  readonly #parts: readonly (string | Placeholder)[]
 
   constructor(page: string) {
-    const found = marks
-      .map((mark) => ({ mark, at: page.indexOf(mark.text) }))
-      .filter(({ at }) => at >= 0)
-      .sort((one, other) => one.at - other.at)
-    const parts: (string | Mark)[] = []
+    const found = placeholders
+      .map((placeholder) => ({ placeholder, start: page.indexOf(placeholder.text) }))
+      .filter(({ start }) => start >= 0)
+      .sort((one, other) => one.start - other.start)
+    const parts: (string | Placeholder)[] = []
     let end = 0
-    for (const { mark, at } of found) {
-      parts.push(page.slice(end, at), mark)
-      end = at + mark.text.length
+    for (const { placeholder, start } of found) {
+      parts.push(page.slice(end, start), placeholder)
+      end = start + placeholder.text.length
     }
     this.#parts = [...parts, page.slice(end)]
   }
 
+  /** The page with its placeholders replaced. */
   render(values: PageValues): string {
     return this.#parts.map((part) => (typeof part === 'string' ? part : part.value(values))).join('')
   }

@@ -1,13 +1,15 @@
-/** The addresses of pictures that an admin gives to the site. */
-import type { Settings } from '../../../src/settings.js'
+/** URLs of the images in the settings: logo and favicon. */
+import type { Settings } from '../../../src/settings/settings.js'
 
-/** Of the setting's lines the first is for a light background, the last for a dark one. Empty where there is none. */
+/**
+ * The first line of the setting `logo`: the logo for a light background. The last line is for a dark one. May be empty.
+ */
 export function firstLogo(settings: Settings): string {
   return settings.get('logo').split('\n', 1)[0]?.trim() ?? ''
 }
 
-/** Where browsers find the icon; undefined where there is none, or none that a redirect can lead to. */
-export function faviconAddress(settings: Settings): string | undefined {
+/** The URL of the favicon. Undefined if the setting is empty or not an http, https or relative URL. */
+export function faviconUrl(settings: Settings): string | undefined {
   const address = settings.get('favicon').trim()
   if (address === '' || !URL.canParse(address, 'http://localhost')) return undefined
   const { protocol } = new URL(address, 'http://localhost')

@@ -1,28 +1,28 @@
-/** A built web client that an admin put into a folder, served as the pages of this site. */
+/** Serves a built web client from the folder `dist_dir`. */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Config } from '../../../src/config.js'
-import type { OpenFile } from '../../../src/driver.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../../../src/errors.js'
-import type { Log } from '../../../src/log.js'
-import type { Settings } from '../../../src/settings.js'
+import type { OpenFile } from '../../../src/contract/driver.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../../../src/contract/errors.js'
+import type { Log } from '../../../src/contract/log.js'
+import type { Config } from '../../../src/gateway/config.js'
+import type { Settings } from '../../../src/settings/settings.js'
 import { sitePath } from '../../lib/client.js'
-import { judgeConditions } from '../../lib/conditions.js'
+import { evaluateConditions } from '../../lib/conditions.js'
 import { mediaType, sendOpenFile } from '../../lib/send.js'
-import { wireAnswer } from '../errors.js'
+import { toApiErrorBody } from '../errors.js'
 import { sendErrorPage } from '../pages.js'
 import { IndexPage } from './index-page.js'
 import type { PageValues } from './page-template.js'
 import { firstLogo } from './pictures.js'
 import { isPlainName, WebFolder } from './web-folder.js'
 
-/** The folders of a build whose files are asked for by name. Everything else is a page of the client. */
+/** Matches files of the build. All other targets are pages of the client, for which the index page is sent. */
 const fileTarget = /^\/(?:assets|images|streamer|static)\/(?!manifest\.json(?:\?|$))/
 
-/** 180 days: builds put a digest of the content into the names of their files. */
-const keptLong = 'public, max-age=15552000'
+/** 180 days, because file names of a build contain a digest of the content. */
+const longCacheControl = 'public, max-age=15552000'
 
-/** Files that a build may hold beside the plain ones, best first. */
+/** Precompressed variants of files that a build may contain, in order of preference. */
 const encodings = [
   { name: 'br', extension: '.br' },
   { name: 'gzip', extension: '.gz' },
@@ -32,9 +32,9 @@ const pageHeaders = {
   'Content-Type': 'text/html; charset=utf-8',
   'Cache-Control': 'no-cache',
   'X-Content-Type-Options': 'nosniff',
-  // Links to files carry signatures: other sites are not told where somebody came from.
+  // URLs may contain signatures, which must not leak to other sites.
   'Referrer-Policy': 'same-origin',
-  // Who may see the client in a frame may have a signed-in admin click in it.
+  // Prevents clickjacking.
   'Content-Security-Policy': "frame-ancestors 'self'",
 }
 
@@ -43,7 +43,7 @@ export type WebClientConfig = Pick<Config, 'dist_dir' | 'cdn' | 'site_url'>
 export class WebClient {
   readonly #folder: WebFolder
   readonly #index: IndexPage
-  /** Where browsers load the files of the build from instead, without a trailing slash; empty: from here. */
+  /** The base URL from which browsers load the files of the build, without a trailing slash. Empty: this server. */
   readonly #cdn: string
   /** The path of the site, without a trailing slash; empty for the root. */
   readonly #site: string
@@ -57,28 +57,30 @@ export class WebClient {
     this.#log = log
   }
 
-  /** Rejects with `invalid`, in one sentence for the admin, where `dist_dir` holds no index page that can be read. */
+  /**
+   * Opens the web client. Rejects with `invalid` and a reason for the admin if `dist_dir` has no readable index page.
+   */
   static async open(config: WebClientConfig, log: Log): Promise<WebClient> {
     const folder = new WebFolder(config.dist_dir)
     try {
       return new WebClient(folder, await IndexPage.read(folder, log), config, log)
     } catch (error) {
       const { code } = toGatewayError(error)
-      const why = code === 'not_found' ? 'there is no such file that can be read' : (error as Error).message
+      const detail = code === 'not_found' ? 'there is no such file that can be read' : (error as Error).message
       throw new GatewayError('invalid', {
-        reason: `bad configuration: dist_dir: ${folder.path}/index.html: ${why}`,
+        reason: `bad configuration: dist_dir: ${folder.path}/index.html: ${detail}`,
         cause: error,
       })
     }
   }
 
-  /** Whether the target (a path below the site, maybe with a query) names a file of the build. */
-  servesFile(target: string): boolean {
+  /** Whether the target (a path relative to the site, with an optional query) is that of a file of the build. */
+  isFileTarget(target: string): boolean {
     return fileTarget.test(target)
   }
 
-  /** Answers a request for a file of the build; never rejects. */
-  async answerFile(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** Responds to a request for a file of the build. Never rejects. */
+  async sendFile(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       if (request.method !== 'GET' && request.method !== 'HEAD') {
         response.writeHead(405, { Allow: 'GET, HEAD', 'Content-Length': 0 }).end()
@@ -93,21 +95,21 @@ export class WebClient {
       }
     } catch (error) {
       if (!isGatewayError(error, 'not_found') && !isGatewayError(error, 'aborted')) {
-        this.#log.error({ err: error }, 'a file of the web client could not be sent')
+        this.#log.error({ err: error }, 'cannot send file of web client')
       }
       if (response.headersSent || response.destroyed) return
       response.setHeader('Cache-Control', 'no-cache')
-      const { status, message } = wireAnswer(error)
+      const { status, message } = toApiErrorBody(error)
       sendErrorPage(response, status, message)
     }
   }
 
   async #sendFile(request: IncomingMessage, response: ServerResponse, names: readonly string[]): Promise<void> {
-    const { file, encoding } = await this.#bestOf(names, acceptedEncodings(request.headers['accept-encoding']))
+    const { file, encoding } = await this.#openVariant(names, acceptedEncodings(request.headers['accept-encoding']))
     try {
-      // Added, not set: CORS may have named another header.
+      // Appended, because CORS may have set Vary already.
       response.appendHeader('Vary', 'Accept-Encoding')
-      const headers: Record<string, string> = { 'Cache-Control': keptLong }
+      const headers: Record<string, string> = { 'Cache-Control': longCacheControl }
       if (encoding !== undefined) headers['Content-Encoding'] = encoding
       const type = mediaType(names.at(-1) ?? '')
       await sendOpenFile(request, response, file, { headers, type, disposition: 'none', trusted: true })
@@ -116,8 +118,8 @@ export class WebClient {
     }
   }
 
-  /** The file, or what the build holds of it in an encoding that the client takes. */
-  async #bestOf(
+  /** Opens the best variant of the file that the client accepts. */
+  async #openVariant(
     names: readonly string[],
     accepted: ReadonlySet<string>,
   ): Promise<{ readonly file: OpenFile; readonly encoding?: string }> {
@@ -133,18 +135,18 @@ export class WebClient {
     return { file: await this.#folder.open(names) }
   }
 
-  /** Answers with the index page, which finds out for itself what it is to show. */
-  async answerPage(request: IncomingMessage, response: ServerResponse, settings: Settings): Promise<void> {
+  /** Sends the index page. The client chooses by the URL what to display. */
+  async sendIndexPage(request: IncomingMessage, response: ServerResponse, settings: Settings): Promise<void> {
     const template = await this.#index.current()
-    // Without what the admin put into pages, so that a mistake in it can be mended.
-    const isManaging = /^\/(?:@|%40)manage/.test(request.url ?? '/')
-    const body = Buffer.from(template.render(this.#values(settings, !isManaging)))
+    // Omits the admin's own HTML from the management page, so that mistakes in it can be corrected.
+    const isManagement = /^\/(?:@|%40)manage/.test(request.url ?? '/')
+    const body = Buffer.from(template.render(this.#values(settings, !isManagement)))
     const etag = `"${createHash('sha256').update(body).digest('base64url')}"`
     const { 'if-none-match': ifNoneMatch } = request.headers
-    const isKnown =
+    const isNotModified =
       request.method !== 'POST' &&
-      judgeConditions({ 'if-none-match': ifNoneMatch }, { etag, modified: new Date() }) === 304
-    if (isKnown) {
+      evaluateConditions({ 'if-none-match': ifNoneMatch }, { etag, modified: new Date() }) === 304
+    if (isNotModified) {
       response.writeHead(304, { ...pageHeaders, ETag: etag }).end()
       return
     }
@@ -166,7 +168,7 @@ export class WebClient {
   }
 }
 
-/** The names on the way to a file. `not_found` where an escape is broken or hides what no name holds. */
+/** The decoded path segments of the target. Throws `not_found` for an invalid escape or segment. */
 function namesOf(target: string): readonly string[] {
   const path = target.split(/[?#]/, 1)[0] ?? ''
   let names: readonly string[]
@@ -179,7 +181,7 @@ function namesOf(target: string): readonly string[] {
   return names
 }
 
-/** The codings of an Accept-Encoding header (RFC 9110 §12.5.3) but those with a weight of zero. */
+/** The codings of an Accept-Encoding header (RFC 9110 §12.5.3), without those of weight zero. */
 function acceptedEncodings(header: string | string[] | undefined): ReadonlySet<string> {
   const parts = (header ?? '').toString().toLowerCase().split(',')
   const accepted = parts.filter((part) => !/;\s*q=0(?:\.0*)?\s*$/.test(part))

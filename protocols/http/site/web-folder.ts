@@ -1,15 +1,15 @@
-/** The folder of a built web client on the disk of this machine: reading from it, and never from anywhere else. */
+/** Reads files of a built web client from a local folder. Does not read outside of that folder. */
 import { constants } from 'node:fs'
 import { open, realpath, type FileHandle } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
-import type { OpenFile } from '../../../src/driver.js'
-import { GatewayError } from '../../../src/errors.js'
+import type { OpenFile } from '../../../src/contract/driver.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 
-// A pipe of that name must not keep us waiting for its other end.
+// O_NONBLOCK: opening a FIFO must not block until it has a writer.
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** Faults that mean: there is no such file here. */
-const missing = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES', 'EISDIR', 'ENAMETOOLONG'])
+/** Error codes that count as `not_found`. */
+const notFoundCodes = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES', 'EISDIR', 'ENAMETOOLONG'])
 
 export class WebFolder {
   readonly path: string
@@ -20,8 +20,9 @@ export class WebFolder {
   }
 
   /**
-   * Opens the file of these names below the folder, for reading. A symbolic link is followed where it leads to something inside;
-   * the folder may be one itself, and be pointed elsewhere at any time. `not_found` where there is no regular file inside that can be read.
+   * Opens a file for reading. `names` are the segments of its path below the folder. Follows symlinks to targets inside
+   * the folder. The folder itself may be a symlink, which is resolved on each call. Rejects with `not_found` if there
+   * is no readable regular file.
    */
   async open(names: readonly string[]): Promise<OpenFile> {
     if (!names.every(isPlainName)) throw new GatewayError('not_found')
@@ -30,14 +31,16 @@ export class WebFolder {
       if (!relative(root, file).split(sep).every(isPlainName)) throw new GatewayError('not_found')
       return await openedFile(await open(file, readFlags), names.at(-1) ?? '')
     } catch (error) {
-      if (missing.has((error as NodeJS.ErrnoException).code ?? ''))
+      if (notFoundCodes.has((error as NodeJS.ErrnoException).code ?? ''))
         throw new GatewayError('not_found', { cause: error })
       throw error
     }
   }
 }
 
-/** A name of one file or folder, not hidden; no way up, no second name inside. */
+/**
+ * Whether the name is a single path segment: not empty or hidden, without slashes, backslashes and control characters.
+ */
 export function isPlainName(name: string): boolean {
   // eslint-disable-next-line no-control-regex -- refusing control characters is the point
   return name !== '' && !name.startsWith('.') && !/[/\\\u0000-\u001f\u007f]/.test(name)

@@ -1,11 +1,10 @@
-/** PROPFIND (RFC 4918 §9.1): streamed from the pages of the tree, flat in memory for any folder. */
-import type { Entry } from '../../../src/driver.js'
-import { isGatewayError } from '../../../src/errors.js'
-import { childOf, type Path } from '../../../src/path.js'
-import type { Property, PropertyName } from '../../../src/properties.js'
-import { propertyQuestion, type PropertyQuestion } from '../bodies.js'
-import { Refusal } from '../errors.js'
-import { checkIf, href, type Command, type Exchange } from '../exchange.js'
+/** PROPFIND (RFC 4918 §9.1): streams the pages of a listing, with constant memory. */
+import type { Entry } from '../../../src/contract/driver.js'
+import { isGatewayError } from '../../../src/contract/errors.js'
+import { childOf, type Path } from '../../../src/contract/path.js'
+import type { Property, PropertyName } from '../../../src/tree/virtual-fs.js'
+import { parsePropfind, type PropertyQuery } from '../bodies.js'
+import { HttpError } from '../errors.js'
 import {
   isOverridable,
   isQuota,
@@ -13,88 +12,93 @@ import {
   liveProperties,
   liveProperty,
   type LiveProperty,
-  type Subject,
-  type Surroundings,
+  type Resource,
+  type RenderContext,
 } from '../live-properties.js'
 import { encodeSegment } from '../location.js'
 import { LockTable } from '../locks.js'
 import { Multistatus, statusLine } from '../multistatus.js'
+import { checkIf, href, type Command, type RequestContext } from '../request-context.js'
 import { readXml, wrap } from '../xml.js'
 
-/** Resources that an answer of depth infinity may hold; beyond that the client has to walk (RFC 4918 §9.1.1). */
+/** Maximum number of resources in a response of depth infinity (RFC 4918 §9.1.1). */
 const infiniteDepthLimit = 10_000
 
-export const propfind: Command = async (exchange) => {
-  const depth = exchange.headers.depth ?? 'infinity'
-  const question = propertyQuestion(await readXml(exchange.request))
-  await checkIf(exchange)
-  const { fs, path, ask } = exchange
-  const entry = await fs.stat(path, ask)
-  const walk = new Walk(exchange, question)
-  await walk.addTarget(entry)
+export const propfind: Command = async (context) => {
+  const depth = context.headers.depth ?? 'infinity'
+  const query = parsePropfind(await readXml(context.request))
+  await checkIf(context)
+  const { fs, path, access: access } = context
+  const entry = await fs.stat(path, access)
+  const output = new PropfindResponse(context, query)
+  await output.addTarget(entry)
   if (depth !== 0 && entry.kind === 'folder') {
-    if (depth === 1) await walk.addMembers(path)
-    else await walk.addTree(path)
+    if (depth === 1) await output.addMembers(path)
+    else await output.addTree(path)
   }
-  walk.end()
+  output.end()
 }
 
-/** Members whose dead properties are asked for at once where those of all would be too many. */
-const fewMembers = 16
+/** Number of members whose dead properties are loaded together if the folder has too many to load all. */
+const propertyBatchSize = 16
 
-/** What there is to know of a folder before its members are told. */
+/** Data of a folder that is loaded before its members are rendered. */
 interface Members {
   readonly folder: Path
-  /** What their hrefs start with. */
+  /** Prefix of the members' hrefs. */
   readonly base: string
-  /** Undefined: too many, to be asked for by and by. */
+  /** Dead properties by name. Undefined: too many to load together. */
   readonly dead: ReadonlyMap<string, readonly Property[]> | undefined
   readonly locks: LockTable
 }
 
-/** One answer in the making. */
-class Walk {
-  readonly #exchange: Exchange
+/** Writes the response of one PROPFIND. */
+class PropfindResponse {
+  readonly #context: RequestContext
   readonly #out: Multistatus
-  readonly #surroundings: Surroundings
-  readonly #render: (subject: Subject, dead: readonly Property[]) => string
-  readonly #wants: { readonly dead: boolean; readonly locks: boolean; readonly quota: boolean }
+  readonly #renderContext: RenderContext
+  readonly #render: (subject: Resource, dead: readonly Property[]) => string
+  readonly #needs: { readonly dead: boolean; readonly locks: boolean; readonly quota: boolean }
 
-  constructor(exchange: Exchange, question: PropertyQuestion) {
-    this.#exchange = exchange
-    this.#out = new Multistatus(exchange.response)
-    this.#surroundings = { prefix: exchange.prefix, now: Date.now() }
-    this.#render = renderer(question, this.#surroundings, wantsLess(exchange))
-    this.#wants = {
-      dead: question.kind !== 'prop' || question.names.some((name) => !liveProperty(name) || isOverridable(name)),
-      locks: question.kind === 'allprop' || (question.kind === 'prop' && question.names.some(isLockDiscovery)),
-      quota: namedIn(question).some(isQuota),
+  constructor(context: RequestContext, query: PropertyQuery) {
+    this.#context = context
+    this.#out = new Multistatus(context.response)
+    this.#renderContext = { prefix: context.prefix, now: Date.now() }
+    this.#render = renderer(query, this.#renderContext, isMinimal(context))
+    this.#needs = {
+      dead: query.kind !== 'prop' || query.names.some((name) => !liveProperty(name) || isOverridable(name)),
+      locks: query.kind === 'allprop' || (query.kind === 'prop' && query.names.some(isLockDiscovery)),
+      quota: namedIn(query).some(isQuota),
     }
   }
 
+  /** Adds the target of the request. */
   async addTarget(entry: Entry): Promise<void> {
-    const { fs, path, ask } = this.#exchange
-    const locks = this.#wants.locks ? await fs.locks(path, ask) : []
-    const dead = this.#wants.dead ? await fs.properties(path, ask) : []
-    const usage = this.#wants.quota && entry.kind === 'folder' ? await this.#usage(path) : undefined
-    const target = href(this.#exchange, path, entry.kind === 'folder')
+    const { fs, path, access: access } = this.#context
+    const locks = this.#needs.locks ? await fs.locks(path, access) : []
+    const dead = this.#needs.dead ? await fs.properties(path, access) : []
+    const usage = this.#needs.quota && entry.kind === 'folder' ? await this.#usage(path) : undefined
+    const target = href(this.#context, path, entry.kind === 'folder')
     this.#out.add(this.#response(target, { entry, locks, usage }, dead))
   }
 
-  /** The members of `folder`, sent as they come. */
+  /** Adds the members of `folder`, page by page. */
   async addMembers(folder: Path): Promise<void> {
-    const { fs, ask } = this.#exchange
+    const { fs, access: access } = this.#context
     const members = await this.#membersOf(folder)
-    for await (const page of fs.pages(folder, ask)) await this.#addPage(members, page)
+    for await (const page of fs.pages(folder, access)) await this.#addPage(members, page)
   }
 
-  /** Everything below `top`. Nothing is sent before all of it is known to stay within the limit; none of it is held. */
+  /**
+   * Adds everything below `top`. Walks the tree twice: first to count the resources, so that the request can still be
+   * rejected, then to send them. Throws a 403 above the limit.
+   */
   async addTree(top: Path): Promise<void> {
     let count = 1
     await this.#visit(top, async () => async (page) => {
       count += page.length
       if (count > infiniteDepthLimit) {
-        throw new Refusal(403, `more than ${infiniteDepthLimit} resources`, { condition: 'propfind-finite-depth' })
+        throw new HttpError(403, `more than ${infiniteDepthLimit} resources`, { condition: 'propfind-finite-depth' })
       }
     })
     await this.#visit(top, async (folder) => {
@@ -103,25 +107,28 @@ class Walk {
     })
   }
 
-  /** Every folder at and below `top`, page by page. */
+  /**
+   * Walks the folders at and below `top`, breadth first. `enter` returns a function that receives each page of the
+   * folder. Symlinks are not followed.
+   */
   async #visit(top: Path, enter: (folder: Path) => Promise<(page: readonly Entry[]) => Promise<void>>): Promise<void> {
-    const { fs, ask } = this.#exchange
+    const { fs, access: access } = this.#context
     const folders = [top]
     for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
-      let begun = false
+      let hasPage = false
       try {
-        const take = await enter(folder)
-        for await (const page of fs.pages(folder, ask)) {
-          begun = true
-          await take(page)
+        const addPage = await enter(folder)
+        for await (const page of fs.pages(folder, access)) {
+          hasPage = true
+          await addPage(page)
           for (const entry of page) {
             if (entry.kind === 'folder' && entry.isLink !== true) folders.push(childOf(folder, entry.name))
           }
         }
       } catch (error) {
-        // A folder that may not be entered, or went away meanwhile, is told itself; its members are not.
-        const closed = isGatewayError(error, 'denied', 'hidden', 'password_required', 'not_found', 'unavailable')
-        if (folder === top || begun || !closed) throw error
+        // A folder that cannot be listed, or was removed meanwhile, is included without its members.
+        const canSkip = isGatewayError(error, 'denied', 'hidden', 'password_required', 'not_found', 'unavailable')
+        if (folder === top || hasPage || !canSkip) throw error
       }
     }
   }
@@ -131,39 +138,40 @@ class Walk {
   }
 
   async #membersOf(folder: Path): Promise<Members> {
-    const { fs, ask } = this.#exchange
-    const parent = href(this.#exchange, folder, true)
+    const { fs, access: access } = this.#context
+    const parent = href(this.#context, folder, true)
     return {
       folder,
       base: parent.endsWith('/') ? parent : `${parent}/`,
-      dead: this.#wants.dead ? await fs.memberProperties(folder, ask) : new Map(),
-      locks: new LockTable(folder, this.#wants.locks ? await fs.locks(folder, { ...ask, members: true }) : []),
+      dead: this.#needs.dead ? await fs.memberProperties(folder, access) : new Map(),
+      locks: new LockTable(folder, this.#needs.locks ? await fs.locks(folder, { ...access, members: true }) : []),
     }
   }
 
   async #addPage({ folder, base, dead, locks }: Members, page: readonly Entry[]): Promise<void> {
-    const { fs, ask } = this.#exchange
-    const step = dead ? page.length : fewMembers
-    for (let at = 0; at < page.length; at += step) {
-      const part = page.slice(at, at + step)
-      const known = dead ?? (await fs.memberProperties(folder, { ...ask, names: part.map(({ name }) => name) }))
-      for (const entry of part) {
+    const { fs, access: access } = this.#context
+    const batchSize = dead ? page.length : propertyBatchSize
+    for (let at = 0; at < page.length; at += batchSize) {
+      const batch = page.slice(at, at + batchSize)
+      const properties =
+        dead ?? (await fs.memberProperties(folder, { ...access, names: batch.map(({ name }) => name) }))
+      for (const entry of batch) {
         const target = base + encodeSegment(entry.name) + (entry.kind === 'folder' ? '/' : '')
-        const subject = { entry, locks: this.#wants.locks ? locks.covering(childOf(folder, entry.name)) : [] }
-        // Sent in the middle of a page too: pages may be large.
-        if (this.#out.add(this.#response(target, subject, known?.get(entry.name) ?? []))) await this.#out.flush()
+        const subject = { entry, locks: this.#needs.locks ? locks.covering(childOf(folder, entry.name)) : [] }
+        // Also within a page, because pages may be large.
+        if (this.#out.add(this.#response(target, subject, properties?.get(entry.name) ?? []))) await this.#out.flush()
       }
     }
   }
 
-  #response(target: string, subject: Subject, dead: readonly Property[]): string {
+  #response(target: string, subject: Resource, dead: readonly Property[]): string {
     return `<D:response><D:href>${target}</D:href>${this.#render(subject, dead)}</D:response>`
   }
 
-  /** A storage that cannot tell has no quota properties. */
-  async #usage(path: Path): Promise<Subject['usage']> {
+  /** The usage of the storage. Undefined if it cannot be determined: there are no quota properties then. */
+  async #usage(path: Path): Promise<Resource['usage']> {
     try {
-      return await this.#exchange.fs.usage(path, this.#exchange.ask)
+      return await this.#context.fs.usage(path, this.#context.access)
     } catch (error) {
       if (isGatewayError(error, 'unsupported', 'unavailable')) return undefined
       throw error
@@ -171,68 +179,68 @@ class Walk {
   }
 }
 
-const found = `${statusLine(200)}</D:propstat>`
-const missing = `${statusLine(404)}</D:propstat>`
+const foundEnd = `${statusLine(200)}</D:propstat>`
+const missingEnd = `${statusLine(404)}</D:propstat>`
 
-type Renderer = (subject: Subject, dead: readonly Property[]) => string
+type Renderer = (subject: Resource, dead: readonly Property[]) => string
 
-/** All that does not depend on the resource is prepared once. `brief`: what is missing is not told. */
-function renderer(question: PropertyQuestion, surroundings: Surroundings, brief: boolean): Renderer {
-  if (question.kind === 'propname') return renderNames(surroundings)
-  if (question.kind === 'allprop') return renderAll(question.include, surroundings)
-  const asked = uniqueNames(question.names).map((name) => ({
+/** Prepares a renderer for all resources of the response. `brief`: missing properties are omitted. */
+function renderer(query: PropertyQuery, renderContext: RenderContext, brief: boolean): Renderer {
+  if (query.kind === 'propname') return renderNames(renderContext)
+  if (query.kind === 'allprop') return renderAll(query.include, renderContext)
+  const requested = uniqueNames(query.names).map((name) => ({
     key: keyOf(name),
     live: liveProperty(name),
-    // Nobody can have given these another value, so nobody needs to look.
+    // A live property that cannot be overridden has no dead value.
     dead: liveProperty(name) === undefined || isOverridable(name),
     empty: wrap(name, ''),
   }))
   return (subject, dead) => {
-    let have = ''
-    let lack = ''
-    for (const one of asked) {
-      const kept = one.dead && dead.length > 0 ? dead.find((property) => keyOf(property) === one.key) : undefined
-      const text = kept ? deadText(kept) : one.live?.write(subject, surroundings)
-      if (text === undefined) lack += one.empty
-      else have += text
+    let present = ''
+    let absent = ''
+    for (const one of requested) {
+      const stored = one.dead && dead.length > 0 ? dead.find((property) => keyOf(property) === one.key) : undefined
+      const text = stored ? deadText(stored) : one.live?.render(subject, renderContext)
+      if (text === undefined) absent += one.empty
+      else present += text
     }
-    const tellLack = lack !== '' && !brief
+    const showsAbsent = absent !== '' && !brief
     return (
-      (have === '' && tellLack ? '' : `<D:propstat><D:prop>${have}</D:prop>${found}`) +
-      (tellLack ? `<D:propstat><D:prop>${lack}</D:prop>${missing}` : '')
+      (present === '' && showsAbsent ? '' : `<D:propstat><D:prop>${present}</D:prop>${foundEnd}`) +
+      (showsAbsent ? `<D:propstat><D:prop>${absent}</D:prop>${missingEnd}` : '')
     )
   }
 }
 
-function renderAll(include: readonly PropertyName[], surroundings: Surroundings): Renderer {
+function renderAll(include: readonly PropertyName[], renderContext: RenderContext): Renderer {
   const included = new Set(include.map(keyOf))
-  const told = liveProperties.filter((property) => property.inAllprop || included.has(keyOf(property)))
+  const properties = liveProperties.filter((property) => property.inAllprop || included.has(keyOf(property)))
   return (subject, dead) => {
     let text = ''
-    for (const property of told) {
-      if (isReplaced(property, dead)) continue
-      text += property.write(subject, surroundings) ?? ''
+    for (const property of properties) {
+      if (isOverridden(property, dead)) continue
+      text += property.render(subject, renderContext) ?? ''
     }
     for (const property of dead) text += deadText(property)
-    return `<D:propstat><D:prop>${text}</D:prop>${found}`
+    return `<D:propstat><D:prop>${text}</D:prop>${foundEnd}`
   }
 }
 
-function renderNames(surroundings: Surroundings): Renderer {
+function renderNames(renderContext: RenderContext): Renderer {
   const live = liveProperties.map((property) => ({ property, empty: wrap(property, '') }))
   return (subject, dead) => {
     let text = ''
     for (const { property, empty } of live) {
-      if (isReplaced(property, dead)) continue
-      if (property.write(subject, surroundings) !== undefined) text += empty
+      if (isOverridden(property, dead)) continue
+      if (property.render(subject, renderContext) !== undefined) text += empty
     }
     for (const property of dead) text += wrap(property, '')
-    return `<D:propstat><D:prop>${text}</D:prop>${found}`
+    return `<D:propstat><D:prop>${text}</D:prop>${foundEnd}`
   }
 }
 
-function isReplaced(property: LiveProperty, dead: readonly Property[]): boolean {
-  return dead.length > 0 && isOverridable(property) && dead.some((kept) => keyOf(kept) === keyOf(property))
+function isOverridden(property: LiveProperty, dead: readonly Property[]): boolean {
+  return dead.length > 0 && isOverridable(property) && dead.some((stored) => keyOf(stored) === keyOf(property))
 }
 
 function deadText(property: Property): string {
@@ -243,17 +251,17 @@ function uniqueNames(names: readonly PropertyName[]): readonly PropertyName[] {
   return [...new Map(names.map((name) => [keyOf(name), name])).values()]
 }
 
-function namedIn(question: PropertyQuestion): readonly PropertyName[] {
-  if (question.kind === 'prop') return question.names
-  return question.kind === 'allprop' ? question.include : []
+function namedIn(query: PropertyQuery): readonly PropertyName[] {
+  if (query.kind === 'prop') return query.names
+  return query.kind === 'allprop' ? query.include : []
 }
 
 function isLockDiscovery({ namespace, name }: PropertyName): boolean {
   return namespace === 'DAV:' && name === 'lockdiscovery'
 }
 
-/** RFC 8144 §2.1, and the older header of Windows clients. */
-function wantsLess({ request }: Exchange): boolean {
+/** Whether the client prefers a minimal response: RFC 8144 §2.1, or the older `Brief` header of Windows clients. */
+function isMinimal({ request }: RequestContext): boolean {
   const { prefer, brief } = request.headers
   return brief === 't' || (typeof prefer === 'string' && /(^|[\s,])return=minimal\b/.test(prefer))
 }

@@ -1,36 +1,36 @@
-/** PROPPATCH (RFC 4918 §9.2): dead properties of any name, and the times that clients set this way; all or nothing. */
-import type { Change } from '../../../src/change.js'
-import { isGatewayError, type GatewayError } from '../../../src/errors.js'
-import type { Property, PropertyChange, PropertyName } from '../../../src/properties.js'
-import { propertyChanges } from '../bodies.js'
-import { toRefusal } from '../errors.js'
-import { href, type Command, type Exchange } from '../exchange.js'
-import { isOverridable, keyOf, liveProperty, microsoft } from '../live-properties.js'
+/** PROPPATCH (RFC 4918 §9.2): sets dead properties and modification times. Atomic: all changes or none. */
+import { isGatewayError, type GatewayError } from '../../../src/contract/errors.js'
+import type { ChangeOptions } from '../../../src/tree/preconditions.js'
+import type { Property, PropertyChange, PropertyName } from '../../../src/tree/virtual-fs.js'
+import { parsePropertyUpdate } from '../bodies.js'
+import { toHttpError } from '../errors.js'
+import { isOverridable, keyOf, liveProperty, microsoftNamespace } from '../live-properties.js'
 import { Multistatus, propertyResponse } from '../multistatus.js'
+import { href, type Command, type RequestContext } from '../request-context.js'
 import { davNamespace, readXml } from '../xml.js'
 
-export const proppatch: Command = async (exchange) => {
-  const changes = propertyChanges(await readXml(exchange.request))
-  const entry = await exchange.fs.stat(exchange.path, exchange.ask)
-  const target = href(exchange, exchange.path, entry.kind === 'folder')
-  const judged = changes.map((change) => ({ name: nameOf(change), verdict: judge(change) }))
-  const refused = judged.filter(({ verdict }) => verdict === 'refused')
-  const names = uniqueNames(judged.map(({ name }) => name))
+export const proppatch: Command = async (context) => {
+  const changes = parsePropertyUpdate(await readXml(context.request))
+  const entry = await context.fs.stat(context.path, context.access)
+  const target = href(context, context.path, entry.kind === 'folder')
+  const classified = changes.map((change) => ({ name: nameOf(change), verdict: classify(change) }))
+  const refused = classified.filter(({ verdict }) => verdict === 'refused')
+  const names = uniqueNames(classified.map(({ name }) => name))
   const failed = new Set(refused.map(({ name }) => keyOf(name)))
   if (failed.size === 0) {
-    const modified = judged.map(({ verdict }) => verdict).findLast((verdict) => verdict instanceof Date)
-    const kept = changes.filter((_, index) => judged[index]?.verdict === 'kept')
-    const refusal = await apply(exchange, kept, modified instanceof Date ? modified : undefined)
-    if (refusal === undefined) {
-      answer(exchange, propertyResponse(target, [{ status: 200, names }]))
+    const modified = classified.map(({ verdict }) => verdict).findLast((verdict) => verdict instanceof Date)
+    const stored = changes.filter((_, index) => classified[index]?.verdict === 'stored')
+    const timeError = await apply(context, stored, modified instanceof Date ? modified : undefined)
+    if (timeError === undefined) {
+      sendMultistatus(context, propertyResponse(target, [{ status: 200, names }]))
       return
     }
-    // A backend that cannot keep a time refuses that property alone.
-    for (const { name, verdict } of judged) if (verdict instanceof Date) failed.add(keyOf(name))
+    // The backend cannot store times: these properties fail, and the others fail as dependents (424).
+    for (const { name, verdict } of classified) if (verdict instanceof Date) failed.add(keyOf(name))
     const groups = split(names, failed)
-    const { status } = toRefusal(refusal)
-    answer(
-      exchange,
+    const { status } = toHttpError(timeError)
+    sendMultistatus(
+      context,
       propertyResponse(target, [
         { status, names: groups.failed },
         { status: 424, names: groups.others },
@@ -39,8 +39,8 @@ export const proppatch: Command = async (exchange) => {
     return
   }
   const groups = split(names, failed)
-  answer(
-    exchange,
+  sendMultistatus(
+    context,
     propertyResponse(target, [
       { status: 403, names: groups.failed, error: 'cannot-modify-protected-property' },
       { status: 424, names: groups.others },
@@ -48,19 +48,19 @@ export const proppatch: Command = async (exchange) => {
   )
 }
 
-/** What becomes of one change: kept as a dead property, taken as the modification time, or refused. */
-function judge(change: PropertyChange): 'kept' | 'refused' | Date {
+/** Classifies a change: stored as a dead property, a new modification time, or refused. */
+function classify(change: PropertyChange): 'stored' | 'refused' | Date {
   const name = nameOf(change)
   if ('set' in change) {
     const time = timeOf(change.set)
     if (time !== undefined) return Number.isNaN(time) ? 'refused' : new Date(time)
   }
-  return liveProperty(name) && !isOverridable(name) ? 'refused' : 'kept'
+  return liveProperty(name) && !isOverridable(name) ? 'refused' : 'stored'
 }
 
 /**
- * Milliseconds that a property asks for as the modification time, NaN where it is no time; undefined for any other
- * property. `lastmodified` is the one that rclone sends to servers of the ownCloud family.
+ * The modification time that a property sets, in milliseconds since the epoch; NaN if its value is invalid. Undefined
+ * for any other property. rclone sends `lastmodified` to servers of the ownCloud family.
  */
 function timeOf({ namespace, name, value }: Property): number | undefined {
   if (namespace === davNamespace && name === 'lastmodified') {
@@ -68,21 +68,21 @@ function timeOf({ namespace, name, value }: Property): number | undefined {
   }
   const isDate =
     (namespace === davNamespace && name === 'getlastmodified') ||
-    (namespace === microsoft && name === 'Win32LastModifiedTime')
+    (namespace === microsoftNamespace && name === 'Win32LastModifiedTime')
   return isDate ? Date.parse(value.trim()) : undefined
 }
 
 /**
- * Rejects with what judges the whole request (locks, conditions, rights). Resolves to an error that is about the
- * time alone, in which case nothing was changed.
+ * Applies the changes. Rejects with an error of the whole request: locks, preconditions, permissions. Resolves to an
+ * error if the backend does not support setting times; nothing is changed then.
  */
 async function apply(
-  { fs, path, change }: Exchange,
-  kept: readonly PropertyChange[],
+  { fs, path, change }: RequestContext,
+  changes: readonly PropertyChange[],
   modified: Date | undefined,
 ): Promise<GatewayError | undefined> {
   if (modified === undefined) {
-    await fs.setProperties(path, kept, change)
+    await fs.setProperties(path, changes, change)
     return undefined
   }
   const before = await fs.stat(path, change)
@@ -92,11 +92,11 @@ async function apply(
     if (isGatewayError(error, 'unsupported')) return error
     throw error
   }
-  if (kept.length === 0) return undefined
-  // Conditions were true a moment ago; an entity tag of them may have changed with the time.
-  const rest: Change = { signal: change.signal, password: change.password, lockTokens: change.lockTokens }
+  if (changes.length === 0) return undefined
+  // Without the preconditions, which were just met: the new time may have changed the entity tag.
+  const rest: ChangeOptions = { signal: change.signal, password: change.password, lockTokens: change.lockTokens }
   try {
-    await fs.setProperties(path, kept, rest)
+    await fs.setProperties(path, changes, rest)
   } catch (error) {
     await fs.setAttributes(path, { modified: before.modified }, rest)
     throw error
@@ -104,7 +104,7 @@ async function apply(
   return undefined
 }
 
-function answer({ response }: Exchange, text: string): void {
+function sendMultistatus({ response }: RequestContext, text: string): void {
   const multistatus = new Multistatus(response)
   multistatus.add(text)
   multistatus.end()

@@ -1,54 +1,54 @@
 /** OPTIONS, GET and HEAD. */
 import type { ServerResponse } from 'node:http'
-import { isGatewayError } from '../../../src/errors.js'
+import { isGatewayError } from '../../../src/contract/errors.js'
 import { davClasses } from '../../lib/dav-classes.js'
 import { sendFile } from '../../lib/send.js'
-import { Refusal } from '../errors.js'
-import { allowedMethods, answer, checkIf, type Command, type Exchange } from '../exchange.js'
+import { HttpError } from '../errors.js'
+import { allowedMethods, sendStatus, checkIf, type Command, type RequestContext } from '../request-context.js'
 
-/** Answered without signing in: clients ask before they know that they have to (RFC 4918 §10.1). */
-export function answerOptions(response: ServerResponse): void {
-  answer(response, 200, { ...davClasses, allow: allowedMethods })
+/** Answers OPTIONS, without authentication: clients send it before they know that it is required (RFC 4918 §10.1). */
+export function sendOptions(response: ServerResponse): void {
+  sendStatus(response, 200, { ...davClasses, allow: allowedMethods })
 }
 
-export const get: Command = async (exchange) => {
-  await checkIf(exchange)
+export const get: Command = async (context) => {
+  await checkIf(context)
   try {
-    await send(exchange)
+    await send(context)
   } catch (error) {
-    if (exchange.response.headersSent || !isGatewayError(error, 'is_dir', 'not_found')) throw error
-    // A folder that only leads to mounts has no storage to say what it is.
-    const isFolder = error.code === 'is_dir' || (await isFolderThere(exchange))
+    if (context.response.headersSent || !isGatewayError(error, 'is_dir', 'not_found')) throw error
+    // A folder that exists only as the parent of mounts is on no storage, and yields `not_found`.
+    const isFolder = error.code === 'is_dir' || (await isExistingFolder(context))
     if (!isFolder) throw error
-    answerFolder(exchange)
+    sendFolder(context)
   }
 }
 
-async function send({ request, response, prefix, fs, path, ask }: Exchange): Promise<void> {
-  const delivery = await fs.delivery(path, { ...ask, route: 'webdav' })
-  if (delivery.kind !== 'stream') {
-    // An address of this gateway is one below its site, as the prefix is.
-    const location = delivery.url.startsWith('/') ? prefix.replace(/\/dav$/, '') + delivery.url : delivery.url
-    answer(response, 302, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+async function send({ request, response, prefix, fs, path, access: access }: RequestContext): Promise<void> {
+  const route = await fs.downloadRoute(path, { ...access, route: 'webdav' })
+  if (route.kind !== 'stream') {
+    // A URL of this gateway is relative to the site path, which is the prefix without `/dav`.
+    const location = route.url.startsWith('/') ? prefix.replace(/\/dav$/, '') + route.url : route.url
+    sendStatus(response, 302, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
     return
   }
-  // It watches the connection itself.
-  await sendFile(request, response, { fs, path, ask: { password: ask.password } })
+  // Without the signal: `sendFile` uses the connection's own.
+  await sendFile(request, response, { fs, path, access: { password: access.password } })
 }
 
-async function isFolderThere({ fs, path, ask }: Exchange): Promise<boolean> {
+async function isExistingFolder({ fs, path, access: access }: RequestContext): Promise<boolean> {
   try {
-    return (await fs.stat(path, ask)).kind === 'folder'
+    return (await fs.stat(path, access)).kind === 'folder'
   } catch (error) {
     if (isGatewayError(error, 'not_found')) return false
     throw error
   }
 }
 
-/** A folder has nothing to send; that it is there is all that HEAD asks. */
-function answerFolder({ request, response }: Exchange): void {
-  if (request.method !== 'HEAD') throw new Refusal(405, 'a folder', { headers: { allow: folderMethods } })
-  answer(response, 200, { 'content-type': 'httpd/unix-directory' })
+/** Responds to HEAD of a folder. Throws a 405 for GET, since a folder has no content. */
+function sendFolder({ request, response }: RequestContext): void {
+  if (request.method !== 'HEAD') throw new HttpError(405, 'a folder', { headers: { allow: folderMethods } })
+  sendStatus(response, 200, { 'content-type': 'httpd/unix-directory' })
 }
 
 const folderMethods = allowedMethods.replace('GET, HEAD, PUT, ', 'HEAD, ')

@@ -1,48 +1,53 @@
 /** COPY and MOVE (RFC 4918 §9.8, §9.9). */
-import type { Changed } from '../../../src/change.js'
-import { GatewayError, isGatewayError } from '../../../src/errors.js'
-import { isWithin } from '../../../src/path.js'
-import { Refusal } from '../errors.js'
-import { answer, expectDepth, letWait, type Command, type Exchange } from '../exchange.js'
-import { answerFailures, memberFailures } from '../multistatus.js'
+import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
+import { isWithin } from '../../../src/contract/path.js'
+import type { WriteResult } from '../../../src/tree/preconditions.js'
+import { HttpError } from '../errors.js'
+import { sendFailures, memberFailures } from '../multistatus.js'
+import { sendStatus, expectDepth, disableTimeout, type Command, type RequestContext } from '../request-context.js'
 
-export const copy: Command = async (exchange) => {
-  const depth = expectDepth(exchange, [0, 'infinity'], 'infinity')
-  await transfer(exchange, (to, ask) => exchange.fs.copy(exchange.path, to, { ...ask, deep: depth === 'infinity' }))
+export const copy: Command = async (context) => {
+  const depth = expectDepth(context, [0, 'infinity'], 'infinity')
+  await transfer(context, (to, options) =>
+    context.fs.copy(context.path, to, { ...options, deep: depth === 'infinity' }),
+  )
 }
 
-export const move: Command = async (exchange) => {
-  // Only infinity has a meaning for a folder, and any depth is the same for a file.
-  expectDepth(exchange, ['infinity', 0], 'infinity')
-  const depth = exchange.headers.depth
-  if (depth === 0 && (await exchange.fs.stat(exchange.path, exchange.ask)).kind === 'folder') {
-    throw new Refusal(400, 'a folder moves with all that is in it')
+export const move: Command = async (context) => {
+  // For a folder, only infinity is allowed (RFC 4918 §9.9.2). For a file, Depth has no effect.
+  expectDepth(context, ['infinity', 0], 'infinity')
+  const depth = context.headers.depth
+  if (depth === 0 && (await context.fs.stat(context.path, context.access)).kind === 'folder') {
+    throw new HttpError(400, 'Depth must be infinity to move a folder')
   }
-  await transfer(exchange, (to, ask) => exchange.fs.move(exchange.path, to, ask))
+  await transfer(context, (to, options) => context.fs.move(context.path, to, options))
 }
 
-type Step = (to: Exchange['path'], ask: Exchange['change'] & { readonly overwrite: boolean }) => Promise<Changed>
+type Operation = (
+  to: RequestContext['path'],
+  options: RequestContext['change'] & { readonly overwrite: boolean },
+) => Promise<WriteResult>
 
-async function transfer(exchange: Exchange, step: Step): Promise<void> {
-  const { request, response, path, headers, change } = exchange
+async function transfer(context: RequestContext, operation: Operation): Promise<void> {
+  const { request, response, path, headers, change } = context
   const to = headers.destination
   if (to === undefined) throw new GatewayError('invalid', { reason: 'the Destination header is missing' })
-  // A folder into itself would never end; over a folder above it, the target's removal would take the source along.
+  // A copy into itself would not terminate. Replacing a folder that contains the source would remove the source.
   if (isWithin(path, to) || isWithin(to, path)) {
-    throw new Refusal(403, 'source and destination are the same, or one holds the other')
+    throw new HttpError(403, 'source and destination are the same, or one contains the other')
   }
-  letWait(request)
-  let changed: Changed
+  disableTimeout(request)
+  let result: WriteResult
   try {
-    changed = await step(to, { ...change, overwrite: headers.overwrite })
+    result = await operation(to, { ...change, overwrite: headers.overwrite })
   } catch (error) {
     const failures = memberFailures(error, path) ?? memberFailures(error, to)
     if (failures !== undefined) {
-      answerFailures(exchange, failures)
+      sendFailures(context, failures)
       return
     }
-    if (isGatewayError(error, 'exists')) throw new Refusal(412, error.message) // Overwrite: F
+    if (isGatewayError(error, 'exists')) throw new HttpError(412, error.message) // Overwrite: F
     throw error
   }
-  answer(response, changed.created ? 201 : 204)
+  sendStatus(response, result.created ? 201 : 204)
 }

@@ -1,44 +1,44 @@
 /** PUT, MKCOL and DELETE. */
-import { etagOf } from '../../../src/change.js'
-import { bodySource } from '../../lib/body.js'
+import { etagOf } from '../../../src/tree/preconditions.js'
+import { bodySource } from '../../lib/request-body.js'
 import { verifiedSource } from '../../lib/verified-source.js'
-import { Refusal } from '../errors.js'
-import { allowedMethods, answer, expectDepth, hasBody, letWait, type Command } from '../exchange.js'
-import { answerFailures, memberFailures } from '../multistatus.js'
-import { uploadFacts } from '../upload-headers.js'
+import { HttpError } from '../errors.js'
+import { sendFailures, memberFailures } from '../multistatus.js'
+import { allowedMethods, sendStatus, expectDepth, hasBody, disableTimeout, type Command } from '../request-context.js'
+import { parseUploadHeaders } from '../upload-headers.js'
 
-/** Answers once the bytes are stored. */
-export const put: Command = async (exchange) => {
-  const { request, response, fs, path, change, slash } = exchange
-  if (slash) throw new Refusal(405, 'a folder cannot be put', { headers: { allow: allowedMethods } })
-  const facts = uploadFacts(request.headers)
-  const { modified } = facts
-  request.once('end', () => letWait(request)) // a slow storage may still be at work then
-  const source = verifiedSource(bodySource(request, facts))
+/** Responds once the content is stored. */
+export const put: Command = async (context) => {
+  const { request, response, fs, path, change, slash } = context
+  if (slash) throw new HttpError(405, 'PUT cannot create a folder', { headers: { allow: allowedMethods } })
+  const metadata = parseUploadHeaders(request.headers)
+  const { modified } = metadata
+  request.once('end', () => disableTimeout(request)) // a slow storage may still be writing then
+  const source = verifiedSource(bodySource(request, metadata))
   const { entry, created } = await fs.write(path, source, { ...change, modified })
-  answer(response, created ? 201 : 204, {
+  sendStatus(response, created ? 201 : 204, {
     etag: etagOf(entry),
     ...(modified === undefined ? {} : { 'x-oc-mtime': 'accepted' }),
   })
 }
 
 export const mkcol: Command = async ({ request, response, fs, path, change }) => {
-  if (hasBody(request)) throw new Refusal(415, 'MKCOL takes no body') // RFC 4918 §9.3
+  if (hasBody(request)) throw new HttpError(415, 'MKCOL must not have a body') // RFC 4918 §9.3
   await fs.mkdir(path, change)
-  answer(response, 201)
+  sendStatus(response, 201)
 }
 
-export const remove: Command = async (exchange) => {
-  const { request, response, fs, path, change } = exchange
-  expectDepth(exchange, ['infinity'], 'infinity') // RFC 4918 §9.6.1
-  letWait(request)
+export const remove: Command = async (context) => {
+  const { request, response, fs, path, change } = context
+  expectDepth(context, ['infinity'], 'infinity') // RFC 4918 §9.6.1
+  disableTimeout(request)
   try {
     await fs.remove(path, change)
   } catch (error) {
     const failures = memberFailures(error, path)
     if (failures === undefined) throw error
-    answerFailures(exchange, failures)
+    sendFailures(context, failures)
     return
   }
-  answer(response, 204)
+  sendStatus(response, 204)
 }

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 
-/** Who may come in, what is mounted, and what the admin has set. */
+/** Users, SSH keys, storages, settings, secrets, revoked tokens and guards. */
 export async function createAccounts(query: Knex): Promise<void> {
   await query.schema.createTable('users', (table) => {
     table.increments('id')
@@ -16,7 +16,7 @@ export async function createAccounts(query: Knex): Promise<void> {
     // The newest time step (RFC 6238) whose code was used: a code works once.
     table.bigInteger('otp_step').notNullable().defaultTo(0)
   })
-  // One guest, one admin, whatever two processes do at once.
+  // At most one guest and one admin, even if two processes insert concurrently.
   await query.raw('create unique index users_single_roles on users (role) where role in (1, 2)')
 
   await query.schema.createTable('ssh_keys', (table) => {

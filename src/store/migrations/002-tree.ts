@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 
 /**
- * What is known of paths of the tree. Ranges over `path` rely on the order of bytes, which is SQLite's own; a database that
- * sorts by language must be told so for these columns (PostgreSQL: collation "C").
+ * Records about paths of the tree. Ranges over `path` rely on byte order, which is SQLite's default; a database with a
+ * language-dependent collation needs byte order for these columns (PostgreSQL: collation "C").
  */
 export async function createTree(query: Knex): Promise<void> {
   await query.schema.createTable('folder_rules', (table) => {

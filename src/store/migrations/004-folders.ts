@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 
-/** Folders that a backend cannot keep while nothing is in them. */
+/** Empty folders of backends that cannot store them. */
 export async function createFolders(query: Knex): Promise<void> {
   await query.schema.createTable('folders', (table) => {
     table.text('path').primary()

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 
-/** What it takes to go on with a task after a restart, and which of its items are done. */
+/** Data for resuming a task after a restart, and its items. */
 export async function createTaskJournal(query: Knex): Promise<void> {
   await query.schema.alterTable('tasks', (table) => {
     table.text('username').notNullable().defaultTo('')
@@ -12,7 +12,7 @@ export async function createTaskJournal(query: Knex): Promise<void> {
 
   await query.schema.createTable('task_items', (table) => {
     table.text('task_id').notNullable().references('id').inTable('tasks').onDelete('CASCADE')
-    // The path of the source, in two parts: members of a folder are asked for together.
+    // The path of the source in two columns, so that the members of a folder can be selected.
     table.text('parent').notNullable()
     table.text('name').notNullable()
     table.text('state').notNullable()

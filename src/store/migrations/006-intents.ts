@@ -6,7 +6,9 @@ interface OldIntent {
   readonly to_path: string
 }
 
-/** An intent names its storage, and its paths are those of the storage. Those that no storage is found for are dropped. */
+/**
+ * Adds the storage to each intent, and makes its paths relative to that storage. Intents without a storage are deleted.
+ */
 export async function nameStoragesOfIntents(query: Knex): Promise<void> {
   const storages = await query<{ id: number; mount_path: string }>('storages').select('id', 'mount_path').orderBy('id')
   const old = await query<OldIntent>('intents').select('kind', 'from_path', 'to_path').orderBy('id')
@@ -20,7 +22,8 @@ export async function nameStoragesOfIntents(query: Knex): Promise<void> {
     table.boolean('spare').notNullable()
   })
   const mounts = storages.map(({ id, mount_path }) => ({ id, at: visible(mount_path) }))
-  // The deepest first, as paths are looked up; whether a storage is disabled now says nothing of where the path was.
+  // The longest mount path first, as in path lookup. Disabled storages count: they may have been enabled when the
+  // intent was written.
   mounts.sort((one, other) => other.at.length - one.at.length)
   for (const { kind, from_path, to_path } of old) {
     const mount = mounts.find(({ at }) => from_path.startsWith(`${at}/`) && to_path.startsWith(`${at}/`))
@@ -36,7 +39,7 @@ export async function nameStoragesOfIntents(query: Knex): Promise<void> {
   }
 }
 
-/** Without what tells storages apart that take turns at one path; '' for the root. */
+/** The mount path without the `.balance` suffix of storages that share a path; '' for the root. */
 function visible(mountPath: string): string {
   const at = mountPath.lastIndexOf('.balance')
   const path = at > mountPath.lastIndexOf('/') + 1 ? mountPath.slice(0, at) : mountPath

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 
-/** Large files on their way to a storage, for another run to go on with. Without a task: what is to be let go of. */
+/** Resumable uploads of large files. Those without a task are orphans, which are discarded. */
 export async function createUploads(query: Knex): Promise<void> {
   await query.schema.createTable('uploads', (table) => {
     table.increments('id')

@@ -1,23 +1,23 @@
 /**
- * The file of the search index: SQLite with FTS5, beside the database and apart from it, so that neither waits for the other.
- * One connection writes; a few read what is committed. Whatever is wrong with the file, it can be made anew.
+ * The file of the search index: SQLite with FTS5, separate from the database, so that neither blocks the other. One
+ * connection writes; several read committed data. A broken file is recreated.
  */
 import { rm } from 'node:fs/promises'
 import knex, { type Knex } from 'knex'
-import { GatewayError } from '../../errors.js'
+import { GatewayError } from '../../contract/errors.js'
 import { Database } from '../database.js'
-import { keepPrivate } from '../private-file.js'
+import { ensurePrivate } from '../private-file.js'
 
-/** A file of another version is thrown away: what it holds is read from the storages again. */
+/** The tables of a file of another version are recreated: the storages are read again. */
 const schemaVersion = 1
 
-/** Searches that are answered at once; more wait. They share the few threads that all files are read with. */
-const readers = 2
+/** Maximum concurrent searches; further ones wait. They use the same thread pool as file operations. */
+const readerConnections = 2
 
-/** Milliseconds for which a search waits for its turn. */
-const readerPatience = 10_000
-/** Whoever writes may have to wait for one who takes a large tree away. */
-const writerPatience = 3_600_000
+/** Milliseconds that a search waits for a connection. */
+const readerTimeout = 10_000
+/** Milliseconds that a write waits for the connection: removing a large tree takes long. */
+const writerTimeout = 3_600_000
 
 export interface IndexFile {
   readonly writing: Database
@@ -25,28 +25,28 @@ export interface IndexFile {
   close(): Promise<void>
 }
 
-/** Opens the file, and makes it where it is missing, of another version, or broken. Rejects with `unavailable`. */
+/** Opens the file. Creates it if it is missing, of another version, or corrupt. Rejects with `unavailable`. */
 export async function openIndexFile(file: string): Promise<IndexFile> {
   try {
-    return await opened(file)
+    return await openFile(file)
   } catch (error) {
     if (!isBroken(error)) throw unusable(file, error)
   }
   try {
     for (const name of [file, `${file}-wal`, `${file}-shm`]) await rm(name, { force: true })
-    return await opened(file)
+    return await openFile(file)
   } catch (error) {
     throw unusable(file, error)
   }
 }
 
-async function opened(file: string): Promise<IndexFile> {
-  await keepPrivate(file)
-  // What a power cut takes from this file is found again by an update: a commit need not wait for the disk.
+async function openFile(file: string): Promise<IndexFile> {
+  await ensurePrivate(file)
+  // An update restores what a power failure loses, so commits need not be synced.
   const writer = connect(file, 1, 'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;')
   const reader = connect(
     file,
-    readers,
+    readerConnections,
     'PRAGMA query_only = ON; PRAGMA cache_size = -8192; PRAGMA mmap_size = 1073741824;',
   )
   const close = async () => {
@@ -73,11 +73,11 @@ function connect(file: string, connections: number, pragmas: string): Knex {
     client: 'sqlite3',
     connection: { filename: file },
     useNullAsDefault: true,
-    acquireConnectionTimeout: connections === 1 ? writerPatience : readerPatience,
+    acquireConnectionTimeout: connections === 1 ? writerTimeout : readerTimeout,
     pool: {
       min: 0,
       max: connections,
-      // Temporary tables live as long as their connection.
+      // The writer's connection stays open, because it has temporary tables.
       ...(connections === 1 && { min: 1 }),
       afterCreate: (sqlite: { exec(sql: string, done: (error: Error | null) => void): void }, done: () => void) => {
         sqlite.exec(`PRAGMA busy_timeout = 10000; ${pragmas}`, done)
@@ -88,9 +88,9 @@ function connect(file: string, connections: number, pragmas: string): Knex {
 }
 
 /**
- * `names` is what is found; `grams` finds it. A gram is every run of three characters of a folded name; two marks behind the
- * name make its last characters begin such runs too. So the words of one and two characters, which a trigram index does not
- * answer, are the beginnings of its terms: `gram_terms` tells in which names those stand.
+ * `names` holds the indexed names, `grams` a trigram index of the folded names. Two marker characters are appended to
+ * each name, so that its last characters start trigrams too. Words of one or two characters, which a trigram index
+ * cannot match, are thus prefixes of its terms: `gram_terms` maps those to names.
  */
 export async function createTables(query: Knex): Promise<void> {
   for (const table of ['gram_terms', 'grams', 'names', 'state']) await query.raw(`drop table if exists ${table}`)

@@ -1,11 +1,11 @@
-/** Questions to the index. They see what is committed, and never wait for a change. */
-import { nameOf, parentOf, type Path } from '../../path.js'
+/** Queries of the index. They see committed data and do not wait for writes. */
+import { nameOf, parentOf, type Path } from '../../contract/path.js'
 import type { Database } from '../database.js'
 import {
   always,
   below,
-  both,
-  deeperThan,
+  allOf,
+  belowChildren,
   indexedName,
   kindNumbers,
   type Condition,
@@ -13,69 +13,69 @@ import {
   type NameColumns,
 } from './names.js'
 
-/** A part of the tree that is not to be found. */
-export interface ClosedPart {
+/** A subtree, or a part of it, that is excluded from the results. */
+export interface ExcludedPart {
   readonly path: Path
-  /** The folder itself, in the folder that holds it. */
+  /** Excludes the folder itself. */
   readonly itself: boolean
-  /** What is directly in it. */
+  /** Excludes its children. */
   readonly members: boolean
-  /** What is further down. */
+  /** Excludes its other descendants. */
   readonly deeper: boolean
-  /** Folders below it for which something else holds. */
+  /** Folders below `path` whose descendants `deeper` does not exclude. */
   readonly except: readonly Path[]
 }
 
 export interface NameQuery {
-  /** From `searchWords`; at least one. Each stands in the name. */
+  /** From `searchWords`; at least one. A name must contain all of them. */
   readonly words: readonly string[]
   readonly kind: 'any' | 'folders' | 'files'
-  /** Names are found below this folder, not itself. */
+  /** Results are descendants of this folder. */
   readonly below: Path
-  readonly closed: readonly ClosedPart[]
+  readonly excluded: readonly ExcludedPart[]
 }
 
-/** Where in the order of names something stands. */
+/** A position in the order of names. */
 export interface Position {
   readonly name: string
   readonly id: number
 }
 
-export const beginning: Position = { name: '', id: 0 }
+export const firstPosition: Position = { name: '', id: 0 }
 
-/** A stretch of the order of names; `to`: to the end where it is absent. */
-export interface Stretch {
+/** A range of the order of names, excluding `from` and including `to`; to the end if `to` is undefined. */
+export interface NameRange {
   readonly from: Position
   readonly to: Position | undefined
 }
 
-/** With so many candidates at the most, all of them are looked at. */
-export const fewCandidates = 10_000
-/** The same for all names below one folder: they lie together. */
-const fewNames = 20_000
+/** Maximum candidates from the trigram index that `few` examines. */
+export const maxCandidates = 10_000
+/** Maximum names below the folder of a query that `few` examines; adjacent rows are cheaper to read. */
+const maxScannedNames = 20_000
 
 export class NamesReader {
   constructor(private readonly database: Database) {}
 
-  /** All names that the query finds, by name; undefined where there are too many candidates to look at each. */
-  async few(query: NameQuery): Promise<IndexedName[] | undefined> {
+  /** All results of the query, ordered by name; undefined if there are too many candidates to examine. */
+  async allIfFew(query: NameQuery): Promise<IndexedName[] | undefined> {
     const words = byGrams(query.words)
-    const wanted = both(words.rest, scope(query))
-    if ((await this.#count(words.candidates, fewCandidates)) <= fewCandidates) {
+    const matching = allOf(words.rest, scope(query))
+    if ((await this.#count(words.candidates, maxCandidates)) <= maxCandidates) {
       return this.#names(
-        `names not indexed where id in (${words.candidates.sql}) and ${wanted.sql} order by name, id`,
-        [...words.candidates.values, ...wanted.values],
+        `names not indexed where id in (${words.candidates.sql}) and ${matching.sql} order by name, id`,
+        [...words.candidates.values, ...matching.values],
       )
     }
-    const lying = below(query.below)
-    const all = { sql: `select 1 from names where ${lying.sql}`, values: lying.values }
-    if ((await this.#count(all, fewNames)) > fewNames) return undefined
-    const found = both(holding(query.words), scope(query))
+    const inFolder = below(query.below)
+    const all = { sql: `select 1 from names where ${inFolder.sql}`, values: inFolder.values }
+    if ((await this.#count(all, maxScannedNames)) > maxScannedNames) return undefined
+    const found = allOf(containing(query.words), scope(query))
     return this.#names(`names where ${found.sql} order by name, id`, found.values)
   }
 
-  /** The end of a stretch of so many names from `from` on, found or not; undefined where fewer are left. */
-  async stretchEnd(from: Position, names: number): Promise<Position | undefined> {
+  /** The position `names` names after `from`, whether they match a query or not; undefined if fewer remain. */
+  async rangeEnd(from: Position, names: number): Promise<Position | undefined> {
     const rows: readonly Position[] = await this.database.run((query) =>
       query.raw(
         `select name, id from names indexed by names_order where (name, id) > (?, ?) order by name, id limit 1 offset ?`,
@@ -85,25 +85,25 @@ export class NamesReader {
     return rows[0]
   }
 
-  /** How many names of the stretch the query finds. */
-  async countIn(query: NameQuery, stretch: Stretch): Promise<number> {
-    const found = both(within(stretch), holding(query.words), scope(query))
+  /** Number of results of the query in the range. */
+  async countIn(query: NameQuery, stretch: NameRange): Promise<number> {
+    const found = allOf(within(stretch), containing(query.words), scope(query))
     const rows: readonly { count: number }[] = await this.database.run((knex) =>
       knex.raw(`select count(*) as count from names indexed by names_order where ${found.sql}`, [...found.values]),
     )
     return rows[0]?.count ?? 0
   }
 
-  /** Those names themselves, by name. */
-  async namesIn(query: NameQuery, stretch: Stretch): Promise<IndexedName[]> {
-    const found = both(within(stretch), holding(query.words), scope(query))
+  /** Results of the query in the range, ordered by name. */
+  async namesIn(query: NameQuery, stretch: NameRange): Promise<IndexedName[]> {
+    const found = allOf(within(stretch), containing(query.words), scope(query))
     return this.#names(`names indexed by names_order where ${found.sql} order by name, id`, found.values)
   }
 
-  /** Counts one more than `enough` at the most. */
-  async #count({ sql, values }: Condition, enough: number): Promise<number> {
+  /** Number of rows, counted up to `limit` + 1. */
+  async #count({ sql, values }: Condition, limit: number): Promise<number> {
     const rows: readonly { count: number }[] = await this.database.run((query) =>
-      query.raw(`select count(*) as count from (${sql} limit ?)`, [...values, enough + 1]),
+      query.raw(`select count(*) as count from (${sql} limit ?)`, [...values, limit + 1]),
     )
     return rows[0]?.count ?? 0
   }
@@ -116,18 +116,21 @@ export class NamesReader {
   }
 }
 
-/** More words than this narrow nothing down any more. */
-const gramWords = 8
+/** Maximum words in a trigram query; further ones hardly reduce the candidates. */
+const maxGramWords = 8
 
-/** A query for the ids of names that hold the words, as far as grams can tell, and what is left to be asked of each. */
+/**
+ * Splits the words into a query for the ids of candidates by the trigram index, and a condition to check for each
+ * candidate.
+ */
 function byGrams(words: readonly string[]): { readonly candidates: Condition; readonly rest: Condition } {
   const sorted = [...words].sort((one, other) => characters(other) - characters(one))
-  const long = sorted.filter((word) => characters(word) >= 3).slice(0, gramWords)
+  const long = sorted.filter((word) => characters(word) >= 3).slice(0, maxGramWords)
   if (long.length > 0) {
     const expression = long.map((word) => `"${word.replaceAll('"', '""')}"`).join(' AND ')
     return {
       candidates: { sql: 'select rowid from grams where grams match ?', values: [expression] },
-      rest: holding(sorted.filter((word) => !long.includes(word))),
+      rest: containing(sorted.filter((word) => !long.includes(word))),
     }
   }
   const [word = ''] = sorted
@@ -136,40 +139,40 @@ function byGrams(words: readonly string[]): { readonly candidates: Condition; re
       sql: 'select distinct doc from gram_terms where term >= ? and term < ?',
       values: [word, `${word}\u{10ffff}`],
     },
-    rest: holding(words),
+    rest: containing(words),
   }
 }
 
-/** As the index counts them: code points. */
+/** Length in code points, as the trigram tokenizer counts. */
 function characters(word: string): number {
   return Array.from(word).length
 }
 
-function holding(words: readonly string[]): Condition {
+function containing(words: readonly string[]): Condition {
   if (words.length === 0) return always
   return { sql: words.map(() => 'instr(ifnull(folded, name), ?) > 0').join(' and '), values: words }
 }
 
-function within({ from, to }: Stretch): Condition {
-  const behind: Condition = { sql: '(name, id) > (?, ?)', values: [from.name, from.id] }
-  return to === undefined ? behind : both(behind, { sql: '(name, id) <= (?, ?)', values: [to.name, to.id] })
+function within({ from, to }: NameRange): Condition {
+  const afterStart: Condition = { sql: '(name, id) > (?, ?)', values: [from.name, from.id] }
+  return to === undefined ? afterStart : allOf(afterStart, { sql: '(name, id) <= (?, ?)', values: [to.name, to.id] })
 }
 
-function scope({ kind, below: folder, closed }: NameQuery): Condition {
+function scope({ kind, below: folder, excluded: closed }: NameQuery): Condition {
   const kinds: Record<NameQuery['kind'], Condition> = {
     any: always,
     folders: { sql: 'kind <> ?', values: [kindNumbers.file] },
     files: { sql: 'kind = ?', values: [kindNumbers.file] },
   }
-  return both(kinds[kind], below(folder), ...closed.map(open))
+  return allOf(kinds[kind], below(folder), ...closed.map(notExcluded))
 }
 
-/** That a name does not lie in the closed part. */
-function open({ path, itself, members, deeper, except }: ClosedPart): Condition {
+/** Selects the names outside of the excluded part. */
+function notExcluded({ path, itself, members, deeper, except }: ExcludedPart): Condition {
   const parts: Condition[] = []
   if (itself) parts.push({ sql: 'parent = ? and name = ?', values: [parentOf(path), nameOf(path)] })
   if (members) parts.push({ sql: 'parent = ?', values: [path] })
-  if (deeper) parts.push(both(deeperThan(path), ...except.map(outside)))
+  if (deeper) parts.push(allOf(belowChildren(path), ...except.map(outside)))
   return {
     sql: `not (${parts.map(({ sql }) => `(${sql})`).join(' or ')})`,
     values: parts.flatMap(({ values }) => values),

@@ -1,16 +1,16 @@
-/** Changes of the index. Every change resolves when searches see it. */
+/** Changes of the index. Every method that writes resolves when the change is visible to searches. */
 import type { Knex } from 'knex'
-import { childOf, isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../path.js'
+import { childOf, isWithin, nameOf, parentOf, segmentsOf, type Path } from '../../contract/path.js'
 import type { Database } from '../database.js'
-import { checkApart } from '../ranges.js'
+import { assertDisjoint } from '../ranges.js'
 import { foldName } from './folding.js'
 import { createTables } from './index-file.js'
-import { below, both, kindNumbers, type Condition, type IndexedKind, type IndexedName } from './names.js'
+import { below, allOf, kindNumbers, type Condition, type IndexedKind, type IndexedName } from './names.js'
 
-/** Rows that one statement takes away: others get their turn between. */
-const removedAtOnce = 5000
+/** Rows deleted by one statement; other work can run between statements. */
+const deleteBatchSize = 5000
 
-/** Since the index was last cleared: nothing was read, some of the tree, or all of it. */
+/** How much of the tree was indexed since the index was last cleared. */
 export type IndexExtent = 'nothing' | 'part' | 'whole'
 
 export class NamesWriter {
@@ -25,12 +25,12 @@ export class NamesWriter {
     await this.#setState('extent', value)
   }
 
-  /** Trees that have still to be read again; they outlive a restart. */
-  async due(): Promise<readonly Path[]> {
+  /** Stored paths of trees that must be read again after a restart. */
+  async pendingScans(): Promise<readonly Path[]> {
     return JSON.parse((await this.#state('due')) ?? '[]') as Path[]
   }
 
-  async setDue(trees: readonly Path[]): Promise<void> {
+  async setPendingScans(trees: readonly Path[]): Promise<void> {
     await this.#setState('due', JSON.stringify(trees))
   }
 
@@ -52,7 +52,7 @@ export class NamesWriter {
     return rows[0]?.count ?? 0
   }
 
-  /** Forgets everything, and gives the room on the disk back. */
+  /** Deletes all data and frees the disk space. */
   async clear(): Promise<void> {
     await this.database.run(async (query) => {
       await createTables(query)
@@ -60,14 +60,14 @@ export class NamesWriter {
     })
   }
 
-  /** Adds names, or takes up what is new about them. */
+  /** Adds names, or updates them. */
   async put(names: readonly IndexedName[]): Promise<void> {
     if (names.length === 0) return
     await this.database.run((query) =>
       query.raw(
         `insert into names (parent, name, folded, kind, size)
           select value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 from json_each(?) where true
-          ${orTakeUp}`,
+          ${orUpdate}`,
         [JSON.stringify(names.map(stored))],
       ),
     )
@@ -84,23 +84,22 @@ export class NamesWriter {
     return kinds.find(([, each]) => each === number)?.[0]
   }
 
-  /** The name itself and everything below it, but for what is at or below the paths to keep. */
+  /** Removes the entry and its descendants, except those at or below the paths in `keep`. */
   async remove(path: Path, keep: readonly Path[] = []): Promise<void> {
-    const kept = keep.filter((each) => isWithin(path, each))
-    if (!kept.includes(path) && path !== '/') {
+    const exceptions = keep.filter((each) => isWithin(path, each))
+    if (!exceptions.includes(path) && path !== '/') {
       const own = { parent: parentOf(path), name: nameOf(path) }
       await this.database.run((query) => query('names').where(own).delete())
     }
-    const gone = both(below(path), ...kept.map((each) => not(atOrBelow(each))))
-    await this.#removeAll(gone)
+    await this.#removeAll(allOf(below(path), ...exceptions.map((each) => not(atOrBelow(each)))))
   }
 
-  async #removeAll(gone: Condition): Promise<void> {
-    for (let left = removedAtOnce; left === removedAtOnce;) {
-      left = await this.database.run(async (query) => {
+  async #removeAll(condition: Condition): Promise<void> {
+    for (let deleted = deleteBatchSize; deleted === deleteBatchSize;) {
+      deleted = await this.database.run(async (query) => {
         const rows: readonly { id: number }[] = await query.raw(
-          `select id from names where ${gone.sql} limit ${removedAtOnce}`,
-          [...gone.values],
+          `select id from names where ${condition.sql} limit ${deleteBatchSize}`,
+          [...condition.values],
         )
         await query.raw('delete from names where id in (select value from json_each(?))', [
           JSON.stringify(rows.map(({ id }) => id)),
@@ -111,12 +110,12 @@ export class NamesWriter {
   }
 
   /**
-   * What stands at `from` takes the place of what stands at `to`, with everything below. False, and nothing is done to
-   * `from`, where the index does not know it.
+   * Moves the entry at `from` and its descendants to `to`, replacing what is there. False if `from` is not indexed; the
+   * entry at `to` is removed in any case.
    */
   async move(from: Path, to: Path): Promise<boolean> {
     if (from === to) return true
-    checkApart(from, to)
+    assertDisjoint(from, to)
     await this.remove(to)
     return this.database.transaction(async (query) => {
       const name = nameOf(to)
@@ -133,7 +132,7 @@ export class NamesWriter {
     })
   }
 
-  /** How many segments the deepest path at or below `path` has; 0 where the index knows none. */
+  /** Number of segments of the deepest indexed path below `path`; that of `path` itself if there is none. */
   async deepest(path: Path): Promise<number> {
     const inner = below(path)
     const rows: readonly { slashes: number | null }[] = await this.database.run((query) =>
@@ -145,7 +144,7 @@ export class NamesWriter {
     return rows[0]?.slashes ?? segmentsOf(path).length
   }
 
-  /** Folders directly in `folder` whose names sort behind `after`, in order. No linked ones. */
+  /** Up to `limit` child folders of `folder` with names after `after`, ordered by name. Linked folders are omitted. */
   async subfolders(folder: Path, after: string, limit: number): Promise<Path[]> {
     const rows: readonly { name: string }[] = await this.database.run((query) =>
       query('names')
@@ -158,9 +157,9 @@ export class NamesWriter {
     return rows.map(({ name }) => childOf(folder, name))
   }
 
-  // Whole folders: what they hold now is gathered aside, and then taken up in one go
+  // Whole folders: their current entries are staged in temporary tables, then applied in one transaction
 
-  /** Forgets what was gathered. */
+  /** Clears the staged entries. */
   async beginListing(): Promise<void> {
     await this.database.run(async (query) => {
       await query.raw('delete from listed')
@@ -168,7 +167,8 @@ export class NamesWriter {
     })
   }
 
-  async gather(names: readonly IndexedName[]): Promise<void> {
+  /** Stages entries. */
+  async stage(names: readonly IndexedName[]): Promise<void> {
     await this.database.run((query) =>
       query.raw(
         `insert or ignore into listed (parent, name, folded, kind, size)
@@ -178,8 +178,8 @@ export class NamesWriter {
     )
   }
 
-  /** What was gathered of these folders is all that they hold: other names in them are to go. */
-  async gatheredAll(folders: readonly Path[]): Promise<void> {
+  /** Marks these folders as completely staged: `takeUp` removes all other entries from them. */
+  async markComplete(folders: readonly Path[]): Promise<void> {
     await this.database.run((query) =>
       query.raw('insert or ignore into listed_folders (path) select value from json_each(?)', [
         JSON.stringify(folders),
@@ -187,29 +187,29 @@ export class NamesWriter {
     )
   }
 
-  /** Takes up what was gathered. Resolves to the folders that are new, as far as they are asked for. */
-  async takeUp(options: { readonly tellNew: boolean }): Promise<Path[]> {
+  /** Applies the staged entries. Resolves to the folders that were not indexed before; to none without `tellNew`. */
+  async applyStaged(options: { readonly tellNew: boolean }): Promise<Path[]> {
     return this.database.transaction(async (query) => {
-      const fresh = options.tellNew ? await foldersFrom(query, newFolders) : []
-      for (const folder of await foldersFrom(query, goneFolders)) {
+      const added = options.tellNew ? await foldersFrom(query, newFolders) : []
+      for (const folder of await foldersFrom(query, deletedFolders)) {
         const inner = below(folder)
         await query.raw(`delete from names where ${inner.sql}`, [...inner.values])
       }
       await query.raw(`delete from names where parent in (select path from listed_folders) and not exists (${listed})`)
       await query.raw(
         `insert into names (parent, name, folded, kind, size)
-          select parent, name, folded, kind, size from listed where true ${orTakeUp}`,
+          select parent, name, folded, kind, size from listed where true ${orUpdate}`,
       )
-      return fresh
+      return added
     })
   }
 }
 
-const orTakeUp = `on conflict (parent, name) do update set kind = excluded.kind, size = excluded.size
+const orUpdate = `on conflict (parent, name) do update set kind = excluded.kind, size = excluded.size
   where kind <> excluded.kind or size <> excluded.size`
 
 const listed = 'select 1 from listed where listed.parent = names.parent and listed.name = names.name'
-const goneFolders = `select parent, name from names where parent in (select path from listed_folders)
+const deletedFolders = `select parent, name from names where parent in (select path from listed_folders)
   and kind = ${kindNumbers.folder} and not exists (${listed} and listed.kind = ${kindNumbers.folder})`
 const newFolders = `select parent, name from listed where kind = ${kindNumbers.folder} and not exists (
   select 1 from names where names.parent = listed.parent and names.name = listed.name)`
@@ -224,7 +224,7 @@ function stored({ parent, name, kind, size }: IndexedName) {
   return [parent, name, foldedOf(name), kindNumbers[kind], bytes]
 }
 
-/** Null where it is the name as it stands, which it is for most. */
+/** The folded name; null if it equals the name, as for most names. */
 function foldedOf(name: string): string | null {
   const folded = foldName(name)
   return folded === name ? null : folded

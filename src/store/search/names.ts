@@ -1,10 +1,10 @@
-/** What the index knows of one name, and how it lies in its row. */
-import type { Path } from '../../path.js'
+/** Indexed names and their rows. */
+import type { Path } from '../../contract/path.js'
 
-/** A linked folder is shown as a folder, and nothing below it is in the index. */
+/** 'linked folder': a symlink to a folder. It is found as a folder; its contents are not indexed. */
 export type IndexedKind = 'file' | 'folder' | 'linked folder'
 
-/** Paths are of the whole tree. */
+/** One entry of the index. `parent` is a path of the whole tree; `size` is in bytes. */
 export interface IndexedName {
   readonly parent: Path
   readonly name: string
@@ -23,12 +23,12 @@ export interface NameColumns {
   readonly size: number
 }
 
-/** What was written is trusted to be what is read. */
+/** Converts a row; its values are not validated. */
 export function indexedName({ parent, name, kind, size }: NameColumns): IndexedName {
   return { parent: parent as Path, name, kind: kinds[kind] ?? 'file', size }
 }
 
-/** A condition in SQL, with its values. */
+/** An SQL condition with its bound values. */
 export interface Condition {
   readonly sql: string
   readonly values: readonly (string | number)[]
@@ -36,22 +36,22 @@ export interface Condition {
 
 export const always: Condition = { sql: '1', values: [] }
 
-export function both(...conditions: readonly Condition[]): Condition {
+export function allOf(...conditions: readonly Condition[]): Condition {
   return {
     sql: conditions.map(({ sql }) => `(${sql})`).join(' and '),
     values: conditions.flatMap(({ values }) => values),
   }
 }
 
-/** Names that lie strictly below `path`, whatever is between. */
+/** Selects all descendants of `path`. */
 export function below(path: Path): Condition {
   if (path === '/') return always
-  const inner = deeperThan(path)
+  const inner = belowChildren(path)
   return { sql: `parent = ? or (${inner.sql})`, values: [path, ...inner.values] }
 }
 
-/** Names that lie below `path`, but not directly in it. Whatever is below `/a` sorts from `/a/` up to `/a0`. */
-export function deeperThan(path: Path): Condition {
+/** Selects the descendants of `path` except its children. All paths below `/a` sort from `/a/` up to `/a0`. */
+export function belowChildren(path: Path): Condition {
   if (path === '/') return { sql: 'parent > ?', values: ['/'] }
   return { sql: 'parent >= ? and parent < ?', values: [`${path}/`, `${path}0`] }
 }

@@ -1,4 +1,4 @@
-/** The index of names: what writes it, and what reads it. */
+/** The search index: its writer and its reader. */
 import { openIndexFile } from './index-file.js'
 import { NamesReader } from './names-reader.js'
 import { NamesWriter } from './names-writer.js'
@@ -9,7 +9,7 @@ export interface SearchIndex {
   close(): Promise<void>
 }
 
-/** Opens the file; what is broken or of another version is begun anew. Rejects with `unavailable`. */
+/** Opens the index file; recreates it if it is corrupt or of another version. Rejects with `unavailable`. */
 export async function openSearchIndex(file: string): Promise<SearchIndex> {
   const opened = await openIndexFile(file)
   return {

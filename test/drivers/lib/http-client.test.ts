@@ -1,18 +1,17 @@
 /** What the drivers' HTTP client tells whom, what it asks again, and what it never does. */
-import { once } from 'node:events'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import type { Writable } from 'node:stream'
+import { Readable, type Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
-import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { HttpClient, type HttpClientOptions, type HttpRequest } from '../../../drivers/lib/http-client.js'
-import { EgressGuard } from '../../../src/egress.js'
+import { EgressGuard } from '../../../src/net/egress.js'
 import { refuses } from '../../conformance/subject.js'
 import { makeCertificate } from '../../services/certificates.js'
 
@@ -57,7 +56,7 @@ async function ask(client: HttpClient, request: HttpRequest): Promise<{ status: 
 const upload = (content: string) => ({
   size: Buffer.byteLength(content),
   taken: 0,
-  async send(into: Writable) {
+  async sendTo(into: Writable) {
     this.taken++
     await pipeline(Readable.from([content]), into)
   },
@@ -332,10 +331,10 @@ await t.test('a server that is content before it has the body, and takes no more
     // The first of it is there, and nobody reads any.
     request.once('readable', () => response.writeHead(200).write('fine'))
   })
-  const client = clientOf(t, address, '', { idleTime: 300 })
+  const client = clientOf(t, address, '', { idleTimeout: 300 })
   const body = {
     size: 64 * 1024 * 1024,
-    send: (into: Writable) => pipeline(Readable.from(Array<Buffer>(64).fill(Buffer.alloc(1024 * 1024))), into),
+    sendTo: (into: Writable) => pipeline(Readable.from(Array<Buffer>(64).fill(Buffer.alloc(1024 * 1024))), into),
   }
   await refuses(t, () => client.request({ method: 'PUT', url: address, body }), 'timeout', 'the upload')
 })
@@ -348,7 +347,7 @@ await t.test('a connection that was closed while it waited costs nothing', async
   })
   const client = clientOf(t, address)
   t.equal((await ask(client, { method: 'GET', url: address })).text, 'ok')
-  const { status, isRepeated, body } = await client.request({ method: 'DELETE', url: address })
+  const { status, isRetry: isRepeated, body } = await client.request({ method: 'DELETE', url: address })
   t.same([status, isRepeated, await text(body)], [200, true, 'ok'], 'asked again on a new one, and said so')
   t.equal(seen.length, 3)
 })
@@ -458,7 +457,7 @@ await t.test(
         void text(request).then((content) => response.end(String(content.length)))
       }
     })
-    const client = clientOf(t, address, '', { idleTime: 300 })
+    const client = clientOf(t, address, '', { idleTimeout: 300 })
     const get = (path: string) => client.request({ method: 'GET', url: new URL(path, address) })
     await refuses(t, () => get('/silent'), 'timeout', 'no answer')
     const { body: half } = await get('/half')
@@ -469,7 +468,7 @@ await t.test(
     t.equal((await text(large)).length, 20 * mebibyte.length, 'a reader that waits keeps its connection')
     const slow = {
       size: 3,
-      async send(into: Writable) {
+      async sendTo(into: Writable) {
         await pipeline(async function* () {
           for (const part of ['a', 'b', 'c']) {
             await pause(500)

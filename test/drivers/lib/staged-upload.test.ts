@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { StagedUpload } from '../../../drivers/lib/staged-upload.js'
-import { GatewayError } from '../../../src/errors.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 import { at } from '../../conformance/subject.js'
 
 const path = at('/.~tidegate-part-run-0123456789ab')
@@ -14,16 +14,16 @@ async function tokensOf(sync: () => Promise<void>, atMost = 1000): Promise<strin
   const tokens: string[] = []
   const upload = new StagedUpload(
     {
-      ...{ kept: { path, held: 10 }, size, signal: undefined, sync },
-      file: { pieceSize: 1, piecesAtOnce: 4, read: async () => Buffer.alloc(0), write: () => pause(1) },
-      replace: async (token) => void tokens.push(token),
-      within: (work) => work(),
+      ...{ resumable: { path, committed: 10 }, size, signal: undefined, sync },
+      file: { pieceSize: 1, maxInFlight: 4, read: async () => Buffer.alloc(0), write: () => pause(1) },
+      replaceToken: async (token) => void tokens.push(token),
+      run: (work) => work(),
       publish: async () => Promise.reject(new GatewayError('busy')),
-      leave: async () => undefined,
+      close: async () => undefined,
     },
-    { every: 5, atMost },
+    { interval: 5, closeTimeout: atMost },
   )
-  await upload.write(Readable.from(Array.from({ length: size - upload.confirmed }, () => Buffer.from('x'))))
+  await upload.write(Readable.from(Array.from({ length: size - upload.committedOffset }, () => Buffer.from('x'))))
   await upload.close()
   return tokens
 }
@@ -56,14 +56,14 @@ void t.test('a server that does not answer keeps nobody waiting for long', async
   }
   const upload = new StagedUpload(
     {
-      ...{ kept: { path, held: 0 }, size: 1, signal: undefined, sync: stuck },
-      file: { pieceSize: 1, piecesAtOnce: 1, read: async () => Buffer.alloc(0), write: async () => undefined },
-      replace: async () => undefined,
-      within: (work) => work(),
+      ...{ resumable: { path, committed: 0 }, size: 1, signal: undefined, sync: stuck },
+      file: { pieceSize: 1, maxInFlight: 1, read: async () => Buffer.alloc(0), write: async () => undefined },
+      replaceToken: async () => undefined,
+      run: (work) => work(),
       publish: async () => Promise.reject(new GatewayError('busy')),
-      leave: async () => undefined,
+      close: async () => undefined,
     },
-    { every: 10_000, atMost: 50 },
+    { interval: 10_000, closeTimeout: 50 },
   )
   await upload.write(Readable.from([Buffer.from('x')]))
   await upload.close()

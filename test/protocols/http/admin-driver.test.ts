@@ -1,6 +1,6 @@
 import t from 'tap'
 import { driverTemplate } from '../../../protocols/http/driver-template.js'
-import type { AnyDriverType } from '../../../src/driver.js'
+import type { AnyDriverType } from '../../../src/contract/driver.js'
 import { serve } from './served.js'
 
 const type = (details: Partial<AnyDriverType>): AnyDriverType => ({

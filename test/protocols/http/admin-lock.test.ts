@@ -1,6 +1,6 @@
 import t from 'tap'
-import { asPath } from '../../../src/path.js'
-import { principal } from '../../src/principals.js'
+import { asPath } from '../../../src/contract/path.js'
+import { principal } from '../../accounts/principals.js'
 import { serve } from './served.js'
 
 void t.test('an admin lists the locks that stand and breaks one, which opens the way', async (t) => {

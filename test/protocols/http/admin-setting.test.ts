@@ -1,7 +1,7 @@
 import t from 'tap'
 import { PrivacyMasks } from '../../../protocols/http/privacy-masks.js'
-import type { Log } from '../../../src/log.js'
-import type { Settings } from '../../../src/settings.js'
+import type { Log } from '../../../src/contract/log.js'
+import type { Settings } from '../../../src/settings/settings.js'
 import { Served, serve } from './served.js'
 
 interface Row {

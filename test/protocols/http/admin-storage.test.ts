@@ -1,5 +1,5 @@
 import t from 'tap'
-import { asPath } from '../../../src/path.js'
+import { asPath } from '../../../src/contract/path.js'
 import { serve, type Served } from './served.js'
 
 interface StorageObject {

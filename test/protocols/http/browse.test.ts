@@ -2,9 +2,9 @@ import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import { asPath } from '../../../src/path.js'
-import { serve, type Envelope } from './served.js'
+import { asPath } from '../../../src/contract/path.js'
 import { processorTime } from '../../processor-time.js'
+import { serve, type Envelope } from './served.js'
 
 interface Listed {
   readonly content: readonly Record<string, unknown>[]

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { asPath } from '../../../src/path.js'
+import { asPath } from '../../../src/contract/path.js'
 import { serve } from './served.js'
 
 const done = { code: 200, message: 'success', data: null }
@@ -161,7 +161,7 @@ void t.test('remove takes members of a folder away', async (t) => {
   )
 })
 
-void t.test('a locked file is locked for this door too', async (t) => {
+void t.test('a locked file is locked for this api too', async (t) => {
   const served = await serve(t)
   await served.put('/a/file', '1')
   const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))

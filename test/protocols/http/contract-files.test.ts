@@ -1,9 +1,9 @@
 /** The endpoints of files: the shape of what they answer, and the words in which they refuse. */
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import type { AnyDriverType } from '../../../src/driver.js'
-import { asPath } from '../../../src/path.js'
-import { altered } from '../../src/tree-fixture.js'
+import type { AnyDriverType } from '../../../src/contract/driver.js'
+import { asPath } from '../../../src/contract/path.js'
+import { altered } from '../../tree/tree-fixture.js'
 import { Served, serve } from './served.js'
 
 const done = { code: 200, message: 'success', data: null }

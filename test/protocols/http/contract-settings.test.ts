@@ -1,6 +1,6 @@
 /** Every setting as clients know it, and that those which claim an effect have it. */
 import t from 'tap'
-import { settingFlags, settingGroups } from '../../../src/settings-table.js'
+import { settingFlags, settingGroups } from '../../../src/settings/settings-table.js'
 import { Served, serve } from './served.js'
 
 interface Row {

@@ -1,9 +1,9 @@
 /** Holds the answers that tests receive against what the endpoints declare, so that the document of the API tells the truth. */
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
-import type { Description } from '../../../protocols/http/endpoint.js'
+import type { EndpointDescription } from '../../../protocols/http/endpoint.js'
 import { endpoints } from '../../../protocols/http/endpoints.js'
-import { isToldBy, refusalsOf } from '../../../protocols/http/refusals.js'
+import { matchesRefusal, refusalsOf } from '../../../protocols/http/refusals.js'
 import type { Envelope } from './served.js'
 
 /** Throws a sentence where the answer is not one that its endpoint declares. `target`: path and query. */
@@ -15,11 +15,11 @@ export function assertDeclared(method: string, target: string, answer: Envelope)
   if (fault !== undefined) throw new Error(`${method} ${endpoint.path} answers otherwise than declared: ${fault}`)
 }
 
-function isAt({ path }: Description, asked: string): boolean {
+function isAt({ path }: EndpointDescription, asked: string): boolean {
   return path === asked || new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`).test(asked)
 }
 
-function isBy({ method: declared }: Description, method: string): boolean {
+function isBy({ method: declared }: EndpointDescription, method: string): boolean {
   return declared === 'any' || declared === method.toLowerCase()
 }
 
@@ -30,8 +30,8 @@ function faultOfData(schema: z.ZodType | undefined, data: unknown): string | und
   return isDeepStrictEqual(result.data, data) ? undefined : `data has fields of its own: ${JSON.stringify(data)}`
 }
 
-function faultOfRefusal(endpoint: Description, { code, data, message }: Envelope): string | undefined {
-  const told = refusalsOf(endpoint).some((refusal) => refusal.code === code && isToldBy(message, refusal))
+function faultOfRefusal(endpoint: EndpointDescription, { code, data, message }: Envelope): string | undefined {
+  const told = refusalsOf(endpoint).some((refusal) => refusal.code === code && matchesRefusal(message, refusal))
   if (!told) return `the refusal ${code} "${message}" is not among its own`
   if (data === null) return undefined
   const { refusalData } = endpoint

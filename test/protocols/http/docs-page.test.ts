@@ -1,10 +1,10 @@
 import t from 'tap'
 import { docsPage } from '../../../protocols/http/docs-page.js'
-import { described } from '../../../protocols/http/endpoints.js'
+import { documentedEndpoints } from '../../../protocols/http/endpoints.js'
 import { openApiDocument } from '../../../protocols/http/openapi.js'
 import { serve } from './served.js'
 
-const document = { ...openApiDocument(described), servers: [{ url: 'http://host' }] }
+const document = { ...openApiDocument(documentedEndpoints), servers: [{ url: 'http://host' }] }
 
 void t.test('the page tells of every operation and every shape, at an anchor of its own', async (t) => {
   const page = docsPage(document)

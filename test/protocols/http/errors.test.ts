@@ -1,10 +1,10 @@
 import t from 'tap'
-import { isUnforeseen, wireAnswer, WireError } from '../../../protocols/http/errors.js'
-import { errorCodes, GatewayError, NoStorageError } from '../../../src/errors.js'
-import { asPath, RelativePathError } from '../../../src/path.js'
+import { isUnexpectedError, toApiErrorBody, ApiError } from '../../../protocols/http/errors.js'
+import { errorCodes, GatewayError, NoStorageError } from '../../../src/contract/errors.js'
+import { asPath, RelativePathError } from '../../../src/contract/path.js'
 
 const told = (error: unknown) => {
-  const { code, message } = wireAnswer(error)
+  const { code, message } = toApiErrorBody(error)
   return `${code} ${message}`
 }
 
@@ -29,24 +29,24 @@ void t.test('clients find the codes and texts that they parse', async (t) => {
     [new RelativePathError(), '403 using relative path is not allowed'],
     [new NoStorageError(asPath('/x'), false), '500 failed get storage: storage not found; rawPath: /x'],
     [new NoStorageError(asPath('/'), true), '500 failed get storage: storage not found; please add a storage first'],
-    [new WireError(402, 'Invalid 2FA code'), '402 Invalid 2FA code'],
+    [new ApiError(402, 'Invalid 2FA code'), '402 Invalid 2FA code'],
   ] as const) {
     t.equal(told(error), expected)
   }
-  t.match(wireAnswer(new GatewayError('throttled', { retryAfter: 7 })), { code: 429, retryAfter: 7 })
+  t.match(toApiErrorBody(new GatewayError('throttled', { retryAfter: 7 })), { code: 429, retryAfter: 7 })
 })
 
 void t.test('every code has an answer, and a real status for links', async (t) => {
   for (const code of errorCodes) {
-    const { code: wire, status, message } = wireAnswer(new GatewayError(code))
+    const { code: wire, status, message } = toApiErrorBody(new GatewayError(code))
     t.ok(wire >= 400 && wire < 600 && status >= 400 && status < 600 && message !== '', code)
   }
-  t.equal(wireAnswer(new GatewayError('not_found')).status, 404)
+  t.equal(toApiErrorBody(new GatewayError('not_found')).status, 404)
 })
 
 void t.test('only what nobody foresaw is for the operator', async (t) => {
-  t.equal(isUnforeseen(new TypeError('x')), true)
-  t.equal(isUnforeseen(new GatewayError('internal')), true)
-  t.equal(isUnforeseen(new GatewayError('not_found')), false)
-  t.equal(isUnforeseen(new WireError(500, 'x')), false)
+  t.equal(isUnexpectedError(new TypeError('x')), true)
+  t.equal(isUnexpectedError(new GatewayError('internal')), true)
+  t.equal(isUnexpectedError(new GatewayError('not_found')), false)
+  t.equal(isUnexpectedError(new ApiError(500, 'x')), false)
 })

@@ -1,10 +1,10 @@
-import Koa from 'koa'
 import { createRequire } from 'node:module'
 import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
+import Koa from 'koa'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
-import { WireError } from '../../../protocols/http/errors.js'
+import { ApiError } from '../../../protocols/http/errors.js'
 import {
   checkFields,
   fieldsOf,
@@ -13,12 +13,12 @@ import {
   paging,
   requiredText,
   text,
-  texts,
+  stringList,
 } from '../../../protocols/http/fields.js'
 import { pageOf, sliceOf } from '../../../protocols/http/paging.js'
 import { listen } from './listen.js'
 
-const schema = z.object({ path: text, count: integer(7), refresh: flag, names: texts, ...paging })
+const schema = z.object({ path: text, count: integer(7), refresh: flag, names: stringList, ...paging })
 
 async function echo(test: Test, fields: z.ZodType = schema, limit = 1000): Promise<string> {
   const app = new Koa({ asyncLocalStorage: false })
@@ -26,7 +26,7 @@ async function echo(test: Test, fields: z.ZodType = schema, limit = 1000): Promi
     try {
       await next()
     } catch (error) {
-      ctx.body = error instanceof WireError ? { code: error.code, message: error.message } : { thrown: String(error) }
+      ctx.body = error instanceof ApiError ? { code: error.code, message: error.message } : { thrown: String(error) }
     }
   })
   app.use(async (ctx) => {
@@ -229,7 +229,7 @@ void t.test('of a long list with many faults the first one is told, and the othe
     try {
       checkFields(rows, fields)
     } catch (error) {
-      return error instanceof WireError ? error.message : String(error)
+      return error instanceof ApiError ? error.message : String(error)
     }
     return ''
   }

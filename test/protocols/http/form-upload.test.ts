@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
+import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { WireError } from '../../../protocols/http/errors.js'
+import { ApiError } from '../../../protocols/http/errors.js'
 import { filePart } from '../../../protocols/http/form-upload.js'
+import { drain } from '../../../protocols/lib/request-body.js'
 import { verifiedSource } from '../../../protocols/lib/verified-source.js'
-import { drain } from '../../../protocols/lib/body.js'
-import { toGatewayError } from '../../../src/errors.js'
-import { Readable } from 'node:stream'
+import { toGatewayError } from '../../../src/contract/errors.js'
 import { listen } from './listen.js'
 
 interface Outcome {
@@ -26,7 +26,7 @@ async function receiver(test: Test): Promise<{ url: string; outcomes: Outcome[] 
         if (request.url === '/refuse') part.destroy()
         else outcomes.push({ bytes: await buffer(part) })
       } catch (error) {
-        outcomes.push({ code: error instanceof WireError ? error.code : toGatewayError(error).code })
+        outcomes.push({ code: error instanceof ApiError ? error.code : toGatewayError(error).code })
       }
       response.end('done')
       await drain(request)

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
-import type { Link } from '../../../src/driver.js'
-import { asPath } from '../../../src/path.js'
+import type { DirectUrl } from '../../../src/contract/driver.js'
+import { asPath } from '../../../src/contract/path.js'
 import { linkedType, type Linking } from './linked.js'
 import { serve, type Served } from './served.js'
 
@@ -111,7 +111,7 @@ void t.test('an address that nobody can open as it is is not handed out', async 
   const { linking, get, sign, served } = fixture
   const signature = sign('/s/a b.bin')
   const ours = `${served.url}/p/s/a%20b.bin?sign=${signature}`
-  const links: Link[] = [
+  const links: DirectUrl[] = [
     { url: `${store}/x`, headers: { cookie: 'secret' } },
     { url: `${store}/x`, until: new Date(Date.now() - 1000) },
     { url: 'javascript:alert(1)' },

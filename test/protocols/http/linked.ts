@@ -1,12 +1,12 @@
 /** A driver whose files have direct addresses, as those of an object store have. */
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import type { AnyDriverType, Link } from '../../../src/driver.js'
-import { GatewayError } from '../../../src/errors.js'
-import type { Path } from '../../../src/path.js'
+import type { AnyDriverType, DirectUrl } from '../../../src/contract/driver.js'
+import { GatewayError } from '../../../src/contract/errors.js'
+import type { Path } from '../../../src/contract/path.js'
 
 /** How the address of a file looks, and how often one was asked for. */
 export interface Linking {
-  link: (path: Path) => Link
+  link: (path: Path) => DirectUrl
   asked: number
 }
 
@@ -18,7 +18,7 @@ export function linkedType(linking: Linking): AnyDriverType {
     open: async () => {
       const driver = new MemoryDriver(0)
       return Object.assign(driver, {
-        link: async (path: Path): Promise<Link> => {
+        directUrl: async (path: Path): Promise<DirectUrl> => {
           linking.asked++
           if ((await driver.stat(path)).kind === 'folder') throw new GatewayError('is_dir')
           return linking.link(path)

@@ -1,8 +1,8 @@
 /** How full storages are, in listings. */
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import type { AnyDriverType, Usage } from '../../../src/driver.js'
-import { GatewayError } from '../../../src/errors.js'
+import type { AnyDriverType, Usage } from '../../../src/contract/driver.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 import { serve } from './served.js'
 
 const wire = { total_space: 10, used_space: 4, free_space: 6 }

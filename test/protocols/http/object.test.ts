@@ -1,11 +1,11 @@
 import { BlockList } from 'node:net'
 import t from 'tap'
-import { Door } from '../../../protocols/http/context.js'
-import { objectsIn, wireTime } from '../../../protocols/http/object.js'
-import type { Entry } from '../../../src/driver.js'
-import type { Gateway } from '../../../src/gateway.js'
-import { asPath } from '../../../src/path.js'
-import type { FolderView, VirtualFs } from '../../../src/virtual-fs.js'
+import { HttpApi } from '../../../protocols/http/context.js'
+import { fileObjectConverter, wireTime } from '../../../protocols/http/object.js'
+import type { Entry } from '../../../src/contract/driver.js'
+import { asPath } from '../../../src/contract/path.js'
+import type { Gateway } from '../../../src/gateway/gateway.js'
+import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
 
 const settings: Record<string, string> = {
   audio_types: 'mp3,OGG',
@@ -22,14 +22,14 @@ const gateway = {
   },
   links: { sign: (path: string) => `signed:${path}` },
 } as unknown as Gateway
-const door = new Door(gateway, { trustedProxies: new BlockList(), siteUrl: '' })
+const api = new HttpApi(gateway, { trustedProxies: new BlockList(), siteUrl: '' })
 const fs = { principal: { base: asPath('/home/ann') } } as unknown as VirtualFs
 const view = { signed: false, thumbnails: ['image'] } as unknown as FolderView
 const site = 'https://files.example/sub'
 const entry: Entry = { name: 'a.txt', kind: 'file', size: 5, modified: new Date('2024-05-17T16:05:36.465Z') }
 
 void t.test('an entry becomes an object of the API', async (t) => {
-  const object = objectsIn(door, fs, asPath('/docs'), view, site)
+  const object = fileObjectConverter(api, fs, asPath('/docs'), view, site)
   t.strictSame(object(entry), {
     name: 'a.txt',
     size: 5,
@@ -47,17 +47,17 @@ void t.test('an entry becomes an object of the API', async (t) => {
 })
 
 void t.test('a signature is for the path of the whole tree, where one is asked for', async (t) => {
-  const signed = objectsIn(door, fs, asPath('/docs'), { ...view, signed: true }, site)
+  const signed = fileObjectConverter(api, fs, asPath('/docs'), { ...view, signed: true }, site)
   t.equal(signed(entry).sign, 'signed:/home/ann/docs/a.txt')
   t.equal(signed({ ...entry, kind: 'folder' }).sign, '')
   settings.sign_all = 'true'
-  t.equal(objectsIn(door, fs, asPath('/'), view, site)(entry).sign, 'signed:/home/ann/a.txt')
+  t.equal(fileObjectConverter(api, fs, asPath('/'), view, site)(entry).sign, 'signed:/home/ann/a.txt')
   settings.sign_all = 'false'
 })
 
 void t.test('the type follows the extension and the settings', async (t) => {
   const types = () => {
-    const typeOf = door.fileTypes.reader()
+    const typeOf = api.fileTypes.classifier()
     return ['x.mp3', 'x.MKV', 'x.ogg', 'x.png', '.gitignore', 'x.', 'x', 'x.y.txt', 'txt'].map(typeOf)
   }
   t.same(types(), [3, 2, 3, 5, 4, 0, 0, 4, 0])
@@ -73,14 +73,14 @@ void t.test('times that no year of four digits holds are the zero of the wire', 
 })
 
 void t.test('a thumbnail is the backend’s own, or a signed link to ours where the storage makes them', async (t) => {
-  const object = objectsIn(door, fs, asPath('/a b'), view, site)
+  const object = fileObjectConverter(api, fs, asPath('/a b'), view, site)
   const link = `${site}/d/home/ann/a%20b/%C3%A4%23.PNG?type=thumb&sign=signed:/home/ann/a b/ä#.PNG`
   t.equal(object({ ...entry, name: 'ä#.PNG' }).thumb, link)
   t.equal(object({ ...entry, name: 'a.mkv' }).thumb, '', 'none of videos here')
   t.equal(object({ ...entry, name: 'a.png', kind: 'folder' }).thumb, '')
   t.equal(object({ ...entry, name: 'a.png', thumb: 'https://cdn.example/a' }).thumb, 'https://cdn.example/a')
   t.equal(object({ ...entry, thumb: '/p/a.webp' }).thumb, `${site}/p/a.webp`)
-  const none = objectsIn(door, fs, asPath('/a b'), { ...view, thumbnails: [] }, site)
+  const none = fileObjectConverter(api, fs, asPath('/a b'), { ...view, thumbnails: [] }, site)
   t.equal(none({ ...entry, name: 'a.png' }).thumb, '')
 })
 

@@ -1,17 +1,17 @@
 import { BlockList } from 'node:net'
-import { Validator } from '@seriousme/openapi-schema-validator'
 import type { Layer } from '@koa/router'
+import { Validator } from '@seriousme/openapi-schema-validator'
 import t from 'tap'
-import { Door } from '../../../protocols/http/context.js'
-import { described, endpoints } from '../../../protocols/http/endpoints.js'
+import { HttpApi } from '../../../protocols/http/context.js'
+import { documentedEndpoints, endpoints } from '../../../protocols/http/endpoints.js'
 import { documentedMethods, openApiDocument, type OpenApiDocument } from '../../../protocols/http/openapi.js'
-import { isToldBy } from '../../../protocols/http/refusals.js'
+import { matchesRefusal } from '../../../protocols/http/refusals.js'
 import { apiRoutes } from '../../../protocols/http/server.js'
-import { version } from '../../../src/version.js'
+import { version } from '../../../src/contract/version.js'
 import { assertDeclared } from './declared.js'
 import { serve } from './served.js'
 
-const document = openApiDocument(described)
+const document = openApiDocument(documentedEndpoints)
 
 void t.test('the document is valid OpenAPI 3.1', async (t) => {
   const validator = new Validator()
@@ -22,7 +22,7 @@ void t.test('the document is valid OpenAPI 3.1', async (t) => {
 
 void t.test('it tells of every route of the router, and of no other', async (t) => {
   const { gateway } = await serve(t)
-  const { stack } = apiRoutes(new Door(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
+  const { stack } = apiRoutes(new HttpApi(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
   const pathOf = (layer: Layer) => String(layer.path).replace(/:(\w+)/g, '{$1}')
   const routed = stack.flatMap((layer: Layer) => layer.methods.map((method) => `${method} ${pathOf(layer)}`))
   const links = ['GET /d/{path}', 'GET /p/{path}']
@@ -47,7 +47,7 @@ void t.test('every operation is there once, with a tag that is explained', async
   const operations = Object.values(document.paths).flatMap((item) => Object.values(item))
   const ids = operations.map(({ operationId }) => operationId)
   t.equal(new Set(ids).size, ids.length)
-  t.equal(ids.length, described.flatMap((endpoint) => documentedMethods(endpoint)).length)
+  t.equal(ids.length, documentedEndpoints.flatMap((endpoint) => documentedMethods(endpoint)).length)
   t.equal(new Set(endpoints.map(({ path, method }) => `${method} ${path}`)).size, endpoints.length)
   const tags = document.tags.map(({ name }) => name)
   for (const operation of operations) t.ok(tags.includes(operation.tags[0] ?? ''), operation.operationId)
@@ -120,7 +120,7 @@ void t.test('an answer that is not declared is noticed by the tests', async (t) 
 })
 
 void t.test('the dots in the text of a refusal stand for anything', async (t) => {
-  const fits = (text: string, message: string) => isToldBy(message, { code: 400, text })
+  const fits = (text: string, message: string) => matchesRefusal(message, { code: 400, text })
   t.ok(fits('file […] exists', 'file [a [b] c] exists'))
   t.notOk(fits('file […] exists', 'file [a] exists already'))
   t.ok(fits('… in place', 'move in place'))

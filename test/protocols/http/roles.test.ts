@@ -4,10 +4,10 @@
  */
 import jwt from 'jsonwebtoken'
 import t from 'tap'
-import { described } from '../../../protocols/http/endpoints.js'
-import type { Gateway } from '../../../src/gateway.js'
-import { asPath } from '../../../src/path.js'
-import type { Permission } from '../../../src/principal.js'
+import { documentedEndpoints } from '../../../protocols/http/endpoints.js'
+import type { Permission } from '../../../src/accounts/principal.js'
+import { asPath } from '../../../src/contract/path.js'
+import type { Gateway } from '../../../src/gateway/gateway.js'
 import { keyLine } from './key-line.js'
 import { Served, serve } from './served.js'
 
@@ -108,7 +108,7 @@ class Stage {
 
   async appPassword(): Promise<number> {
     const { appPasswords } = this.gateway.accounts
-    const { row } = await appPasswords.add(this.userId, { name: this.fresh(), doors: ['sftp'], readOnly: false })
+    const { row } = await appPasswords.add(this.userId, { name: this.fresh(), protocols: ['sftp'], readOnly: false })
     return row.id
   }
 
@@ -336,7 +336,7 @@ const table: Readonly<Record<string, Row>> = {
   },
 }
 
-const names = described.map(({ method, path }) => `${method} ${path}`)
+const names = documentedEndpoints.map(({ method, path }) => `${method} ${path}`)
 
 void t.test('every endpoint has a row, and every row an endpoint', async (t) => {
   for (const name of names) t.ok(name in table, `${name}: nobody has written down who may call it`)
@@ -367,7 +367,7 @@ async function stageFor(admin: Served, caller: Caller): Promise<string> {
   if (caller === 'admin') return admin.token
   if (caller === 'nobody') return ''
   if (caller === 'guest') {
-    await users.update(users.single(1)?.id ?? 0, { disabled: false })
+    await users.update(users.byUniqueRole(1)?.id ?? 0, { disabled: false })
     return ''
   }
   return (await admin.as(caller, caller === 'able' ? able : [])).token
@@ -431,7 +431,7 @@ void t.test('a token that is no good opens nothing, and makes nobody the guest',
     'the key is the right one',
   )
   for (const disabled of [true, false]) {
-    await accounts.users.update(accounts.users.single(1)?.id ?? 0, { disabled })
+    await accounts.users.update(accounts.users.byUniqueRole(1)?.id ?? 0, { disabled })
     for (const [name, { codes }] of Object.entries(table)) {
       if (codes[0] !== 401) continue
       const tried = Object.entries({

@@ -17,13 +17,13 @@ async function built(t: Test, siteUrl = ''): Promise<Served> {
   const served = await serve(t, siteUrl)
   await switchOn(served)
   await served.post('/api/admin/index/build')
-  await served.gateway.search.settled()
+  await served.gateway.search.idle()
   return served
 }
 
 /** Paths that a search finds, after everything that was done is in the index. */
 async function found(served: Served, keywords: string, fields: object = {}): Promise<string[]> {
-  await served.gateway.search.settled()
+  await served.gateway.search.idle()
   const { data, message } = await served.post('/api/fs/search', {
     parent: '/',
     keywords,
@@ -70,7 +70,7 @@ void t.test('the shape of a result, paging, and what a request must hold', async
   await served.post('/api/fs/mkdir', { path: '/music/blue' })
   await served.put('/music/blue note.mp3', '12345')
   await served.put('/music/b/Blue.txt', '')
-  await served.gateway.search.settled()
+  await served.gateway.search.idle()
   const ask = (fields: object) =>
     served.post('/api/fs/search', { parent: '/music', keywords: 'blue', scope: 0, page: 1, per_page: 10, ...fields })
   const folder = { parent: '/music', name: 'blue', is_dir: true, size: 0, type: 1 }
@@ -234,11 +234,11 @@ void t.test('the index is built, stopped, cleared and asked by the admin alone',
   t.strictSame(await served.post('/api/admin/index/clear'), running)
   t.match(await progress(), { is_done: false, last_done_time: null })
   t.match(await served.post('/api/admin/index/stop'), { code: 200 })
-  await served.gateway.search.settled()
+  await served.gateway.search.idle()
   t.match(await progress(), { is_done: true, last_done_time: null, error: 'stopped' })
 
   await served.post('/api/admin/index/build')
-  await served.gateway.search.settled()
+  await served.gateway.search.idle()
   t.match(await progress(), { obj_count: 40, is_done: true, last_done_time: /^\d{4}-.*Z$/, error: '' })
   t.equal((await found(served, 'file')).length, 20)
   t.match(JSON.parse(served.gateway.settings.get('index_progress')), { obj_count: 40, is_done: true })
@@ -272,7 +272,7 @@ void t.test('every change through the gateway is followed', async (t) => {
   t.same(await found(served, 'one'), [])
   t.same(await found(served, 'three'), ['/b/three.txt'])
   await served.put('/b/three.txt', 'longer')
-  await served.gateway.search.settled()
+  await served.gateway.search.idle()
   t.match(await served.post('/api/fs/search', { parent: '/', keywords: 'three', page: 1, per_page: 1 }), {
     data: { content: [{ size: 6 }] },
   })

@@ -1,23 +1,23 @@
-/** The HTTP door over a real core, its root a tree in memory. */
+/** The HTTP protocol over a real core, its root a tree in memory. */
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { z } from 'zod'
 import { memoryType } from '../../../drivers/memory/index.js'
-import { httpDoor } from '../../../protocols/http/server.js'
+import { httpHandler } from '../../../protocols/http/server.js'
 import { WebClient } from '../../../protocols/http/site/web-client.js'
-import { sitePath } from '../../../protocols/lib/client.js'
-import { configSchema, type ConfigInput } from '../../../src/config.js'
-import type { AnyDriverType } from '../../../src/driver.js'
-import { GatewayError } from '../../../src/errors.js'
 import type { taskData } from '../../../protocols/http/task-object.js'
-import { Gateway } from '../../../src/gateway.js'
-import { createLog } from '../../../src/log.js'
-import type { Path } from '../../../src/path.js'
-import { permissionBits, type Permission } from '../../../src/principal.js'
-import type { FolderRule } from '../../../src/rules.js'
-import { ruleRow } from '../../src/store-rows.js'
+import { sitePath } from '../../../protocols/lib/client.js'
+import { permissionBits, type Permission } from '../../../src/accounts/principal.js'
+import type { AnyDriverType } from '../../../src/contract/driver.js'
+import { GatewayError } from '../../../src/contract/errors.js'
+import type { Path } from '../../../src/contract/path.js'
+import { configSchema, type ConfigInput } from '../../../src/gateway/config.js'
+import { Gateway } from '../../../src/gateway/gateway.js'
+import { createLog } from '../../../src/process/log.js'
+import type { FolderRule } from '../../../src/store/rows.js'
 import type { TaskKind } from '../../../src/tasks/task.js'
+import { ruleRow } from '../../store/store-rows.js'
 import { assertDeclared } from './declared.js'
 import { listen } from './listen.js'
 
@@ -135,8 +135,8 @@ export async function serve(
   const gateway = await Gateway.open({ config, log, drivers: [localInMemory, broken, ...drivers], adminPassword })
   test.teardown(() => gateway.close())
   const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)
-  const door = httpDoor(gateway, { trustedProxies: config.trusted_proxies, siteUrl }, web)
-  const url = await listen(test, door)
+  const api = httpHandler(gateway, { trustedProxies: config.trusted_proxies, siteUrl }, web)
+  const url = await listen(test, api)
   const served = new Served(url + sitePath(siteUrl), gateway)
   const { data } = await served.post('/api/auth/login', { username: 'admin', password: adminPassword })
   served.token = (data as { token: string }).token

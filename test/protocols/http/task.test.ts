@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import type { AnyDriverType, Driver } from '../../../src/driver.js'
-import { GatewayError } from '../../../src/errors.js'
+import type { AnyDriverType, Driver } from '../../../src/contract/driver.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 import { serve, type Envelope, type Served, type TaskShown } from './served.js'
 
 const done = { code: 200, message: 'success', data: null }

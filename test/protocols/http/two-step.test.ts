@@ -41,7 +41,7 @@ void t.test('two-step verification', async (t) => {
 
 void t.test('the guest has no profile of its own', async (t) => {
   const admin = await serve(t)
-  const guest = admin.gateway.accounts.users.single(1)
+  const guest = admin.gateway.accounts.users.byUniqueRole(1)
   await admin.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false })
   const nobody = new Served(admin.url, admin.gateway)
   for (const path of ['generate', 'verify']) {

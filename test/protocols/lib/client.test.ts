@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import t from 'tap'
-import { configSchema } from '../../../src/config.js'
 import { clientOf } from '../../../protocols/lib/client.js'
+import { configSchema } from '../../../src/gateway/config.js'
 
 function request(
   remoteAddress: string,

@@ -2,10 +2,10 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { sendPart } from '../../../protocols/lib/file-body.js'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import { asPath } from '../../../src/path.js'
-import { sourceOf } from '../../src/tree-fixture.js'
+import { sendPart } from '../../../protocols/lib/file-body.js'
+import { asPath } from '../../../src/contract/path.js'
+import { sourceOf } from '../../tree/tree-fixture.js'
 
 void t.test('clients that take nothing hold little memory, however many they are, and give it back', async (t) => {
   const content = Buffer.alloc(2 * 1024 * 1024, 'x')

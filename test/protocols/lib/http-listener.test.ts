@@ -2,8 +2,8 @@ import { request, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { bodySource, drain } from '../../../protocols/lib/body.js'
 import { HttpListener } from '../../../protocols/lib/http-listener.js'
+import { bodySource, drain } from '../../../protocols/lib/request-body.js'
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 

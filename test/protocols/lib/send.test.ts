@@ -5,8 +5,8 @@ import { connect, type AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type TAP } from 'tap'
 import { sendFile, type SendOptions } from '../../../protocols/lib/send.js'
-import { GatewayError, toGatewayError } from '../../../src/errors.js'
-import { asPath } from '../../../src/path.js'
+import { GatewayError, toGatewayError } from '../../../src/contract/errors.js'
+import { asPath } from '../../../src/contract/path.js'
 import { servedFile, type ServedFile } from './served-file.js'
 
 interface Served {
@@ -267,7 +267,7 @@ void t.test('an empty file answers 200 to a range', async (t) => {
   t.equal(body.length, 0)
 })
 
-void t.test('a small file that cannot be read is an error the door can still tell', async (t) => {
+void t.test('a small file that cannot be read is an error the protocol can still tell', async (t) => {
   const file = await servedFile(t, Buffer.alloc(500), { readableBytes: 100 })
   const { url, errors } = await serve(t, file)
   const { status } = await get(url)
@@ -276,7 +276,7 @@ void t.test('a small file that cannot be read is an error the door can still tel
   t.equal(file.open(), 0)
 })
 
-void t.test('a refusal reaches the door before anything is sent', async (t) => {
+void t.test('a refusal reaches the protocol before anything is sent', async (t) => {
   const file = await servedFile(t, Buffer.alloc(500))
   const { url, errors } = await serve(t, file, { path: asPath('/') })
   t.equal((await get(url)).status, 500)

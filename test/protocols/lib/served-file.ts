@@ -1,10 +1,10 @@
 /** One file in a tree over memory, with what its driver is asked for; with handles of the driver's own or without, and with faults on demand. */
 import type { Readable } from 'node:stream'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import type { ByteRange, Entry } from '../../../src/driver.js'
-import { asPath, nameOf, type Path } from '../../../src/path.js'
-import type { VirtualFs } from '../../../src/virtual-fs.js'
-import { altered, newTree, sourceOf, type Over, type Test } from '../../src/tree-fixture.js'
+import type { ByteRange, Entry } from '../../../src/contract/driver.js'
+import { asPath, nameOf, type Path } from '../../../src/contract/path.js'
+import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
+import { altered, newTree, sourceOf, type Over, type Test } from '../../tree/tree-fixture.js'
 
 export interface FileFacts {
   readonly path?: string

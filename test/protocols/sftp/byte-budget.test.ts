@@ -1,7 +1,7 @@
 import t from 'tap'
 import { ByteBudget } from '../../../protocols/sftp/byte-budget.js'
-import { openChannel, startDoor } from './door-fixture.js'
 import { flags, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'
+import { openChannel, startProtocol } from './server-fixture.js'
 
 const mebibyte = 1024 * 1024
 
@@ -9,23 +9,23 @@ void t.test('what there is, is shared by those that hold any', async (t) => {
   const budget = new ByteBudget(16 * mebibyte)
   t.equal(budget.share, 4 * mebibyte, 'no more than one can use')
   t.notOk(budget.isScarce)
-  for (let session = 0; session < 8; session++) budget.changed(0, 100)
+  for (let session = 0; session < 8; session++) budget.update(0, 100)
   t.equal(budget.share, 2 * mebibyte)
   t.ok(budget.isScarce)
-  budget.changed(100, 300)
+  budget.update(100, 300)
   t.equal(budget.share, 2 * mebibyte, 'who holds more is not counted twice')
-  t.notOk(budget.admits(2 * mebibyte))
-  t.ok(budget.admits(2 * mebibyte - 1))
-  for (let session = 0; session < 1_000_000; session++) budget.changed(0, 1)
-  t.ok(budget.admits(0), 'one request at a time is always taken')
-  t.notOk(budget.admits(1000))
-  for (let session = 0; session < 1_000_004; session++) budget.changed(1, 0)
+  t.notOk(budget.allows(2 * mebibyte))
+  t.ok(budget.allows(2 * mebibyte - 1))
+  for (let session = 0; session < 1_000_000; session++) budget.update(0, 1)
+  t.ok(budget.allows(0), 'one request at a time is always taken')
+  t.notOk(budget.allows(1000))
+  for (let session = 0; session < 1_000_004; session++) budget.update(1, 0)
   t.equal(budget.share, 4 * mebibyte)
 })
 
 void t.test('sessions that never read what they asked for hold up nobody, and give back what they held', async (t) => {
-  const door = await startDoor(t, { bytes: mebibyte, sessions: 100 })
-  const ssh = await door.connect()
+  const protocol = await startProtocol(t, { bytes: mebibyte, sessions: 100 })
+  const ssh = await protocol.connect()
   const session = async () => {
     const client = new PacketClient(await openChannel(ssh))
     await client.start()
@@ -35,7 +35,7 @@ void t.test('sessions that never read what they asked for hold up nobody, and gi
   t.equal(await writer.put('/file', Buffer.alloc(8 * mebibyte, 7)), status.ok)
   const greedy = await Promise.all(
     Array.from({ length: 20 }, async () => {
-      const other = await door.connect()
+      const other = await protocol.connect()
       const client = new PacketClient(await openChannel(other))
       await client.start()
       const handle = await client.mustOpen('/file', flags.read)

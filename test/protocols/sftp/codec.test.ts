@@ -4,17 +4,17 @@ import { messageOf, statusOf } from '../../../protocols/sftp/errors.js'
 import { longName, permissionLetters } from '../../../protocols/sftp/long-name.js'
 import { needsLookup, planOpen } from '../../../protocols/sftp/open-plan.js'
 import {
-  BrokenStream,
+  MalformedStream,
   FieldReader,
   MalformedPacket,
   PacketBuilder,
   PacketParser,
   type Packet,
 } from '../../../protocols/sftp/packets.js'
-import { wholeSignature } from '../../../protocols/sftp/proof.js'
 import { limits, openFlag, statusCode } from '../../../protocols/sftp/protocol.js'
-import type { Entry } from '../../../src/driver.js'
-import { errorCodes, GatewayError } from '../../../src/errors.js'
+import { encodeSignature } from '../../../protocols/sftp/signature-blob.js'
+import type { Entry } from '../../../src/contract/driver.js'
+import { errorCodes, GatewayError } from '../../../src/contract/errors.js'
 import { string, uint32, uint64 } from './packet-client.js'
 
 const packet = (type: number, ...fields: readonly Buffer[]): Buffer => {
@@ -91,7 +91,7 @@ void t.test('bytes at random give packets or a broken stream, nothing else', asy
         }
       }
     } catch (error) {
-      t.type(error, BrokenStream)
+      t.type(error, MalformedStream)
     }
   }
 })
@@ -181,16 +181,16 @@ void t.test('every cause has a status, and tells a user no more than they may kn
 
 void t.test('a signature is put together again as it was sent', async (t) => {
   const plain = Buffer.alloc(64, 1)
-  t.same(wholeSignature('ssh-ed25519', plain), Buffer.concat([string('ssh-ed25519'), string(plain)]))
+  t.same(encodeSignature('ssh-ed25519', plain), Buffer.concat([string('ssh-ed25519'), string(plain)]))
   const touched = Buffer.concat([plain, Buffer.from([1, 0, 0, 0, 9])])
   const sk = 'sk-ssh-ed25519@openssh.com'
-  t.same(wholeSignature(sk, touched), Buffer.concat([string(sk), string(plain), Buffer.from([1, 0, 0, 0, 9])]))
-  t.equal(wholeSignature(sk, Buffer.alloc(4)), undefined)
+  t.same(encodeSignature(sk, touched), Buffer.concat([string(sk), string(plain), Buffer.from([1, 0, 0, 0, 9])]))
+  t.equal(encodeSignature(sk, Buffer.alloc(4)), undefined)
   const ecdsa = 'ecdsa-sha2-nistp256'
   const der = Buffer.from('3008020200ff02020102', 'hex')
   const numbers = Buffer.concat([string(Buffer.from('00ff', 'hex')), string(Buffer.from('0102', 'hex'))])
-  t.same(wholeSignature(ecdsa, der), Buffer.concat([string(ecdsa), string(numbers)]))
+  t.same(encodeSignature(ecdsa, der), Buffer.concat([string(ecdsa), string(numbers)]))
   for (const broken of ['', '30', '3008020200ff020201', '3009020200ff0202010200', '30080202', '308400000000']) {
-    t.equal(wholeSignature(ecdsa, Buffer.from(broken, 'hex')), undefined, broken)
+    t.equal(encodeSignature(ecdsa, Buffer.from(broken, 'hex')), undefined, broken)
   }
 })

@@ -1,11 +1,10 @@
 /**
- * What no client would send, before and after signing in: the door answers or ends what is broken, and a session beside it
+ * What no client would send, before and after signing in: the protocol answers or ends what is broken, and a session beside it
  * goes on. `TIDEGATE_FUZZ_ROUNDS` says how many rounds of each, `TIDEGATE_FUZZ_SEED` repeats a run.
  */
 import { connect, type Socket } from 'node:net'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { openChannel, startDoor, type Running } from './door-fixture.js'
 import {
   flags,
   links,
@@ -18,6 +17,7 @@ import {
   uint32,
   uint64,
 } from './packet-client.js'
+import { openChannel, startProtocol, type Running } from './server-fixture.js'
 
 const rounds = Number(process.env.TIDEGATE_FUZZ_ROUNDS ?? 15)
 const seed = Number(process.env.TIDEGATE_FUZZ_SEED ?? Date.now() % 1_000_000)
@@ -41,7 +41,7 @@ let watched: Buffer
 let written = 0
 
 t.before(async () => {
-  running = await startDoor(t, { sessions: 10, handles: 64, strangers: 32 })
+  running = await startProtocol(t, { sessions: 10, handles: 64, unauthenticated: 32 })
   bystander = await session()
   watched = await bystander.mustOpen('/watched', flags.read | flags.write | flags.create | flags.truncate)
 })
@@ -274,7 +274,7 @@ void t.test('the session beside all this has the file that it wrote', async (t) 
   t.equal(await (await session()).get('/watched'), 'x'.repeat(written))
 })
 
-/** Ends the session from this side, whatever became of it, and waits until the door has ended it too. */
+/** Ends the session from this side, whatever became of it, and waits until the protocol has ended it too. */
 async function endOf({ channel, closed }: PacketClient): Promise<void> {
   channel.end()
   const ended = await Promise.race([closed.then(() => true), sleep(20_000, false, { ref: false })])

@@ -1,19 +1,19 @@
 /** What graphical clients do around a transfer, request by request: both speak version 3 and never announce extensions. */
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { openChannel, startDoor, type Running } from './door-fixture.js'
 import { flags, names, PacketClient, permissions, status, string, types, uint32, uint64 } from './packet-client.js'
+import { openChannel, startProtocol, type Running } from './server-fixture.js'
 
 const { read, write, create, truncate } = flags
 const packetSize = 32 * 1024
 
-let door: Running
+let protocol: Running
 t.before(async () => {
-  door = await startDoor(t)
+  protocol = await startProtocol(t)
 })
 
 async function session(): Promise<PacketClient> {
-  const client = new PacketClient(await openChannel(await door.connect()))
+  const client = new PacketClient(await openChannel(await protocol.connect()))
   await client.start()
   return client
 }
@@ -65,10 +65,10 @@ void t.test('WinSCP: to a .filepart, then under its name, with mode and time', a
 })
 
 void t.test('WinSCP goes on with a .filepart after its connection broke', async (t) => {
-  await door.gateway.settings.set(new Map([['sftp_keep_partial_uploads', 'true']]))
-  t.teardown(() => door.gateway.settings.set(new Map([['sftp_keep_partial_uploads', 'false']])))
+  await protocol.gateway.settings.set(new Map([['sftp_keep_partial_uploads', 'true']]))
+  t.teardown(() => protocol.gateway.settings.set(new Map([['sftp_keep_partial_uploads', 'false']])))
   const content = randomBytes(300_000)
-  const ssh = await door.connect()
+  const ssh = await protocol.connect()
   const first = new PacketClient(await openChannel(ssh))
   await first.start()
   await send(first, await first.mustOpen('/big.iso.filepart', write | create | truncate), content.subarray(0, 200_000))

@@ -1,12 +1,12 @@
-/** OpenSSH's own programs against this door. */
+/** OpenSSH's own programs against this protocol. */
 import { execFile, type ExecFileException } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { generateKeyPair } from '../../../src/process/host-keys.js'
 import { lacks } from '../../programs.js'
-import { startDoor } from './door-fixture.js'
-import { makeKeyPair } from '../../../src/host-keys.js'
+import { startProtocol } from './server-fixture.js'
 
 interface Outcome {
   readonly status: number
@@ -15,10 +15,10 @@ interface Outcome {
 }
 
 void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
-  const door = await startDoor(t)
+  const protocol = await startProtocol(t)
   const folder = t.testdir()
-  const pair = await makeKeyPair('ed25519', { comment: 'test' })
-  await door.gateway.accounts.keys.add(door.gateway.accounts.users.byName('ada')?.id ?? 0, 'key', pair.public)
+  const pair = await generateKeyPair('ed25519', { comment: 'test' })
+  await protocol.gateway.accounts.keys.add(protocol.gateway.accounts.users.byName('ada')?.id ?? 0, 'key', pair.public)
   const key = join(folder, 'key')
   await writeFile(key, pair.private, { mode: 0o600 })
   const options = ['-F', 'none', '-i', key, '-o', 'BatchMode=yes', '-o', 'StrictHostKeyChecking=no']
@@ -32,7 +32,7 @@ void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
       child.stdin?.end(input)
     })
   const sftp = (lines: readonly string[], ...more: readonly string[]) =>
-    run('sftp', ['-q', '-P', String(door.port), ...options, ...more, '-b', '-', 'ada@127.0.0.1'], lines.join('\n'))
+    run('sftp', ['-q', '-P', String(protocol.port), ...options, ...more, '-b', '-', 'ada@127.0.0.1'], lines.join('\n'))
 
   await t.test('sftp puts, lists, renames, gets, changes and removes, and does not hang', async (t) => {
     const bytes = randomBytes(3_000_000)
@@ -102,13 +102,13 @@ void t.test('OpenSSH', { skip: lacks('sftp', 'scp', 'ssh') }, async (t) => {
 
   await t.test('scp works; its old protocol, commands and shells are refused in words', async (t) => {
     await writeFile(join(folder, 'copied'), 'by scp')
-    const port = ['-P', String(door.port)]
+    const port = ['-P', String(protocol.port)]
     t.equal((await run('scp', [...port, ...options, 'copied', 'ada@127.0.0.1:copied'])).status, 0)
     const old = await run('scp', ['-O', ...port, ...options, 'copied', 'ada@127.0.0.1:old'])
     t.not(old.status, 0)
     t.match(old.complaints, /SFTP only/)
     for (const command of [['ls'], []]) {
-      const outcome = await run('ssh', ['-p', String(door.port), ...options, 'ada@127.0.0.1', ...command])
+      const outcome = await run('ssh', ['-p', String(protocol.port), ...options, 'ada@127.0.0.1', ...command])
       t.equal(outcome.status, 1)
       t.match(outcome.complaints, /SFTP only/)
     }

@@ -1,10 +1,9 @@
-/** The door as packets see it, by the sections of the draft. */
+/** The protocol as packets see it, by the sections of the draft. */
 import { statfs } from 'node:fs/promises'
-import t from 'tap'
 import type { Client } from 'ssh2'
+import t from 'tap'
 import { startGateway } from '../../gateway.js'
 import { tidegate } from './conformance/servers.js'
-import { openChannel, serveDoor, startDoor, type Running } from './door-fixture.js'
 import {
   flags,
   links,
@@ -18,11 +17,12 @@ import {
   uint32,
   uint64,
 } from './packet-client.js'
+import { openChannel, serveProtocol, startProtocol, type Running } from './server-fixture.js'
 
 let running: Running
 let ssh: Client
 t.before(async () => {
-  running = await startDoor(t, { sessions: 100 })
+  running = await startProtocol(t, { sessions: 100 })
   ssh = await running.connect()
 })
 
@@ -438,7 +438,7 @@ void t.test('requests of random fields are answered or end their channel; others
 
 void t.test('statvfs tells how many files there can be, where the storage does', async (t) => {
   const { gateway } = await startGateway(t, { config: { sftp: 'off' } })
-  const onDisk = await serveDoor(t, gateway)
+  const onDisk = await serveProtocol(t, gateway)
   const told = async (client: PacketClient) => {
     const { body } = await client.extended('statvfs@openssh.com', string('/'))
     return Array.from({ length: 3 }, (_, index) => Number(body.readBigUInt64BE(40 + 8 * index)))

@@ -3,29 +3,29 @@ import { once } from 'node:events'
 import { connect as connectSocket } from 'node:net'
 import ssh2, { type ConnectConfig, type ParsedKey, type PublicKeyAuthMethod } from 'ssh2'
 import t, { type Test } from 'tap'
-import { isProved, type KeyRequest } from '../../../protocols/sftp/proof.js'
-import { permissionBits } from '../../../src/principal.js'
-import { openChannel, password, startDoor } from './door-fixture.js'
+import { hasValidSignature, type KeyRequest } from '../../../protocols/sftp/signature-blob.js'
+import { permissionBits } from '../../../src/accounts/principal.js'
+import { generateKeyPair } from '../../../src/process/host-keys.js'
 import { flags, PacketClient, status, string, uint32 } from './packet-client.js'
-import { makeKeyPair } from '../../../src/host-keys.js'
+import { openChannel, password, startProtocol } from './server-fixture.js'
 
-type Door = Awaited<ReturnType<typeof startDoor>>
+type Protocol = Awaited<ReturnType<typeof startProtocol>>
 
-async function ada({ gateway }: Door) {
+async function ada({ gateway }: Protocol) {
   const user = gateway.accounts.users.byName('ada')
   if (!user) throw new Error('ada is missing')
   return user
 }
 
-async function addKey(door: Door, title: string, pair: { readonly public: string }) {
-  return door.gateway.accounts.keys.add((await ada(door)).id, title, pair.public)
+async function addKey(protocol: Protocol, title: string, pair: { readonly public: string }) {
+  return protocol.gateway.accounts.keys.add((await ada(protocol)).id, title, pair.public)
 }
 
-const refused = (t: Test, door: Door, options: ConnectConfig) =>
-  t.rejects(door.connect(options), { message: /authentication methods failed/ })
+const refused = (t: Test, protocol: Protocol, options: ConnectConfig) =>
+  t.rejects(protocol.connect(options), { message: /authentication methods failed/ })
 
 void t.test('keys of every plain type open a session, once their signature is proved', async (t) => {
-  const door = await startDoor(t)
+  const protocol = await startProtocol(t)
   for (const [type, bits] of [
     ['ed25519', undefined],
     ['ecdsa', 256],
@@ -35,38 +35,38 @@ void t.test('keys of every plain type open a session, once their signature is pr
   ] as const) {
     const pair =
       type === 'ed25519'
-        ? await makeKeyPair(type, { comment: 'test' })
+        ? await generateKeyPair(type, { comment: 'test' })
         : ssh2.utils.generateKeyPairSync(type as 'rsa', { bits: bits })
-    const key = await addKey(door, `${type} ${bits}`, pair)
+    const key = await addKey(protocol, `${type} ${bits}`, pair)
     const before = key.lastUsed.getTime()
-    const client = await door.connect({ username: 'ada', password: '', privateKey: pair.private })
+    const client = await protocol.connect({ username: 'ada', password: '', privateKey: pair.private })
     await openChannel(client)
-    const used = door.gateway.accounts.keys.list(key.userId).find(({ id }) => id === key.id)
+    const used = protocol.gateway.accounts.keys.list(key.userId).find(({ id }) => id === key.id)
     t.ok((used?.lastUsed.getTime() ?? 0) >= before, `${type} ${bits}`)
     client.end()
   }
 })
 
 void t.test('a key of somebody else, and one nobody knows, are refused', async (t) => {
-  const door = await startDoor(t)
-  const pair = await makeKeyPair('ed25519', { comment: 'test' })
-  await refused(t, door, { username: 'ada', password: '', privateKey: pair.private })
-  await addKey(door, 'mine', pair)
-  await refused(t, door, { username: 'admin', password: '', privateKey: pair.private })
+  const protocol = await startProtocol(t)
+  const pair = await generateKeyPair('ed25519', { comment: 'test' })
+  await refused(t, protocol, { username: 'ada', password: '', privateKey: pair.private })
+  await addKey(protocol, 'mine', pair)
+  await refused(t, protocol, { username: 'admin', password: '', privateKey: pair.private })
 })
 
 void t.test('a question about a key records nothing, and a false signature opens nothing', async (t) => {
-  const door = await startDoor(t)
-  const pair = await makeKeyPair('ed25519', { comment: 'test' })
-  const key = await addKey(door, 'asked', pair)
-  const other = ssh2.utils.parseKey((await makeKeyPair('ed25519', { comment: 'test' })).private) as ParsedKey
+  const protocol = await startProtocol(t)
+  const pair = await generateKeyPair('ed25519', { comment: 'test' })
+  const key = await addKey(protocol, 'asked', pair)
+  const other = ssh2.utils.parseKey((await generateKeyPair('ed25519', { comment: 'test' })).private) as ParsedKey
   const mine = ssh2.utils.parseKey(pair.private) as ParsedKey
   // Shows the known key and signs with another.
   const liar = Object.assign(Object.create(mine) as ParsedKey, { sign: (data: Buffer) => other.sign(data) })
   const method: PublicKeyAuthMethod = { type: 'publickey', username: 'ada', key: liar }
-  const times = () => door.gateway.accounts.keys.list(key.userId).map(({ lastUsed }) => lastUsed.getTime())
+  const times = () => protocol.gateway.accounts.keys.list(key.userId).map(({ lastUsed }) => lastUsed.getTime())
   const before = times()
-  await refused(t, door, {
+  await refused(t, protocol, {
     username: 'ada',
     password: '',
     authHandler: [method],
@@ -86,10 +86,10 @@ void t.test('RSA counts with SHA-2 alone', async (t) => {
     signature: sign(hash, blob, privateKey),
     ...(hashAlgo !== undefined && { hashAlgo }),
   })
-  t.ok(isProved(context('sha256', 'sha256')))
-  t.ok(isProved(context('sha512', 'sha512')))
-  t.notOk(isProved(context('sha1')))
-  t.notOk(isProved(context('sha1', 'sha256')))
+  t.ok(hasValidSignature(context('sha256', 'sha256')))
+  t.ok(hasValidSignature(context('sha512', 'sha512')))
+  t.notOk(hasValidSignature(context('sha1')))
+  t.notOk(hasValidSignature(context('sha1', 'sha256')))
 })
 
 void t.test('a security key counts once it was touched', async (t) => {
@@ -105,61 +105,61 @@ void t.test('a security key counts once it was touched', async (t) => {
     const signature = sign(null, Buffer.concat([digest(application), touch, digest(blob)]), privateKey)
     return { key: { algo, data }, blob, signature: Buffer.concat([signature, touch]) }
   }
-  t.ok(isProved(context(1)))
-  t.notOk(isProved(context(0)))
+  t.ok(hasValidSignature(context(1)))
+  t.notOk(hasValidSignature(context(0)))
 })
 
 void t.test('passwords open a session unless the setting says no', async (t) => {
-  const door = await startDoor(t)
-  await openChannel(await door.connect())
-  await refused(t, door, { password: 'wrong' })
-  await door.gateway.settings.set(new Map([['sftp_disable_password_login', 'true']]))
-  await refused(t, door, {})
+  const protocol = await startProtocol(t)
+  await openChannel(await protocol.connect())
+  await refused(t, protocol, { password: 'wrong' })
+  await protocol.gateway.settings.set(new Map([['sftp_disable_password_login', 'true']]))
+  await refused(t, protocol, {})
 })
 
 void t.test('the guest needs no password, where there is a guest', async (t) => {
-  const door = await startDoor(t)
+  const protocol = await startProtocol(t)
   const asGuest = { username: 'guest', authHandler: [{ type: 'none' as const, username: 'guest' }] }
-  await refused(t, door, asGuest)
-  const guest = door.gateway.accounts.users.byName('guest')
-  await door.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false, permission: permissionBits.sftpRead })
-  await openChannel(await door.connect(asGuest))
-  await refused(t, door, { username: 'ada', authHandler: [{ type: 'none', username: 'ada' }] })
+  await refused(t, protocol, asGuest)
+  const guest = protocol.gateway.accounts.users.byName('guest')
+  await protocol.gateway.accounts.users.update(guest?.id ?? 0, { disabled: false, permission: permissionBits.sftpRead })
+  await openChannel(await protocol.connect(asGuest))
+  await refused(t, protocol, { username: 'ada', authHandler: [{ type: 'none', username: 'ada' }] })
 })
 
 void t.test('an account without the right to SFTP is refused', async (t) => {
-  const door = await startDoor(t)
-  await door.gateway.accounts.users.update((await ada(door)).id, { permission: permissionBits.write })
-  await refused(t, door, {})
+  const protocol = await startProtocol(t)
+  await protocol.gateway.accounts.users.update((await ada(protocol)).id, { permission: permissionBits.write })
+  await refused(t, protocol, {})
 })
 
 void t.test('a connection ends when its key is deleted, and when its account is disabled', async (t) => {
-  const door = await startDoor(t)
-  const pair = await makeKeyPair('ed25519', { comment: 'test' })
-  const key = await addKey(door, 'short-lived', pair)
-  const byKey = await door.connect({ password: '', privateKey: pair.private })
-  const byPassword = await door.connect()
+  const protocol = await startProtocol(t)
+  const pair = await generateKeyPair('ed25519', { comment: 'test' })
+  const key = await addKey(protocol, 'short-lived', pair)
+  const byKey = await protocol.connect({ password: '', privateKey: pair.private })
+  const byPassword = await protocol.connect()
   const keyGone = once(byKey, 'close')
-  await door.gateway.accounts.keys.delete(key.userId, key.id)
+  await protocol.gateway.accounts.keys.delete(key.userId, key.id)
   await keyGone
   const accountGone = once(byPassword, 'close')
-  await door.gateway.accounts.users.update(key.userId, { disabled: true })
+  await protocol.gateway.accounts.users.update(key.userId, { disabled: true })
   await accountGone
-  await refused(t, door, { password })
+  await refused(t, protocol, { password })
 })
 
 void t.test('the announcement is the banner', async (t) => {
-  const door = await startDoor(t)
-  await door.gateway.settings.set(new Map([['announcement', 'Back at noon']]))
+  const protocol = await startProtocol(t)
+  await protocol.gateway.settings.set(new Map([['announcement', 'Back at noon']]))
   const client = new ssh2.Client()
   t.teardown(() => client.end())
   const banner = once(client, 'banner')
-  client.on('error', () => undefined).connect({ host: '127.0.0.1', port: door.port, username: 'ada', password })
+  client.on('error', () => undefined).connect({ host: '127.0.0.1', port: protocol.port, username: 'ada', password })
   t.match(await banner, ['Back at noon\r\n'])
 })
 
 void t.test('nobody stays without signing in, not even silent ones', async (t) => {
-  const { port } = await startDoor(t, { loginSeconds: 0.1 })
+  const { port } = await startProtocol(t, { loginSeconds: 0.1 })
   const socket = connectSocket(port, '127.0.0.1')
   await new Promise((resolve) =>
     socket
@@ -172,9 +172,9 @@ void t.test('nobody stays without signing in, not even silent ones', async (t) =
 void t.test(
   'silent connections shut out nobody else: the oldest of the network that has most of them goes',
   async (t) => {
-    const door = await startDoor(t, { strangers: 4 })
+    const protocol = await startProtocol(t, { unauthenticated: 4 })
     const silent = async (localAddress: string) => {
-      const socket = connectSocket({ port: door.port, host: '127.0.0.1', localAddress })
+      const socket = connectSocket({ port: protocol.port, host: '127.0.0.1', localAddress })
       t.teardown(() => socket.destroy())
       socket.on('error', () => undefined)
       await once(socket, 'data')
@@ -183,7 +183,7 @@ void t.test(
     const quiet = await silent('127.0.0.2')
     const flood = [await silent('127.0.0.1'), await silent('127.0.0.1'), await silent('127.0.0.1')]
     const gone = once(flood[0] ?? quiet, 'close')
-    const client = await door.connect({ localAddress: '127.0.0.3' })
+    const client = await protocol.connect({ localAddress: '127.0.0.3' })
     await openChannel(client)
     await gone
     t.notOk(quiet.closed)
@@ -195,30 +195,30 @@ void t.test(
 )
 
 void t.test('garbage before the handshake ends that connection alone', async (t) => {
-  const door = await startDoor(t)
+  const protocol = await startProtocol(t)
   for (const garbage of ['GET / HTTP/1.1\r\n\r\n', 'SSH-2.0-x\r\n' + '\0'.repeat(500), randomBytes(70_000)]) {
-    const socket = connectSocket(door.port, '127.0.0.1')
+    const socket = connectSocket(protocol.port, '127.0.0.1')
     socket.on('error', () => undefined).resume()
     socket.write(garbage)
     socket.end()
     await once(socket, 'close')
   }
-  await openChannel(await door.connect())
+  await openChannel(await protocol.connect())
 })
 
 void t.test('connections, channels and handles are bounded', async (t) => {
-  const door = await startDoor(t, { connections: 2, sessions: 2 })
-  const client = await door.connect()
+  const protocol = await startProtocol(t, { connections: 2, sessions: 2 })
+  const client = await protocol.connect()
   await openChannel(client)
   await openChannel(client)
   await t.rejects(openChannel(client))
-  await door.connect()
-  await t.rejects(door.connect())
+  await protocol.connect()
+  await t.rejects(protocol.connect())
 })
 
 void t.test('handles of a channel are bounded, and one that is closed makes room', async (t) => {
-  const door = await startDoor(t, { handles: 2 })
-  const client = new PacketClient(await openChannel(await door.connect()))
+  const protocol = await startProtocol(t, { handles: 2 })
+  const client = new PacketClient(await openChannel(await protocol.connect()))
   await client.start()
   const folder = await client.openFolder('/')
   t.ok(Buffer.isBuffer(folder))

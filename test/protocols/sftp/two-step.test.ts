@@ -7,22 +7,22 @@ import ssh2, { type Client, type KeyboardInteractiveAuthMethod } from 'ssh2'
 import t, { type Test } from 'tap'
 import { newOtpSecret } from '../../../src/accounts/otp.js'
 import { lacks } from '../../programs.js'
-import { openChannel, password, startDoor, type Running } from './door-fixture.js'
+import { openChannel, password, startProtocol, type Running } from './server-fixture.js'
 
 interface Account {
-  readonly door: Running
+  readonly protocol: Running
   /** Good at this time; offsets in seconds. */
   readonly code: (offset?: number) => string
-  /** Answers questions in turn; resolves to the questions, or rejects where the door stays shut. */
+  /** Answers questions in turn; resolves to the questions, or rejects where the protocol stays shut. */
   readonly signIn: (answers: readonly string[]) => Promise<readonly string[]>
 }
 
 async function account(t: Test, { twoStep }: { readonly twoStep: boolean }): Promise<Account> {
-  const door = await startDoor(t)
+  const protocol = await startProtocol(t)
   const secret = newOtpSecret()
-  const ada = door.gateway.accounts.users.byName('ada')
+  const ada = protocol.gateway.accounts.users.byName('ada')
   if (!ada) throw new Error('ada is missing')
-  if (twoStep) await door.gateway.accounts.users.update(ada.id, { otpSecret: secret })
+  if (twoStep) await protocol.gateway.accounts.users.update(ada.id, { otpSecret: secret })
   const signIn = async (answers: readonly string[]) => {
     const left = [...answers]
     const asked: string[] = []
@@ -34,37 +34,37 @@ async function account(t: Test, { twoStep }: { readonly twoStep: boolean }): Pro
         finish(prompts.map(() => left.shift() ?? ''))
       },
     }
-    const client = await door.connect({ password: '', authHandler: [method] })
+    const client = await protocol.connect({ password: '', authHandler: [method] })
     await openChannel(client)
     client.end()
     return asked
   }
-  return { door, code: (offset = 0) => generateSync({ secret, epoch: Date.now() / 1000 + offset }), signIn }
+  return { protocol, code: (offset = 0) => generateSync({ secret, epoch: Date.now() / 1000 + offset }), signIn }
 }
 
 const shut = /authentication methods failed/
 
 void t.test('an account without two-step verification is asked for its password alone', async (t) => {
-  const { door, signIn } = await account(t, { twoStep: false })
+  const { protocol, signIn } = await account(t, { twoStep: false })
   t.same(await signIn([password]), ['Password: hidden'])
   await t.rejects(signIn(['wrong']), shut)
-  await door.gateway.settings.set(new Map([['sftp_disable_password_login', 'true']]))
+  await protocol.gateway.settings.set(new Map([['sftp_disable_password_login', 'true']]))
   await t.rejects(signIn([password]), shut, 'the setting is about every kind of password')
 })
 
 void t.test(
   'an account with two-step verification is asked for a code, which is good once, at all doors',
   async (t) => {
-    const { door, code, signIn } = await account(t, { twoStep: true })
+    const { protocol, code, signIn } = await account(t, { twoStep: true })
     const first = code()
     t.same(await signIn([password, first]), ['Password: hidden', 'One-time code: shown'])
     await t.rejects(signIn([password, first]), shut, 'a second time')
     const credentials = { username: 'ada', password: { plain: password }, address: '127.0.0.9' }
-    await t.rejects(door.gateway.accounts.signIn({ ...credentials, code: first }), /Invalid 2FA code/)
+    await t.rejects(protocol.gateway.accounts.signIn({ ...credentials, code: first }), /Invalid 2FA code/)
     const next = code(30)
-    await door.gateway.accounts.signIn({ ...credentials, code: next })
-    await t.rejects(signIn([password, next]), shut, 'used at another door')
-    await t.rejects(door.connect(), shut, 'the password alone')
+    await protocol.gateway.accounts.signIn({ ...credentials, code: next })
+    await t.rejects(signIn([password, next]), shut, 'used at another protocol')
+    await t.rejects(protocol.connect(), shut, 'the password alone')
   },
 )
 
@@ -78,27 +78,27 @@ void t.test('a code is asked for only after the right password, and may be typed
 })
 
 void t.test('wrong codes lock the address as wrong passwords do', async (t) => {
-  const { door, code, signIn } = await account(t, { twoStep: true })
+  const { protocol, code, signIn } = await account(t, { twoStep: true })
   const wrong = String((Number(code()) + 1) % 1_000_000).padStart(6, '0')
   for (let tried = 0; tried < 5; tried++) await t.rejects(signIn([password, wrong]), shut)
   await t.rejects(signIn([password, code()]), shut)
   const elsewhere = { username: 'admin', password: { plain: 'a guess' }, address: '127.0.0.1' }
-  await t.rejects(door.gateway.accounts.signIn(elsewhere), /Too many/, 'one limiter for all doors')
+  await t.rejects(protocol.gateway.accounts.signIn(elsewhere), /Too many/, 'one limiter for all doors')
 })
 
 void t.test('an app password needs no code', async (t) => {
-  const { door, signIn } = await account(t, { twoStep: true })
-  const ada = door.gateway.accounts.users.byName('ada')
-  const { password: secret } = await door.gateway.accounts.appPasswords.add(ada?.id ?? 0, {
+  const { protocol, signIn } = await account(t, { twoStep: true })
+  const ada = protocol.gateway.accounts.users.byName('ada')
+  const { password: secret } = await protocol.gateway.accounts.appPasswords.add(ada?.id ?? 0, {
     name: 'sync',
-    doors: ['sftp'],
+    protocols: ['sftp'],
     readOnly: false,
   })
   t.same(await signIn([secret]), ['Password: hidden'])
 })
 
 void t.test('a client that leaves a question open and asks for another way gets that way', async (t) => {
-  const { door } = await account(t, { twoStep: false })
+  const { protocol } = await account(t, { twoStep: false })
   const client = new ssh2.Client()
   t.teardown(() => client.end())
   const method: KeyboardInteractiveAuthMethod = {
@@ -112,13 +112,13 @@ void t.test('a client that leaves a question open and asks for another way gets 
   }
   await new Promise<void>((resolve, reject) => {
     client.once('ready', resolve).on('error', reject)
-    client.connect({ host: '127.0.0.1', port: door.port, username: 'ada', authHandler: [method] })
+    client.connect({ host: '127.0.0.1', port: protocol.port, username: 'ada', authHandler: [method] })
   })
   await openChannel(client)
 })
 
 void t.test('OpenSSH asks through its own dialogue', { skip: lacks('sftp') }, async (t) => {
-  const { door, code } = await account(t, { twoStep: true })
+  const { protocol, code } = await account(t, { twoStep: true })
   const folder = t.testdir()
   const helper = join(folder, 'askpass')
   const answer = async (words: string, number: string) =>
@@ -129,7 +129,7 @@ void t.test('OpenSSH asks through its own dialogue', { skip: lacks('sftp') }, as
     )
   const run = () =>
     new Promise<{ readonly status: number; readonly told: string }>((resolve) => {
-      const options = ['-q', '-F', 'none', '-P', String(door.port), '-o', 'BatchMode=no', '-b', '-']
+      const options = ['-q', '-F', 'none', '-P', String(protocol.port), '-o', 'BatchMode=no', '-b', '-']
       options.push('-o', 'StrictHostKeyChecking=no', '-o', 'UserKnownHostsFile=/dev/null')
       options.push('-o', 'PubkeyAuthentication=no', '-o', 'NumberOfPasswordPrompts=1')
       const env = { ...process.env, SSH_ASKPASS: helper, SSH_ASKPASS_REQUIRE: 'force' }

@@ -1,9 +1,9 @@
-/** Who may enter by WebDAV, and how the door says no. */
+/** Who may enter by WebDAV, and how the protocol says no. */
 import t from 'tap'
-import { asPath, root } from '../../../src/path.js'
-import { permissionBits, type Permission } from '../../../src/principal.js'
+import { permissionBits, type Permission } from '../../../src/accounts/principal.js'
+import { asPath, root } from '../../../src/contract/path.js'
 import { startGateway, type RunningGateway } from '../../gateway.js'
-import { ruleRow } from '../../src/store-rows.js'
+import { ruleRow } from '../../store/store-rows.js'
 import { basic, propfind, sender, texts } from './dav-client.js'
 
 const password = 'p:ss wörd+/='
@@ -54,7 +54,7 @@ void t.test('who may enter by WebDAV', async (t) => {
     t.equal((await send('GET', '/closed/file')).status, 403)
   })
 
-  await t.test('a Bearer token opens the door as well as a password', async (t) => {
+  await t.test('a Bearer token opens the protocol as well as a password', async (t) => {
     const address = '127.0.0.1'
     const token = await gateway.accounts.signIn({ username: 'reader', password: { plain: password }, address })
     const send = sender(running, { authorization: `Bearer ${token}` })

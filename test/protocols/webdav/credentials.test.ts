@@ -1,7 +1,7 @@
 import t from 'tap'
-import { errorCodes, GatewayError } from '../../../src/errors.js'
 import { parseAuthorization } from '../../../protocols/webdav/credentials.js'
-import { answers, toRefusal } from '../../../protocols/webdav/errors.js'
+import { errorResponses, toHttpError } from '../../../protocols/webdav/errors.js'
+import { errorCodes, GatewayError } from '../../../src/contract/errors.js'
 
 const basic = (text: string, encoding: BufferEncoding = 'base64') => `Basic ${Buffer.from(text).toString(encoding)}`
 
@@ -30,17 +30,17 @@ void t.test('what cannot be read asks for credentials', async (t) => {
 
 void t.test('every error has a status of its own kind', async (t) => {
   for (const code of errorCodes) {
-    const refusal = toRefusal(new GatewayError(code))
-    t.equal(refusal.status, answers[code].status)
+    const refusal = toHttpError(new GatewayError(code))
+    t.equal(refusal.status, errorResponses[code].status)
     t.ok(refusal.status >= 400 && refusal.status < 600, code)
   }
 })
 
 void t.test('an unforeseen error tells nothing of itself', async (t) => {
-  t.match(toRefusal(new TypeError('secret detail')), { status: 500, message: 'internal error' })
+  t.match(toHttpError(new TypeError('secret detail')), { status: 500, message: 'internal error' })
 })
 
 void t.test('who comes too often is told when to come again', async (t) => {
-  t.same(toRefusal(new GatewayError('throttled', { retryAfter: 12.3 })).headers, { 'retry-after': '13' })
-  t.same(toRefusal(new GatewayError('busy')).headers, { 'retry-after': '1' })
+  t.same(toHttpError(new GatewayError('throttled', { retryAfter: 12.3 })).headers, { 'retry-after': '13' })
+  t.same(toHttpError(new GatewayError('busy')).headers, { 'retry-after': '1' })
 })

@@ -1,21 +1,21 @@
 /** GET of a storage whose files have direct addresses, by each of its policies. */
 import { BlockList } from 'node:net'
 import t, { type Test } from 'tap'
-import type { Link } from '../../../src/driver.js'
-import { asPath } from '../../../src/path.js'
-import { webdavDoor } from '../../../protocols/webdav/door.js'
+import { webdavHandler } from '../../../protocols/webdav/server.js'
+import type { DirectUrl } from '../../../src/contract/driver.js'
+import { asPath } from '../../../src/contract/path.js'
 import { linkedType, type Linking } from '../http/linked.js'
 import { listen } from '../http/listen.js'
 import { adminPassword, serve } from '../http/served.js'
 
 const store = 'https://store.example'
 
-async function linked(t: Test, fields: Readonly<Record<string, unknown>>, link: Partial<Link> = {}, siteUrl = '') {
+async function linked(t: Test, fields: Readonly<Record<string, unknown>>, link: Partial<DirectUrl> = {}, siteUrl = '') {
   const linking: Linking = { link: (path) => ({ url: store + path, ...link }), asked: 0 }
   const served = await serve(t, siteUrl, [linkedType(linking)])
   await served.mount('/s', 'Linked', fields)
   await served.put('/s/a b.bin', 'content')
-  const url = await listen(t, webdavDoor(served.gateway, { trustedProxies: new BlockList(), siteUrl }))
+  const url = await listen(t, webdavHandler(served.gateway, { trustedProxies: new BlockList(), siteUrl }))
   const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
   const ask = (path: string, method = 'GET') =>
     fetch(`${url}${siteUrl}/dav${path}`, { method, redirect: 'manual', headers: { authorization } })

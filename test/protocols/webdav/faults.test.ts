@@ -1,16 +1,15 @@
-/** The door over a tree that misbehaves, or answers what no storage at hand does. */
+/** The protocol over a tree that misbehaves, or answers what no storage at hand does. */
 import { createServer } from 'node:http'
-import { BlockList } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { BlockList, type AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import type { Entry } from '../../../src/driver.js'
-import type { Gateway } from '../../../src/gateway.js'
-import type { VirtualFs } from '../../../src/virtual-fs.js'
-import { webdavDoor } from '../../../protocols/webdav/door.js'
+import { webdavHandler } from '../../../protocols/webdav/server.js'
+import type { Entry } from '../../../src/contract/driver.js'
+import type { Gateway } from '../../../src/gateway/gateway.js'
+import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 
 const folder: Entry = { name: '', kind: 'folder', size: 0, modified: new Date(0) }
 
-/** A door over these few methods of the tree. Resolves to its address and to what it logs. */
+/** A protocol over these few methods of the tree. Resolves to its address and to what it logs. */
 async function serve(t: Test, tree: Partial<VirtualFs>): Promise<{ url: string; logged: object[] }> {
   const logged: object[] = []
   const gateway = {
@@ -22,11 +21,11 @@ async function serve(t: Test, tree: Partial<VirtualFs>): Promise<{ url: string; 
       locks: () => Promise.resolve([]),
       properties: () => Promise.resolve([]),
       memberProperties: () => Promise.resolve(new Map()),
-      delivery: () => Promise.resolve({ kind: 'stream' }),
+      downloadRoute: () => Promise.resolve({ kind: 'stream' }),
       ...tree,
     }),
   } as unknown as Gateway
-  const server = createServer(webdavDoor(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
+  const server = createServer(webdavHandler(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => {
     server.closeAllConnections()

@@ -1,7 +1,7 @@
 import t from 'tap'
-import { isGatewayError } from '../../../src/errors.js'
-import { asPath } from '../../../src/path.js'
 import { parseEntityTags, parseIf, submittedTokens } from '../../../protocols/webdav/if-header.js'
+import { isGatewayError } from '../../../src/contract/errors.js'
+import { asPath } from '../../../src/contract/path.js'
 import { processorTime } from '../../processor-time.js'
 
 const ours = (reference: string) =>

@@ -1,6 +1,13 @@
 import t from 'tap'
-import { asPath, root } from '../../../src/path.js'
-import { encodeSegment, hrefOf, locate, locatePath, normalHost, type Site } from '../../../protocols/webdav/location.js'
+import {
+  encodeSegment,
+  hrefOf,
+  locate,
+  locatePath,
+  normalizeHost,
+  type Site,
+} from '../../../protocols/webdav/location.js'
+import { asPath, root } from '../../../src/contract/path.js'
 
 const site: Site = { prefix: '/files/dav', hosts: new Set(['example.org', 'inside:5244']) }
 
@@ -56,12 +63,12 @@ void t.test('raw UTF-8 in a request target is read as such', async (t) => {
 })
 
 void t.test('a default port is left out whichever scheme it belongs to, where the scheme is not known', async (t) => {
-  t.equal(normalHost('A.org:443'), 'a.org')
-  t.equal(normalHost('A.org:80'), 'a.org')
-  t.equal(normalHost('a.org:443', 'http'), 'a.org:443')
-  t.equal(normalHost('a.org:80', 'https'), 'a.org:80')
-  t.equal(normalHost('[::1]:80'), '[::1]')
-  t.equal(normalHost('[::1]:5244'), '[::1]:5244')
+  t.equal(normalizeHost('A.org:443'), 'a.org')
+  t.equal(normalizeHost('A.org:80'), 'a.org')
+  t.equal(normalizeHost('a.org:443', 'http'), 'a.org:443')
+  t.equal(normalizeHost('a.org:80', 'https'), 'a.org:80')
+  t.equal(normalizeHost('[::1]:80'), '[::1]')
+  t.equal(normalizeHost('[::1]:5244'), '[::1]:5244')
 })
 
 void t.test('an href leads back to its path and needs no escaping in XML', async (t) => {

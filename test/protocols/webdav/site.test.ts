@@ -1,4 +1,4 @@
-/** The door behind proxies and on a path of its own. */
+/** The protocol behind proxies and on a path of its own. */
 import t from 'tap'
 import { startGateway } from '../../gateway.js'
 import { propfind, sender, texts } from './dav-client.js'

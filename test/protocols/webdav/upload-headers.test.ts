@@ -1,28 +1,28 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { uploadFacts } from '../../../protocols/webdav/upload-headers.js'
+import { parseUploadHeaders } from '../../../protocols/webdav/upload-headers.js'
 import { startGateway } from '../../gateway.js'
 import { sender } from './dav-client.js'
 
 void t.test('what programs announce of a body is read', async (t) => {
-  t.same(uploadFacts({}), { size: undefined, modified: undefined, hashes: undefined })
-  t.equal(uploadFacts({ 'x-expected-entity-length': '12' }).size, 12)
-  t.equal(uploadFacts({ 'oc-total-length': '12' }).size, 12)
-  t.equal(uploadFacts({ 'x-file-size': '12' }).size, 12)
-  t.equal(uploadFacts({ 'x-file-size': 'many' }).size, undefined)
-  t.same(uploadFacts({ 'x-oc-mtime': '1500000000.5' }).modified, new Date(1_500_000_000_500))
+  t.same(parseUploadHeaders({}), { size: undefined, modified: undefined, hashes: undefined })
+  t.equal(parseUploadHeaders({ 'x-expected-entity-length': '12' }).size, 12)
+  t.equal(parseUploadHeaders({ 'oc-total-length': '12' }).size, 12)
+  t.equal(parseUploadHeaders({ 'x-file-size': '12' }).size, 12)
+  t.equal(parseUploadHeaders({ 'x-file-size': 'many' }).size, undefined)
+  t.same(parseUploadHeaders({ 'x-oc-mtime': '1500000000.5' }).modified, new Date(1_500_000_000_500))
   const sha1 = 'da39a3ee5e6b4b0d3255bfef95601890afd80709'
-  t.same(uploadFacts({ 'oc-checksum': `SHA1:${sha1.toUpperCase()}` }).hashes, { sha1 })
-  t.same(uploadFacts({ 'oc-checksum': `Adler32:1 SHA3-256:abc sha1:${sha1}` }).hashes, { sha1 })
+  t.same(parseUploadHeaders({ 'oc-checksum': `SHA1:${sha1.toUpperCase()}` }).hashes, { sha1 })
+  t.same(parseUploadHeaders({ 'oc-checksum': `Adler32:1 SHA3-256:abc sha1:${sha1}` }).hashes, { sha1 })
 })
 
 void t.test('what is malformed, and a part of a file, is refused', async (t) => {
   for (const checksum of ['', 'SHA1', 'SHA1:', 'SHA1:xyz', 'MD5:da39a3ee5e6b4b0d3255bfef95601890afd80709', ':1']) {
-    t.throws(() => uploadFacts({ 'oc-checksum': checksum }), { code: 'invalid' }, checksum)
+    t.throws(() => parseUploadHeaders({ 'oc-checksum': checksum }), { code: 'invalid' }, checksum)
   }
-  t.throws(() => uploadFacts({ 'x-oc-mtime': 'now' }), { code: 'invalid' })
-  t.throws(() => uploadFacts({ 'content-range': 'bytes 0-1/3' }), { name: 'Refusal', status: 400 })
-  t.throws(() => uploadFacts({ 'oc-chunked': '1' }), { name: 'Refusal', status: 501 })
+  t.throws(() => parseUploadHeaders({ 'x-oc-mtime': 'now' }), { code: 'invalid' })
+  t.throws(() => parseUploadHeaders({ 'content-range': 'bytes 0-1/3' }), { name: 'Refusal', status: 400 })
+  t.throws(() => parseUploadHeaders({ 'oc-chunked': '1' }), { name: 'Refusal', status: 501 })
 })
 
 for (const driver of ['Local', 'Memory']) {

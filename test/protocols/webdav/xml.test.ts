@@ -1,5 +1,5 @@
 import t from 'tap'
-import { lockQuestion, propertyChanges, propertyQuestion } from '../../../protocols/webdav/bodies.js'
+import { parseLockInfo, parsePropertyUpdate, parsePropfind } from '../../../protocols/webdav/bodies.js'
 import { escapeText, parseXml, serialize, serializeContent, wrap } from '../../../protocols/webdav/xml.js'
 
 const inDav = (text: string) => parseXml(text.replace(/^<D:\w+/, '$& xmlns:D="DAV:"'))
@@ -56,13 +56,13 @@ void t.test('characters that XML cannot hold are replaced in names', async (t) =
 })
 
 void t.test('PROPFIND asks for everything, for names, or for some', async (t) => {
-  t.same(propertyQuestion(undefined), { kind: 'allprop', include: [] })
-  t.same(propertyQuestion(inDav('<D:propfind><D:propname/></D:propfind>')), { kind: 'propname' })
-  t.same(propertyQuestion(inDav('<D:propfind><D:allprop/><D:include><D:a/></D:include></D:propfind>')), {
+  t.same(parsePropfind(undefined), { kind: 'allprop', include: [] })
+  t.same(parsePropfind(inDav('<D:propfind><D:propname/></D:propfind>')), { kind: 'propname' })
+  t.same(parsePropfind(inDav('<D:propfind><D:allprop/><D:include><D:a/></D:include></D:propfind>')), {
     kind: 'allprop',
     include: [{ namespace: 'DAV:', name: 'a' }],
   })
-  t.same(propertyQuestion(inDav('<D:propfind><D:prop><D:a/><b xmlns="urn:b"/><c/></D:prop></D:propfind>')), {
+  t.same(parsePropfind(inDav('<D:propfind><D:prop><D:a/><b xmlns="urn:b"/><c/></D:prop></D:propfind>')), {
     kind: 'prop',
     names: [
       { namespace: 'DAV:', name: 'a' },
@@ -76,7 +76,7 @@ void t.test('PROPFIND asks for everything, for names, or for some', async (t) =>
     '<D:propfind><D:prop/><D:allprop/></D:propfind>',
     '<D:propfind><unknown/></D:propfind>',
   ]) {
-    t.throws(() => propertyQuestion(inDav(text)), { code: 'invalid' }, text)
+    t.throws(() => parsePropfind(inDav(text)), { code: 'invalid' }, text)
   }
 })
 
@@ -85,23 +85,23 @@ void t.test('PROPPATCH changes stay in the order of the document', async (t) => 
     '<D:propertyupdate><D:set xml:lang="de"><D:prop><a xmlns="urn:a">1<b/></a></D:prop></D:set>' +
       '<D:remove><D:prop><c xmlns="urn:c">ignored</c></D:prop></D:remove></D:propertyupdate>',
   )
-  t.same(propertyChanges(body), [
+  t.same(parsePropertyUpdate(body), [
     { set: { namespace: 'urn:a', name: 'a', value: '1<b xmlns="urn:a"/>', language: 'de' } },
     { remove: { namespace: 'urn:c', name: 'c' } },
   ])
-  t.throws(() => propertyChanges(undefined), { code: 'invalid' })
-  t.throws(() => propertyChanges(inDav('<D:propertyupdate/>')), { code: 'invalid' })
+  t.throws(() => parsePropertyUpdate(undefined), { code: 'invalid' })
+  t.throws(() => parsePropertyUpdate(inDav('<D:propertyupdate/>')), { code: 'invalid' })
 })
 
 void t.test('LOCK asks for a scope, and names its owner in its own words', async (t) => {
   const body = (scope: string, owner = '') =>
     inDav(`<D:lockinfo><D:lockscope>${scope}</D:lockscope><D:locktype><D:write/></D:locktype>${owner}</D:lockinfo>`)
-  t.same(lockQuestion(body('<D:shared/>')), { scope: 'shared', owner: '' })
-  t.same(lockQuestion(body('<D:exclusive/>', '<D:owner><D:href>mailto:a@b</D:href></D:owner>')), {
+  t.same(parseLockInfo(body('<D:shared/>')), { scope: 'shared', owner: '' })
+  t.same(parseLockInfo(body('<D:exclusive/>', '<D:owner><D:href>mailto:a@b</D:href></D:owner>')), {
     scope: 'exclusive',
     owner: '<D:owner xmlns:D="DAV:"><D:href>mailto:a@b</D:href></D:owner>',
   })
   for (const scope of ['', '<D:exclusive/><D:shared/>', '<exclusive/>']) {
-    t.throws(() => lockQuestion(body(scope)), { code: 'invalid' }, scope)
+    t.throws(() => parseLockInfo(body(scope)), { code: 'invalid' }, scope)
   }
 })

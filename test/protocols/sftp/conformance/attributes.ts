@@ -1,7 +1,7 @@
 /** STAT, LSTAT, FSTAT (draft §6.8), SETSTAT and FSETSTAT (draft §6.9), with attributes of every form (draft §5). */
 import { names, string, types, uint32 } from '../packet-client.js'
-import { attributes, type Ground } from './ground.js'
 import { all, check, distinct, type Section } from './check.js'
+import { attributes, type Ground } from './ground.js'
 
 const stats = (ground: Ground, name: string) => all(ground.kind(name, names.stat), ground.kind(name, types.lstat))
 

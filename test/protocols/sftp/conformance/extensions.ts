@@ -1,7 +1,7 @@
 /** Extensions of OpenSSH's PROTOCOL file, section 4; posix-rename is with RENAME. */
 import { string, types, uint32, uint64 } from '../packet-client.js'
+import { all, check, withLinks, type Section } from './check.js'
 import { attributes, type Ground } from './ground.js'
-import { all, check, type Section, withLinks } from './check.js'
 
 const announced = [
   'posix-rename@openssh.com',

@@ -1,7 +1,7 @@
 /** OPENDIR and READDIR (draft §6.7), and the long names of §7. */
 import { names, string } from '../packet-client.js'
+import { all, check, withLinks, type Section } from './check.js'
 import { attributes, namesIn, sorted, type Ground } from './ground.js'
-import { all, check, type Section, withLinks } from './check.js'
 
 const opendir = (ground: Ground, name: string) => ground.ask(names.opendir, ground.at(name))
 

@@ -10,8 +10,8 @@ import {
   uint32,
   uint64,
   type PacketClient,
+  type Answer,
 } from '../packet-client.js'
-import type { Answer } from '../packet-client.js'
 
 /** draft §7, without the prefix that they share. */
 const statuses = [

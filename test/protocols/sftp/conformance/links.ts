@@ -1,7 +1,7 @@
 /** READLINK and SYMLINK (draft §6.10), LSTAT of links (§6.8), REALPATH (§6.11). */
 import { names, types } from '../packet-client.js'
+import { all, check, withLinks, type Section } from './check.js'
 import { attributes, type Ground } from './ground.js'
-import { all, check, type Section, withLinks } from './check.js'
 
 async function linked(ground: Ground): Promise<void> {
   await ground.file('file', 'abc')

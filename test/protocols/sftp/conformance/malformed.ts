@@ -1,8 +1,8 @@
 /** Packets that are none, or end too early (draft §3): a server answers or ends the session, and goes on with others. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { links, names, string, types, uint32, uint64 } from '../packet-client.js'
-import type { Ground } from './ground.js'
 import { all, check, distinct, type Section } from './check.js'
+import type { Ground } from './ground.js'
 
 /** Raw bytes, then a STAT; what came of it. */
 async function sent(ground: Ground, bytes: Buffer): Promise<string> {

@@ -1,6 +1,6 @@
 /** REMOVE and RENAME (draft §6.5), MKDIR and RMDIR (draft §6.6). */
+import { all, check, withLinks, type Check, type Section } from './check.js'
 import { attributes, type Ground } from './ground.js'
-import { all, check, type Check, type Section, withLinks } from './check.js'
 
 export const namesSection: Section = {
   title: 'REMOVE, MKDIR, RMDIR (draft 6.5, 6.6)',

@@ -1,6 +1,6 @@
 /** OPEN (draft §6.3): every combination of its flags on everything that can bear a name. */
+import { all, check, distinct, withLinks, type Section } from './check.js'
 import { attributes, type Ground } from './ground.js'
-import { all, check, distinct, type Section, withLinks } from './check.js'
 
 const words = ['READ', 'WRITE', 'APPEND', 'CREAT', 'TRUNC', 'EXCL']
 /** All 64. */

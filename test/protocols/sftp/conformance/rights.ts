@@ -1,7 +1,7 @@
 /** What somebody is told who may read and nothing else: PERMISSION_DENIED (draft §7). */
 import { names, string } from '../packet-client.js'
-import { attributes, type Ground } from './ground.js'
 import { all, type Check, type Section } from './check.js'
+import { attributes, type Ground } from './ground.js'
 
 /** `prepared`: a file with a folder beside it, made by somebody who may. */
 function denied(title: string, told: string, run: Check['run']): Check {

@@ -1,4 +1,4 @@
-/** The servers that the suite is run against: OpenSSH's own, and Tidegate's door over storages that can do more and less. */
+/** The servers that the suite is run against: OpenSSH's own, and Tidegate's protocol over storages that can do more and less. */
 import { spawn } from 'node:child_process'
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -6,16 +6,16 @@ import { join } from 'node:path'
 import { Duplex } from 'node:stream'
 import type { Client } from 'ssh2'
 import type { Test } from 'tap'
-import { MemoryDriver } from '../../../../drivers/memory/memory.js'
 import { localType } from '../../../../drivers/local/index.js'
-import { configSchema } from '../../../../src/config.js'
-import type { AnyDriverType, Driver } from '../../../../src/driver.js'
-import { Gateway } from '../../../../src/gateway.js'
-import { createLog } from '../../../../src/log.js'
-import { permissionBits } from '../../../../src/principal.js'
-import { altered, bare } from '../../../src/tree-fixture.js'
-import { openChannel, password, serveDoor } from '../door-fixture.js'
+import { MemoryDriver } from '../../../../drivers/memory/memory.js'
+import { permissionBits } from '../../../../src/accounts/principal.js'
+import type { AnyDriverType, Driver } from '../../../../src/contract/driver.js'
+import { configSchema } from '../../../../src/gateway/config.js'
+import { Gateway } from '../../../../src/gateway/gateway.js'
+import { createLog } from '../../../../src/process/log.js'
+import { altered, bare } from '../../../tree/tree-fixture.js'
 import { PacketClient } from '../packet-client.js'
+import { openChannel, password, serveProtocol } from '../server-fixture.js'
 
 /** Which rows of the table of differences hold for a server; none for OpenSSH's. */
 export type Kind = 'any storage' | 'without links' | 'without handles'
@@ -56,12 +56,12 @@ export async function tidegate(t: Test, storage: 'Local' | 'Memory' | 'streams a
   const drivers = [storage === 'Local' ? localType : mounted(storage === 'Memory' ? memory : streams)]
   const gateway = await Gateway.open({ config, log: createLog('silent'), drivers, adminPassword: password })
   t.teardown(() => gateway.close())
-  const door = await serveDoor(t, gateway, { sessions: 100_000 })
+  const protocol = await serveProtocol(t, gateway, { sessions: 100_000 })
   const reader = { username: 'reader', password, basePath: '/', role: 0 as const, disabled: false, ssoId: '' }
   await gateway.accounts.users.create({ ...reader, permission: permissionBits.sftpRead })
   const clients = new Map<boolean, Client>([
-    [false, await door.connect()],
-    [true, await door.connect({ username: 'reader' })],
+    [false, await protocol.connect()],
+    [true, await protocol.connect({ username: 'reader' })],
   ])
   const kinds: Record<typeof storage, readonly Kind[]> = {
     Local: ['any storage'],

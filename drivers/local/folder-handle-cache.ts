@@ -1,0 +1,61 @@
+/**
+ * Caches handles of recently used folders. Checking where a handle is located takes a tenth of the time of opening its
+ * path. Handles are closed soon, so that disks can be unmounted and revoked permissions take effect.
+ */
+import { HandleFolder } from './folder.js'
+import type { Syscalls } from './syscalls.js'
+
+/** Milliseconds for which a handle is cached. */
+const lifetime = 1000
+const maxHandles = 128
+
+interface CachedFolder {
+  readonly folder: HandleFolder
+  readonly expiresAt: number
+}
+
+export class FolderHandleCache {
+  /** By path of the host, oldest first. */
+  readonly #cached = new Map<string, CachedFolder>()
+  #timer: NodeJS.Timeout | undefined
+
+  /**
+   * The cached folder of this path, if neither it nor a folder above it was moved or replaced. The caller closes it.
+   */
+  get(host: string, calls: Syscalls): HandleFolder | undefined {
+    const cached = this.#cached.get(host)
+    if (!cached) return undefined
+    const { folder, expiresAt } = cached
+    if (performance.now() < expiresAt && folder.isUnmoved()) return new HandleFolder(host, calls, folder.handle.share())
+    this.#evict(cached)
+    return undefined
+  }
+
+  /** Caches another reference to the handle. The caller still closes its own. */
+  add({ host, calls, handle }: HandleFolder): void {
+    const previous = this.#cached.get(host)
+    if (previous) this.#evict(previous)
+    const folder = new HandleFolder(host, calls, handle.share())
+    this.#cached.set(host, { folder, expiresAt: performance.now() + lifetime })
+    const [oldest] = this.#cached.values()
+    if (oldest && this.#cached.size > maxHandles) this.#evict(oldest)
+    this.#timer ??= setTimeout(() => this.#evictExpired(), lifetime).unref()
+  }
+
+  #evict({ folder }: CachedFolder): void {
+    this.#cached.delete(folder.host)
+    folder.close()
+  }
+
+  #evictExpired(): void {
+    const now = performance.now()
+    for (const cached of this.#cached.values()) if (cached.expiresAt <= now) this.#evict(cached)
+    this.#timer = this.#cached.size > 0 ? setTimeout(() => this.#evictExpired(), lifetime).unref() : undefined
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    for (const cached of this.#cached.values()) this.#evict(cached)
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * The system calls of this driver, synchronous and asynchronous. On a cached local disk a call through the thread pool
+ * takes ten times as long as the call itself, so synchronous calls are used there. Where a call may block, asynchronous
+ * ones are used. Both have one interface: callers `await` the result, which costs little if it is available
+ * immediately.
+ */
+import fs, { type BigIntStats } from 'node:fs'
+import { promisify } from 'node:util'
+
+type MaybePromise<T> = T | Promise<T>
+
+export interface Syscalls {
+  /** Whether calls are synchronous. */
+  readonly immediate: boolean
+  open(path: string, flags: number, mode?: number): MaybePromise<number>
+  close(fd: number): MaybePromise<void>
+  /** Does not follow a symlink. Undefined if nothing exists there. */
+  lstat(path: string): MaybePromise<BigIntStats | undefined>
+  fstat(fd: number): MaybePromise<BigIntStats>
+  readlink(path: string): MaybePromise<string>
+  realpath(path: string): MaybePromise<string>
+  mkdir(path: string, mode: number): MaybePromise<void>
+  rmdir(path: string): MaybePromise<void>
+  unlink(path: string): MaybePromise<void>
+  rename(from: string, to: string): MaybePromise<void>
+  link(from: string, to: string): MaybePromise<void>
+  symlink(target: string, path: string): MaybePromise<void>
+  chmod(path: string, mode: number): MaybePromise<void>
+  fchmod(fd: number, mode: number): MaybePromise<void>
+  fchown(fd: number, user: number, group: number): MaybePromise<void>
+  /** Times as numbers are in seconds. */
+  utimes(path: string, accessed: number | Date, modified: number | Date): MaybePromise<void>
+  /** Does not follow a symlink. */
+  lutimes(path: string, accessed: number | Date, modified: number | Date): MaybePromise<void>
+  futimes(fd: number, accessed: number | Date, modified: number | Date): MaybePromise<void>
+  ftruncate(fd: number, size: number): MaybePromise<void>
+  /** Resolves to the number of bytes read. */
+  read(fd: number, into: Buffer, offset: number, length: number, position: number): MaybePromise<number>
+  /** Resolves to the number of bytes written. */
+  writev(fd: number, from: readonly Buffer[], position: number): MaybePromise<number>
+}
+
+const exact = { bigint: true } as const
+const exactOrUndefined = { bigint: true, throwIfNoEntry: false } as const
+
+export const syncSyscalls: Syscalls = {
+  immediate: true,
+  open: fs.openSync,
+  close: fs.closeSync,
+  lstat: (path) => fs.lstatSync(path, exactOrUndefined),
+  fstat: (fd) => fs.fstatSync(fd, exact),
+  readlink: (path) => fs.readlinkSync(path),
+  realpath: (path) => fs.realpathSync.native(path),
+  mkdir: (path, mode) => {
+    fs.mkdirSync(path, mode)
+  },
+  rmdir: (path) => fs.rmdirSync(path),
+  unlink: fs.unlinkSync,
+  rename: fs.renameSync,
+  link: fs.linkSync,
+  symlink: (target, path) => fs.symlinkSync(target, path),
+  chmod: fs.chmodSync,
+  fchmod: fs.fchmodSync,
+  fchown: fs.fchownSync,
+  utimes: fs.utimesSync,
+  lutimes: fs.lutimesSync,
+  futimes: fs.futimesSync,
+  ftruncate: fs.ftruncateSync,
+  read: fs.readSync,
+  writev: fs.writevSync,
+}
+
+const lstat = promisify(fs.lstat)
+const fstat = promisify(fs.fstat)
+const mkdir = promisify(fs.mkdir)
+const rmdir = promisify(fs.rmdir)
+const readlink = promisify(fs.readlink)
+const symlink = promisify(fs.symlink)
+const read = promisify(fs.read)
+const writev = promisify(fs.writev)
+
+export const asyncSyscalls: Syscalls = {
+  immediate: false,
+  open: promisify(fs.open),
+  close: promisify(fs.close),
+  lstat: (path) =>
+    lstat(path, exact).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw error
+    }),
+  fstat: (fd) => fstat(fd, exact),
+  readlink: (path) => readlink(path),
+  realpath: promisify(fs.realpath.native),
+  mkdir: async (path, mode) => {
+    await mkdir(path, { mode })
+  },
+  rmdir: (path) => rmdir(path),
+  unlink: promisify(fs.unlink),
+  rename: promisify(fs.rename),
+  link: promisify(fs.link),
+  symlink: (target, path) => symlink(target, path),
+  chmod: promisify(fs.chmod),
+  fchmod: promisify(fs.fchmod),
+  fchown: promisify(fs.fchown),
+  utimes: promisify(fs.utimes),
+  lutimes: promisify(fs.lutimes),
+  futimes: promisify(fs.futimes),
+  ftruncate: promisify(fs.ftruncate),
+  read: async (fd, into, offset, length, position) => (await read(fd, into, offset, length, position)).bytesRead,
+  writev: async (fd, from, position) => (await writev(fd, from, position)).bytesWritten,
+}
+
+/**
+ * A synchronous call that takes longer than `threshold` makes calls asynchronous for `factor` times its duration, at
+ * most `maxBackoff`. In milliseconds.
+ */
+const slowCall = { threshold: 50, factor: 10, maxBackoff: 10_000 }
+/** Maximum milliseconds of consecutive synchronous calls in one turn of the event loop. */
+const maxSyncTime = 10
+
+/**
+ * Chooses between synchronous and asynchronous calls. Uses asynchronous ones for a while after a slow call, and when
+ * one turn of the event loop has spent its time.
+ */
+export class SyncAsyncPolicy {
+  #asyncUntil = 0
+  /** Start of the first call in this turn of the event loop; 0 before it. */
+  #turnStart = 0
+  #isTurnSpent = false
+  readonly #timedCalls: Syscalls
+
+  constructor(immediate: Syscalls = syncSyscalls) {
+    const timed: Record<string, unknown> = { immediate: true }
+    for (const [name, call] of Object.entries(immediate)) {
+      if (typeof call === 'function') timed[name] = this.#withTiming(call as (...args: never[]) => unknown)
+    }
+    this.#timedCalls = timed as unknown as Syscalls
+  }
+
+  get calls(): Syscalls {
+    if (this.#isTurnSpent) return asyncSyscalls
+    return this.#asyncUntil > 0 && performance.now() < this.#asyncUntil ? asyncSyscalls : this.#timedCalls
+  }
+
+  #withTiming(call: (...args: never[]) => unknown): (...args: never[]) => unknown {
+    return (...args) => {
+      const start = performance.now()
+      if (this.#turnStart === 0) this.#startTurn(start)
+      try {
+        return call(...args)
+      } finally {
+        const end = performance.now()
+        const elapsed = end - start
+        this.#isTurnSpent = end - this.#turnStart > maxSyncTime
+        if (elapsed > slowCall.threshold)
+          this.#asyncUntil = end + Math.min(elapsed * slowCall.factor, slowCall.maxBackoff)
+      }
+    }
+  }
+
+  #startTurn(now: number): void {
+    this.#turnStart = now
+    setImmediate(() => {
+      this.#turnStart = 0
+      this.#isTurnSpent = false
+    })
+  }
+}
+
+/**
+ * Writes all buffers from `position` on. One writev(2) may write fewer bytes than requested, and takes a limited number
+ * of buffers.
+ */
+export async function writeAll(calls: Syscalls, fd: number, from: readonly Buffer[], position: number): Promise<void> {
+  let rest: readonly Buffer[] = from
+  let at = position
+  while (rest.length > 0) {
+    const part = rest.length > maxBuffers ? rest.slice(0, maxBuffers) : rest
+    const written = await calls.writev(fd, part, at)
+    at += written
+    rest = skipBytes(rest, written)
+  }
+}
+
+/** `IOV_MAX` of Linux. */
+const maxBuffers = 1024
+
+function skipBytes(buffers: readonly Buffer[], bytes: number): readonly Buffer[] {
+  let left = bytes
+  let index = 0
+  for (; index < buffers.length; index++) {
+    const length = buffers[index]?.length ?? 0
+    if (length > left) break
+    left -= length
+  }
+  const [first, ...others] = buffers.slice(index)
+  return first && left > 0 ? [first.subarray(left), ...others] : buffers.slice(index)
+}

@@ -1,0 +1,23 @@
+/** Access to an open file in concurrent requests of the size that the server accepts. */
+import type { PipelinedFile } from '../lib/pipelined-io.js'
+import type { Connection } from './connection.js'
+
+/** Bytes in flight for one file: enough for 200 MB/s with a round trip of 20 ms. */
+const maxBytesInFlight = 4 * 1024 * 1024
+const maxRequests = 64
+
+export function pipelinedFile(connection: Connection, handle: Buffer): PipelinedFile {
+  const { pieceSize } = connection
+  return {
+    pieceSize,
+    maxInFlight: Math.min(maxRequests, Math.ceil(maxBytesInFlight / pieceSize)),
+    read: async (position, length) => {
+      const piece = Buffer.allocUnsafe(length)
+      return piece.subarray(0, await connection.read(handle, piece, position))
+    },
+    write: (position, piece) => {
+      const [first] = piece
+      return connection.write(handle, piece.length === 1 && first ? first : Buffer.concat(piece), position)
+    },
+  }
+}

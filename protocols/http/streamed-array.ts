@@ -1,0 +1,56 @@
+/** Streaming JSON serialization of long lists. */
+import { Readable } from 'node:stream'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import type { Envelope } from './envelope.js'
+import type { CachedChunks } from './rendered-json-cache.js'
+
+/** The number of items that are serialized without yielding to the event loop. */
+const chunkLength = 1000
+
+/** A list whose items are created while it is serialized. `JSON.stringify` writes it as an array. */
+export class StreamedArray<Item extends object> {
+  /** `createItems` creates the items from one index (inclusive) to another (exclusive). `cache` holds their JSON. */
+  constructor(
+    readonly length: number,
+    private readonly createItems: (from: number, to: number) => readonly Item[],
+    private readonly cache?: CachedChunks,
+  ) {}
+
+  toJSON(): readonly Item[] {
+    return this.createItems(0, this.length)
+  }
+
+  /** Yields the JSON of the list in chunks, without the brackets. Yields to the event loop between chunks. */
+  async *chunks(): AsyncGenerator<Buffer> {
+    for (let from = 0; from < this.length; from += chunkLength) {
+      const to = Math.min(from + chunkLength, this.length)
+      yield this.cache?.get(from, to) ?? this.#serialize(from, to)
+      await yieldToEventLoop()
+    }
+  }
+
+  #serialize(from: number, to: number): Buffer {
+    const text = JSON.stringify(this.createItems(from, to)).slice(1, -1)
+    const chunk = Buffer.from(from === 0 ? text : `,${text}`)
+    this.cache?.set(from, to, chunk)
+    return chunk
+  }
+}
+
+/**
+ * The JSON of an envelope as a stream with backpressure, if its `data.content` is a long `StreamedArray`. Undefined for
+ * other envelopes.
+ */
+export function streamEnvelope({ data, ...rest }: Envelope): Readable | undefined {
+  const { content } = (data ?? {}) as { readonly content?: unknown }
+  if (!(content instanceof StreamedArray) || content.length <= chunkLength) return undefined
+  const frame = JSON.stringify({ ...rest, data: { ...(data as object), content: [] } })
+  // The match is unique: quotes within a string would be escaped.
+  const splitIndex = frame.indexOf('"content":[') + '"content":['.length
+  const chunks = async function* () {
+    yield frame.slice(0, splitIndex)
+    yield* content.chunks()
+    yield frame.slice(splitIndex)
+  }
+  return Readable.from(chunks(), { objectMode: false })
+}

@@ -1,0 +1,150 @@
+/** The body of an HTTP request as a Source, and how an unread body is drained. */
+import type { IncomingMessage } from 'node:http'
+import { addAbortSignal, Readable } from 'node:stream'
+import type { DetachableReadable, Hashes, Source } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { declineBody, sendContinue } from './continue.js'
+
+export interface BodyMetadata {
+  /** Size in bytes. Ignored if the request has a Content-Length. */
+  readonly size?: number | undefined
+  readonly modified?: Date | undefined
+  /** Digests of the whole content, as announced by the client. */
+  readonly hashes?: Hashes | undefined
+}
+
+/**
+ * The body of `request` as a Source that can be read once, from the start. Its size is the Content-Length, otherwise
+ * `metadata.size`. The stream's only error is `aborted`, if the request closes before its end. Destroying the stream
+ * leaves the request open, so that a response can still be sent.
+ */
+export function bodySource(request: IncomingMessage, metadata: BodyMetadata = {}): Source {
+  let isRead = false
+  return {
+    size: announcedSize(request) ?? metadata.size,
+    modified: metadata.modified,
+    hashes: metadata.hashes,
+    rereadable: false,
+    async read(range, options) {
+      if (isRead || range !== undefined) {
+        throw new GatewayError('internal', { reason: 'a request body can be read once, from the start' })
+      }
+      isRead = true
+      sendContinue(request)
+      const body = bodyStream(request)
+      return options?.signal === undefined ? body : addAbortSignal(options.signal, body)
+    },
+  }
+}
+
+function announcedSize(request: IncomingMessage): number | undefined {
+  const text = request.headers['content-length']
+  if (text !== undefined) return Number(text) // Node's parser accepts only digits
+  return request.headers['transfer-encoding'] === undefined ? 0 : undefined // RFC 9112 §6.3
+}
+
+/**
+ * Passes the chunks through without copying and reports a premature end as `aborted`. Consumers own the chunks: Node's
+ * parser allocates each one separately and does not retain it.
+ */
+function bodyStream(request: IncomingMessage): DetachableReadable {
+  const readable = new Readable({
+    highWaterMark: 64 * 1024,
+    read() {
+      request.resume()
+    },
+    destroy(error, callback) {
+      request.off('data', onData).off('end', onEnd).off('close', onClose)
+      // `drain` may already read the rest.
+      if (request.listenerCount('data') === 0) request.pause()
+      callback(error)
+    },
+  })
+  const body = Object.assign(readable, { givesChunks: true } as const)
+  const onData = (chunk: Buffer): void => {
+    if (!body.push(chunk)) request.pause()
+  }
+  const onEnd = (): void => {
+    body.push(null)
+  }
+  const onClose = (): void => {
+    if (!request.complete) body.destroy(new GatewayError('aborted', { reason: 'the request ended before its body' }))
+  }
+  if (request.destroyed && !request.complete) {
+    process.nextTick(onClose)
+  } else {
+    request.on('data', onData).on('end', onEnd).on('close', onClose)
+    // 'close' follows and reports it. Without a listener, the error would be thrown.
+    request.on('error', () => undefined)
+    request.pause()
+  }
+  return body
+}
+
+/** Timeout in milliseconds for a body that is buffered in memory, so that slow senders do not hold memory for long. */
+const smallBodyTimeout = 60_000
+
+/**
+ * The result of `reading`. Rejects with `late()` after the timeout; the caller must then drain the rest of the body.
+ */
+export async function withTimeout<T>(
+  reading: Promise<T>,
+  late: () => Error,
+  milliseconds = smallBodyTimeout,
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(late()), milliseconds)
+  })
+  try {
+    return await Promise.race([reading, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+export interface DrainLimits {
+  /** Maximum number of bytes to read. Default: 64 MiB. */
+  readonly bytes?: number
+  /** Timeout. Default: 15 000. */
+  readonly milliseconds?: number
+}
+
+/**
+ * Reads and discards the rest of a request body, so that a client that sends the whole body before it reads receives
+ * the response. Closes the connection when a limit is exceeded. Resolves when the body or the connection has ended.
+ * Never rejects.
+ */
+export function drain(request: IncomingMessage, limits: DrainLimits = {}): Promise<void> {
+  const { bytes = 64 * 1024 * 1024, milliseconds = 15_000 } = limits
+  if (request.complete || request.destroyed) {
+    request.resume()
+    return Promise.resolve()
+  }
+  const { socket } = request
+  if (declineBody(request)) return Promise.resolve()
+  return new Promise((resolve) => {
+    let remaining = bytes
+    const closeConnection = (): void => {
+      socket.destroy()
+    }
+    const timer = setTimeout(closeConnection, milliseconds)
+    const done = (): void => {
+      clearTimeout(timer)
+      request.off('data', onData).off('end', done).off('close', done)
+      socket.off('close', done)
+      resolve()
+    }
+    const onData = (chunk: Buffer): void => {
+      remaining -= chunk.length
+      if (remaining < 0) closeConnection()
+    }
+    request.on('error', () => undefined)
+    request.on('data', onData).on('end', done).on('close', done)
+    // Once its response is sent, a request is not notified when the connection closes.
+    socket.on('close', done)
+    // After the first read, Node does not discard the rest of the body itself when the response is finished.
+    request.read(0)
+    request.resume()
+  })
+}

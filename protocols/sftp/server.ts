@@ -1,0 +1,141 @@
+/** The SFTP server: accepts connections, limits their number and shuts them down gracefully. */
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import ssh2, { type ParsedKey } from 'ssh2'
+import { settlesWithin } from '../../src/contract/cancellation.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import { networkOf } from '../../src/net/networks.js'
+import { hostKeyOffers } from './algorithms.js'
+import { ByteBudget } from './byte-budget.js'
+import { SftpConnection } from './connection.js'
+
+/** Timeout in milliseconds for closing the files of ended connections during `stop`. */
+const closeTimeout = 5000
+
+export interface SftpLimits {
+  /** Maximum number of connections. */
+  readonly connections: number
+  /** Maximum number of connections that have not signed in yet. */
+  readonly unauthenticated: number
+  /** Maximum number of channels per connection. */
+  readonly sessions: number
+  /** Maximum number of open files and folders per channel. */
+  readonly handles: number
+  /** Bytes that the sessions of all connections share for pending requests and responses. */
+  readonly bytes: number
+  /** Timeout for sign-in, in seconds. */
+  readonly loginSeconds: number
+  /** Idle timeout of a connection, in seconds; 0: none. */
+  readonly idleSeconds: number
+  /** Interval between keepalive requests, in seconds. The connection ends after three without a reply. */
+  readonly keepaliveSeconds: number
+}
+
+export const defaultLimits: SftpLimits = {
+  connections: 1024,
+  unauthenticated: 128,
+  sessions: 10,
+  handles: 1024,
+  bytes: 8 * 1024 * 1024,
+  loginSeconds: 120,
+  idleSeconds: 24 * 3600,
+  keepaliveSeconds: 30,
+}
+
+export interface SftpServerOptions {
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  /** Private keys in PEM or OpenSSH format, at most one of each type. */
+  readonly hostKeys: readonly string[]
+  readonly limits?: Partial<SftpLimits>
+}
+
+export interface SftpServer {
+  /**
+   * Starts listening. Resolves to the bound address, `host:port`. Rejects with the system's error, such as EADDRINUSE.
+   */
+  start(): Promise<{ readonly address: string }>
+  /** Stops accepting connections, waits until all sessions are idle or `signal` aborts, and ends all connections. */
+  stop(signal: AbortSignal): Promise<void>
+}
+
+export function sftpServer(
+  gateway: ProtocolGateway,
+  { host, port, hostKeys, limits: overrides }: SftpServerOptions,
+): SftpServer {
+  const keys = hostKeys.map(parseHostKey).flatMap(hostKeyOffers)
+  const limits = { ...defaultLimits, ...overrides }
+  const budget = new ByteBudget(limits.bytes)
+  const connections = new Map<Socket, SftpConnection>()
+  // Without noDelay, a small response would wait for the client's next acknowledgment.
+  const server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
+    const unauthenticated = [...connections].flatMap(([each, connection]) => (connection.signedIn ? [] : [each]))
+    if (unauthenticated.length >= limits.unauthenticated) {
+      gateway.log.warn({ protocol: 'sftp' }, 'too many unauthenticated SFTP connections')
+      const evicted = oldestOfLargestNetwork(unauthenticated)
+      if (evicted) {
+        connections.delete(evicted)
+        evicted.destroy()
+      }
+    }
+    if (connections.size >= limits.connections) {
+      gateway.log.warn({ protocol: 'sftp' }, 'too many SFTP connections')
+      socket.destroy()
+      return
+    }
+    connections.set(socket, new SftpConnection(gateway, socket, keys, limits, budget))
+    socket.once('close', () => connections.delete(socket))
+  })
+  server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))
+
+  return {
+    async start() {
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', reject)
+        server.listen(port, host, () => {
+          server.off('error', reject)
+          resolve()
+        })
+      })
+      const { address, family, port: bound } = server.address() as AddressInfo
+      return { address: family === 'IPv6' ? `[${address}]:${bound}` : `${address}:${bound}` }
+    },
+
+    async stop(signal) {
+      const atStop = [...connections.values()]
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      const endAll = () => {
+        for (const connection of connections.values()) connection.end()
+      }
+      for (const connection of connections.values()) connection.drain()
+      if (signal.aborted) endAll()
+      else signal.addEventListener('abort', endAll, { once: true })
+      await closed
+      const filesClosed = Promise.all(atStop.map((connection) => connection.filesClosed()))
+      if (!(await settlesWithin(filesClosed, closeTimeout))) {
+        gateway.log.warn({ protocol: 'sftp' }, 'timed out closing the files of ended SFTP connections')
+      }
+      signal.removeEventListener('abort', endAll)
+    },
+  }
+}
+
+/** The oldest socket of the network with the most sockets, so that a flood evicts its own connections. */
+function oldestOfLargestNetwork(sockets: readonly Socket[]): Socket | undefined {
+  const networks = new Map<string, Socket[]>()
+  for (const socket of sockets) {
+    const network = networkOf(socket.remoteAddress ?? '')
+    networks.set(network, [...(networks.get(network) ?? []), socket])
+  }
+  let largest: readonly Socket[] = []
+  for (const members of networks.values()) if (members.length > largest.length) largest = members
+  return largest[0]
+}
+
+function parseHostKey(text: string): ParsedKey {
+  const parsed: unknown = ssh2.utils.parseKey(text)
+  const key = (Array.isArray(parsed) ? parsed[0] : parsed) as ParsedKey | Error
+  if (key instanceof Error) throw new GatewayError('invalid', { reason: `unusable host key: ${key.message}` })
+  return key
+}

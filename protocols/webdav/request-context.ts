@@ -1,0 +1,104 @@
+/** The context of one request, and the short responses that all commands use. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Path } from '../../src/contract/path.js'
+import type { AccessOptions, ChangeOptions } from '../../src/tree/preconditions.js'
+import type { VirtualFs } from '../../src/tree/virtual-fs.js'
+import { HttpError } from './errors.js'
+import type { DavHeaders, Depth } from './headers.js'
+import { hrefOf } from './location.js'
+
+export interface RequestContext {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly path: Path
+  /** The request target ended with a slash. */
+  readonly slash: boolean
+  readonly headers: DavHeaders
+  /** Prefix of every href. */
+  readonly prefix: string
+  readonly fs: VirtualFs
+  /** Options of every read. The signal aborts when the client disconnects. */
+  readonly access: AccessOptions
+  /** Options of every change, with the preconditions and lock tokens of the request. */
+  readonly change: ChangeOptions
+}
+
+/** Handles one request. Rejects with a GatewayError or an HTTP error; the caller then sends the error response. */
+export type Command = (context: RequestContext) => Promise<void>
+
+export const allowedMethods = 'OPTIONS, GET, HEAD, PUT, DELETE, MKCOL, COPY, MOVE, PROPFIND, PROPPATCH, LOCK, UNLOCK'
+
+/** Sends a response without a body. */
+export function sendStatus(
+  response: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  // RFC 9110 §8.6: a 204 must not have Content-Length.
+  response.writeHead(status, status === 204 ? headers : { 'content-length': '0', ...headers }).end()
+}
+
+/** Sends an XML document. `xml` does not include the XML declaration. */
+export function sendXml(
+  response: ServerResponse,
+  status: number,
+  xml: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const body = Buffer.from(`<?xml version="1.0" encoding="utf-8"?>\n${xml}`)
+  response
+    .writeHead(status, { 'content-type': xmlType, 'content-length': String(body.length), ...headers })
+    .end(response.req.method === 'HEAD' ? undefined : body)
+}
+
+/** Sends a plain text message. */
+export function sendText(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  headers: Readonly<Record<string, string>>,
+): void {
+  const body = Buffer.from(`${text}\n`)
+  response
+    .writeHead(status, {
+      'content-type': 'text/plain; charset=utf-8',
+      'content-length': String(body.length),
+      'x-content-type-options': 'nosniff',
+      ...headers,
+    })
+    .end(response.req.method === 'HEAD' ? undefined : body)
+}
+
+export const xmlType = 'application/xml; charset="utf-8"'
+
+export function href(context: RequestContext, path: Path, folder: boolean): string {
+  return hrefOf(context.prefix, path, folder)
+}
+
+/** The Depth header, or `absent` if the request has none. Throws a 400 for a value that is not allowed. */
+export function expectDepth<Allowed extends Depth>(
+  context: RequestContext,
+  allowed: readonly Allowed[],
+  absent: Allowed,
+): Allowed {
+  const depth = context.headers.depth ?? absent
+  const found = allowed.find((one) => one === depth)
+  if (found === undefined) throw new HttpError(400, `Depth ${depth} is not allowed here`)
+  return found
+}
+
+/** Whether the request announces a body. */
+export function hasBody(request: IncomingMessage): boolean {
+  return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
+}
+
+/** Disables the connection's inactivity timeout until the response is sent. A disconnect is still detected. */
+export function disableTimeout(request: IncomingMessage): void {
+  request.setTimeout(0)
+}
+
+/** Evaluates the If header of a read. Changes pass it to the tree with their options. */
+export async function checkIf(context: RequestContext): Promise<void> {
+  const { conditions } = context.headers
+  if (conditions.if) await context.fs.check(context.path, { if: conditions.if }, context.access)
+}

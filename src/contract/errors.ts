@@ -1,0 +1,193 @@
+/**
+ * The one error of Tidegate. Drivers and the core throw nothing else on purpose; each protocol has one
+ * total table from `ErrorCode` to its own statuses, so a new code does not compile until every
+ * protocol has an answer for it.
+ */
+import type { Path } from './path.js'
+
+export const errorCodes = [
+  'not_found', // nothing has this name
+  'parent_missing', // the folder that should hold it does not exist
+  'exists', // something has this name already
+  'not_dir', // a folder is needed, something else is there
+  'is_dir', // a file is needed, a folder is there
+  'not_empty', // the folder still holds entries
+  'denied', // the principal may not
+  'hidden', // a folder rule hides it from the principal
+  'password_required', // a folder rule asks for a password that was not given, or was wrong
+  'unauthenticated', // no valid credentials, or their authority has ended
+  'throttled', // too many tries; see retryAfter
+  'invalid', // the request itself is malformed
+  'precondition_failed', // If, If-Match and their like do not hold
+  'unsupported', // this storage cannot do that at all
+  'locked', // a lock covers it whose token was not presented
+  'range', // the asked range lies outside of the file
+  'too_large', // larger than a limit allows
+  'no_space', // the storage, or the account's quota, is full
+  'busy', // somebody else is changing it; worth another try
+  'unavailable', // the storage does not answer
+  'timeout', // it took too long
+  'aborted', // the caller gave up
+  'internal', // unforeseen: logged whole, told as little as possible
+] as const
+
+export type ErrorCode = (typeof errorCodes)[number]
+
+/** What each code says where nobody gave better words. */
+const sentences: Readonly<Record<ErrorCode, string>> = {
+  not_found: 'not found',
+  parent_missing: 'the parent folder does not exist',
+  exists: 'already exists',
+  not_dir: 'not a folder',
+  is_dir: 'is a folder',
+  not_empty: 'not empty',
+  denied: 'permission denied',
+  hidden: 'permission denied',
+  password_required: 'the folder password is missing or wrong',
+  unauthenticated: 'sign in first',
+  throttled: 'too many tries',
+  invalid: 'invalid request',
+  precondition_failed: 'a precondition does not hold',
+  unsupported: 'not supported here',
+  locked: 'locked',
+  range: 'range not satisfiable',
+  too_large: 'too large',
+  no_space: 'no space left',
+  busy: 'busy, try again',
+  unavailable: 'the storage does not answer',
+  timeout: 'timed out',
+  aborted: 'aborted',
+  internal: 'internal error',
+}
+
+export interface GatewayErrorOptions {
+  /** The path the operation was asked for, in the caller's own spelling. */
+  readonly path?: string | undefined
+  /** The operation, in one word: `move`, `list`, `sign in`. */
+  readonly op?: string | undefined
+  /** Why not, in words that a user may read: no host paths, no secrets. */
+  readonly reason?: string | undefined
+  /** Seconds after which another try is worth it. */
+  readonly retryAfter?: number | undefined
+  readonly cause?: unknown
+}
+
+export class GatewayError extends Error {
+  readonly code: ErrorCode
+  readonly path: string | undefined
+  readonly op: string | undefined
+  readonly reason: string
+  readonly retryAfter: number | undefined
+
+  constructor(code: ErrorCode, options: GatewayErrorOptions = {}) {
+    const reason = options.reason ?? sentences[code]
+    // Most of these are answers, not accidents, and collecting a stack costs more than all the rest of one.
+    const { stackTraceLimit } = Error
+    if (code !== 'internal') Error.stackTraceLimit = 0
+    super([options.op, options.path, reason].filter((part) => part !== undefined).join(': '))
+    Error.stackTraceLimit = stackTraceLimit
+    if (options.cause !== undefined) this.cause = options.cause
+    this.name = 'GatewayError'
+    this.code = code
+    this.path = options.path
+    this.op = options.op
+    this.reason = reason
+    this.retryAfter = options.retryAfter
+  }
+
+  /** The same error as it looks from one level further out: what was asked, and of what. Special kinds stay what they are. */
+  at(op: string, path: string): GatewayError {
+    return new GatewayError(this.code, {
+      op,
+      path,
+      reason: this.reason,
+      retryAfter: this.retryAfter,
+      cause: this.cause ?? this,
+    })
+  }
+}
+
+/** No mount covers the path. */
+export class NoStorageError extends GatewayError {
+  /** Told of the path as it was asked for: that of the whole tree is not everybody's business. */
+  override at(_op: string, path: string): NoStorageError {
+    return new NoStorageError(path, this.nothingMounted)
+  }
+
+  constructor(
+    path: string,
+    private readonly nothingMounted: boolean,
+  ) {
+    super('not_found', {
+      path,
+      reason: nothingMounted ? 'storage not found; please add a storage first' : 'storage not found',
+    })
+  }
+}
+
+/** What was being copied is not what it was: what has arrived of it is nothing to go on with. */
+export class SourceChangedError extends GatewayError {
+  constructor() {
+    super('busy', { reason: 'the source changed while it was copied' })
+  }
+}
+
+/** Whether `error` is a GatewayError, and where codes are given, one of those. */
+export function isGatewayError(error: unknown, ...codes: readonly ErrorCode[]): error is GatewayError {
+  return error instanceof GatewayError && (codes.length === 0 || codes.includes(error.code))
+}
+
+/** Whether the same may go well later, with nobody's help. 'aborted': the storage, or the program, was stopped meanwhile. */
+export function isTransient(error: unknown): boolean {
+  return isGatewayError(error, 'unavailable', 'timeout', 'busy', 'throttled', 'aborted')
+}
+
+/**
+ * Any thrown value as a GatewayError: itself where it is one, `aborted` for the rejection of an
+ * aborted signal, `timeout` where that was one of time, `internal` with the original as `cause` for everything else.
+ */
+export function toGatewayError(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  if (
+    error instanceof Error &&
+    (error.name === 'AbortError' || (error as NodeJS.ErrnoException).code === 'ABORT_ERR')
+  ) {
+    return new GatewayError('aborted', { cause: error })
+  }
+  if (error instanceof Error && error.name === 'TimeoutError') return new GatewayError('timeout', { cause: error })
+  return new GatewayError('internal', { cause: error })
+}
+
+/** What went wrong with one member of a tree that was removed, copied or moved. */
+export interface MemberFailure {
+  readonly path: Path
+  /** Of what was copied or moved: its source. */
+  readonly from?: Path | undefined
+  readonly error: GatewayError
+}
+
+/** Some members of a tree stayed as they were; everything that could be done was done. */
+export class TreeError extends GatewayError {
+  constructor(readonly failures: readonly [MemberFailure, ...MemberFailure[]]) {
+    const [first] = failures
+    super(first.error.code, {
+      reason: failures.length === 1 ? first.error.reason : `${first.error.reason} (and ${failures.length - 1} more)`,
+      cause: first.error,
+    })
+  }
+
+  override at(): this {
+    return this
+  }
+
+  /** The same failures, with paths and errors as somebody else sees them. */
+  redacted(view: (path: Path) => Path, told: (error: GatewayError) => GatewayError = (error) => error): TreeError {
+    const [first, ...others] = this.failures
+    const seen = ({ path, from, error }: MemberFailure): MemberFailure => ({
+      path: view(path),
+      from: from && view(from),
+      error: told(error),
+    })
+    return new TreeError([seen(first), ...others.map(seen)])
+  }
+}

@@ -1,0 +1,151 @@
+/** The configuration, fixed when the process starts. What an admin changes at run time is in `src/settings/`. */
+import { readFile } from 'node:fs/promises'
+import { BlockList, isIP } from 'node:net'
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { GatewayError } from '../contract/errors.js'
+import { hostAndPort } from '../net/addresses.js'
+
+/** An IP address, or a network in CIDR notation. */
+const network = z.string().transform((text, context) => {
+  const [address = '', prefix, ...rest] = text.split('/')
+  const version = isIP(address)
+  const maxBits = version === 4 ? 32 : 128
+  const bits = prefix === undefined ? maxBits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : NaN
+  if (version !== 0 && rest.length === 0 && bits <= maxBits) {
+    return { address, bits, family: version === 4 ? ('ipv4' as const) : ('ipv6' as const) }
+  }
+  context.issues.push({
+    code: 'custom',
+    message: 'must be an address or a network such as 10.0.0.0/8',
+    input: text,
+  })
+  return z.NEVER
+})
+
+/** The keys of the configuration file. */
+const keys = {
+  http: hostAndPort.default('0.0.0.0:5244').describe('Address of the HTTP API and WebDAV.'),
+  sftp: z
+    .union([z.literal('off'), hostAndPort])
+    .default('0.0.0.0:5222')
+    .describe('Address of the SFTP server, or "off".'),
+  site_url: z
+    .string()
+    .regex(/^$|^\/|^https?:\/\/[^/]/, 'must be empty, a path, or a URL of http or https')
+    .default('')
+    .describe(
+      'Where clients reach this server: empty, a path ("/files"), or a full URL ("https://example.org/files").',
+    ),
+  trusted_proxies: z
+    .array(network)
+    .transform((networks) => {
+      const list = new BlockList()
+      for (const { address, bits, family } of networks) list.addSubnet(address, bits, family)
+      return list
+    })
+    .prefault([])
+    .describe('Addresses or networks (CIDR) of proxies whose X-Forwarded-* headers are trusted.'),
+  cors_origins: z.array(z.string()).default(['*']).describe('Origins that browsers may call the API from.'),
+  dist_dir: z
+    .string()
+    .default('')
+    .describe('Folder of a built web client with its index.html, which is served as the web pages. Empty: none.'),
+  cdn: z
+    .string()
+    .regex(/^$|^https?:\/\/[^\s/?#"'<>\\]+[^\s?#"'<>\\]*$/, 'must be empty, or a URL of http or https without ? and #')
+    .refine((text) => text === '' || URL.canParse(text), 'must be a URL')
+    .default('')
+    .describe('URL from which browsers load the files of the web client in dist_dir instead of from this server.'),
+  token_hours: z.number().int().positive().default(48).describe('Lifetime of a sign-in in hours.'),
+  drain_seconds: z
+    .number()
+    .nonnegative()
+    .default(30)
+    .describe('Seconds for which running transfers may continue after a stop.'),
+  log_level: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('The lowest level of messages that are logged.'),
+}
+
+/** The configuration file. Every key is optional. */
+export const configSchema = z.strictObject(keys).refine((file) => file.cdn === '' || file.dist_dir !== '', {
+  path: ['cdn'],
+  message: 'is of use only beside dist_dir, which names the folder with the index.html',
+})
+
+/** The configuration file as a JSON Schema, for editors: the content of config/schema.json. */
+export function configFileSchema(): string {
+  const { properties, ...rest } = z.toJSONSchema(configSchema, { io: 'input' })
+  const schema = {
+    title: 'Configuration of Tidegate',
+    ...rest,
+    properties: { $schema: { type: 'string' }, ...properties },
+  }
+  return `${JSON.stringify(schema, null, 2)}\n`
+}
+
+/** The content of the configuration file. */
+export type ConfigInput = z.input<typeof configSchema>
+export type ConfigFile = z.infer<typeof configSchema>
+
+export interface Config extends ConfigFile {
+  /** Absolute path of the data folder. */
+  readonly data: string
+}
+
+/** The sources that override the file. */
+export interface ConfigSources {
+  readonly flags: { readonly data?: string; readonly config?: string; readonly http?: string; readonly sftp?: string }
+  readonly environment: Readonly<Record<string, string | undefined>>
+}
+
+/**
+ * Loads the configuration. Precedence: flags, environment, file, defaults. Rejects with `invalid` if the file cannot be
+ * read or a value is not valid.
+ */
+export async function loadConfig({ flags, environment }: ConfigSources): Promise<Config> {
+  const path = flags.config ?? environment.TIDEGATE_CONFIG
+  const file = path === undefined ? {} : await readConfigFile(path)
+  const merged = {
+    ...file,
+    ...defined({ http: environment.TIDEGATE_HTTP, sftp: environment.TIDEGATE_SFTP }),
+    ...defined({ http: flags.http, sftp: flags.sftp }),
+  }
+  const parsed = configSchema.safeParse(merged)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    const where = issue?.path.join('.')
+    throw new GatewayError('invalid', {
+      reason: `bad configuration: ${where ? `${where}: ` : ''}${issue?.message ?? ''}`,
+    })
+  }
+  return { ...parsed.data, data: resolve(flags.data ?? environment.TIDEGATE_DATA ?? 'data') }
+}
+
+async function readConfigFile(path: string): Promise<Record<string, unknown>> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'it does not exist' : (error as Error).message
+    throw new GatewayError('invalid', { reason: `the configuration file ${path} cannot be read: ${why}` })
+  }
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      // Editors find the schema by this key.
+      return Object.fromEntries(Object.entries(value).filter(([key]) => key !== '$schema'))
+    }
+  } catch (error) {
+    throw new GatewayError('invalid', {
+      reason: `the configuration file ${path} is not JSON: ${(error as Error).message}`,
+    })
+  }
+  throw new GatewayError('invalid', { reason: `the configuration file ${path} must hold an object` })
+}
+
+function defined(values: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).filter((each): each is [string, string] => each[1] !== undefined))
+}

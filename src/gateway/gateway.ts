@@ -1,0 +1,263 @@
+/** Builds and connects all components. Protocols use them only through this class. */
+import { mkdir } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { Accounts } from '../accounts/accounts.js'
+import { bootstrapAccounts, type AdminPassword } from '../accounts/bootstrap.js'
+import type { Principal } from '../accounts/principal.js'
+import type { AnyDriverType, Source } from '../contract/driver.js'
+import type { Log } from '../contract/log.js'
+import { root, type Path } from '../contract/path.js'
+import { OfflineDownloads } from '../downloads/offline-downloads.js'
+import { DownloadRouting } from '../links/download-routing.js'
+import { SignedUrls } from '../links/signed-urls.js'
+import { EgressGuard, parseNetworks } from '../net/egress.js'
+import { Search } from '../search/search.js'
+import { Settings } from '../settings/settings.js'
+import { Bandwidth, unlimited } from '../storage/bandwidth.js'
+import { Events } from '../storage/events.js'
+import { Mounts } from '../storage/mounts.js'
+import { PathLocks } from '../storage/path-locks.js'
+import { Spool } from '../storage/spool.js'
+import { newStorage } from '../store/new-storage.js'
+import type { Store } from '../store/rows.js'
+import { openStore } from '../store/store.js'
+import type { Task } from '../tasks/task.js'
+import { Tasks } from '../tasks/tasks.js'
+import { transferRequest, transferTasks, type TransferTaskOptions } from '../tasks/transfer-tasks.js'
+import { spooledFiles, uploadRequest, uploadTasks, type UploadOptions } from '../tasks/upload-tasks.js'
+import { Intents } from '../transfer/intents.js'
+import { ResumableUploads } from '../transfer/resumable-uploads.js'
+import { Semaphore } from '../transfer/semaphore.js'
+import { storageRecovery } from '../transfer/storage-recovery.js'
+import { BaseFolders } from '../tree/base-folders.js'
+import { Rules } from '../tree/folder-rules.js'
+import { Locks } from '../tree/locks.js'
+import { SubtreeDriver } from '../tree/subtree-driver.js'
+import { VirtualFs, type TreeDependencies } from '../tree/virtual-fs.js'
+import { needsSignature } from '../tree/visibility.js'
+import type { Config } from './config.js'
+import { firstStorageFolder, gatewayFolders } from './data-folder.js'
+import { thisInstance } from './instance.js'
+import { StorageAdmin, insertStorage } from './storages.js'
+
+export interface GatewayOptions {
+  readonly config: Config
+  readonly log: Log
+  readonly drivers: readonly AnyDriverType[]
+  /** The password of a new admin account. */
+  readonly adminPassword: AdminPassword
+}
+
+interface Parts extends TreeDependencies {
+  readonly settings: Settings
+  readonly bandwidth: Bandwidth
+  readonly accounts: Accounts
+  readonly links: SignedUrls
+  readonly tasks: Tasks
+  readonly spool: Spool
+  readonly storages: StorageAdmin
+  readonly egress: EgressGuard
+}
+
+/** The interface of the gateway for protocols: `as` is their only access to the tree. */
+export type ProtocolGateway = Omit<Gateway, 'mounts' | 'store' | 'spool' | 'close'>
+
+export class Gateway {
+  readonly config: Config
+  readonly log: Log
+  readonly accounts: Accounts
+  readonly settings: Settings
+  readonly links: SignedUrls
+  readonly tasks: Tasks
+  readonly downloads: OfflineDownloads
+  readonly mounts: Mounts
+  readonly storages: StorageAdmin
+  /** The drivers of which storages can be created. */
+  readonly driverTypes: readonly AnyDriverType[]
+  readonly rules: Rules
+  readonly locks: Locks
+  readonly search: Search
+  readonly spool: Spool
+  readonly store: Store
+  readonly #tree: TreeDependencies
+  readonly #bandwidth: Bandwidth
+  readonly #unsubscribe: () => void
+
+  private constructor(options: GatewayOptions, parts: Parts) {
+    this.config = options.config
+    this.log = options.log
+    this.accounts = parts.accounts
+    this.settings = parts.settings
+    this.links = parts.links
+    this.tasks = parts.tasks
+    this.mounts = parts.mounts
+    this.storages = parts.storages
+    this.driverTypes = options.drivers
+    this.rules = parts.rules
+    this.locks = parts.locks
+    this.search = parts.search
+    this.spool = parts.spool
+    this.store = parts.store
+    this.#tree = parts
+    this.#bandwidth = parts.bandwidth
+    this.downloads = new OfflineDownloads({
+      ...parts,
+      data: resolve(options.config.data),
+      as: (principal) => this.#asTask(principal),
+    })
+    this.#unsubscribe = parts.store.onForeignChange(async () => {
+      await Promise.all([parts.rules.reload(), parts.locks.reload(), parts.mounts.reload()])
+      parts.search.mountsChanged()
+    })
+  }
+
+  /**
+   * Opens the data folder, creates it if necessary, and starts the storages. A storage that fails does not prevent the
+   * start. Rejects with a GatewayError whose reason is a message for the admin.
+   */
+  static async open(options: GatewayOptions): Promise<Gateway> {
+    const { config, log } = options
+    await mkdir(config.data, { recursive: true, mode: 0o700 })
+    const store = await openStore(join(config.data, 'data.db'))
+    try {
+      await firstRun(store, options)
+      const settings = await Settings.open(store, log)
+      const bandwidth = new Bandwidth(settings)
+      const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log })
+      const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
+      const locks = await Locks.load(store.locks)
+      const events = new Events()
+      const authority = (userId: number) => accounts.forTask(userId)
+      const storageOf = (id: number) => mounts.storageOf(id)
+      const uploads = new ResumableUploads({ store: store.uploads, storageOf, log })
+      const tasks = await Tasks.load({ store: store.tasks, settings, log, authority, uploads })
+      const spool = await Spool.open(join(config.data, 'spool'), {
+        keep: spooledFiles(tasks.unfinished),
+        limit: () => spoolLimit(settings),
+      })
+      const egress = new EgressGuard(() => settings.get('egress_networks'))
+      settings.guard('egress_networks', async (networks) => void parseNetworks(networks))
+      const pathLocks = new PathLocks()
+      const intents = new Intents({ store, rules, pathLocks, log, storageOf })
+      const mounts: Mounts = new Mounts({
+        recovery: storageRecovery(intents, uploads),
+        egress,
+        store,
+        events,
+        spool,
+        bandwidth,
+        log,
+        driverTypes: options.drivers,
+        own: await gatewayFolders(config.data),
+        instance: thisInstance(),
+        tree: (path) => new SubtreeDriver(() => ({ mounts, locks, properties: store.properties }), path),
+      })
+      const links = new SignedUrls({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
+      await mounts.start()
+      await rules.reload()
+      const search = await Search.open({ settings, mounts, events, log, file: join(config.data, 'search.db') })
+      const transferSlots = new Semaphore(() => Math.max(1, settings.number('transfer_files_at_once')))
+      const storages = new StorageAdmin({ store, mounts, locks, events, driverTypes: options.drivers })
+      const downloadRouting = new DownloadRouting(settings, links)
+      const bases = new BaseFolders({ mounts, rules, locks, events, log })
+      const tree = {
+        ...{ store, rules, locks, events, mounts, intents, bases },
+        ...{ pathLocks, transferSlots, settings, bandwidth, downloadRouting, search, log },
+      }
+      const parts = { ...tree, accounts, spool, storages, links, tasks, egress }
+      const gateway = new Gateway(options, parts)
+      await gateway.#startTasks()
+      return gateway
+    } catch (error) {
+      await store.close()
+      throw error
+    }
+  }
+
+  async #startTasks(): Promise<void> {
+    const as = (principal: Principal) => this.#asTask(principal)
+    this.tasks.register('upload', uploadTasks(this.spool, as))
+    this.tasks.register('copy', transferTasks('copy', as))
+    this.tasks.register('move', transferTasks('move', as))
+    await this.downloads.start()
+    await this.tasks.start()
+  }
+
+  /** The tree as the principal sees it. The only access to the tree. */
+  as(principal: Principal): VirtualFs {
+    return new VirtualFs(this.#tree, principal)
+  }
+
+  /** The tree without the speed limits of clients, because tasks transfer nothing from or to clients. */
+  #asTask(principal: Principal): VirtualFs {
+    return new VirtualFs({ ...this.#tree, bandwidth: { toClients: unlimited, fromClients: unlimited } }, principal)
+  }
+
+  /** Adds a task that copies or moves `from` to the new path `to`. Both paths are relative to the principal's base. */
+  submitTransfer(
+    principal: Principal,
+    kind: 'copy' | 'move',
+    paths: readonly [from: Path, to: Path],
+    options: TransferTaskOptions,
+  ): Promise<Task> {
+    return this.tasks.add(principal, transferRequest(kind, principal, paths, options, this.mounts))
+  }
+
+  /**
+   * Receives a file into the spool, and adds a task that stores it at `path`, relative to the principal's base.
+   * Resolves when the task is added.
+   */
+  async submitUpload(
+    principal: Principal,
+    path: Path,
+    source: Source,
+    options: UploadOptions & { readonly signal: AbortSignal },
+  ): Promise<Task> {
+    const received = await this.spool.receive(source, options.signal, true)
+    try {
+      return await this.tasks.add(principal, uploadRequest(principal, path, received, options, this.mounts))
+    } catch (error) {
+      await received.dispose()
+      throw error
+    }
+  }
+
+  /**
+   * Stops background work, closes the storages and, last, the database. The protocols must be closed before. Each
+   * component has a timeout, 18 seconds in total: work that has not ended by then is logged and abandoned, so that a
+   * backend that does not answer cannot block the exit.
+   */
+  async close(): Promise<void> {
+    this.#unsubscribe()
+    // Releases all transfers that wait for bandwidth.
+    this.#bandwidth.close()
+    await this.tasks.close()
+    this.downloads.close()
+    // Before the storages stop: the index applies their last events.
+    await this.search.close()
+    await this.mounts.stop()
+    this.links.close()
+    await this.accounts.close()
+    this.settings.close()
+    await this.store.close()
+  }
+}
+
+/** Creates a storage and the accounts in a new data folder. */
+async function firstRun(store: Store, { config, drivers, adminPassword }: GatewayOptions): Promise<void> {
+  // The accounts are created last: their existence marks a completed first run.
+  const isFirst = (await store.users.all()).length === 0
+  if (isFirst && (await store.storages.all()).length === 0) {
+    await mkdir(join(config.data, firstStorageFolder), { recursive: true, mode: 0o700 })
+    // Relative: the data folder may be moved.
+    const addition = JSON.stringify({ root_folder_path: firstStorageFolder })
+    await insertStorage(newStorage({ mountPath: root, driver: 'Local', addition }), { store, driverTypes: drivers })
+  }
+  await bootstrapAccounts(store, adminPassword)
+}
+
+/** `spool_size_limit` in bytes. */
+function spoolLimit(settings: Settings): number {
+  const megabytes = settings.number('spool_size_limit')
+  return megabytes < 0 ? Infinity : megabytes * 1024 * 1024
+}

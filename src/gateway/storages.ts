@@ -1,0 +1,251 @@
+/** The administration of storages: validates, stores and mounts their rows. */
+import PQueue from 'p-queue'
+import type { AnyDriverType, CallOptions, Usage } from '../contract/driver.js'
+import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
+import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, type Path } from '../contract/path.js'
+import type { Events } from '../storage/events.js'
+import { checkOptions, parseAddition } from '../storage/fields.js'
+import { CachePolicies } from '../storage/listings.js'
+import { visiblePath, type Mounts } from '../storage/mounts.js'
+import type { StorageRow, Store } from '../store/rows.js'
+import type { Locks } from '../tree/locks.js'
+
+export type { StorageRow } from '../store/rows.js'
+
+/** The part of a row that an admin sets. */
+export type StorageConfiguration = Omit<StorageRow, 'id' | 'status' | 'modified' | 'mountPath'> & {
+  readonly mountPath: string
+}
+
+/** The row is stored, but the storage did not start. The reason is its error. The start is retried automatically. */
+export class StorageNotStarted extends GatewayError {
+  constructor(
+    readonly id: number,
+    reason: string,
+  ) {
+    super('unavailable', { reason })
+  }
+
+  override at(): this {
+    return this
+  }
+}
+
+export interface StorageAdminOptions {
+  readonly store: Store
+  readonly mounts: Mounts
+  readonly locks: Locks
+  readonly events: Events
+  readonly driverTypes: readonly AnyDriverType[]
+}
+
+export class StorageAdmin {
+  /** Stores and mounts changes in the same order. A change does not wait until a storage has started. */
+  readonly #order = new PQueue({ concurrency: 1 })
+
+  constructor(private readonly parts: StorageAdminOptions) {}
+
+  /** All storages, including disabled and failed ones, sorted by order, then id. */
+  list(): readonly StorageRow[] {
+    return [...this.parts.mounts.rows()].sort((one, other) => one.order - other.order || one.id - other.id)
+  }
+
+  get(id: number): StorageRow | undefined {
+    return this.parts.mounts.rows().find((row) => row.id === id)
+  }
+
+  /** The disk usage of a storage; undefined if it does not run, does not report it, or does not answer in time. */
+  async usage(id: number): Promise<Usage | undefined> {
+    return this.parts.mounts.storageOf(id)?.usageWithTimeout()
+  }
+
+  /** Checks whether the backend answers. Rejects with its error, or with `unavailable` if the storage does not run. */
+  async check(id: number, { signal }: CallOptions = {}): Promise<void> {
+    const { mounts } = this.parts
+    await mounts.whenStarted(visiblePath(this.#existingRow(id).mountPath), { signal })
+    const storage = mounts.storageOf(id)
+    if (!storage) {
+      throw new GatewayError('unavailable', { reason: this.#existingRow(id).status || 'the storage is still starting' })
+    }
+    await storage.stat(root, { fresh: true, signal })
+  }
+
+  /**
+   * Stores and starts a storage. Resolves once it runs. Rejects as `checkConfiguration`, with `exists` if the mount
+   * path is taken, and with StorageNotStarted.
+   */
+  async create(configuration: StorageConfiguration): Promise<StorageRow> {
+    return this.#storeAndMount(() => insertStorage(configuration, this.parts))
+  }
+
+  /** Replaces the whole configuration. The driver cannot be changed. Rejects as `create`, and with `not_found`. */
+  async update(id: number, configuration: StorageConfiguration): Promise<StorageRow> {
+    const old = this.#existingRow(id)
+    if (configuration.driver !== old.driver) {
+      throw new GatewayError('invalid', { reason: 'driver cannot be changed' })
+    }
+    const checked = checkConfiguration(configuration, this.parts.driverTypes)
+    return this.#storeAndMount(async () => {
+      const row = await withPathError(() =>
+        this.parts.store.storages.update(id, { ...checked, status: '', modified: new Date() }),
+      )
+      await this.#moveMetadata(id, visiblePath(old.mountPath), visiblePath(row.mountPath))
+      return row
+    }, old)
+  }
+
+  /** Enables and starts a storage. Rejects with `invalid` if it is enabled, and with StorageNotStarted. */
+  async enable(id: number): Promise<void> {
+    if (!this.#existingRow(id).disabled) throw new GatewayError('invalid', { reason: 'this storage have enabled' })
+    await this.#storeAndMount(() => this.parts.store.storages.update(id, { disabled: false, status: '' }))
+  }
+
+  /** Disables and unmounts a storage, and aborts its operations. Rejects with `invalid` if it is disabled. */
+  async disable(id: number): Promise<void> {
+    const old = this.#existingRow(id)
+    if (old.disabled) throw new GatewayError('invalid', { reason: 'this storage have disabled' })
+    await this.#storeAndMount(() => this.parts.store.storages.update(id, { disabled: true, status: 'disabled' }), old)
+  }
+
+  /**
+   * Deletes a storage with the metadata that the gateway stores for its files. The files themselves are not touched.
+   * Rejects if closing the driver failed; the storage is deleted nevertheless.
+   */
+  async delete(id: number): Promise<void> {
+    const { store, mounts } = this.parts
+    const old = this.#existingRow(id)
+    const visible = visiblePath(old.mountPath)
+    const { closed } = await this.#order.add(async () => {
+      if (!(await store.storages.delete(id))) throw notFound()
+      return { closed: mounts.remove(id) }
+    })
+    const failure = await closed
+    if (this.#ownsAlone(id, visible)) {
+      await store.properties.delete(visible)
+      await store.attributes.delete(visible)
+      await store.folders.delete(visible)
+      await this.parts.locks.dropWithin(visible, true)
+    }
+    this.parts.events.emit({ kind: 'removed', path: visible })
+    if (failure) throw failure
+  }
+
+  /** Restarts every enabled storage. Resolves when all of them have started or failed, as their status shows. */
+  async restartAll(): Promise<void> {
+    const enabled = this.list().filter((row) => !row.disabled)
+    await Promise.all(
+      enabled.map(({ id }) =>
+        this.#storeAndMount(async () => ({ ...this.#existingRow(id), status: '' })).catch((error: unknown) => {
+          // Its status shows the error, or it was deleted meanwhile.
+          if (!isGatewayError(error, 'unavailable', 'not_found')) throw error
+        }),
+      ),
+    )
+  }
+
+  #existingRow(id: number): StorageRow {
+    const row = this.get(id)
+    if (!row) throw notFound()
+    return row
+  }
+
+  /** Stores and mounts a row. `old`: the row that it replaces, whose path is reported as removed. */
+  async #storeAndMount(store: () => Promise<StorageRow>, old?: StorageRow): Promise<StorageRow> {
+    const { mounts, events } = this.parts
+    const { row, started } = await this.#order.add(async () => {
+      const row = await store()
+      const started = mounts.apply(row).then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      return { row, started }
+    })
+    if (old) events.emit({ kind: 'removed', path: visiblePath(old.mountPath) })
+    const failure = await started
+    events.emit({ kind: 'folder made', path: visiblePath(row.mountPath) })
+    if (isGatewayError(failure, 'unavailable')) throw new StorageNotStarted(row.id, failure.reason)
+    if (failure !== undefined) throw toGatewayError(failure)
+    return this.get(row.id) ?? row
+  }
+
+  /** Moves the metadata that the gateway stores for the files of a storage to its new path. */
+  async #moveMetadata(id: number, from: Path, to: Path): Promise<void> {
+    const { store, locks } = this.parts
+    if (from === to) return
+    await locks.dropWithin(from, true)
+    if (isWithin(from, to) || isWithin(to, from)) return
+    if (!this.#ownsAlone(id, from) || !this.#ownsAlone(id, to)) return
+    await store.properties.move(from, to)
+    await store.attributes.move(from, to)
+    await store.folders.move(from, to)
+  }
+
+  /** Whether no other storage has files at or below this path. */
+  #ownsAlone(id: number, path: Path): boolean {
+    return this.list().every((row) => row.id === id || !isWithin(path, visiblePath(row.mountPath)))
+  }
+}
+
+/**
+ * Stores the row without mounting it. Rejects as `checkConfiguration`, and with `exists` if the mount path is taken.
+ */
+export async function insertStorage(
+  configuration: StorageConfiguration,
+  { store, driverTypes }: Pick<StorageAdminOptions, 'store' | 'driverTypes'>,
+): Promise<StorageRow> {
+  const checked = checkConfiguration(configuration, driverTypes)
+  return withPathError(() => store.storages.insert({ ...checked, status: '', modified: new Date() }))
+}
+
+/**
+ * Validates a configuration. Normalizes its path and, if the driver's options are valid, adds their defaults. Invalid
+ * options are reported when the storage starts, so that the stored row can be corrected. Throws `invalid`.
+ */
+export function checkConfiguration(
+  configuration: StorageConfiguration,
+  driverTypes: readonly AnyDriverType[],
+): StorageConfiguration & { readonly mountPath: Path } {
+  const type = driverTypes.find(({ name }) => name === configuration.driver)
+  if (!type) {
+    throw new GatewayError('invalid', {
+      reason: `failed get driver new: no driver named: ${configuration.driver.slice(0, 100)}`,
+    })
+  }
+  const mountPath = cleanPath(configuration.mountPath)
+  for (const name of segmentsOf(mountPath)) {
+    checkName(name)
+    if (name.startsWith(reservedPrefix)) {
+      throw new GatewayError('invalid', { reason: `names that start with ${reservedPrefix} are the gateway's own` })
+    }
+  }
+  if (configuration.cacheExpiration < 0) {
+    throw new GatewayError('invalid', { reason: 'the cache expiration is a number of minutes' })
+  }
+  // Throws if the patterns are too expensive.
+  new CachePolicies(configuration.customCachePolicies)
+  return { ...configuration, mountPath, addition: filledAddition(type, configuration.addition) }
+}
+
+function filledAddition(type: AnyDriverType, addition: string): string {
+  try {
+    const parsed = parseAddition(addition)
+    return JSON.stringify({ ...parsed, ...checkOptions(type.fields, parsed) })
+  } catch (error) {
+    if (isGatewayError(error, 'invalid')) return addition
+    throw error
+  }
+}
+
+/** Rewords `exists` for a mount path that is taken. */
+async function withPathError(store: () => Promise<StorageRow>): Promise<StorageRow> {
+  try {
+    return await store()
+  } catch (error) {
+    if (!isGatewayError(error, 'exists')) throw error
+    throw new GatewayError('exists', { reason: 'a storage with this mount_path exists already', cause: error })
+  }
+}
+
+function notFound(): GatewayError {
+  return new GatewayError('not_found', { reason: 'failed get storage: record not found' })
+}

@@ -1,0 +1,40 @@
+/** Decides how a file is delivered: by the gateway, or by a redirect. A pure function, like `judge()`. */
+import type { StorageRow } from '../store/rows.js'
+
+/** The kind of request: a URL below `/d` or `/p`, the field `raw_url` of a file, or a GET of WebDAV. */
+export type DownloadContext = 'd' | 'p' | 'raw_url' | 'webdav'
+
+export interface DownloadFacts {
+  readonly route: DownloadContext
+  /** The backend has a direct URL of the file that needs no additional request headers. */
+  readonly direct: boolean
+  /** The storage's option to deliver files through a proxy even if there is a direct URL. */
+  readonly webProxy: boolean
+  readonly webdavPolicy: StorageRow['webdavPolicy']
+  /** A proxy is configured for the storage, and the request does not bypass it. */
+  readonly ownProxy: boolean
+  /** Whether the name's extension is in this setting. */
+  isListed(setting: 'proxy_types' | 'text_types'): boolean
+}
+
+/** 'refused': the gateway does not deliver this file through `/p`. */
+export type DownloadVerdict = 'stream' | 'direct' | 'own proxy' | 'refused'
+
+export function judgeDownload(facts: DownloadFacts): DownloadVerdict {
+  const { route, direct, webdavPolicy } = facts
+  const proxied = facts.ownProxy ? 'own proxy' : 'stream'
+  const mustProxy = !direct || facts.webProxy
+  switch (route) {
+    case 'd':
+      return mustProxy || facts.isListed('proxy_types') ? proxied : 'direct'
+    case 'p': {
+      const may = mustProxy || webdavPolicy === 'use_proxy_url'
+      return may || facts.isListed('proxy_types') || facts.isListed('text_types') ? proxied : 'refused'
+    }
+    case 'raw_url':
+      return mustProxy ? proxied : 'direct'
+    case 'webdav':
+      if (webdavPolicy === '302_redirect') return direct ? 'direct' : 'stream'
+      return webdavPolicy === 'use_proxy_url' ? proxied : 'stream'
+  }
+}

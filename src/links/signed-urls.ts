@@ -1,0 +1,129 @@
+/** Signatures of download URLs. A valid signature permits reading one path, independently of any user or permission. */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
+import type { Principal } from '../accounts/principal.js'
+import { GatewayError } from '../contract/errors.js'
+import { root, type Path } from '../contract/path.js'
+import type { Settings } from '../settings/settings.js'
+
+/** Maximum characters of cached paths and signatures; about twice as many bytes. */
+const maxCacheSize = 16 * 1024 * 1024
+
+export interface SignedUrlsOptions {
+  readonly settings: Pick<Settings, 'get' | 'bool' | 'number' | 'onChange'>
+  /**
+   * Whether a storage's option or a folder rule requires a signature for this path of the whole tree, regardless of the
+   * setting `sign_all`.
+   */
+  readonly needsSignature: (path: Path) => boolean
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+}
+
+export class SignedUrls {
+  readonly #settings: SignedUrlsOptions['settings']
+  readonly #needsSignature: (path: Path) => boolean
+  readonly #now: () => number
+  /** Cached signatures without expiry. */
+  readonly #cache = new Map<Path, string>()
+  #cacheSize = 0
+  #key: string
+  #controller = newController()
+  readonly #unsubscribe: () => void
+
+  constructor({ settings, needsSignature, now = Date.now }: SignedUrlsOptions) {
+    this.#settings = settings
+    this.#needsSignature = needsSignature
+    this.#now = now
+    this.#key = settings.get('token')
+    this.#unsubscribe = settings.onChange(() => this.#updateKey())
+  }
+
+  /** Stops following changes of the token. */
+  close(): void {
+    this.#unsubscribe()
+  }
+
+  /**
+   * Signs a path of the whole tree: base64url HMAC, `:`, and the expiry in Unix seconds, 0 for never. Empty while there
+   * is no key.
+   */
+  sign(path: Path): string {
+    if (this.#key === '') return ''
+    const hours = this.#settings.number('link_expiration')
+    if (hours > 0) return this.#signature(path, Math.floor(this.#now() / 1000 + hours * 3600))
+    const cached = this.#cache.get(path)
+    if (cached !== undefined) return cached
+    const signature = this.#signature(path, 0)
+    this.#cacheSize += path.length + signature.length
+    if (this.#cacheSize > maxCacheSize) this.#clearCache(path.length + signature.length)
+    this.#cache.set(path, signature)
+    return signature
+  }
+
+  /** Returns a principal that may only read this path. Throws `unauthenticated` if the signature is not valid. */
+  verify(path: Path, signature: string | undefined): Principal {
+    const text = signature ?? ''
+    const expiry = text.slice(text.lastIndexOf(':') + 1)
+    if (expiry === '') throw refused('expire missing')
+    const seconds = Number(expiry)
+    if (!/^-?\d+$/.test(expiry) || !Number.isSafeInteger(seconds)) throw refused('expire invalid')
+    if (seconds !== 0 && seconds < this.#now() / 1000) throw refused('sign expired')
+    // An empty key would make signatures forgeable.
+    if (this.#key === '') throw refused('sign invalid')
+    const cached = seconds === 0 ? this.#cache.get(path) : undefined
+    const expected = Buffer.from(cached ?? this.#signature(path, seconds))
+    const actual = Buffer.from(text)
+    if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) throw refused('sign invalid')
+    return this.#reader(path)
+  }
+
+  /** The same, but without checking the signature if neither a setting nor the storage nor a rule requires one. */
+  async authorize(path: Path, signature: string | undefined): Promise<Principal> {
+    if (this.#settings.bool('sign_all') || this.#needsSignature(path)) return this.verify(path, signature)
+    return this.#reader(path)
+  }
+
+  #signature(path: Path, expiry: number): string {
+    const digest = createHmac('sha256', this.#key).update(`${path}:${expiry}`).digest('base64')
+    return `${digest.replaceAll('+', '-').replaceAll('/', '_')}:${expiry}`
+  }
+
+  #reader(path: Path): Principal {
+    return {
+      userId: 0,
+      username: '',
+      role: 'guest',
+      permissions: 0,
+      base: root,
+      protocol: 'http',
+      onlyPath: path,
+      signal: this.#controller.signal,
+    }
+  }
+
+  #updateKey(): void {
+    const key = this.#settings.get('token')
+    if (key === this.#key) return
+    this.#key = key
+    this.#clearCache(0)
+    this.#controller.abort(refused('sign invalid'))
+    this.#controller = newController()
+  }
+
+  #clearCache(newSize: number): void {
+    this.#cache.clear()
+    this.#cacheSize = newSize
+  }
+}
+
+function newController(): AbortController {
+  const controller = new AbortController()
+  // Every request with a signed URL adds a listener.
+  setMaxListeners(0, controller.signal)
+  return controller
+}
+
+function refused(reason: string): GatewayError {
+  return new GatewayError('unauthenticated', { op: 'open link', reason })
+}

@@ -1,0 +1,204 @@
+/**
+ * Guards outgoing connections to hosts that were not chosen by an admin: by a user with a URL to fetch, or by a server
+ * with a redirect. Only the public internet and networks that an admin has allowed are permitted.
+ *
+ * The guard checks the resolved address at the time of the connection, which protects against DNS rebinding.
+ */
+import { lookup, type LookupAddress, type LookupAllOptions } from 'node:dns'
+import { Agent as HttpAgent, type AgentOptions } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import { BlockList, connect, isIP, isIPv4, type LookupFunction, type Socket } from 'node:net'
+import type { Egress } from '../contract/driver.js'
+import { GatewayError } from '../contract/errors.js'
+
+/**
+ * IPv4 networks that are not the public internet: the special-purpose address registry (RFC 6890 and later additions),
+ * multicast and reserved networks. The last entry is the address of Azure's platform services, which return secrets of
+ * the virtual machine.
+ */
+const specialIPv4 = [
+  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
+  ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24'],
+  ...['224.0.0.0/4', '240.0.0.0/4', '168.63.129.16/32'],
+]
+
+/**
+ * Only global unicast (RFC 4291 §2.4) is allowed, except protocol assignments, including Teredo, and documentation
+ * networks.
+ */
+const globalIPv6 = '2000::/3'
+const specialIPv6 = ['2001::/23', '2001:db8::/32', '3fff::/20']
+
+/**
+ * IPv6 networks that embed an IPv4 address, and its byte offset: mapped (RFC 4291), NAT64 (RFC 6052), 6to4 (RFC 3056).
+ */
+const embeddings = [
+  { prefix: '::ffff:0:0/96', offset: 12 },
+  { prefix: '64:ff9b::/96', offset: 12 },
+  { prefix: '2002::/16', offset: 2 },
+].map(({ prefix, offset }) => ({ network: networkList([prefix]), offset }))
+
+const special = networkList([...specialIPv4, ...specialIPv6])
+const global = networkList([globalIPv6])
+
+/** Parses addresses and networks, separated by commas or whitespace. Throws `invalid` with the first malformed one. */
+export function parseNetworks(text: string): BlockList {
+  return networkList(text.split(/[\s,]+/).filter((part) => part !== ''))
+}
+
+function networkList(networks: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const network of networks) {
+    const [address = '', prefix, ...rest] = network.split('/')
+    const maxBits = isIP(address) === 4 ? 32 : 128
+    const bits = prefix === undefined ? maxBits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : NaN
+    if (isIP(address) === 0 || address.includes('%') || rest.length > 0 || !(bits <= maxBits)) {
+      throw new GatewayError('invalid', { reason: `${network} is not an address or a network such as 10.0.0.0/8` })
+    }
+    list.addSubnet(address, bits, isIPv4(address) ? 'ipv4' : 'ipv6')
+  }
+  return list
+}
+
+/** Whether connections to this IP address are allowed. For IPv6 with an embedded IPv4 address, checks the latter. */
+export function isAllowedAddress(address: string, allowed: BlockList): boolean {
+  const [plain = ''] = address.split('%')
+  if (isIPv4(plain)) return allowed.check(plain, 'ipv4') || !special.check(plain, 'ipv4')
+  if (isIP(plain) === 0) return false
+  const embedding = embeddings.find(({ network }) => network.check(plain, 'ipv6'))
+  if (embedding)
+    return isAllowedAddress(
+      bytesOfIPv6(plain)
+        .slice(embedding.offset, embedding.offset + 4)
+        .join('.'),
+      allowed,
+    )
+  return allowed.check(plain, 'ipv6') || (global.check(plain, 'ipv6') && !special.check(plain, 'ipv6'))
+}
+
+function bytesOfIPv6(address: string): number[] {
+  // The URL parser normalizes the address; it also writes the last 32 bits as hexadecimal groups.
+  const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
+  const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))
+  const [first, last] = [groups(head), groups(tail ?? '')]
+  const all = [...first, ...Array.from({ length: 8 - first.length - last.length }, () => 0), ...last]
+  return all.flatMap((group) => [group >> 8, group & 0xff])
+}
+
+type Resolve = (
+  hostname: string,
+  options: LookupAllOptions,
+  done: (error: NodeJS.ErrnoException | null, found: LookupAddress[]) => void,
+) => void
+
+export class EgressGuard implements Egress {
+  /** The text from which `#allowed` was parsed. */
+  #text = ''
+  #allowed = networkList([])
+
+  /** `allowedNetworks` returns the current setting, as text for `parseNetworks`. */
+  constructor(
+    private readonly allowedNetworks: () => string,
+    private readonly resolve: Resolve = lookup,
+  ) {}
+
+  agentFor(url: URL): HttpAgent {
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+      throw new GatewayError('invalid', { reason: 'only addresses of http and https can be fetched' })
+    }
+    if (url.username !== '' || url.password !== '') {
+      throw new GatewayError('invalid', { reason: 'the address must not contain a user name or password' })
+    }
+    // A reused connection would not be checked again.
+    const options: AgentOptions = { keepAlive: false }
+    return url.protocol === 'http:' ? new GuardedHttpAgent(this, options) : new GuardedHttpsAgent(this, options)
+  }
+
+  /**
+   * Starts a connection. Throws `denied` for a disallowed address; for a name that resolves to one, the socket emits
+   * the error.
+   */
+  connect(to: { readonly host: string; readonly port: number }): Socket {
+    return connect(guarded(this, to))
+  }
+
+  /** Throws `denied` for a disallowed address. */
+  assertAllowed(address: string): void {
+    if (!this.#isAllowed(address)) throw denied()
+  }
+
+  /** Like `dns.lookup`, but omits disallowed addresses; `denied` if none remain. */
+  readonly lookup: LookupFunction = (hostname, options, done) => {
+    this.resolve(hostname, { ...options, all: true }, (error, found) => {
+      if (error) {
+        done(error, [])
+        return
+      }
+      const permitted = found.filter(({ address }) => this.#isAllowed(address))
+      const [first] = permitted
+      if (!first) done(denied(), [])
+      else if (options.all === true) done(null, permitted)
+      else done(null, first.address, first.family)
+    })
+  }
+
+  /**
+   * Whether all current addresses of the host are allowed, for a program that makes its own connections. The host may
+   * resolve to another address by then.
+   */
+  async allowsHost({ hostname }: URL): Promise<boolean> {
+    const host = hostname.replace(/^\[(.*)\]$/, '$1')
+    if (isIP(host) !== 0) return this.#isAllowed(host)
+    return new Promise((resolve) => {
+      this.resolve(host, { all: true }, (error, found) => {
+        resolve(!error && found.length > 0 && found.every(({ address }) => this.#isAllowed(address)))
+      })
+    })
+  }
+
+  #isAllowed(address: string): boolean {
+    const text = this.allowedNetworks()
+    if (text !== this.#text) {
+      this.#allowed = parseNetworks(text)
+      this.#text = text
+    }
+    return isAllowedAddress(address, this.#allowed)
+  }
+}
+
+function denied(): GatewayError {
+  return new GatewayError('denied', { reason: 'the address leads into a network that is not allowed' })
+}
+
+/** Connection options with the guard's lookup. Node.js does not look up IP addresses, so these are checked here. */
+function guarded<T extends { readonly host?: string | null | undefined }>(guard: EgressGuard, options: T) {
+  const host = options.host ?? 'localhost'
+  if (isIP(host) !== 0) guard.assertAllowed(host)
+  return { ...options, lookup: guard.lookup }
+}
+
+class GuardedHttpAgent extends HttpAgent {
+  constructor(
+    private readonly guard: EgressGuard,
+    options: AgentOptions,
+  ) {
+    super(options)
+  }
+
+  override createConnection(...[options, done]: Parameters<HttpAgent['createConnection']>) {
+    return super.createConnection(guarded(this.guard, options), done)
+  }
+}
+
+class GuardedHttpsAgent extends HttpsAgent {
+  constructor(
+    private readonly guard: EgressGuard,
+    options: AgentOptions,
+  ) {
+    super(options)
+  }
+
+  override createConnection(...[options, done]: Parameters<HttpsAgent['createConnection']>) {
+    return super.createConnection(guarded(this.guard, options), done)
+  }
+}

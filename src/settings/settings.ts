@@ -1,0 +1,242 @@
+/** The current settings, cached in memory: stored values, else the defaults of the table. */
+import { randomInt, randomUUID } from 'node:crypto'
+import { GatewayError, toGatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import { version } from '../contract/version.js'
+import type { Store } from '../store/rows.js'
+import {
+  settingFlags,
+  settingGroups,
+  settingsTable,
+  type SettingDefinition,
+  type SettingFlag,
+  type SettingGroup,
+} from './settings-table.js'
+
+/** A setting as the API returns it to an admin. */
+export interface SettingRow {
+  readonly key: string
+  readonly value: string
+  readonly help: string
+  readonly type: SettingDefinition['type']
+  /** Comma-separated. */
+  readonly options: string
+  readonly group: number
+  readonly flag: (typeof settingFlags)[SettingFlag]
+  /** Position in the display. */
+  readonly index: number
+}
+
+const definitions: ReadonlyMap<string, SettingDefinition> = new Map(settingsTable.map((row) => [row.key, row]))
+
+/** A guard has rejected a value; the reason contains that of the guard. */
+export class RefusedSettingError extends GatewayError {
+  constructor(key: string, cause: GatewayError) {
+    super('invalid', { reason: `failed to execute hook on ${key}: ${cause.reason}`, cause })
+  }
+
+  override at(): this {
+    return this
+  }
+}
+
+type Guard = (value: string) => Promise<void>
+
+export class Settings {
+  /** The stored values, including those of unknown keys. */
+  #stored: ReadonlyMap<string, string> = new Map()
+  readonly #listeners = new Set<() => void>()
+  readonly #guards = new Map<string, Guard>()
+  #unsubscribe: () => void = () => undefined
+
+  private constructor(private readonly store: Store) {}
+
+  /**
+   * Reads the stored settings. Creates a permanent token if there is none. A stored token that is weaker than a new one
+   * must be remains valid, because signed URLs and scripts depend on it; `log` gets a warning.
+   */
+  static async open(store: Store, log?: Pick<Log, 'warn'>): Promise<Settings> {
+    const settings = new Settings(store)
+    await settings.#reload()
+    const token = settings.get('token')
+    if (token === '') await settings.resetToken()
+    else if (!isStrongToken(token)) {
+      log?.warn({}, `the permanent token is not ${strongToken}: make a new one with "tidegate admin token --reset"`)
+    }
+    settings.#unsubscribe = store.onForeignChange(() => settings.#reload())
+    return settings
+  }
+
+  /** Stops following changes of other processes. */
+  close(): void {
+    this.#unsubscribe()
+  }
+
+  /** The current value. Throws `internal` for a key that is neither in the table nor stored. */
+  get(key: string): string {
+    if (key === 'version') return version
+    const value = this.#stored.get(key) ?? definitions.get(key)?.default
+    if (value === undefined) throw new GatewayError('internal', { reason: `no such setting: ${key}` })
+    return value
+  }
+
+  /** Whether a value is stored, even if it equals the default. */
+  isStored(key: string): boolean {
+    return this.#stored.has(key)
+  }
+
+  bool(key: string): boolean {
+    return ['true', '1'].includes(this.get(key))
+  }
+
+  /** The value as a number; the default for an empty value. */
+  number(key: string): number {
+    return Number(this.get(key) || definitions.get(key)?.default)
+  }
+
+  /** The values of the settings that all clients may read, by key. */
+  public(): Readonly<Record<string, string>> {
+    const visible = settingsTable.filter(({ flag }) => flag === 'public' || flag === 'readonly')
+    return Object.fromEntries(visible.map(({ key }) => [key, this.get(key)]))
+  }
+
+  /** All rows, or those of the groups, in display order; stored values of unknown keys come last. */
+  rows(groups?: readonly number[]): readonly SettingRow[] {
+    const unknown = [...this.#stored.keys()].filter((key) => !definitions.has(key)).sort()
+    return [...settingsTable, ...unknown.map(deprecated)]
+      .map((definition, index) => rowOf(definition, this.get(definition.key), index))
+      .filter(({ group }) => groups?.includes(group) ?? true)
+  }
+
+  /** The same rows with the default values, without unknown keys; the token is empty. */
+  defaults(groups?: readonly number[]): readonly SettingRow[] {
+    return settingsTable
+      .map((definition, index) => rowOf(definition, definition.default, index))
+      .filter(({ group }) => groups?.includes(group) ?? true)
+  }
+
+  /**
+   * Stores all values atomically. Rejects with `invalid` if a value that is not empty does not match the type and
+   * options of its setting, a new token is too weak, or a value is too long. Read-only keys are skipped, an empty token
+   * is replaced by a new one, and unknown keys are stored as deprecated ones. Rejects with RefusedSettingError if a
+   * guard rejects a value.
+   */
+  async set(values: ReadonlyMap<string, string>): Promise<void> {
+    const changes = new Map<string, string>()
+    for (const [key, value] of values) {
+      const definition = definitions.get(key)
+      if (definition?.flag === 'readonly') continue
+      if (key.length + value.length > maxValueLength) throw tooLong(key)
+      // A client that saves a whole page also sends unchanged values, which may predate a check.
+      if (definition !== undefined && value !== this.#stored.get(key)) checkValue(definition, value)
+      changes.set(key, key === 'token' && value === '' ? newToken() : value)
+    }
+    if (changes.size === 0) return
+    for (const [key, value] of changes) await this.#assertAccepted(key, value)
+    await this.store.settings.set(changes)
+    this.#replace(new Map([...this.#stored, ...changes]))
+  }
+
+  /** Removes the stored value of an unknown key. `invalid` for a known key, `not_found` if none is stored. */
+  async delete(key: string): Promise<void> {
+    if (definitions.has(key)) throw new GatewayError('invalid', { reason: `setting [${key}] is not deprecated` })
+    if (!(await this.store.settings.delete(key))) throw new GatewayError('not_found', { reason: 'record not found' })
+    this.#replace(new Map([...this.#stored].filter(([stored]) => stored !== key)))
+  }
+
+  /** Creates a new permanent token. This invalidates all signed URLs. */
+  async resetToken(): Promise<string> {
+    const token = newToken()
+    await this.set(new Map([['token', token]]))
+    return token
+  }
+
+  async #assertAccepted(key: string, value: string): Promise<void> {
+    if (value === this.#stored.get(key)) return
+    try {
+      await this.#guards.get(key)?.(value)
+    } catch (error) {
+      throw new RefusedSettingError(key, toGatewayError(error))
+    }
+  }
+
+  /**
+   * Calls `guard` before a changed value of the key is stored; if it rejects, nothing is stored. Returns a function
+   * that removes it.
+   */
+  guard(key: string, guard: Guard): () => void {
+    this.#guards.set(key, guard)
+    return () => this.#guards.delete(key)
+  }
+
+  /** Calls `listener` after any value was changed by this or another process. Returns an unsubscriber. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  async #reload(): Promise<void> {
+    this.#replace(await this.store.settings.all())
+  }
+
+  #replace(stored: ReadonlyMap<string, string>): void {
+    const before = this.#stored
+    this.#stored = stored
+    const isSame = before.size === stored.size && [...stored].every(([key, value]) => before.get(key) === value)
+    if (!isSame) for (const listener of this.#listeners) listener()
+  }
+}
+
+function rowOf(definition: SettingDefinition, value: string, index: number): SettingRow {
+  const { key, help, type, options, group, flag } = definition
+  return {
+    key,
+    value,
+    help,
+    type,
+    options: options.join(','),
+    group: settingGroups[group],
+    flag: settingFlags[flag],
+    index,
+  }
+}
+
+function deprecated(key: string): SettingDefinition {
+  const group: SettingGroup = 'single'
+  const flag: SettingFlag = 'deprecated'
+  return { key, default: '', type: 'string', options: [], group, flag, help: '' }
+}
+
+const strongToken = 'at least 32 visible ASCII characters without blanks'
+
+/** Whether the token is long enough against guessing, and safe in an HTTP header. */
+function isStrongToken(token: string): boolean {
+  return /^[\x21-\x7e]{32,}$/.test(token)
+}
+
+/** Maximum characters of a value with its key: public settings are sent to clients frequently. */
+const maxValueLength = 256 * 1024
+
+function tooLong(key: string): GatewayError {
+  const reason = `setting [${key.slice(0, 100)}] must be a text of ${maxValueLength} characters at most`
+  return new GatewayError('invalid', { reason })
+}
+
+function checkValue({ key, type, options }: SettingDefinition, value: string): void {
+  if (value === '') return
+  const refuse = (expected: string): never => {
+    throw new GatewayError('invalid', { reason: `setting [${key}] must be ${expected}` })
+  }
+  if (key === 'token' && !isStrongToken(value)) refuse(strongToken)
+  if (type === 'number' && !/^-?\d{1,15}(\.\d{1,6})?$/.test(value)) refuse('a number')
+  if (type === 'bool' && !['true', 'false', '1', '0'].includes(value)) refuse('true or false')
+  if (type === 'select' && !options.includes(value)) refuse(`one of ${options.join(', ')}`)
+}
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+
+/** A prefix, a UUID, and 64 letters and digits: the form that clients expect. */
+function newToken(): string {
+  const tail = Array.from({ length: 64 }, () => alphabet.charAt(randomInt(alphabet.length))).join('')
+  return `tidegate-${randomUUID()}${tail}`
+}

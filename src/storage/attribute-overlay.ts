@@ -1,0 +1,78 @@
+/**
+ * Modification times and modes that a backend cannot store: they are stored in the database. Paths are of the whole
+ * tree.
+ */
+import type { Attributes, Entry, Traits } from '../contract/driver.js'
+import { contentVersion } from '../contract/entry.js'
+import { childOf, type Path } from '../contract/path.js'
+import type { Store } from '../store/rows.js'
+
+export class AttributeOverlay {
+  /**
+   * `timeStep`: the resolution of the backend's times. `needed`: the backend cannot set attributes. If false, nothing
+   * is stored.
+   */
+  constructor(
+    private readonly store: Store['attributes'],
+    private readonly timeStep: Traits['timeStep'],
+    readonly needed: boolean,
+  ) {}
+
+  /** Applies the stored attributes of `path` to the backend's entry. */
+  async apply(path: Path, entry: Entry): Promise<Entry> {
+    return this.needed ? overlaid(entry, await this.store.of(path)) : entry
+  }
+
+  /** As `over`, for the pages of a folder. */
+  async *applyToPages(folder: Path, pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<readonly Entry[]> {
+    const stored = this.needed ? await this.store.ofChildren(folder) : undefined
+    if (!stored || stored.size === 0) {
+      yield* pages
+      return
+    }
+    for await (const page of pages) yield page.map((entry) => overlaid(entry, stored.get(childOf(folder, entry.name))))
+  }
+
+  async set(path: Path, to: Attributes): Promise<void> {
+    await this.store.set(path, to)
+  }
+
+  /**
+   * To be called after a file was written. Replaces the stored attributes of the old file by those of the new one that
+   * the backend has not stored. Returns the entry with the attributes applied.
+   */
+  async afterWrite(path: Path, { modified, mode }: Attributes, entry: Entry): Promise<Entry> {
+    if (!this.needed) return entry
+    await this.store.delete(path)
+    // If the backend has no times at all, the time of the write becomes the modification time.
+    const written = modified ?? (hasNoTime(entry) ? new Date() : undefined)
+    const step = Number.isFinite(this.timeStep) ? Math.max(1, this.timeStep) : 1
+    // Attributes that the backend has stored are left out: they would hide later changes by other programs.
+    const missing = {
+      ...(written && Math.abs(written.getTime() - entry.modified.getTime()) >= step && { modified: written }),
+      ...(mode !== undefined && mode !== entry.mode && { mode }),
+    }
+    await this.store.set(path, missing)
+    return overlaid(entry, missing)
+  }
+
+  async afterCopy(from: Path, to: Path): Promise<void> {
+    if (this.needed) await this.store.copy(from, to)
+  }
+
+  async delete(path: Path): Promise<void> {
+    if (this.needed) await this.store.delete(path)
+  }
+}
+
+function overlaid(entry: Entry, attributes: Attributes | undefined): Entry {
+  if (!attributes) return entry
+  const { modified = entry.modified, mode = entry.mode } = attributes
+  // Clients may set the same time on changed content: the revision is derived from the backend's own time instead.
+  const revision = entry.revision ?? (hasNoTime(entry) ? undefined : contentVersion(entry))
+  return { ...entry, modified, ...(revision !== undefined && { revision }), ...(mode !== undefined && { mode }) }
+}
+
+function hasNoTime({ modified }: Entry): boolean {
+  return modified.getTime() === 0
+}

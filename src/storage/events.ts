@@ -1,0 +1,46 @@
+/**
+ * Notifications about changes of the tree, for listing caches and the search index. Listeners are called synchronously,
+ * before the operation that made the change returns.
+ */
+import type { Entry } from '../contract/driver.js'
+import type { Path } from '../contract/path.js'
+
+/** Paths are of the whole tree. */
+export type TreeEvent =
+  /** A file was created, or its content or attributes were changed. */
+  | { readonly kind: 'written'; readonly path: Path }
+  | { readonly kind: 'folder made'; readonly path: Path }
+  /** Including everything below. */
+  | { readonly kind: 'removed'; readonly path: Path }
+  | { readonly kind: 'moved'; readonly from: Path; readonly path: Path }
+
+export type ListingListener = (folder: Path, entries: readonly Entry[]) => void
+
+export class Events {
+  readonly #listeners = new Set<(event: TreeEvent) => void>()
+  readonly #listingListeners = new Set<ListingListener>()
+
+  /** Subscribes to changes. Returns a function that ends the subscription. */
+  on(listener: (event: TreeEvent) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  emit(event: TreeEvent): void {
+    for (const listener of this.#listeners) listener(event)
+  }
+
+  /**
+   * Subscribes to complete listings of folders, by their paths in the whole tree. Returns a function that ends the
+   * subscription.
+   */
+  onListing(listener: ListingListener): () => void {
+    this.#listingListeners.add(listener)
+    return () => this.#listingListeners.delete(listener)
+  }
+
+  /** Notifies the listeners of a complete listing. Must not be called if the folder has changed since it was read. */
+  emitListing(folder: Path, entries: readonly Entry[]): void {
+    for (const listener of this.#listingListeners) listener(folder, entries)
+  }
+}

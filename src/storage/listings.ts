@@ -1,0 +1,245 @@
+/**
+ * Loads, sorts and caches the folder listings of one storage. Concurrent requests for a folder share one load. If the
+ * backend has folder revisions, a cached listing is valid while the revision is unchanged; else for the time set in the
+ * storage's options.
+ */
+import { untilAborted, sharedController } from '../contract/cancellation.js'
+import type { CallOptions, Driver, Entry, ListOptions } from '../contract/driver.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { nameOf, parentOf, within, type Path } from '../contract/path.js'
+import {
+  compilePatterns,
+  CostlyPatternError,
+  globSource,
+  maxSteps,
+  patternLines,
+  stepsOf,
+  type Pattern,
+} from '../contract/patterns.js'
+import type { StorageRow } from '../store/rows.js'
+import { ListingCache, type ListingBudget } from './listing-cache.js'
+import { sorted, type Order } from './sorting.js'
+
+/** A folder's entries, sorted. */
+export interface FolderListing {
+  readonly entries: readonly Entry[]
+  /**
+   * false: the names are current, but sizes and times may be outdated. Call `refreshed` for the entries that are
+   * returned.
+   */
+  readonly current: boolean
+}
+
+/** Resolution of folder revisions in milliseconds: two changes within this time may result in the same revision. */
+const revisionResolution = 2000
+
+interface Load {
+  readonly promise: Promise<readonly Entry[]>
+  readonly controller: AbortController
+  waiters: number
+  stale: boolean
+}
+
+export interface ListingsParts {
+  readonly row: StorageRow
+  readonly driver: Pick<Driver, 'stat' | 'revision'>
+  readonly budget: ListingBudget
+  /** Lists a folder of the backend, in any order. */
+  readonly pages: (path: Path, options: ListOptions) => AsyncIterable<readonly Entry[]>
+  /** Called with each complete listing, unless the listing was invalidated during the load. */
+  readonly read: (path: Path, entries: readonly Entry[]) => void
+}
+
+export class Listings {
+  readonly #dependencies: ListingsParts
+  readonly #cache: ListingCache
+  readonly #loads = new Map<Path, Load>()
+  readonly #policies: CachePolicies
+
+  constructor(dependencies: ListingsParts) {
+    this.#dependencies = dependencies
+    this.#cache = new ListingCache(dependencies.budget)
+    this.#policies = storedPolicies(dependencies.row)
+  }
+
+  /**
+   * The entry at `path` from the parent's cached listing; undefined if none is cached or the listing does not contain
+   * it.
+   */
+  cachedEntry(path: Path): Entry | undefined {
+    if (path === '/') return undefined
+    const folder = parentOf(path)
+    return this.#fresh(folder) && this.#cache.entry(folder, nameOf(path))
+  }
+
+  #fresh(folder: Path) {
+    const cached = this.#cache.get(folder)
+    if (!cached) return undefined
+    return Date.now() < cached.readAt + this.#lifetime(folder) ? cached : undefined
+  }
+
+  /** Milliseconds for which a listing of `folder` is cached if the backend has no folder revisions. */
+  #lifetime(folder: Path): number {
+    return this.#policies.lifetime(folder) ?? this.#dependencies.row.cacheExpiration * 60_000
+  }
+
+  /**
+   * Returns all entries of a folder, sorted by the storage's options. `refresh`: ignores the cache. `part`: the number
+   * of entries that the caller will use. If that is a small part of the folder, the listing may be returned with
+   * `current: false`. Rejects with `aborted`.
+   */
+  async list(
+    path: Path,
+    options: CallOptions & { readonly refresh?: boolean; readonly part?: number } = {},
+  ): Promise<FolderListing> {
+    const cached = options.refresh === true ? undefined : this.#cache.get(path)
+    if (cached) {
+      if (cached.revision === undefined) {
+        if (this.#fresh(path)) return { entries: cached.entries, current: true }
+      } else if (options.part !== undefined && options.part * 4 < cached.entries.length) {
+        const revision = await this.#revision(path, options)
+        if (revision === cached.revision) return { entries: cached.entries, current: false }
+      }
+    }
+    return { entries: await this.#load(path, options.signal, options.refresh === true), current: true }
+  }
+
+  async #revision(path: Path, options: CallOptions): Promise<string | undefined> {
+    try {
+      return await this.#dependencies.driver.revision?.(path, options)
+    } catch (error) {
+      if (isGatewayError(error, 'unsupported')) return undefined
+      throw error
+    }
+  }
+
+  /** Joins or starts the load of a folder. The load is canceled when its last caller has aborted. */
+  async #load(path: Path, signal: AbortSignal | undefined, forceNew: boolean): Promise<readonly Entry[]> {
+    if (signal?.aborted) throw new GatewayError('aborted')
+    let load = this.#loads.get(path)
+    if (forceNew && load) {
+      load.stale = true
+      load = undefined
+    }
+    if (!load) {
+      const controller = sharedController()
+      const started: Load = {
+        promise: this.#collect(path, controller.signal, () => started.stale),
+        controller,
+        waiters: 0,
+        stale: false,
+      }
+      started.promise
+        .catch(() => undefined)
+        .finally(() => this.#loads.get(path) === started && this.#loads.delete(path))
+        .catch(() => undefined)
+      this.#loads.set(path, started)
+      load = started
+    }
+    const shared = load
+    shared.waiters++
+    try {
+      return await untilAborted(shared.promise, signal)
+    } finally {
+      if (--shared.waiters === 0) {
+        shared.controller.abort()
+        // A later request must start a new load instead of joining a canceled one.
+        if (this.#loads.get(path) === shared) this.#loads.delete(path)
+      }
+    }
+  }
+
+  async #collect(path: Path, signal: AbortSignal, isStale: () => boolean): Promise<readonly Entry[]> {
+    const revision = await this.#revision(path, { signal })
+    const readAt = Date.now()
+    const all: Entry[] = []
+    const known = this.#cache.lookup(path)
+    for await (const page of this.#dependencies.pages(path, { signal, known })) {
+      for (const entry of page) all.push(entry)
+    }
+    // Sorting is skipped if nothing has changed since the cached listing.
+    const { entries, told } = this.#cache.unchanged(path, all) ?? { entries: sorted(all, this.#order), told: all }
+    if (!isStale()) this.#dependencies.read(path, entries)
+    if (
+      !isStale() &&
+      (revision === undefined ? this.#lifetime(path) > 0 : await this.#isCacheable(path, revision, readAt, signal))
+    ) {
+      this.#cache.set(path, { entries, told, revision, readAt })
+    }
+    return entries
+  }
+
+  get #order(): Order {
+    const { orderBy: by, orderDirection: direction, extractFolder: folders } = this.#dependencies.row
+    return { by, direction, folders }
+  }
+
+  /**
+   * Whether a new listing may be cached: the folder did not change during the load, nor within the revision's
+   * resolution before.
+   */
+  async #isCacheable(path: Path, revision: string, readAt: number, signal: AbortSignal): Promise<boolean> {
+    const folder = await this.#dependencies.driver.stat(path, { signal })
+    return (
+      folder.modified.getTime() < readAt - revisionResolution && (await this.#revision(path, { signal })) === revision
+    )
+  }
+
+  /** Drops the cached and pending listings that a change at `path` invalidates. `withBelow`: those below `path` too. */
+  invalidate(path: Path, withBelow: boolean): void {
+    const isInvalid = (folder: Path) => folder === parentOf(path) || (withBelow && within(path, folder) !== undefined)
+    this.#cache.drop(parentOf(path))
+    if (withBelow) this.#cache.dropWithin(path)
+    for (const [folder, load] of this.#loads) {
+      if (!isInvalid(folder)) continue
+      load.stale = true
+      this.#loads.delete(folder)
+    }
+  }
+
+  close(): void {
+    this.#cache.close()
+    for (const load of this.#loads.values()) load.controller.abort()
+  }
+}
+
+/** Cache lifetimes of single folders: lines `glob:minutes`, the first match applies. Malformed lines are ignored. */
+export class CachePolicies {
+  readonly #patterns: readonly Pattern[]
+  readonly #minutes: readonly number[]
+  readonly #cost: number
+
+  /** Throws CostlyPatternError. */
+  constructor(text: string) {
+    const policies = patternLines(text).flatMap((line) => {
+      const colon = line.lastIndexOf(':')
+      const minutes = Number(line.slice(colon + 1))
+      const glob = line.slice(0, Math.max(colon, 0)).trim()
+      const isPolicy = glob !== '' && line.slice(colon + 1).trim() !== '' && Number.isFinite(minutes)
+      return isPolicy ? [{ source: globSource(glob), minutes }] : []
+    })
+    this.#minutes = policies.map(({ minutes }) => minutes)
+    this.#patterns = compilePatterns(
+      policies.map(({ source }) => source),
+      'ignored',
+    )
+    this.#cost = this.#patterns.reduce((sum, { cost }) => sum + cost, 0)
+  }
+
+  /** The lifetime in milliseconds; undefined if no policy matches, or if matching would take too long. */
+  lifetime(folder: Path): number | undefined {
+    if (stepsOf(this.#cost, folder.length) > maxSteps) return undefined
+    const minutes = this.#minutes[this.#patterns.findIndex((pattern) => pattern.test(folder))]
+    return minutes === undefined ? undefined : minutes * 60_000
+  }
+}
+
+/** The policies of a row. Empty if they cost too much: the row may be older than the limit. */
+function storedPolicies({ customCachePolicies }: StorageRow): CachePolicies {
+  try {
+    return new CachePolicies(customCachePolicies)
+  } catch (error) {
+    if (error instanceof CostlyPatternError) return new CachePolicies('')
+    throw error
+  }
+}

@@ -1,0 +1,156 @@
+/** The whole tree without authorization: the entries of the storages, and the mount points. */
+import type { CallOptions, Entry, LookupResult } from '../contract/driver.js'
+import { isGatewayError, NoStorageError, toGatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import { nameOf, type Path } from '../contract/path.js'
+import type { FolderListing } from './listings.js'
+import type { Mounts, MountedPath } from './mounts.js'
+
+/** A path of the whole tree that has been authorized and whose symlinks have been resolved. */
+export interface ResolvedPath {
+  readonly at: Path
+  /** The entry found while resolving; undefined if resolving did not load it. */
+  readonly look: LookupResult | undefined
+}
+
+export class MountedTree {
+  constructor(
+    private readonly mounts: Mounts,
+    private readonly log: Log,
+  ) {}
+
+  /** Rejects as `Mounts.find` does. */
+  locate(at: Path): MountedPath {
+    return this.mounts.find(at)
+  }
+
+  /** The entry at `at`. `link`: of a symlink itself, not of its target. Rejects with `not_found`. */
+  async entry(at: Path, options: CallOptions & { readonly link?: boolean | undefined }): Promise<Entry> {
+    if (this.mounts.isMountPoint(at) || at === '/') {
+      const entry = await this.#mountRoot(at, options)
+      if (entry) return { ...entry, name: nameOf(at) }
+    } else {
+      try {
+        const { storage, inner } = this.locate(at)
+        return await storage.stat(inner, options)
+      } catch (error) {
+        if (!isGatewayError(error, 'not_found', 'unavailable') || !this.mounts.isMountAncestor(at)) throw error
+      }
+    }
+    const virtual = this.mounts.virtualEntry(at)
+    if (!virtual) throw new NoStorageError(at, false)
+    return { ...virtual, name: nameOf(at) }
+  }
+
+  /** The entry of a mount point. Undefined if its storage fails: the mount point is then shown as a virtual folder. */
+  async #mountRoot(at: Path, options: CallOptions): Promise<Entry | undefined> {
+    try {
+      const { storage, inner } = this.locate(at)
+      return await storage.stat(inner, { signal: options.signal })
+    } catch (error) {
+      if (isGatewayError(error, 'aborted')) throw error
+      return undefined
+    }
+  }
+
+  /** As `entryOrUndefined`, without another request if resolving the path has loaded the entry. */
+  async entryOf({ at, look }: ResolvedPath, options: CallOptions): Promise<Entry | undefined> {
+    return look ? look.entry : this.entryOrUndefined(at, options)
+  }
+
+  /**
+   * The entry at `at`; undefined if it does not exist. Rejects with NoStorageError if no storage is mounted at or above
+   * `at`.
+   */
+  async entryOrUndefined(at: Path, options: CallOptions): Promise<Entry | undefined> {
+    try {
+      return await this.entry(at, { signal: options.signal })
+    } catch (error) {
+      if (isGatewayError(error, 'not_found') && !(error instanceof NoStorageError)) return undefined
+      throw error
+    }
+  }
+
+  /** A folder's entries, including mount points. If the storage fails, returns the mount points alone. */
+  async listing(
+    at: Path,
+    options: CallOptions & { readonly refresh?: boolean | undefined; readonly limit?: number | undefined },
+  ): Promise<FolderListing> {
+    const mounted = this.mounts.foldersIn(at)
+    const location = this.#locateUnlessVirtual(at)
+    if (!location) return { entries: mounted, current: true }
+    try {
+      const { signal, refresh = false, limit } = options
+      const request = limit === undefined ? { refresh } : { refresh, part: limit }
+      const listing = await location.storage.listing(location.inner, signal ? { ...request, signal } : request)
+      if (mounted.length === 0) return listing
+      const names = new Set(listing.entries.map((entry) => entry.name))
+      return { ...listing, entries: [...listing.entries, ...mounted.filter((entry) => !names.has(entry.name))] }
+    } catch (error) {
+      await this.#assertExists(at, error, options)
+      this.#assertHasMounts(at, mounted.length, error)
+      return { entries: mounted, current: true }
+    }
+  }
+
+  /** Reloads some entries of a listing that was not `current`. Entries that no longer exist are omitted. */
+  async refreshed(at: Path, entries: readonly Entry[], options: CallOptions): Promise<readonly Entry[]> {
+    const { storage, inner } = this.locate(at)
+    const mounted = new Set(this.mounts.foldersIn(at).map((entry) => entry.name))
+    if (mounted.size === 0) return storage.refreshed(inner, entries, options)
+    const reloaded = await storage.refreshed(
+      inner,
+      entries.filter((entry) => !mounted.has(entry.name)),
+      options,
+    )
+    const fresh = new Map(reloaded.map((entry) => [entry.name, entry]))
+    return entries.flatMap((entry) => (mounted.has(entry.name) ? [entry] : (fresh.get(entry.name) ?? [])))
+  }
+
+  /** The same entries as `listing`, in pages and in any order. */
+  async *pages(at: Path, options: CallOptions): AsyncGenerator<readonly Entry[]> {
+    const mounted = new Map(this.mounts.foldersIn(at).map((entry) => [entry.name, entry]))
+    const location = this.#locateUnlessVirtual(at)
+    let hasYielded = false
+    try {
+      for await (const page of location?.storage.pages(location.inner, options) ?? []) {
+        hasYielded = true
+        if (mounted.size > 0) for (const entry of page) mounted.delete(entry.name)
+        yield page
+      }
+    } catch (error) {
+      // An incomplete listing must not look complete.
+      if (hasYielded) throw error
+      await this.#assertExists(at, error, options)
+      this.#assertHasMounts(at, mounted.size, error)
+    }
+    if (mounted.size > 0) yield [...mounted.values()]
+  }
+
+  /**
+   * The location of `at`. Undefined for a folder above a mount point that has no storage, or whose storage did not
+   * start.
+   */
+  #locateUnlessVirtual(at: Path): MountedPath | undefined {
+    try {
+      return this.locate(at)
+    } catch (error) {
+      const isMissing = error instanceof NoStorageError || isGatewayError(error, 'unavailable')
+      if (isMissing && this.mounts.isMountAncestor(at)) return undefined
+      throw error
+    }
+  }
+
+  /**
+   * After `not_dir`: rejects if nothing exists at `at`. Some backends return `not_dir` also for a path below a file.
+   */
+  async #assertExists(at: Path, error: unknown, { signal }: CallOptions): Promise<void> {
+    if (isGatewayError(error, 'not_dir')) await this.entry(at, { signal })
+  }
+
+  /** Throws the error of a listing unless there are mount points to return instead. */
+  #assertHasMounts(at: Path, mounted: number, error: unknown): void {
+    if (mounted === 0 || isGatewayError(toGatewayError(error), 'aborted', 'unauthenticated')) throw error
+    this.log.warn({ err: error, path: at }, 'folder listing failed; returned the mount points only')
+  }
+}

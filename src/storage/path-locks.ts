@@ -1,0 +1,120 @@
+/**
+ * Exclusive locks on paths within this process. A change holds a lock from its last check to the end of the driver's
+ * call, so that of two concurrent "create only if new" operations one fails. No lock is held while a request body is
+ * received.
+ */
+import { GatewayError } from '../contract/errors.js'
+import { foldCase, isWithin, type Path } from '../contract/path.js'
+
+export interface PathClaim {
+  readonly path: Path
+  /** true: the claim includes everything below the path. */
+  readonly tree: boolean
+}
+
+interface Waiter {
+  readonly claims: readonly PathClaim[]
+  readonly grant: () => void
+}
+
+function overlaps(one: PathClaim, other: PathClaim): boolean {
+  return (
+    one.path === other.path ||
+    (one.tree && isWithin(one.path, other.path)) ||
+    (other.tree && isWithin(other.path, one.path))
+  )
+}
+
+export class PathLocks {
+  /** Trees that are locked, and the number of locks on each single path. */
+  readonly #trees = new Set<PathClaim>()
+  readonly #names = new Map<Path, number>()
+  readonly #waiting: Waiter[] = []
+
+  /**
+   * Acquires all claims together; overlapping requests are served in order. Returns a function that releases them;
+   * calling it again has no effect. Rejects with `busy` after `timeout` milliseconds, and with `aborted`.
+   */
+  async acquire(requested: readonly PathClaim[], signal?: AbortSignal, timeout = 10_000): Promise<() => void> {
+    if (signal?.aborted) throw new GatewayError('aborted')
+    // Paths that a case-insensitive backend may treat as the same exclude each other on every backend. Locks are short.
+    const claims = requested.map(({ path, tree }) => ({ path: foldCase(path), tree }))
+    const isFree = !this.#blocked(claims) && !this.#waiting.some((waiter) => anyOverlap(waiter.claims, claims))
+    if (!isFree) await this.#wait(claims, signal, timeout)
+    else this.#lock(claims)
+    let released = false
+    return () => {
+      if (released) return
+      released = true
+      this.#unlock(claims)
+      this.#grantNext()
+    }
+  }
+
+  #lock(claims: readonly PathClaim[]): void {
+    for (const claim of claims) {
+      if (claim.tree) this.#trees.add(claim)
+      else this.#names.set(claim.path, (this.#names.get(claim.path) ?? 0) + 1)
+    }
+  }
+
+  #unlock(claims: readonly PathClaim[]): void {
+    for (const claim of claims) {
+      const others = (this.#names.get(claim.path) ?? 0) - 1
+      if (claim.tree) this.#trees.delete(claim)
+      else if (others > 0) this.#names.set(claim.path, others)
+      else this.#names.delete(claim.path)
+    }
+  }
+
+  #blocked(claims: readonly PathClaim[]): boolean {
+    return claims.some(({ path, tree }) => {
+      for (const held of this.#trees) if (overlaps(held, { path, tree })) return true
+      if (!tree) return this.#names.has(path)
+      for (const name of this.#names.keys()) if (isWithin(path, name)) return true
+      return false
+    })
+  }
+
+  #wait(claims: readonly PathClaim[], signal: AbortSignal | undefined, timeout: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const finish = (error?: GatewayError) => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', onAbort)
+        const at = this.#waiting.indexOf(waiter)
+        if (at >= 0) this.#waiting.splice(at, 1)
+        if (error) {
+          reject(error)
+          this.#grantNext()
+        } else resolve()
+      }
+      const waiter: Waiter = { claims, grant: () => finish() }
+      const onAbort = () => finish(new GatewayError('aborted'))
+      const timer = setTimeout(
+        () => finish(new GatewayError('busy', { reason: 'somebody else is changing it, try again', retryAfter: 1 })),
+        timeout,
+      )
+      signal?.addEventListener('abort', onAbort, { once: true })
+      this.#waiting.push(waiter)
+    })
+  }
+
+  /**
+   * Grants, in order, every waiter whose claims overlap neither with a lock nor with the claims of an earlier waiter.
+   */
+  #grantNext(): void {
+    const ahead: PathClaim[] = []
+    for (const waiter of [...this.#waiting]) {
+      if (this.#blocked(waiter.claims) || anyOverlap(ahead, waiter.claims)) {
+        ahead.push(...waiter.claims)
+      } else {
+        this.#lock(waiter.claims)
+        waiter.grant()
+      }
+    }
+  }
+}
+
+function anyOverlap(some: readonly PathClaim[], others: readonly PathClaim[]): boolean {
+  return some.some((one) => others.some((other) => overlaps(one, other)))
+}

@@ -1,0 +1,57 @@
+/** Writes large files so that a later run of the same task can resume an interrupted upload. */
+import type { Driver, Entry, Source, WriteOptions } from '../contract/driver.js'
+import type { Path } from '../contract/path.js'
+import { undefinedIfUnsupported } from './concurrency-limiter.js'
+
+/** Minimum size in bytes of files whose uploads are resumable. */
+const minResumableSize = 16 * 1024 * 1024
+
+/**
+ * Performs an upload. `resumeToken`: the token of an earlier run. `storeToken` resolves when a token has been stored
+ * durably. Resolves to undefined if nothing was done.
+ */
+export type UploadWork = (
+  resumeToken: string | undefined,
+  storeToken: (token: string) => Promise<void>,
+) => Promise<Entry | undefined>
+
+/** The upload of one file by one task, for one state of its source. */
+export interface ResumableUpload {
+  /** Runs `work` for this storage. Deletes the stored token when `work` succeeds or fails permanently. */
+  withResume(storageId: number, work: UploadWork): Promise<Entry | undefined>
+}
+
+/**
+ * Writes a large file, and resumes an earlier upload of it if there is one. Returns undefined, and writes nothing, if
+ * the driver has no resumable uploads, or if the source is small, has no known size, or cannot be read twice.
+ */
+export async function writeResumable(
+  driver: Driver,
+  storageId: number,
+  [path, source]: readonly [path: Path, source: Source],
+  resumable: ResumableUpload,
+  options: WriteOptions,
+): Promise<Entry | undefined> {
+  const { size, rereadable } = source
+  if (!driver.upload || size === undefined || size < minResumableSize || !rereadable) return undefined
+  return resumable.withResume(storageId, async (resumeToken, storeToken) => {
+    const upload = await undefinedIfUnsupported(async () =>
+      driver.upload?.(path, { size, resumeToken, replaceToken: storeToken }, options),
+    )
+    if (!upload) return undefined
+    try {
+      await storeToken(upload.token).catch(async (error: unknown) => {
+        await upload.close()
+        await driver.dropUpload?.(upload.token)
+        throw error
+      })
+      const { signal } = options
+      await upload.write(
+        await source.read(upload.committedOffset === 0 ? undefined : { offset: upload.committedOffset }, { signal }),
+      )
+      return await upload.commit()
+    } finally {
+      await upload.close()
+    }
+  })
+}

@@ -1,0 +1,178 @@
+/**
+ * Temporary files on the local disk for uploads that must be read twice, whose size must be known, or that a task
+ * stores later.
+ */
+import { randomUUID } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir, open, readdir, rm, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Source } from '../contract/driver.js'
+import { GatewayError } from '../contract/errors.js'
+
+/** A source on the local disk. The caller must call `dispose`, which deletes the file. */
+export interface Spooled extends Source {
+  readonly size: number
+  readonly file: string
+  dispose(): Promise<void>
+}
+
+export interface SpoolOptions {
+  /** Names of files of an earlier process that must not be deleted. */
+  readonly keep?: ReadonlySet<string>
+  /** Returns the current maximum size of all files of the spool together, in bytes. */
+  readonly limit?: () => number
+}
+
+export class Spool {
+  /** The size of each file, in bytes. */
+  readonly #sizes = new Map<string, number>()
+  #total = 0
+
+  private constructor(
+    readonly folder: string,
+    private readonly limit: () => number,
+  ) {}
+
+  /** Opens the folder, creates it if it is missing, and deletes the files of earlier processes except for `keep`. */
+  static async open(folder: string, { keep, limit = () => Infinity }: SpoolOptions = {}): Promise<Spool> {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const spool = new Spool(folder, limit)
+    for (const name of await readdir(folder)) {
+      const file = join(folder, name)
+      if (keep?.has(name) === true) spool.#grow(file, (await stat(file)).size)
+      else await rm(file, { force: true, recursive: true })
+    }
+    return spool
+  }
+
+  /** Bytes that can still be received. Negative if the limit has been lowered below the current size. */
+  get room(): number {
+    return this.limit() - this.#total
+  }
+
+  /** Returns the path of a new file in the spool, without creating it. */
+  newFile(): string {
+    return join(this.folder, randomUUID())
+  }
+
+  /**
+   * Writes the whole source to a new file. `sync`: the file survives a power failure. Rejects with `no_space` if the
+   * disk is full or the spool's limit is exceeded, and with `invalid` if the source has another size than announced.
+   * Deletes the file on failure.
+   */
+  async receive(source: Source, signal?: AbortSignal, sync = false): Promise<Spooled> {
+    const file = this.newFile()
+    try {
+      this.#assertRoom(source.size ?? 0)
+      const bytes = await source.read(undefined, { signal })
+      const counted = this.#counted(file)
+      await convertDiskFull(() =>
+        pipeline(bytes, counted, createWriteStream(file, { mode: 0o600, highWaterMark: 1024 * 1024 }), { signal }),
+      )
+      const { size } = await stat(file)
+      if (source.size !== undefined && source.size !== size) {
+        throw new GatewayError('invalid', { reason: `${source.size} bytes were announced, ${size} came` })
+      }
+      if (sync) await synced(file)
+      return this.#spooled(file, size, source)
+    } catch (error) {
+      await this.remove(basename(file))
+      throw error
+    }
+  }
+
+  /** Returns a file that was received earlier, also by an earlier process; undefined if it does not exist. */
+  find(name: string, facts: Pick<Source, 'modified' | 'hashes'> = {}): Spooled | undefined {
+    const file = join(this.folder, name)
+    const size = this.#sizes.get(file)
+    return size === undefined ? undefined : this.#spooled(file, size, facts)
+  }
+
+  /** Accounts for a new size of a file. Throws `no_space` if that exceeds the limit. */
+  resize(file: string, size: number): void {
+    const more = size - (this.#sizes.get(file) ?? 0)
+    if (more > 0) this.#assertRoom(more)
+    this.#grow(file, more)
+  }
+
+  /** Deletes a file. A missing file is not an error. */
+  async remove(name: string): Promise<void> {
+    const file = join(this.folder, name)
+    await rm(file, { force: true })
+    this.#total -= this.#sizes.get(file) ?? 0
+    this.#sizes.delete(file)
+  }
+
+  #spooled(file: string, size: number, source: Pick<Source, 'modified' | 'hashes'>): Spooled {
+    return {
+      ...factsOf(source),
+      size,
+      file,
+      rereadable: true,
+      read: readFrom(file),
+      dispose: () => this.remove(basename(file)),
+    }
+  }
+
+  #counted(file: string): (chunks: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
+    this.#sizes.set(file, 0)
+    const grow = (bytes: number) => {
+      this.#assertRoom(bytes)
+      this.#grow(file, bytes)
+    }
+    return async function* (chunks) {
+      for await (const chunk of chunks) {
+        grow(chunk.length)
+        yield chunk
+      }
+    }
+  }
+
+  #grow(file: string, bytes: number): void {
+    this.#sizes.set(file, (this.#sizes.get(file) ?? 0) + bytes)
+    this.#total += bytes
+  }
+
+  #assertRoom(bytes: number): void {
+    if (bytes <= this.room) return
+    throw new GatewayError('no_space', { reason: 'too many uploads wait on the local disk (spool_size_limit)' })
+  }
+}
+
+/** Syncs the file and the folder that contains it. */
+async function synced(file: string): Promise<void> {
+  for (const path of [file, join(file, '..')]) {
+    const handle = await open(path, 'r')
+    try {
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+  }
+}
+
+/** Runs `work`, and rejects with `no_space` if it fails because the spool's disk is full. */
+export async function convertDiskFull<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    throw new GatewayError('no_space', { reason: 'the spool disk is full', cause: error })
+  }
+}
+
+function factsOf(source: Pick<Source, 'modified' | 'hashes'>): Pick<Source, 'modified' | 'hashes'> {
+  return { modified: source.modified, hashes: source.hashes }
+}
+
+/** Returns the `read` function of a source stored in a local file. */
+export function readFrom(file: string): Source['read'] {
+  return async (range) => {
+    const start = range?.offset ?? 0
+    if (range?.length === 0) return Readable.from([])
+    const end = range?.length === undefined ? undefined : start + range.length - 1
+    return createReadStream(file, { start, ...(end === undefined ? {} : { end }), highWaterMark: 512 * 1024 })
+  }
+}

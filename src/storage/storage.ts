@@ -1,0 +1,635 @@
+/**
+ * A mounted driver with every gap filled: what it cannot do is done with what it can, what it cannot keep is kept beside
+ * it, its listings are cached, and every change is told to the events. Paths are the driver's own; `/` is the mount.
+ */
+import { Readable } from 'node:stream'
+import { untilAborted } from '../contract/cancellation.js'
+import {
+  defaultTraits,
+  type Attributes,
+  type ByteRange,
+  type CallOptions,
+  type Driver,
+  type Entry,
+  type FileBundle,
+  type Identity,
+  type DirectUrl,
+  type ListOptions,
+  type LookupResult,
+  type OpenFile,
+  type OpenMode,
+  type OpenOptions,
+  type Source,
+  type Thumbnail,
+  type ThumbnailKind,
+  type Traits,
+  type Usage,
+  type WriteOptions,
+} from '../contract/driver.js'
+import { contentVersion } from '../contract/entry.js'
+import { GatewayError, isGatewayError, NoStorageError } from '../contract/errors.js'
+import type { DriverLog } from '../contract/log.js'
+import { childOf, foldCase, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
+import type { FileRecords, StorageRow, Store } from '../store/rows.js'
+import { AttributeOverlay } from './attribute-overlay.js'
+import { throttled, type Bandwidth } from './bandwidth.js'
+import { ConcurrencyLimiter, falseIfUnsupported, undefinedIfUnsupported } from './concurrency-limiter.js'
+import { DirectUrlCache } from './direct-url-cache.js'
+import { withEmptyFolders } from './empty-folders.js'
+import type { Events } from './events.js'
+import { withHooks, SpooledFile, StreamReader, StreamWriter } from './handles.js'
+import { ListableNames, type SkippedNames } from './listable-names.js'
+import type { ListingBudget } from './listing-cache.js'
+import { Listings, type FolderListing } from './listings.js'
+import { writeResumable, type ResumableUpload } from './resumable-write.js'
+import type { Spool } from './spool.js'
+import { streamRange } from './stream-range.js'
+import { UsageProbe } from './usage-probe.js'
+
+export interface StorageParts {
+  readonly row: StorageRow
+  /** The part of the mount path that is visible. */
+  readonly mount: Path
+  readonly driver: Driver
+  readonly traits: Partial<Traits> | undefined
+  readonly events: Events
+  readonly spool: Spool
+  readonly bandwidth: Bandwidth
+  readonly store: FileRecords & Pick<Store, 'relaxed'>
+  readonly log: DriverLog
+  /** Room for listings, shared by all storages. */
+  readonly listings: ListingBudget
+  /** Whether the tree shows a folder at this path of it because something is mounted below. */
+  readonly isMountAncestor: (treePath: Path) => boolean
+}
+
+export interface StorageWriteOptions extends WriteOptions {
+  /** A large file is written so that another run can go on with it, where the driver can keep it. */
+  readonly resumable?: ResumableUpload | undefined
+}
+
+/** Members of a folder in one page of `pages`. */
+const pageSize = 1000
+
+export class Storage {
+  readonly row: StorageRow
+  readonly mount: Path
+  readonly traits: Traits
+  /** What is recorded about its files, as durable as they are. */
+  readonly records: FileRecords
+  /** Itself, for another one of its type to know it by. */
+  readonly #own: Driver
+  /** Whatever is asked of it takes its turn. */
+  readonly #driver: Driver
+  readonly #events: Events
+  readonly #leads: StorageParts['isMountAncestor']
+  readonly #spool: Spool
+  /** Of a backend behind a network. */
+  readonly #bandwidth: Bandwidth | undefined
+  readonly #unsubscribe: () => void
+  readonly #calls: ConcurrencyLimiter
+  readonly #listings: Listings
+  readonly #names: ListableNames
+  readonly #attributes: AttributeOverlay
+  readonly #links = new DirectUrlCache()
+  readonly #patientUsage = new UsageProbe((signal) => this.usage({ signal }))
+
+  constructor(parts: StorageParts) {
+    this.row = parts.row
+    this.mount = parts.mount
+    this.traits = { ...defaultTraits, ...parts.traits, ...parts.driver.traits }
+    this.records = this.traits.durable ? parts.store : parts.store.relaxed
+    this.#own = parts.driver
+    this.#calls = new ConcurrencyLimiter(this.traits.parallel)
+    const driver = this.#calls.limited(parts.driver)
+    this.#driver = this.traits.emptyFolders
+      ? driver
+      : withEmptyFolders(driver, this.records.folders, (path) => this.treePath(path))
+    this.#events = parts.events
+    this.#leads = parts.isMountAncestor
+    this.#spool = parts.spool
+    this.#bandwidth = this.traits.remote ? parts.bandwidth : undefined
+    this.#names = new ListableNames(parts.log)
+    const keepsNone =
+      parts.driver.write !== undefined &&
+      (parts.driver.setAttributes === undefined || this.traits.timeStep === Number.POSITIVE_INFINITY)
+    this.#attributes = new AttributeOverlay(this.records.attributes, this.traits.timeStep, keepsNone)
+    this.#listings = new Listings({
+      row: parts.row,
+      driver: this.#driver,
+      budget: parts.listings,
+      pages: (path, options) => this.#pagesOfDriver(path, options),
+      read: (path, entries) => this.#events.emitListing(this.treePath(path), entries),
+    })
+    this.#unsubscribe = parts.events.on((event) => {
+      this.#forget(event.path, event.kind === 'removed' || event.kind === 'moved')
+      if (event.kind === 'moved') this.#forget(event.from, true)
+    })
+  }
+
+  /** The storage's path in the whole tree. */
+  treePath(path: Path): Path {
+    return under(this.mount, path)
+  }
+
+  get writable(): boolean {
+    return this.#driver.write !== undefined
+  }
+
+  // Reading
+
+  /** `fresh`: as the backend has it now, whatever a kept listing says. */
+  async stat(
+    path: Path,
+    { fresh, ...options }: CallOptions & { readonly link?: boolean | undefined; readonly fresh?: boolean } = {},
+  ): Promise<Entry> {
+    const isAsked = options.link === true || fresh === true
+    const kept = this.#driver.revision || isAsked ? undefined : this.#listings.cachedEntry(path)
+    const entry = kept ?? (await this.#driver.stat(path, options))
+    return this.#attributes.apply(this.treePath(path), this.#names.check(path, entry))
+  }
+
+  /** As `stat`; undefined where nothing exists. Rejects where no storage could hold it. */
+  async statOrUndefined(
+    path: Path,
+    options: CallOptions & { readonly link?: boolean | undefined } = {},
+  ): Promise<Entry | undefined> {
+    try {
+      return await this.stat(path, options)
+    } catch (error) {
+      if (isGatewayError(error, 'not_found') && !(error instanceof NoStorageError)) return undefined
+      throw error
+    }
+  }
+
+  /** Whether something of this very name is there, in no other spelling. */
+  async has(path: Path, options: CallOptions = {}): Promise<boolean> {
+    try {
+      const entry = await this.stat(path, { ...options, link: true })
+      return this.traits.caseSensitive || entry.name === nameOf(path)
+    } catch (error) {
+      if (isGatewayError(error, 'not_found')) return false
+      throw error
+    }
+  }
+
+  /** The whole folder, sorted by the storage's options. `part`: only so many entries are shown. */
+  listing(
+    path: Path,
+    options: CallOptions & { readonly refresh?: boolean; readonly part?: number } = {},
+  ): Promise<FolderListing> {
+    return this.#listings.list(path, options)
+  }
+
+  /** These entries of a folder as the backend tells them now; those that are gone are left out. */
+  async refreshed(folder: Path, entries: readonly Entry[], options: CallOptions = {}): Promise<readonly Entry[]> {
+    const fresh: Entry[] = []
+    for (const entry of entries) {
+      try {
+        fresh.push(await this.stat(childOf(folder, entry.name), options))
+      } catch (error) {
+        if (!isGatewayError(error, 'not_found')) throw error
+      }
+    }
+    return fresh
+  }
+
+  /**
+   * Pages in any order, flat in memory where the backend tells its folders fast enough to keep nothing. `fresh`: as the
+   * backend tells them now, whatever is kept; nothing is kept of it.
+   */
+  async *pages(path: Path, options: CallOptions & { readonly fresh?: boolean } = {}): AsyncGenerator<readonly Entry[]> {
+    if (this.#driver.revision || options.fresh === true) {
+      yield* this.#pagesOfDriver(path, options)
+      return
+    }
+    const { entries } = await this.listing(path, options)
+    for (let at = 0; at < entries.length; at += pageSize) yield entries.slice(at, at + pageSize)
+  }
+
+  /** Names that the last listing of the folder left out, because no path can hold them; undefined for none. */
+  leftOut(folder: Path): SkippedNames | undefined {
+    return this.#names.skippedIn(folder)
+  }
+
+  #pagesOfDriver(path: Path, options: ListOptions): AsyncIterable<readonly Entry[]> {
+    const pages = this.#names.filterPages(path, this.#driver.list(path, options))
+    return this.#attributes.applyToPages(this.treePath(path), pages)
+  }
+
+  async read(path: Path, range?: ByteRange, options: CallOptions = {}): Promise<Readable> {
+    if (range?.length === 0) {
+      const entry = await this.stat(path, options)
+      if (entry.kind === 'folder') throw new GatewayError('is_dir')
+      return Readable.from([])
+    }
+    const own = this.traits.ranges ? range : undefined
+    const bytes = await this.#driver.read(path, own, options)
+    const slowed = this.#bandwidth?.fromBackends.stream(bytes) ?? bytes
+    return range === undefined || range === own ? slowed : streamRange(slowed, range)
+  }
+
+  /** A stored file as what another storage can read. */
+  source(path: Path, entry: Entry): Source {
+    return {
+      size: entry.size,
+      modified: entry.modified,
+      hashes: entry.hashes,
+      rereadable: true,
+      read: (range, options) => this.read(path, range, options),
+    }
+  }
+
+  async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
+    const own = await this.openOwn(path, mode, options)
+    if (own) return own
+    return mode === 'read' ? this.#readByStream(path, options) : this.#openAside(path, mode, options)
+  }
+
+  /** The backend's own handle; undefined where it has none. */
+  async openOwn(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile | undefined> {
+    if (mode !== 'read') {
+      this.assertWritable()
+      await this.#makeLeading(path, options)
+    }
+    const driver = this.#driver
+    const own = await undefinedIfUnsupported(driver.open && (async () => driver.open?.(path, mode, options)))
+    return own && this.#watched(path, mode, this.#atSpeed(own), options)
+  }
+
+  #atSpeed(file: OpenFile): OpenFile {
+    return this.#bandwidth ? throttled(file, this.#bandwidth.fromBackends, this.#bandwidth.toBackends) : file
+  }
+
+  /** The driver's own handle; what it changes is told to the events. */
+  #watched(path: Path, mode: OpenMode, own: OpenFile, options: Attributes): OpenFile {
+    if (mode === 'read') return own
+    let dirty = false
+    return withHooks(own, {
+      changing: () => {
+        if (mode !== 'update') return
+        dirty = true
+        // What is changed in place is seen at once: no listing may be kept from one write to the next.
+        this.#forget(this.treePath(path), false)
+      },
+      committing: () => {
+        dirty = true
+      },
+      committed: async (stored, { modified = options.modified, mode: bits = options.mode }) => {
+        return this.#attributes.afterWrite(this.treePath(path), { modified, mode: bits }, stored)
+      },
+      ended: () => {
+        if (dirty) this.#changed(path)
+        dirty = false
+      },
+    })
+  }
+
+  async #readByStream(path: Path, options: CallOptions): Promise<OpenFile> {
+    // It is compared with later: a cached listing would be compared with itself.
+    const entry = await this.stat(path, { ...options, fresh: true })
+    if (entry.kind === 'folder') throw new GatewayError('is_dir')
+    let isFirst = true
+    const open = async (range: ByteRange) => {
+      const stream = await this.read(path, range, options)
+      if (!isFirst) await this.#assertUnchanged(path, entry, stream, options)
+      isFirst = false
+      return stream
+    }
+    return new StreamReader(entry, open, this.traits.ranges)
+  }
+
+  /** A handle that reads by several streams must not mix two files: each is opened by the name alone. */
+  async #assertUnchanged(path: Path, entry: Entry, stream: Readable, options: CallOptions): Promise<void> {
+    stream.on('error', () => undefined) // it may fail meanwhile: its reader gets the error
+    try {
+      if (contentVersion(await this.stat(path, { ...options, fresh: true })) === contentVersion(entry)) return
+      throw new GatewayError('busy', { reason: 'the file changed while it was read' })
+    } catch (error) {
+      stream.destroy()
+      throw error
+    }
+  }
+
+  async #openAside(path: Path, mode: 'update' | 'replace', options: OpenOptions): Promise<OpenFile> {
+    const old = await this.stat(path, options).catch((error: unknown) => {
+      if (mode === 'replace' && isGatewayError(error, 'not_found')) return undefined
+      throw error
+    })
+    if (old?.kind === 'folder') throw new GatewayError('is_dir')
+    if (old && options.createOnly === true) throw new GatewayError('exists')
+    if (!old) await this.#assertParent(path, options)
+    const fresh: Entry = { name: nameOf(path), kind: 'file', size: 0, modified: new Date() }
+    const { readable, ...publish } = options
+    const writeBack = (source: Source, { modified = publish.modified, mode = publish.mode }: Attributes) =>
+      this.write(path, source, { ...publish, modified, mode })
+    if (mode === 'update' && old) {
+      // What is changed in place stays as open to others as it was.
+      const content = this.source(path, old)
+      const change = (source: Source, { mode = publish.mode ?? old.mode, modified }: Attributes) =>
+        writeBack(source, { mode, modified })
+      return SpooledFile.open(this.#spool, old, content, change, options.signal)
+    }
+    if (readable === true) return SpooledFile.open(this.#spool, fresh, undefined, writeBack, options.signal)
+    return new StreamWriter(
+      fresh,
+      publish,
+      (source, write) => this.write(path, source, write),
+      async (entry, attributes) => {
+        if (attributes.modified === undefined && attributes.mode === undefined) return entry
+        await this.setAttributes(path, attributes, { signal: options.signal })
+        return this.stat(path, { signal: options.signal })
+      },
+    )
+  }
+
+  /** A stream would tell of a missing folder at its end only. */
+  async #assertParent(path: Path, options: CallOptions): Promise<void> {
+    // Where folders are but parts of names, there is none to be missing.
+    if (!this.traits.emptyFolders) return
+    const parent = await this.stat(parentOf(path), options).catch((error: unknown) => {
+      throw isGatewayError(error, 'not_found') ? new GatewayError('parent_missing') : error
+    })
+    if (parent.kind !== 'folder') throw new GatewayError('not_dir')
+  }
+
+  async readLink(path: Path, options: CallOptions = {}): Promise<string> {
+    if (!this.#driver.readLink) throw new GatewayError('unsupported', { reason: 'this storage has no links' })
+    return this.#driver.readLink(path, options)
+  }
+
+  /** The path that `path` is another way to, through links; see `Driver.realPath`. */
+  async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
+    return (await this.#driver.realPath?.(path, options)) ?? path
+  }
+
+  /** Where a path leads and what stands there, as `realPath` and `stat` tell; undefined where one look does not tell both. */
+  async look(path: Path, options: CallOptions = {}): Promise<LookupResult | undefined> {
+    const driver = this.#driver
+    if (!driver.look || !driver.revision) return undefined
+    const look = await driver.look(path, options)
+    if (!look.entry || !this.#attributes.needed) return look
+    return { path: look.path, entry: await this.#attributes.apply(this.treePath(look.path), look.entry) }
+  }
+
+  /** What a change of what stands at `path` would change; see `Driver.identities`. */
+  async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
+    const driver = this.#driver
+    const own = await undefinedIfUnsupported(driver.identities && (async () => driver.identities?.(path, options)))
+    return own ?? [{ namespace: `storage ${this.row.id}`, name: this.traits.caseSensitive ? path : foldCase(path) }]
+  }
+
+  /** Whether files may have direct addresses. */
+  get hasLinks(): boolean {
+    return this.#driver.directUrl !== undefined
+  }
+
+  /** Undefined where the backend has no direct address of this file that is good now. */
+  async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl | undefined> {
+    if (!this.hasLinks) return undefined
+    const ask = () => undefinedIfUnsupported(async () => this.#driver.directUrl?.(path))
+    return untilAborted(this.#links.get(path, ask), options.signal)
+  }
+
+  async thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail> {
+    const made = await this.#driver.thumbnail?.(path, kind, options)
+    if (!made) throw new GatewayError('unsupported', { reason: 'this storage makes no thumbnails' })
+    return made
+  }
+
+  async usage(options: CallOptions = {}): Promise<Usage> {
+    if (!this.#driver.usage) throw new GatewayError('unsupported', { reason: 'this storage does not tell its size' })
+    return this.#driver.usage(options)
+  }
+
+  /** The same for those who do not wait for it: undefined where the backend does not tell, or not in time. */
+  usageWithTimeout(): Promise<Usage | undefined> {
+    return this.#driver.usage ? this.#patientUsage.usageWithTimeout() : Promise.resolve(undefined)
+  }
+
+  // Changing
+
+  /** Rejects with `unsupported` where the driver takes no files. */
+  assertWritable(): void {
+    if (!this.writable) throw new GatewayError('unsupported', { reason: 'the storage is read-only' })
+  }
+
+  async write(path: Path, source: Source, options: StorageWriteOptions = {}): Promise<Entry> {
+    this.assertWritable()
+    const { writeNeeds } = this.traits
+    const isTooLittle =
+      (writeNeeds === 'size' && source.size === undefined) || (writeNeeds === 'reread' && !source.rereadable)
+    if (isTooLittle) return this.#writeSpooled(path, source, options)
+    if (source.size !== undefined) return this.#send(path, source, options)
+    const body = { isRead: false }
+    const read: Source['read'] = (range, call) => {
+      body.isRead = true
+      return source.read(range, call)
+    }
+    const { modified, hashes, rereadable } = source
+    try {
+      return await this.#send(path, { modified, hashes, rereadable, read }, options)
+    } catch (error) {
+      // That it has to know the size, a backend may find out as late as this.
+      if (body.isRead || !isGatewayError(error, 'unsupported')) throw error
+      return this.#writeSpooled(path, source, options)
+    }
+  }
+
+  async #writeSpooled(path: Path, source: Source, options: WriteOptions): Promise<Entry> {
+    const spooled = await this.#spool.receive(source, options.signal)
+    try {
+      return await this.#send(path, spooled, options)
+    } finally {
+      await spooled.dispose()
+    }
+  }
+
+  async #send(path: Path, source: Source, { resumable: kept, ...options }: StorageWriteOptions): Promise<Entry> {
+    await this.#makeLeading(path, options)
+    const driver = this.#driver
+    const sent = this.#bandwidth?.toBackends.source(source) ?? source
+    const write = async () => {
+      const byParts = kept && (() => writeResumable(driver, this.row.id, [path, sent], kept, options))
+      const entry = byParts && (await this.#calls.limitWrite(byParts, options))
+      return entry ?? driver.write?.(path, sent, options)
+    }
+    const entry = await this.#changing([path], write)
+    if (!entry) throw new GatewayError('unsupported')
+    try {
+      return await this.#attributes.afterWrite(this.treePath(path), options, entry)
+    } finally {
+      this.#changed(path)
+    }
+  }
+
+  /** Lets go of what the driver keeps by this token, if it does. */
+  async dropUpload(token: string): Promise<void> {
+    await this.#driver.dropUpload?.(token)
+  }
+
+  async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
+    this.assertWritable()
+    await this.#makeLeading(path, options)
+    await this.#changing([path], async () => this.#driver.mkdir?.(path, options))
+    // Of something else that once had this name, and went behind our back.
+    await this.#attributes.delete(this.treePath(path))
+    this.#events.emit({ kind: 'folder made', path: this.treePath(path) })
+  }
+
+  /** A file, a link, or an empty folder. */
+  async remove(path: Path, options: CallOptions = {}): Promise<void> {
+    this.assertWritable()
+    await this.#changing([path], async () => this.#driver.remove?.(path, options))
+    this.#events.emit({ kind: 'removed', path: this.treePath(path) })
+    await this.#attributes.delete(this.treePath(path))
+  }
+
+  /** Everything at and below `path` in one step, where the driver has one; false where it has none. */
+  async removeTree(path: Path, options: CallOptions = {}): Promise<boolean> {
+    this.assertWritable()
+    const driver = this.#driver
+    if (!driver.removeTree) return false
+    const call = async () => driver.removeTree?.(path, options)
+    const done = await this.#changing([path], () => falseIfUnsupported(call))
+    if (!done) return false
+    this.#events.emit({ kind: 'removed', path: this.treePath(path) })
+    await this.#attributes.delete(this.treePath(path))
+    return true
+  }
+
+  /** In one step, where the driver has one; false where it has none. */
+  async move(from: Path, to: Path, options: CallOptions = {}): Promise<boolean> {
+    this.assertWritable()
+    const driver = this.#driver
+    if (!driver.move) return false
+    await this.#makeLeading(to, options)
+    const call = async () => driver.move?.(from, to, options)
+    const done = await this.#changing([from, to], () => falseIfUnsupported(call))
+    if (done) this.#events.emit({ kind: 'moved', from: this.treePath(from), path: this.treePath(to) })
+    return done
+  }
+
+  /** One file, by the backend itself; false where it cannot. */
+  async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<boolean> {
+    this.assertWritable()
+    const driver = this.#driver
+    if (!driver.copy) return false
+    await this.#makeLeading(to, options)
+    const call = async () => driver.copy?.(from, to, options)
+    if (!(await this.#changing([to], () => falseIfUnsupported(call)))) return false
+    try {
+      await this.#attributes.afterCopy(this.treePath(from), this.treePath(to))
+    } finally {
+      this.#changed(to)
+    }
+    return true
+  }
+
+  /** Whether `copyFiles` is worth a try. */
+  takesFilesOf({ row }: Storage): boolean {
+    return this.#driver.copyFiles !== undefined && row.driver === this.row.driver
+  }
+
+  /** Small files of another storage, or of this one, into a folder that is there; see `Driver.copyFiles`. */
+  async copyFiles(
+    source: Storage,
+    bundle: Omit<FileBundle, 'source'>,
+    options: CallOptions = {},
+  ): Promise<readonly (Entry | undefined)[]> {
+    this.assertWritable()
+    const call = async () => this.#driver.copyFiles?.({ ...bundle, source: source.#own }, options)
+    const copies = await this.#changing([bundle.to], call)
+    if (!copies) throw new GatewayError('unsupported')
+    return Promise.all(
+      copies.map(async (copy, index) => {
+        const asked = bundle.files[index]
+        if (!copy || !asked) return undefined
+        const path = childOf(bundle.to, copy.name)
+        try {
+          return await this.#attributes.afterWrite(this.treePath(path), asked, copy)
+        } finally {
+          this.#changed(path)
+        }
+      }),
+    )
+  }
+
+  /**
+   * The folder that `path` is to stand in may be there only because the tree shows it, on the way to something mounted below: then it
+   * is made.
+   */
+  async #makeLeading(path: Path, { signal }: CallOptions): Promise<void> {
+    const folder = parentOf(path)
+    if (folder === root || !this.#leads(this.treePath(folder)) || (await this.has(folder, { signal }))) return
+    await this.mkdir(folder, { signal }).catch((error: unknown) => {
+      // Somebody else made it meanwhile.
+      if (!isGatewayError(error, 'exists')) throw error
+    })
+  }
+
+  /** A change that fails may have changed something all the same: no listing survives it. */
+  async #changing<T>(paths: readonly Path[], work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      for (const path of paths) this.#forget(this.treePath(path), true)
+      throw error
+    }
+  }
+
+  /** What the backend cannot keep is kept in the store. */
+  async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
+    this.assertWritable()
+    const driver = this.#driver
+    const call = async () => driver.setAttributes?.(path, to, options)
+    if (this.#attributes.needed || !(await this.#changing([path], () => falseIfUnsupported(call)))) {
+      await this.stat(path, options)
+      await this.#attributes.set(this.treePath(path), to)
+    }
+    this.#changed(path)
+  }
+
+  /** Of a link itself; see `Driver.setLinkTime`. */
+  async setLinkTime(path: Path, modified: Date, options: CallOptions = {}): Promise<void> {
+    this.assertWritable()
+    const driver = this.#driver
+    if (!driver.setLinkTime) {
+      throw new GatewayError('unsupported', { reason: 'this storage does not set the time of a link' })
+    }
+    await driver.setLinkTime(path, modified, options)
+    this.#changed(path)
+  }
+
+  async symlink(path: Path, target: string, options: CallOptions = {}): Promise<void> {
+    if (!this.#driver.symlink) throw new GatewayError('unsupported', { reason: 'this storage has no links' })
+    await this.#makeLeading(path, options)
+    await this.#driver.symlink(path, target, options)
+    this.#changed(path)
+  }
+
+  async hardLink(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
+    if (!this.#driver.hardLink) throw new GatewayError('unsupported', { reason: 'this storage has no hard links' })
+    await this.#makeLeading(to, options)
+    await this.#driver.hardLink(from, to, options)
+    this.#changed(to)
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe()
+    this.#listings.close()
+    await this.#driver.close?.()
+  }
+
+  #changed(path: Path): void {
+    this.#events.emit({ kind: 'written', path: this.treePath(path) })
+  }
+
+  /** Drops the listings that a change at this path of the tree makes old, also those being read right now. */
+  #forget(treePath: Path, withBelow: boolean): void {
+    const path = within(this.mount, treePath) ?? (within(treePath, this.mount) === undefined ? undefined : root)
+    if (path === undefined) return
+    this.#links.invalidate(path, withBelow)
+    this.#listings.invalidate(path, withBelow)
+  }
+}

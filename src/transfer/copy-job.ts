@@ -1,0 +1,138 @@
+/** The description of a copy or move, and the journal that records its progress. */
+import { under, within, type Path } from '../contract/path.js'
+import type { SkippedNames } from '../storage/listable-names.js'
+import type { MountedPath } from '../storage/mounts.js'
+import type { ResumableUpload } from '../storage/resumable-write.js'
+import type { Semaphore } from './semaphore.js'
+
+export interface CopyJob {
+  readonly from: MountedPath
+  readonly to: MountedPath
+  readonly signal: AbortSignal
+  /** false: copies a folder without its members. */
+  readonly deep: boolean
+  /**
+   * Existing folders are entered and existing files are left unchanged; otherwise the target is replaced as a whole.
+   */
+  readonly merge: boolean
+  /** false: rejects with `exists` if an entry with the name of the target exists. */
+  readonly overwrite: boolean
+  /** Whether a member of the source, by its path in the whole tree, is excluded. */
+  readonly excludes: (path: Path) => boolean
+  /**
+   * Called for each folder of the source, by its path in the whole tree, that has entries with unrepresentable names.
+   */
+  readonly onSkipped: (folder: Path, leftOut: SkippedNames) => void
+  /** Moves the entry to a backup. Resolves to undefined for a folder on a storage that cannot rename. */
+  readonly moveToBackup: (place: MountedPath) => Promise<Backup | undefined>
+  /**
+   * Reserves a backup name beside the target, under which its replacement is written. `restoreOrDiscard` then renames
+   * the replacement to the target if that name is free.
+   */
+  readonly reserveBackup: (place: MountedPath) => Promise<Backup>
+  /** Rejects if the target of the symlink at this path of the tree may not be read. */
+  readonly assertReadable: (source: Path) => Promise<void>
+  /** Rejects if a symlink with this target text may not be created at this path of the tree. */
+  readonly assertSymlinkAllowed: (target: Path, text: string) => Promise<void>
+  /**
+   * The last check before files are published under these names in the target; takes path locks of all of them.
+   * `replaces`: existing files may be replaced.
+   */
+  readonly beforePublish: (targets: readonly Path[], replaces: boolean) => Promise<PublishGrant>
+  /**
+   * The last check before an entry is removed; `tree`: with all its members. Resolves to a function that releases the
+   * path lock it took.
+   */
+  readonly beforeRemove: (what: RemovalReason, inner: Path, tree: boolean) => Promise<() => void>
+  /** Limits the number of concurrent files; shared by all jobs. */
+  readonly slots: Semaphore
+  /** Called with the number of bytes that were completed since the last call; negative after a failure. */
+  readonly advance: (bytes: number) => void
+  readonly journal: CopyJournal
+}
+
+/** The result of the last check of some names: all of them may be published, except the refused ones. */
+export interface PublishGrant {
+  /** The error of each refused name. */
+  readonly refused: ReadonlyMap<Path, unknown>
+  /** Releases the path locks of all of the names. */
+  readonly release: () => void
+}
+
+/**
+ * Why an entry is removed. 'source': it was moved. 'surplus': it is extraneous, which means that only the old target
+ * had it. 'replaced': another entry replaces it in the target.
+ */
+export type RemovalReason = 'source' | 'surplus' | 'replaced'
+
+/** An entry under a temporary name, protected by an intent that is recovered when its storage starts. */
+export interface Backup {
+  readonly at: Path
+  /** Records that the transfer has published the replacement, which makes the backup disposable. */
+  markReplaced(): Promise<void>
+  /**
+   * Restores the backup if its name is free. Otherwise deletes it if it is disposable, or preserves it under a visible
+   * name beside the entry.
+   */
+  restoreOrDiscard(): Promise<void>
+  /** Deletes the backup. If that fails, restores or preserves it, and rejects. */
+  remove(): Promise<void>
+}
+
+/**
+ * Records the progress of a copy, so that a move can remove its sources and a later run can resume. All paths are paths
+ * of the source in the whole tree.
+ */
+export interface CopyJournal {
+  /** Whether an earlier run may have recorded anything. */
+  readonly resumes: boolean
+  /** The recorded members of a folder. */
+  itemsIn(folder: Path): Promise<RecordedMembers>
+  copied(path: Path): Promise<CopiedState | undefined>
+  /**
+   * Records that the copy of the source at this path was verified. Need not be stored before the call resolves; see
+   * `flushed`.
+   */
+  record(path: Path, state: CopiedState): Promise<void>
+  /** The resumable upload of this file, `source` being the file's state. Undefined if no later run could resume it. */
+  resumableUpload(path: Path, source: string): ResumableUpload | undefined
+  /** Records that the copy of this folder is about to be created at a free name. Resolves when that is stored. */
+  begin(folder: Path): Promise<void>
+  /** Deletes the record of this path, as for a folder that another writer created first. */
+  forget(path: Path): Promise<void>
+  /** Whether `begin` or `recordExtraneous` was called for this folder. */
+  hasBegun(folder: Path): Promise<boolean>
+  /**
+   * Records the names, possibly none, that only the old target has in this folder. These are removed after everything
+   * else is copied; entries that are added later are not. Resolves when that is stored.
+   */
+  recordExtraneous(folder: Path, names: readonly string[]): Promise<void>
+  /** Resolves when everything recorded before is stored. */
+  flushed(): Promise<void>
+}
+
+export interface RecordedMembers {
+  /** States of members whose copies were verified, by name. */
+  readonly copied: ReadonlyMap<string, CopiedState>
+  /** Names of entries that only the old target had. */
+  readonly extraneous: readonly string[]
+}
+
+/** State of a source when it was copied. */
+export interface CopiedState {
+  /** As returned by `contentVersion`. */
+  readonly source: string
+  readonly size: number
+  /** The copy is certainly a different file than the source, as one that was created under a free name. */
+  readonly distinct: boolean
+  /**
+   * State of the copy when it was verified, in the same form. Undefined for folders, for symlinks, and if it was not
+   * recorded.
+   */
+  readonly copy?: string | undefined
+}
+
+/** The path of the target to which a member of the source is copied. */
+export function targetOf({ from, to }: Pick<CopyJob, 'from' | 'to'>, inner: Path): Path {
+  return under(to.inner, within(from.inner, inner) ?? inner)
+}

@@ -1,0 +1,203 @@
+/**
+ * Copies one file or symlink: writes and verifies it. Without `overwrite`, an entry that another writer creates in the
+ * meantime is not replaced.
+ */
+import type { Entry } from '../contract/driver.js'
+import { isRealFolder, contentVersion, hasReliableVersion } from '../contract/entry.js'
+import { GatewayError, SourceChangedError } from '../contract/errors.js'
+import type { Path } from '../contract/path.js'
+import type { MountedPath } from '../storage/mounts.js'
+import { removeTree } from '../storage/remove-tree.js'
+import type { ResumableUpload } from '../storage/resumable-write.js'
+import type { Storage } from '../storage/storage.js'
+import type { CopyJob, RemovalReason } from './copy-job.js'
+import { countedSource } from './counted-source.js'
+
+/** Minimum size in bytes of a file whose progress is reported while it is read. */
+const minCountedSize = 1024 * 1024
+
+/**
+ * Copies a symlink as a symlink if both sides are on the same storage. Otherwise copies the file that it leads to, and
+ * resolves to the written file.
+ */
+export async function copyLink(job: CopyJob, from: Path, to: Path, old: Entry | undefined): Promise<Entry | undefined> {
+  const { storage } = job.from
+  if (storage === job.to.storage) {
+    const target = await storage.readLink(from, { signal: job.signal })
+    await job.assertSymlinkAllowed(storage.treePath(to), target)
+    await withBackup(job, to, old, () =>
+      withPublishCheck(job, to, () => storage.symlink(to, target, { signal: job.signal })),
+    )
+    return undefined
+  }
+  const entry = await storage.stat(from, { signal: job.signal })
+  if (entry.kind !== 'file')
+    throw new GatewayError('unsupported', { reason: 'a symlink to a folder cannot be copied to another storage' })
+  await job.assertReadable(storage.treePath(from))
+  return writeFile(job, from, to, entry, old)
+}
+
+/** Runs the last check, then `work` under the path lock that the check took. */
+export async function withPublishCheck<T>(job: CopyJob, to: Path, work: () => Promise<T>): Promise<T> {
+  const release = await checkPublish(job, to, false)
+  try {
+    return await work()
+  } finally {
+    release()
+  }
+}
+
+/**
+ * The last check before a file is published under this name. Resolves to a function that releases the path lock it
+ * took.
+ */
+async function checkPublish(job: CopyJob, to: Path, replaces: boolean): Promise<() => void> {
+  const path = job.to.storage.treePath(to)
+  const { refused, release } = await job.beforePublish([path], replaces)
+  if (!refused.has(path)) return release
+  release()
+  throw refused.get(path)
+}
+
+/**
+ * Moves the old entry to a backup while `work` creates its replacement, and restores it if that fails. If the storage
+ * cannot rename a folder, the folder is removed only after `writeReserved` has completely written the replacement under
+ * a reserved name.
+ */
+export async function withBackup<T>(
+  job: CopyJob,
+  to: Path,
+  old: Entry | undefined,
+  work: () => Promise<T>,
+  writeReserved?: (at: Path) => Promise<T>,
+): Promise<T> {
+  if (!old) return work()
+  if (!job.overwrite) throw new GatewayError('exists')
+  const place: MountedPath = { storage: job.to.storage, inner: to }
+  const backup = await withRemovalCheck(job, 'replaced', to, old, () => job.moveToBackup(place))
+  if (backup) {
+    try {
+      const result = await work()
+      await backup.markReplaced()
+      return result
+    } finally {
+      await backup.restoreOrDiscard()
+    }
+  }
+  if (!writeReserved) {
+    throw new GatewayError('unsupported', { reason: 'this storage can replace a folder only with a file' })
+  }
+  const reserved = await job.reserveBackup(place)
+  try {
+    const result = await writeReserved(reserved.at)
+    await withRemovalCheck(job, 'replaced', to, old, () => removeTree(job.to.storage, to, job.signal))
+    return result
+  } finally {
+    await reserved.restoreOrDiscard()
+  }
+}
+
+/** Runs the last check before `old` is removed from the target, then `work` under the path lock that the check took. */
+export async function withRemovalCheck<T>(
+  job: CopyJob,
+  what: RemovalReason,
+  at: Path,
+  old: Entry,
+  work: () => Promise<T>,
+): Promise<T> {
+  const release = await job.beforeRemove(what, at, isRealFolder(old))
+  try {
+    return await work()
+  } finally {
+    release()
+  }
+}
+
+/** Resolves to the verified copy. */
+export async function writeFile(
+  job: CopyJob,
+  from: Path,
+  to: Path,
+  entry: Entry,
+  old: Entry | undefined,
+): Promise<Entry> {
+  if (old && !job.overwrite) throw new GatewayError('exists')
+  const write = (at: Path) => writeInto(job, from, to, entry, at)
+  return old?.kind === 'folder' ? withBackup(job, to, old, () => write(to), write) : write(to)
+}
+
+/** `at`: the path that is written; `to`: the path of the target, for which the publication is checked. */
+async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: Path): Promise<Entry> {
+  const { storage } = job.to
+  let release: (() => void) | undefined
+  const options = {
+    signal: job.signal,
+    modified: entry.modified,
+    mode: entry.mode,
+    createOnly: !job.overwrite,
+    resumable: resumableUploadOf(job, from, entry),
+    beforePublish: async () => {
+      await assertUnchanged(job.from.storage, from, entry, job.signal)
+      // A backend that rejects the copy after this check causes a second call.
+      release?.()
+      release = await checkPublish(job, to, job.overwrite)
+    },
+  }
+  const original = job.from.storage.source(from, entry)
+  const source = entry.size > minCountedSize ? countedSource(original, job.advance) : undefined
+  try {
+    const copiedByBackend = job.from.storage === storage && (await storage.copy(from, at, options))
+    const written = copiedByBackend
+      ? await storage.stat(at, { signal: job.signal })
+      : await storage.write(at, source ?? original, options)
+    assertSame(entry, written)
+    if (copiedByBackend || !source) job.advance(entry.size)
+    return written
+  } catch (error) {
+    source?.revert()
+    throw error
+  } finally {
+    release?.()
+  }
+}
+
+/** The source must be unchanged since it was read, or the copy could mix two versions of it. */
+async function assertUnchanged(storage: Storage, path: Path, entry: Entry, signal: AbortSignal): Promise<void> {
+  const now = await storage.stat(path, { signal, fresh: true })
+  const same =
+    entry.revision !== undefined && now.revision !== undefined
+      ? entry.revision === now.revision
+      : entry.size === now.size && entry.modified.getTime() === now.modified.getTime()
+  if (!same) throw new SourceChangedError()
+}
+
+/**
+ * Undefined for a source whose content could change without its state: an upload must not combine bytes of two
+ * versions.
+ */
+function resumableUploadOf({ from, journal }: CopyJob, path: Path, entry: Entry): ResumableUpload | undefined {
+  if (!hasReliableVersion(entry)) return undefined
+  // A storage whose configuration was changed may lead to another file with the same state.
+  const { id, modified } = from.storage.row
+  return journal.resumableUpload(from.storage.treePath(path), [id, modified.getTime(), contentVersion(entry)].join(' '))
+}
+
+function assertSame(entry: Entry, copy: Entry): void {
+  if (entry.size !== copy.size) {
+    throw new GatewayError('internal', { reason: `the copy has ${copy.size} bytes, the source ${entry.size}` })
+  }
+  for (const [name, digest] of Object.entries(entry.hashes ?? {})) {
+    const other = copy.hashes?.[name as keyof typeof copy.hashes]
+    if (other !== undefined && other !== digest)
+      throw new GatewayError('internal', { reason: `the copy has another ${name}` })
+  }
+}
+
+export function hasSameSizeAndHashes(entry: Entry, copy: Entry): boolean {
+  try {
+    assertSame(entry, copy)
+    return true
+  } catch {
+    return false
+  }
+}

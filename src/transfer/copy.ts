@@ -1,0 +1,427 @@
+/**
+ * Copies and moves of trees between storages, and within a storage that cannot perform them itself, for all protocols
+ * and tasks. Every file is verified. A move removes sources only at the end, and only if they are verified and
+ * unchanged (see source-removal.ts).
+ */
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { Entry, Identity, Source } from '../contract/driver.js'
+import { contentVersion, isRealFolder, isLink } from '../contract/entry.js'
+import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
+import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '../contract/path.js'
+import { statOrUndefined, removeTree } from '../storage/remove-tree.js'
+import type { Storage } from '../storage/storage.js'
+import { createBundles, copyBundle, type Bundle } from './copy-bundle.js'
+import { targetOf, type CopiedState, type CopyJob, type RecordedMembers } from './copy-job.js'
+import { copyLink, withBackup, withPublishCheck, withRemovalCheck, writeFile } from './copy-member.js'
+import { identitiesUpward, matchesAny, sameFileError, sameness, type Sameness } from './same-file.js'
+import { SourceRemoval } from './source-removal.js'
+import { TreeWalk, type EnteredFolder, type TreeVisitor } from './tree-walk.js'
+import { verifiedCopy } from './verify-copy.js'
+
+/**
+ * Copies the tree at `from`. Rejects with a TreeError that lists the members that could not be copied; all other
+ * members are copied and recorded in the journal.
+ */
+export async function copyTree(job: CopyJob): Promise<void> {
+  const failures: MemberFailure[] = []
+  await copyInto(job, failures)
+  throwFailures(failures)
+}
+
+/**
+ * Copies the tree, then removes every source that was copied. Members that failed or have changed remain at the source.
+ */
+export async function moveTree(job: CopyJob): Promise<void> {
+  const failures: MemberFailure[] = []
+  await copyInto({ ...job, deep: true }, failures)
+  // After a source is removed, only its journal row records that it was moved.
+  await job.journal.flushed()
+  const isSourceRemoved = await new TreeWalk(new SourceRemoval(job, failures)).run({ from: job.from.inner })
+  if (!isSourceRemoved && failures.length === 0) {
+    const path = job.from.storage.treePath(job.from.inner)
+    failures.push({ path, from: path, error: new GatewayError('not_empty') })
+  }
+  throwFailures(failures)
+}
+
+async function copyInto(job: CopyJob, failures: MemberFailure[]): Promise<void> {
+  const { from, journal } = job
+  const known = journal.resumes ? await journal.copied(from.storage.treePath(from.inner)) : undefined
+  await new TreeWalk(new TreeCopy(job, failures)).run({ from: from.inner, known })
+}
+
+function throwFailures(failures: readonly MemberFailure[]): void {
+  const [first, ...absentInSource] = failures
+  if (first) throw new TreeError([first, ...absentInSource])
+}
+
+/** A member of the source that is to be copied. */
+interface Member {
+  readonly from: Path
+  /** The state that an earlier run recorded. */
+  readonly known: CopiedState | undefined
+  readonly listed?: Entry
+}
+
+/** What is recorded of a copy. */
+type Copied = Pick<CopiedState, 'distinct' | 'copy'>
+
+/** A folder whose members are being copied. */
+interface Folder {
+  readonly from: Path
+  readonly to: Path
+  readonly entry: Entry
+  readonly isTop: boolean
+  /** This run created the target folder, so it was empty. */
+  readonly isNew: boolean
+  /** A member was rejected because its name is equal to that of another member in the target. */
+  readonly hasConflict: boolean
+  /** Names that only the old target has in this folder, if it is replaced. */
+  readonly extraneous: readonly string[]
+}
+
+class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
+  /** Identities of the folders that contain the target. */
+  #targetAncestors: Promise<readonly Identity[]> | undefined
+
+  constructor(
+    private readonly job: CopyJob,
+    private readonly failures: MemberFailure[],
+  ) {}
+
+  async visit(
+    member: Member | Bundle,
+    parent: Folder | undefined,
+  ): Promise<boolean | EnteredFolder<Member | Bundle, Folder>> {
+    return 'files' in member ? this.#bundle(member, parent) : this.#visit(member, parent)
+  }
+
+  async #visit(member: Member, parent: Folder | undefined): Promise<boolean | EnteredFolder<Member | Bundle, Folder>> {
+    const { from } = member
+    const to = targetOf(this.job, from)
+    const entry = await this.#entry(member)
+    if (isRealFolder(entry)) return this.#enterFolder(from, to, entry, parent)
+    const written = await this.#file(member, to, entry, parent?.isNew === true)
+    if (written) await this.#record(from, entry, written)
+    return written !== undefined
+  }
+
+  /**
+   * The listed entry of a file with a revision, by which later changes are detected; otherwise the result of a new
+   * `stat`, which does not follow symlinks.
+   */
+  async #entry({ from, listed }: Member): Promise<Entry> {
+    if (listed?.kind === 'file' && listed.revision !== undefined && !isLink(listed)) return listed
+    return this.job.from.storage.stat(from, { signal: this.job.signal, link: true })
+  }
+
+  failed(member: Member | Bundle, error: unknown): void {
+    if (this.job.signal.aborted || 'files' in member) throw error
+    const { from } = member
+    const path = this.job.to.storage.treePath(targetOf(this.job, from))
+    this.failures.push({ path, from: this.#source(from), error: toGatewayError(error) })
+  }
+
+  #sameness(from: Path, to: Path): Promise<Sameness> {
+    const { from: source, to: target, signal } = this.job
+    return sameness({ storage: source.storage, inner: from }, { storage: target.storage, inner: to }, signal)
+  }
+
+  #source(from: Path): Path {
+    return this.job.from.storage.treePath(from)
+  }
+
+  async #record(from: Path, entry: Entry, { distinct, copy }: Copied): Promise<void> {
+    await this.job.journal.record(this.#source(from), {
+      source: contentVersion(entry),
+      size: entry.size,
+      distinct,
+      copy,
+    })
+  }
+
+  // Folders
+
+  async #enterFolder(
+    from: Path,
+    to: Path,
+    entry: Entry,
+    parent: Folder | undefined,
+  ): Promise<EnteredFolder<Member | Bundle, Folder>> {
+    const { deep, journal } = this.job
+    await this.#assertNotTargetAncestor(from)
+    const { names, hasConflict } = deep
+      ? await this.#memberNames(from, to)
+      : { names: new Map<string, Entry>(), hasConflict: false }
+    const earlier = journal.resumes ? await journal.itemsIn(this.#source(from)) : undefined
+    const isNew = await this.#createFolder(from, to, earlier)
+    const folder: Folder = {
+      ...{ from, to, entry, hasConflict, isNew },
+      isTop: parent === undefined,
+      extraneous: isNew ? [] : await this.#extraneousNames(from, to, names, earlier),
+    }
+    // Entries that other writers add to a new folder are never replaced by bundles. In a merge each name is checked.
+    const bundles = isNew && !this.job.merge ? createBundles(this.job, from, names.values()) : []
+    const members = [...bundles, ...membersOf(from, names, earlier, bundles)]
+    return { folder, members, count: members.length }
+  }
+
+  /** Rejects if this folder contains the target, by any path: the copy would never end. */
+  async #assertNotTargetAncestor(from: Path): Promise<void> {
+    const { from: source, to, signal } = this.job
+    this.#targetAncestors ??= identitiesUpward({ storage: to.storage, inner: parentOf(to.inner) }, signal)
+    if (await matchesAny({ storage: source.storage, inner: from }, await this.#targetAncestors, signal)) {
+      throw new GatewayError('invalid', { reason: 'the target is inside this folder' })
+    }
+    if (nameOf(from) !== nameOf(to.inner) || from === source.inner) return
+    if ((await sameness({ storage: source.storage, inner: from }, to, signal)) === 'distinct') return
+    if (await this.#containsMarker(from)) throw sameFileError()
+  }
+
+  /**
+   * Used if identities are inconclusive: creates a marker file in the target for a moment and checks whether it appears
+   * in this folder. Its name is an ordinary one, because servers hide or reject reserved names. If the target rejects
+   * the file, the result is false, and the copy itself reports the error.
+   */
+  async #containsMarker(from: Path): Promise<boolean> {
+    const { from: source, to, signal } = this.job
+    const name = `tidegate-witness-${randomUUID()}`
+    const marker = childOf(to.inner, name)
+    const nothing: Source = { size: 0, rereadable: true, read: async () => Readable.from([]) }
+    const written = await to.storage.write(marker, nothing, { signal }).then(
+      () => true,
+      () => false,
+    )
+    try {
+      if (signal.aborted) throw new GatewayError('aborted')
+      return written && (await statOrUndefined(source.storage, childOf(from, name), signal)) !== undefined
+    } finally {
+      // Also after a failed write, which may have created some of several replicas.
+      await to.storage.remove(marker).catch(() => undefined)
+    }
+  }
+
+  /**
+   * Names that the old target folder has and the source does not. Listed once and recorded: in a later run, members
+   * that were already moved are no longer in the source, and other users may have added entries to the target. Neither
+   * is extraneous.
+   */
+  async #extraneousNames(
+    from: Path,
+    to: Path,
+    names: ReadonlyMap<string, Entry>,
+    earlier: RecordedMembers | undefined,
+  ): Promise<readonly string[]> {
+    const { merge, overwrite, journal, signal } = this.job
+    const { storage } = this.job.to
+    if (merge || !overwrite) return []
+    const source = this.#source(from)
+    const absentInSource = (all: readonly string[]) => all.filter((name) => !names.has(comparisonKey(storage, name)))
+    // Recorded members imply that the names were listed, even if an older version of the program did not record
+    // `begun`.
+    const isRecorded = async (known: RecordedMembers) =>
+      known.extraneous.length > 0 || known.copied.size > 0 || (await journal.hasBegun(source))
+    if (earlier && (await isRecorded(earlier))) return absentInSource(earlier.extraneous)
+    const extraneous: string[] = []
+    for await (const page of storage.pages(to, { signal }))
+      extraneous.push(...absentInSource(page.map(({ name }) => name)))
+    await journal.recordExtraneous(source, extraneous)
+    return extraneous
+  }
+
+  /** Called after all members were attempted. */
+  async finish(
+    { from, to, entry, isTop, isNew, hasConflict, extraneous }: Folder,
+    allMembersDone: boolean,
+  ): Promise<boolean> {
+    const { to: target, signal } = this.job
+    const { storage } = target
+    const done = allMembersDone && !hasConflict
+    // Extraneous entries are removed last, and only if everything is copied.
+    if (done) for (const name of extraneous) await this.#removeExtraneous(childOf(to, name))
+    if (entry.modified.getTime() > 0) {
+      await storage.setAttributes(to, { modified: entry.modified, mode: entry.mode }, { signal }).catch(() => undefined)
+    }
+    // The record of the top folder states that the whole tree is complete.
+    if (!isTop || done) await this.#record(from, entry, { distinct: isNew })
+    return done
+  }
+
+  async #removeExtraneous(at: Path): Promise<void> {
+    const { to, signal } = this.job
+    const old = await statOrUndefined(to.storage, at, signal)
+    if (!old) return
+    await withRemovalCheck(this.job, 'surplus', at, old, () => removeTree(to.storage, at, signal))
+  }
+
+  /** Members to be copied, by name. If the target treats two names as equal, the second member fails. */
+  async #memberNames(from: Path, to: Path): Promise<{ names: ReadonlyMap<string, Entry>; hasConflict: boolean }> {
+    const [source, target] = [this.job.from.storage, this.job.to.storage]
+    const names = new Map<string, Entry>()
+    let hasConflict = false
+    for await (const page of source.pages(from, { signal: this.job.signal })) {
+      for (const entry of page) {
+        const { name } = entry
+        const path = this.#source(childOf(from, name))
+        if (name.startsWith(reservedPrefix) || this.job.excludes(path)) continue
+        const key = comparisonKey(target, name)
+        if (names.has(key)) {
+          const reason = 'the target treats this name and another one as equal'
+          const error = new GatewayError('exists', { reason })
+          this.failures.push({ path: target.treePath(childOf(to, name)), from: path, error })
+          hasConflict = true
+        } else {
+          names.set(key, entry)
+        }
+      }
+    }
+    const leftOut = source.leftOut(from)
+    if (leftOut) this.job.onSkipped(this.#source(from), leftOut)
+    return { names, hasConflict }
+  }
+
+  /** Creates the target folder. Resolves to false if it already exists. */
+  async #createFolder(from: Path, to: Path, earlier: RecordedMembers | undefined): Promise<boolean> {
+    const { job } = this
+    const { storage } = job.to
+    const old = await statOrUndefined(storage, to, job.signal)
+    if (old?.kind === 'folder' && old.isLink !== true) {
+      await this.#assertReusable(from, to)
+      return false
+    }
+    if (old && !job.overwrite) throw new GatewayError('exists')
+    const mkdir = () => withPublishCheck(job, to, () => storage.mkdir(to, { signal: job.signal }))
+    const create = () => withBackup(job, to, old, mkdir)
+    await (job.merge ? create() : this.#createRecorded(from, earlier?.extraneous ?? [], create))
+    return true
+  }
+
+  /** Rejects if an existing target folder may not be entered. */
+  async #assertReusable(from: Path, to: Path): Promise<void> {
+    const { merge, overwrite, journal } = this.job
+    const isOwn = async () => journal.resumes && (await journal.hasBegun(this.#source(from)))
+    if (!overwrite && !merge && !(await isOwn())) throw new GatewayError('exists')
+    if ((await this.#sameness(from, to)) === 'same') throw sameFileError()
+  }
+
+  /**
+   * Records the folder in the journal before it is created. The record tells a later run that this folder is its own
+   * and contains no entries of an old target. `extraneous`: names recorded for an old target that no longer exists.
+   */
+  async #createRecorded(from: Path, extraneous: readonly string[], create: () => Promise<void>): Promise<void> {
+    const { journal } = this.job
+    for (const name of extraneous) await journal.forget(this.#source(childOf(from, name)))
+    await journal.begin(this.#source(from))
+    try {
+      await create()
+    } catch (error) {
+      if (isGatewayError(error, 'exists')) await journal.forget(this.#source(from))
+      throw error
+    }
+  }
+
+  // Files and symlinks
+
+  /** Files that the bundle did not copy are copied one by one, which succeeds or reports the error. */
+  async #bundle({ folder, files }: Bundle, parent: Folder | undefined): Promise<boolean> {
+    const { job } = this
+    const copy = () => copyBundle(job, { folder, files }, targetOf(job, folder))
+    const copies = await job.slots.run(copy, job.signal).catch((error: unknown) => {
+      if (job.signal.aborted) throw error
+      return undefined
+    })
+    const done = files.map(async (listed, index) => {
+      const from = childOf(folder, listed.name)
+      const copied = copies?.[index]
+      if (!copied) return this.#visitAlone({ from, listed, known: undefined }, parent)
+      job.advance(listed.size)
+      await this.#record(from, listed, { distinct: true, copy: contentVersion(copied) })
+      return true
+    })
+    // Waits for all of them, so that no work continues after this call has settled.
+    const results = await Promise.allSettled(done)
+    return results.every((each) => {
+      if (each.status === 'rejected') throw each.reason
+      return each.value
+    })
+  }
+
+  async #visitAlone(member: Member, parent: Folder | undefined): Promise<boolean> {
+    try {
+      return (await this.#visit(member, parent)) === true
+    } catch (error) {
+      this.failed(member, error)
+      return false
+    }
+  }
+
+  /**
+   * Copies a file or a symlink. Resolves to undefined if a merge leaves an existing target unchanged; a move then does
+   * not remove the source.
+   */
+  async #file({ from, known }: Member, to: Path, entry: Entry, isNew: boolean): Promise<Copied | undefined> {
+    const { job } = this
+    // A file that another writer creates after this check is rejected or replaced by the write itself.
+    const old = isNew && !job.merge ? undefined : await statOrUndefined(job.to.storage, to, job.signal)
+    const earlier = old && (await this.#findEarlierCopy(from, entry, old, known))
+    if (earlier) {
+      job.advance(entry.size)
+      return earlier
+    }
+    if (job.merge && old) {
+      job.advance(entry.size)
+      return undefined
+    }
+    const distinct = await this.#isDistinct(from, entry, to, old)
+    const copy = () => (isLink(entry) ? copyLink(job, from, to, old) : writeFile(job, from, to, entry, old))
+    const written = await job.slots.run(copy, job.signal)
+    return { distinct, copy: written && contentVersion(written) }
+  }
+
+  /**
+   * Whether the entry to be replaced is certainly a different file than the source. Rejects if it is the source itself.
+   */
+  async #isDistinct(from: Path, entry: Entry, to: Path, old: Entry | undefined): Promise<boolean> {
+    // Only the name of a symlink is replaced; its target is unaffected.
+    if (!old || old.kind === 'folder' || isLink(entry)) return true
+    const found = await this.#sameness(from, to)
+    if (found === 'same') throw sameFileError()
+    return found === 'distinct' || old.size !== entry.size
+  }
+
+  /**
+   * The copy that an earlier run made, if it still exists. If it is not in the journal, because that run results before
+   * it was recorded, the content is compared.
+   */
+  async #findEarlierCopy(
+    from: Path,
+    entry: Entry,
+    old: Entry,
+    known: CopiedState | undefined,
+  ): Promise<Copied | undefined> {
+    const { job } = this
+    if (!job.journal.resumes || isRealFolder(old)) return undefined
+    const isUnusable = known ? known.source !== contentVersion(entry) : job.overwrite || job.merge
+    return isUnusable ? undefined : verifiedCopy(job, from, entry, old, known)
+  }
+}
+
+/** Members that are in no bundle. */
+function* membersOf(
+  folder: Path,
+  names: ReadonlyMap<string, Entry>,
+  earlier: RecordedMembers | undefined,
+  bundles: readonly Bundle[],
+): Generator<Member> {
+  const bundled = new Set(bundles.flatMap(({ files }) => files))
+  for (const listed of names.values()) {
+    if (bundled.has(listed)) continue
+    yield { from: childOf(folder, listed.name), listed, known: earlier?.copied.get(listed.name) }
+  }
+}
+
+/** Equal for names that the storage treats as equal. */
+function comparisonKey({ traits }: Storage, name: string): string {
+  return traits.caseSensitive ? name : foldCase(name)
+}

@@ -1,0 +1,38 @@
+/** A source that reports the number of bytes read from it. */
+import { pipeline, Transform } from 'node:stream'
+import type { Source } from '../contract/driver.js'
+
+export interface CountedSource extends Source {
+  /** Reports everything counted so far as a negative number, after a failure. */
+  revert(): void
+}
+
+/**
+ * Calls `advance` with the number of bytes of each chunk that is read. A read that starts at an offset counts the bytes
+ * before it immediately, and replaces the count of earlier reads.
+ */
+export function countedSource(source: Source, advance: (bytes: number) => void): CountedSource {
+  let counted = 0
+  const count = (bytes: number) => {
+    counted += bytes
+    advance(bytes)
+  }
+  const takeBack = () => count(-counted)
+  return {
+    ...source,
+    revert: takeBack,
+    async read(range, options) {
+      const bytes = await source.read(range, options)
+      count((range?.offset ?? 0) - counted)
+      const counter = new Transform({
+        highWaterMark: bytes.readableHighWaterMark,
+        transform(chunk: Buffer, _encoding, callback) {
+          count(chunk.length)
+          callback(null, chunk)
+        },
+      })
+      // An error of either stream destroys both; the reader receives it from `counter`.
+      return pipeline(bytes, counter, () => undefined)
+    },
+  }
+}

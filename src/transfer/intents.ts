@@ -1,0 +1,337 @@
+/**
+ * The intent log: multi-step operations of transfers on one storage, recorded before they start. These are moves by a
+ * backend whose rules, properties and attributes must move too, and backups of entries that are being replaced.
+ * Interrupted operations are completed or undone when their storage starts, and retried until that succeeds.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { sharedController } from '../contract/cancellation.js'
+import type { Entry } from '../contract/driver.js'
+import { isGatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import { siblingPathOf, type Path } from '../contract/path.js'
+import type { MountedPath } from '../storage/mounts.js'
+import type { PathLocks } from '../storage/path-locks.js'
+import { backupPathOf, copyFile, statOrUndefined, removeTree } from '../storage/remove-tree.js'
+import type { Storage } from '../storage/storage.js'
+import type { Intent, Store } from '../store/rows.js'
+import type { Backup } from './copy-job.js'
+
+/** The folder rules, as far as a move affects them. Paths are of the whole tree. */
+export interface MovableRules {
+  ruleOf(path: Path): object | undefined
+  below(path: Path): readonly object[]
+  updateSpelling(path: Path): Promise<void>
+  reload(): Promise<void>
+}
+
+export interface IntentsDependencies {
+  readonly store: Pick<Store, 'intents' | 'properties' | 'attributes' | 'rules'>
+  readonly rules: MovableRules
+  readonly pathLocks: PathLocks
+  readonly log: Log
+  /** Undefined if the storage is not running. */
+  readonly storageOf: (id: number) => Storage | undefined
+}
+
+/** Seconds until recovery is retried, by the number of failed attempts. */
+const retryAfter = [5, 15, 60, 300]
+
+/** Maximum time in milliseconds for which recovery delays the start of a storage. */
+const startTimeout = 10_000
+
+export class Intents {
+  /** Intents that a running transfer or recovery is working on. */
+  readonly #busy = new Set<number>()
+  /** Timers by ID of the storage. */
+  readonly #retries = new Map<number, NodeJS.Timeout>()
+  #closed = false
+
+  constructor(private readonly parts: IntentsDependencies) {}
+
+  /** Stops all retries. */
+  close(): void {
+    this.#closed = true
+    for (const timer of this.#retries.values()) clearTimeout(timer)
+  }
+
+  /**
+   * Recovers the interrupted operations of a storage that is starting. Resolves when all of them were attempted, or
+   * after a timeout; the rest continues in the background. Failures are logged and retried.
+   */
+  async recover(storage: Storage): Promise<void> {
+    await Promise.race([this.#recoverAll(storage, 0), delay(startTimeout, undefined, { ref: false })])
+  }
+
+  /**
+   * Runs `work`, a rename by the backend, which resolves to whether it was performed. The caller holds the path locks
+   * of both paths. After a rename, the stored rules, properties and attributes are moved, and `follow` is called.
+   *
+   * Records an intent only if there are any of these to move, or if the target was moved to a backup (`replaces`).
+   * Otherwise the rename is the only step.
+   */
+  async move(
+    from: MountedPath,
+    to: MountedPath,
+    replaces: boolean,
+    work: () => Promise<boolean>,
+    follow: () => Promise<void>,
+  ): Promise<boolean> {
+    const { storage } = from
+    const { store, rules } = this.parts
+    const [source, target] = [storage.treePath(from.inner), storage.treePath(to.inner)]
+    const hasRules = () => rules.ruleOf(source) !== undefined || rules.below(source).length > 0
+    const hadRules = hasRules()
+    const needsIntent =
+      replaces ||
+      hadRules ||
+      (await store.properties.hasWithin(source, target)) ||
+      (await store.attributes.hasWithin(source, target))
+    // A rule has no effect if a power cut separates it from its folder, so this intent must be on stable storage.
+    const { intents } = hadRules ? store : storage.records
+    const intent = {
+      storageId: storage.row.id,
+      from: from.inner,
+      to: to.inner,
+      kind: 'move',
+      disposable: false,
+    } as const
+    const id = needsIntent ? await this.#insert(intent, intents) : undefined
+    let moved = false
+    try {
+      moved = await work()
+    } catch (error) {
+      // A failed call may have renamed the entry.
+      moved = await hasMoved(storage, intent).catch(() => false)
+      throw error
+    } finally {
+      if (id !== undefined) {
+        await this.#end(intent.storageId, id, async () => {
+          await (moved ? intents.apply(id, storage.mount) : intents.drop(id))
+        })
+      }
+      // Rules may have been created during the call. They must move too.
+      const mustMoveRules = moved && (hadRules || hasRules())
+      if (mustMoveRules && id === undefined) {
+        await rules.updateSpelling(source)
+        await store.rules.move(source, target)
+      }
+      if (mustMoveRules) await rules.reload()
+      if (moved) await follow()
+    }
+    return moved
+  }
+
+  /**
+   * Renames the entry to a backup name. A file is copied instead if the backend cannot rename. Resolves to undefined
+   * for a folder of a backend that cannot rename.
+   *
+   * The backup name is reserved and hidden. A backend that is itself a gateway rejects reserved names; a visible name
+   * is used there.
+   */
+  async moveToBackup(place: MountedPath, signal: AbortSignal): Promise<Backup | undefined> {
+    const { storage, inner } = place
+    try {
+      return await this.#moveToBackupAt(backupPathOf(inner), place, signal)
+    } catch (error) {
+      if (!isGatewayError(error, 'not_found', 'parent_missing', 'denied') || !(await exists(storage, inner)))
+        throw error
+      return this.#moveToBackupAt(siblingPathOf(inner, 'replaced'), place, signal)
+    }
+  }
+
+  async #moveToBackupAt(at: Path, { storage, inner }: MountedPath, signal: AbortSignal): Promise<Backup | undefined> {
+    const backup = await this.#createBackup({ storage, inner }, at, false)
+    try {
+      if (await storage.move(inner, backup.at, { signal })) return backup.markMoved()
+      const entry = await storage.stat(inner, { signal, link: true })
+      if (entry.kind === 'file') {
+        await backup.setDisposable(true)
+        await copyFile(storage, inner, backup.at, signal)
+        await backup.setDisposable(false)
+        await storage.remove(inner, { signal }).catch(async (error: unknown) => {
+          const now = await statOrUndefined(storage, inner, sharedController().signal).catch(() => undefined)
+          if (now && isUnchanged(entry, now)) await backup.setDisposable(true)
+          throw error
+        })
+        return backup.markMoved()
+      }
+    } catch (error) {
+      await backup.restoreOrDiscard()
+      throw error
+    }
+    await backup.restoreOrDiscard()
+    return undefined
+  }
+
+  /** Reserves a name for writing the replacement of an entry while that entry still exists. */
+  async reserveBackup(place: MountedPath): Promise<Backup> {
+    return this.#createBackup(place, backupPathOf(place.inner), true)
+  }
+
+  async #createBackup({ storage, inner: from }: MountedPath, to: Path, disposable: boolean) {
+    const { intents } = this.parts.store
+    const storageId = storage.row.id
+    const intent = { storageId, kind: 'aside', from, to, disposable } as const
+    const id = await this.#insert(intent, intents)
+    const setDisposable = (value: boolean) => intents.setDisposable(id, value)
+    const recover = async (wasMoved: boolean) => {
+      const recovered = await this.#recoverBackup(storage, (await intents.get(id)) ?? { ...intent, id })
+      if (!recovered && !wasMoved) await intents.drop(id)
+      else if (!recovered) this.#scheduleRetry(storageId, 0)
+    }
+    let wasMoved = false
+    const backup = {
+      at: intent.to,
+      markReplaced: () => setDisposable(true),
+      restoreOrDiscard: () => this.#end(storageId, id, () => recover(wasMoved)),
+      remove: () =>
+        this.#end(storageId, id, async () => {
+          await setDisposable(true)
+          try {
+            await removeTree(storage, intent.to, sharedController().signal)
+            await intents.drop(id)
+          } catch (error) {
+            await recover(true)
+            throw error
+          }
+        }),
+    }
+    const markMoved = () => {
+      wasMoved = true
+      return backup
+    }
+    return { ...backup, setDisposable, markMoved }
+  }
+
+  async #insert(intent: Omit<Intent, 'id'>, intents: Store['intents']): Promise<number> {
+    const id = await intents.insert(intent)
+    this.#busy.add(id)
+    return id
+  }
+
+  async #end(storageId: number, id: number, work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      this.#scheduleRetry(storageId, 0)
+      throw error
+    } finally {
+      this.#busy.delete(id)
+    }
+  }
+
+  async #recoverAll(storage: Storage, failures: number): Promise<void> {
+    const { store, log } = this.parts
+    const id = storage.row.id
+    try {
+      const intents = await store.intents.ofStorage(id)
+      // Applying a move marks the backup of its target as disposable, so moves are recovered first.
+      const moves = intents.filter(({ kind }) => kind === 'move')
+      const recovered = await this.#recoverEach(storage, moves)
+      if (moves.length > 0) await this.parts.rules.reload()
+      const backups = (await store.intents.ofStorage(id)).filter(({ kind }) => kind === 'aside')
+      if ((await this.#recoverEach(storage, backups)) && recovered) return
+    } catch (error) {
+      if (!this.#closed)
+        log.warn({ err: error, storage: storage.mount }, 'could not read the intents of interrupted operations')
+    }
+    this.#scheduleRetry(id, failures)
+  }
+
+  /** Resolves to whether all of them are recovered. */
+  async #recoverEach(storage: Storage, intents: readonly Intent[]): Promise<boolean> {
+    let allRecovered = true
+    for (const intent of intents) {
+      if (this.#busy.has(intent.id)) continue
+      this.#busy.add(intent.id)
+      try {
+        if (!(await this.#recoverIntent(storage, intent))) allRecovered = false
+      } catch (error) {
+        allRecovered = false
+        const details = { err: error, storage: storage.mount, path: storage.treePath(intent.from) }
+        this.parts.log.warn(details, 'could not recover an interrupted operation; retrying later')
+      } finally {
+        this.#busy.delete(intent.id)
+      }
+    }
+    return allRecovered
+  }
+
+  /** Resolves to false if neither name exists, as on a disk that is not mounted yet. */
+  async #recoverIntent(storage: Storage, intent: Intent): Promise<boolean> {
+    const { pathLocks } = this.parts
+    const claims = [intent.from, intent.to].map((path) => ({ path: storage.treePath(path), tree: true }))
+    const release = await pathLocks.acquire(claims)
+    try {
+      return await (intent.kind === 'aside' ? this.#recoverBackup(storage, intent) : this.#recoverMove(storage, intent))
+    } finally {
+      release()
+    }
+  }
+
+  async #recoverMove(storage: Storage, intent: Intent): Promise<boolean> {
+    const { intents } = this.parts.store
+    if (await hasMoved(storage, intent)) await intents.apply(intent.id, storage.mount)
+    else if (await exists(storage, intent.from)) await intents.drop(intent.id)
+    else return false
+    return true
+  }
+
+  /**
+   * Restores the backup if its name is free. Otherwise deletes it if it is disposable, or preserves it beside the
+   * entry. Resolves to false if neither name exists and the backup was not disposable.
+   */
+  async #recoverBackup(storage: Storage, { id, from, to, disposable }: Intent): Promise<boolean> {
+    const { signal } = sharedController()
+    const isTaken = await exists(storage, from)
+    if (await exists(storage, to)) {
+      if (!isTaken) await rename(storage, to, from, signal)
+      else if (disposable) await removeTree(storage, to, signal)
+      else await this.#preserveBackup(storage, to, from, signal)
+    } else if (!isTaken && !disposable) {
+      return false
+    }
+    await this.parts.store.intents.drop(id)
+    return true
+  }
+
+  /** The entry that has the name now may belong to another user, so both are preserved. */
+  async #preserveBackup(storage: Storage, backup: Path, path: Path, signal: AbortSignal): Promise<void> {
+    const visible = siblingPathOf(path, 'replaced')
+    await rename(storage, backup, visible, signal)
+    const details = { path: storage.treePath(path), backup: storage.treePath(visible) }
+    this.parts.log.warn(details, 'the name of a backup is taken; preserved the backup under another name')
+  }
+
+  #scheduleRetry(storageId: number, failures: number): void {
+    if (this.#closed) return
+    clearTimeout(this.#retries.get(storageId))
+    const seconds = retryAfter[Math.min(failures, retryAfter.length - 1)] ?? 300
+    const retry = () => {
+      this.#retries.delete(storageId)
+      // A storage that is not running recovers its intents when it starts.
+      const storage = this.parts.storageOf(storageId)
+      if (storage) void this.#recoverAll(storage, failures + 1)
+    }
+    this.#retries.set(storageId, setTimeout(retry, seconds * 1000).unref())
+  }
+}
+
+async function exists(storage: Storage, path: Path): Promise<boolean> {
+  return (await statOrUndefined(storage, path, sharedController().signal)) !== undefined
+}
+
+async function hasMoved(storage: Storage, { from, to }: Pick<Intent, 'from' | 'to'>): Promise<boolean> {
+  return (await exists(storage, to)) && !(await exists(storage, from))
+}
+
+async function rename(storage: Storage, from: Path, to: Path, signal: AbortSignal): Promise<void> {
+  if (await storage.move(from, to)) return
+  await copyFile(storage, from, to, signal)
+  await storage.remove(from, { signal })
+}
+
+function isUnchanged(entry: Entry, now: Entry): boolean {
+  const isFile = now.kind === entry.kind && now.size === entry.size
+  return isFile && now.modified.getTime() === entry.modified.getTime() && now.revision === entry.revision
+}

@@ -1,0 +1,156 @@
+/**
+ * The second half of a move: removes every copied member from the source, folders after their members. Before each
+ * removal it checks again that the source is unchanged since it was copied, that its copy exists, that the principal
+ * may remove it, and that the two are different files.
+ */
+import type { Entry } from '../contract/driver.js'
+import { contentVersion, isRealFolder, isLink } from '../contract/entry.js'
+import {
+  GatewayError,
+  isGatewayError,
+  SourceChangedError,
+  toGatewayError,
+  type MemberFailure,
+} from '../contract/errors.js'
+import { childOf, type Path } from '../contract/path.js'
+import type { MountedPath } from '../storage/mounts.js'
+import { statOrUndefined } from '../storage/remove-tree.js'
+import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
+import { sameFileError, sameness } from './same-file.js'
+import type { EnteredFolder, TreeVisitor } from './tree-walk.js'
+import { verifiedCopy } from './verify-copy.js'
+
+/** A member of the source. Without a recorded state (`known`) it is not removed. */
+interface Member {
+  readonly from: Path
+  readonly known?: CopiedState | undefined
+  readonly listed?: Entry
+}
+
+export class SourceRemoval implements TreeVisitor<Member, Member> {
+  /** Sources that failed to be copied. */
+  readonly #failed: ReadonlySet<Path>
+
+  /** Errors are appended to `failures`, which already contains those of the copy. */
+  constructor(
+    private readonly job: CopyJob,
+    private readonly failures: MemberFailure[],
+  ) {
+    this.#failed = new Set(failures.flatMap(({ from }) => (from === undefined ? [] : [from])))
+  }
+
+  async visit(member: Member, parent: Member | undefined): Promise<boolean | EnteredFolder<Member, Member>> {
+    const { storage } = this.job.from
+    const { from } = member
+    const path = storage.treePath(from)
+    const known = parent ? member.known : await this.job.journal.copied(path)
+    const entry = member.listed ?? (await storage.stat(from, { signal: this.job.signal, link: true }))
+    if (isRealFolder(entry)) return this.#enterFolder({ from, known })
+    if (!known || this.#failed.has(path)) return false
+    await this.#remove(from, known)
+    return true
+  }
+
+  async #enterFolder(folder: Member): Promise<EnteredFolder<Member, Member>> {
+    const { from: source, journal, signal, excludes } = this.job
+    const { copied } = await journal.itemsIn(source.storage.treePath(folder.from))
+    const members: Member[] = []
+    for await (const page of source.storage.pages(folder.from, { signal, fresh: true })) {
+      for (const listed of page) {
+        members.push({ from: childOf(folder.from, listed.name), known: copied.get(listed.name), listed })
+      }
+    }
+    const included = members.filter(({ from }) => !excludes(source.storage.treePath(from)))
+    return { folder, members: included, count: included.length }
+  }
+
+  async finish({ from, known }: Member, allRemoved: boolean): Promise<boolean> {
+    if (!allRemoved || !known) return false
+    const { job } = this
+    const release = await job.beforeRemove('source', from, false)
+    try {
+      await job.from.storage.remove(from, { signal: job.signal })
+      if (!known.distinct) await this.#assertCopyExists(from)
+    } finally {
+      release()
+    }
+    return true
+  }
+
+  /** Recreates an empty folder if its removal also removed its copy. */
+  async #assertCopyExists(from: Path): Promise<void> {
+    const { from: source, to, signal } = this.job
+    if (await statOrUndefined(to.storage, targetOf(this.job, from), signal)) return
+    await source.storage.mkdir(from, { signal })
+    throw sameFileError()
+  }
+
+  failed({ from }: Member, error: unknown): void {
+    if (this.job.signal.aborted) throw error
+    // A folder that is not empty remains. It is not reported in addition to the failures of its members.
+    if (isGatewayError(error, 'not_empty') && this.failures.length > 0) return
+    const path = this.job.from.storage.treePath(from)
+    this.failures.push({ path, from: path, error: toGatewayError(error) })
+  }
+
+  async #remove(from: Path, known: CopiedState): Promise<void> {
+    const { job } = this
+    const { signal } = job
+    const source: MountedPath = { storage: job.from.storage, inner: from }
+    const target: MountedPath = { storage: job.to.storage, inner: targetOf(job, from) }
+    // From here on the path lock prevents changes through the gateway.
+    const release = await job.beforeRemove('source', from, false)
+    try {
+      const now = await source.storage.stat(from, { signal, link: true, fresh: true })
+      if (contentVersion(now) !== known.source) {
+        throw new SourceChangedError()
+      }
+      const copy = await statOrUndefined(target.storage, target.inner, signal)
+      if (!copy) throw new GatewayError('busy', { reason: 'its copy no longer exists' })
+      const verified = await verifiedCopy(job, from, now, copy, known)
+      if (!verified || (verified !== known && !(await isUnchanged(target, verified, signal)))) {
+        throw new GatewayError('busy', { reason: 'its copy was changed or replaced' })
+      }
+      if (isLink(now)) {
+        await source.storage.remove(from, { signal })
+        return
+      }
+      const relation = await sameness(source, target, signal)
+      if (relation === 'same') throw sameFileError()
+      if (relation === 'distinct' || verified.distinct) await source.storage.remove(from, { signal })
+      else await this.#removeUnidentified(source, target)
+    } finally {
+      release()
+    }
+  }
+
+  /**
+   * Used if identities are inconclusive: moves the source to a backup, and restores it if the copy no longer exists,
+   * because then both were the same file.
+   */
+  async #removeUnidentified(source: MountedPath, target: MountedPath): Promise<void> {
+    const { moveToBackup, signal } = this.job
+    const backup = await moveToBackup(source)
+    if (!backup)
+      throw new GatewayError('unsupported', {
+        reason: 'cannot determine whether the source and its copy are the same file',
+      })
+    let copyExists = false
+    try {
+      copyExists = (await statOrUndefined(target.storage, target.inner, signal)) !== undefined
+    } finally {
+      await (copyExists ? backup.remove() : backup.restoreOrDiscard())
+    }
+    if (!copyExists) throw sameFileError()
+  }
+}
+
+/** Whether the copy is still in the state that was compared, because comparing the content may take long. */
+async function isUnchanged(
+  { storage, inner }: MountedPath,
+  { copy }: CopiedState,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const now = await statOrUndefined(storage, inner, signal)
+  return now !== undefined && contentVersion(now) === copy
+}

@@ -1,0 +1,16 @@
+/** What transfers recover when a storage starts: interrupted intents, then uploads that no task will resume. */
+import type { StorageRecovery } from '../storage/mounts.js'
+import type { Intents } from './intents.js'
+import type { ResumableUploads } from './resumable-uploads.js'
+
+export function storageRecovery(
+  intents: Pick<Intents, 'recover' | 'close'>,
+  uploads: Pick<ResumableUploads, 'discardUnused' | 'tokens'>,
+): StorageRecovery {
+  return {
+    recover: (storage) => intents.recover(storage),
+    discardUnused: (storage) => uploads.discardUnused(storage),
+    tokens: () => uploads.tokens(),
+    close: () => intents.close(),
+  }
+}

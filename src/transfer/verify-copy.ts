@@ -1,0 +1,49 @@
+/**
+ * Checks whether the entry at the target is the copy of a source, so that a later run can skip it, or a move can remove
+ * the source.
+ */
+import type { Entry } from '../contract/driver.js'
+import { contentVersion, isLink } from '../contract/entry.js'
+import type { Path } from '../contract/path.js'
+import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
+import { hasSameSizeAndHashes } from './copy-member.js'
+import { isSameContent } from './same-content.js'
+
+/**
+ * Resolves to `known` if the copy is in the state that was verified. Otherwise compares the content, and resolves to a
+ * new state if it is equal, or to undefined if it differs. `entry` is the source, `copy` the entry at the target.
+ */
+export async function verifiedCopy(
+  job: CopyJob,
+  from: Path,
+  entry: Entry,
+  copy: Entry,
+  known: CopiedState | undefined,
+): Promise<CopiedState | undefined> {
+  if (known?.copy === contentVersion(copy) && (isLink(entry) || hasSameSizeAndHashes(entry, copy))) return known
+  const isEqual = isLink(entry) ? isEqualLink(job, from, copy) : isEqualFile(job, from, entry, copy)
+  if (!(await isEqual)) return undefined
+  // Another writer may have put the source itself there, so the two are not known to be distinct.
+  return { source: contentVersion(entry), size: entry.size, distinct: false, copy: contentVersion(copy) }
+}
+
+/** Compares in the way `copyLink` copies: the target text, or the content of the file it leads to. */
+async function isEqualLink(job: CopyJob, from: Path, copy: Entry): Promise<boolean> {
+  const { signal } = job
+  const { storage } = job.from
+  if (storage === job.to.storage) {
+    if (!isLink(copy)) return false
+    const [text, other] = await Promise.all([from, targetOf(job, from)].map((at) => storage.readLink(at, { signal })))
+    return text === other
+  }
+  const entry = await storage.stat(from, { signal })
+  if (entry.kind !== 'file') return false
+  await job.assertReadable(storage.treePath(from))
+  return isEqualFile(job, from, entry, copy)
+}
+
+async function isEqualFile(job: CopyJob, from: Path, entry: Entry, copy: Entry): Promise<boolean> {
+  if (copy.kind !== 'file' || isLink(copy)) return false
+  const { from: source, to, signal } = job
+  return isSameContent(source.storage.source(from, entry), to.storage.source(targetOf(job, from), copy), signal)
+}

@@ -1,0 +1,390 @@
+/**
+ * Authorizes every operation of `VirtualFs` for one principal, and translates between the principal's paths and paths
+ * of the whole tree, also in errors and locks. Two other callers authorize without an operation: `base-folders.ts`
+ * before it creates a base folder, and `visible-names.ts` for search results.
+ */
+import { hasPermission, type Principal } from '../accounts/principal.js'
+import type { OpenFile } from '../contract/driver.js'
+import { isRealFolder } from '../contract/entry.js'
+import { GatewayError, toGatewayError, TreeError } from '../contract/errors.js'
+import {
+  childOf,
+  isWithin,
+  nameOf,
+  parentOf,
+  reservedPrefix,
+  resolvePath,
+  root,
+  segmentsOf,
+  under,
+  selfAndAncestors,
+  within,
+  type Path,
+} from '../contract/path.js'
+import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
+import { withHooks } from '../storage/handles.js'
+import type { ResolvedPath } from '../storage/mounted-tree.js'
+import type { Storage } from '../storage/storage.js'
+import type { Lock } from '../store/rows.js'
+import { verdictOn } from './authorizer.js'
+import type { TreeDependencies } from './dependencies.js'
+import { LockedError } from './locks.js'
+import { isHidden, isSystemFile, symlinkFollowingActions, type Action } from './policy.js'
+import type { AccessOptions } from './preconditions.js'
+import { isClosedOrHidden, isInvisible } from './visibility.js'
+
+/** Errors whose lock has already been redacted. */
+const redactedLocks = new WeakSet<LockedError>()
+
+type Dependencies = Pick<TreeDependencies, 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
+
+export class Access {
+  readonly #dependencies: Dependencies
+  /** As stored in the account. */
+  readonly #account: Principal
+  /** The same principal with paths in the backends' spelling, as far as they have been resolved. */
+  #canonical: Principal
+
+  constructor(dependencies: Dependencies, principal: Principal) {
+    this.#dependencies = dependencies
+    this.#account = principal
+    this.#canonical = principal
+  }
+
+  get principal(): Principal {
+    return this.#canonical
+  }
+
+  // Authorization
+
+  /**
+   * Returns the path in the whole tree, in the backends' spelling. Rejects with `not_found` for names reserved by the
+   * core.
+   */
+  async resolve(path: Path, options: AccessOptions): Promise<Path> {
+    const requested = this.#underBase(path)
+    await this.#dependencies.mounts.whenStarted(requested, options)
+    const at = await canonicalPath(this.#dependencies.mounts, requested, { signal: options.signal })
+    this.#updateSpelling(requested, at)
+    return at
+  }
+
+  /** As `resolve`, for the target of a move of `source`, a path of the whole tree. */
+  async resolveTarget(path: Path, source: Path, options: AccessOptions): Promise<Path> {
+    const requested = this.#underBase(path)
+    await this.#dependencies.mounts.whenStarted(requested, options)
+    return canonicalTarget(this.#dependencies.mounts, source, requested, { signal: options.signal })
+  }
+
+  #underBase(path: Path): Path {
+    const at = under(this.#account.base, path)
+    if (at.toLowerCase().includes(`/${reservedPrefix}`)) throw new GatewayError('not_found')
+    return at
+  }
+
+  /**
+   * Takes the spelling of the base from `at`: the first segments of every path of the principal are those of the base.
+   */
+  #updateSpelling(requested: Path, at: Path): void {
+    const account = this.#account
+    if (requested === at) {
+      this.#canonical = account
+      return
+    }
+    const base = segmentsOf(at).slice(0, segmentsOf(account.base).length).reduce(childOf, root)
+    this.#canonical = { ...account, base, ...(account.onlyPath === requested && { onlyPath: at }) }
+  }
+
+  /**
+   * Resolves the path, authorizes the action, and resolves symlinks as `resolveLinks` does. Returns a path of the whole
+   * tree.
+   */
+  async resolveAndAuthorize(
+    action: Action,
+    path: Path,
+    options: AccessOptions,
+    last = symlinkFollowingActions.has(action),
+  ): Promise<Path> {
+    const at = await this.resolve(path, options)
+    this.authorize(action, at, options)
+    return this.resolveLinks(action, at, options, last)
+  }
+
+  /**
+   * Resolves the symlinks in `at`, and authorizes the action on the real path too: the rules and locks of the symlink's
+   * target apply. Rejects with `denied` if the target is outside the principal's base. `last`: also resolves a symlink
+   * in the last segment. For `read`, that target is authorized, and the returned path still ends with the symlink's own
+   * name.
+   */
+  async resolveLinks(
+    action: Action,
+    at: Path,
+    options: AccessOptions,
+    last = symlinkFollowingActions.has(action),
+  ): Promise<Path> {
+    const { mounts } = this.#dependencies
+    if (this.#isUnrestrictedRead(action)) return at
+    // The base is a folder to the principal, even if the storage has a symlink there.
+    if (at === this.principal.base && !last) return at
+    const resolved = await mounts.realPath(at, { signal: options.signal, last })
+    if (resolved === at) return at
+    const real = await canonicalPath(mounts, resolved, { signal: options.signal })
+    await this.#authorizeRealPath(action, at, real, options)
+    if (action !== 'read' || !last) return real
+    const linkPath = await mounts.realPath(at, { signal: options.signal })
+    if (linkPath !== at && linkPath !== real) await this.#authorizeRealPath(action, at, linkPath, options)
+    return linkPath
+  }
+
+  /** As `resolveAndAuthorize`, with the entry if resolving the path has loaded it. */
+  async resolveWithEntry(
+    action: Action,
+    path: Path,
+    options: AccessOptions,
+    last = symlinkFollowingActions.has(action),
+  ): Promise<ResolvedPath> {
+    const at = await this.resolve(path, options)
+    this.authorize(action, at, options)
+    return last
+      ? this.#resolved(action, at, options)
+      : { at: await this.resolveLinks(action, at, options, false), look: undefined }
+  }
+
+  async #resolved(action: Action, at: Path, options: AccessOptions): Promise<ResolvedPath> {
+    if (this.#isUnrestrictedRead(action)) return { at, look: undefined }
+    const look = await this.#dependencies.mounts.look(at, { signal: options.signal })
+    return look?.path === at ? { at, look } : { at: await this.resolveLinks(action, at, options), look: undefined }
+  }
+
+  /** Rejects with `busy` if a symlink has replaced a segment of `at`, a path returned by `resolveLinks`. */
+  async assertLinksUnchanged(action: Action, at: Path, options: AccessOptions): Promise<void> {
+    if ((await this.#resolved(action, at, options)).at !== at) throw linkChanged()
+  }
+
+  /** Rejects with `busy` if a segment of `folder`, the last one included, has become a symlink. */
+  async assertNoLink(action: Action, folder: Path, options: AccessOptions): Promise<void> {
+    if ((await this.resolveLinks(action, folder, options, true)) !== folder) throw linkChanged()
+  }
+
+  /**
+   * Whether the principal may read the whole tree, so that no symlink target needs authorization. Locks do not affect
+   * reads.
+   */
+  #isUnrestrictedRead(action: Action): boolean {
+    return this.principal.base === root && this.#dependencies.rules.isEmpty && (action === 'read' || action === 'list')
+  }
+
+  async #authorizeRealPath(action: Action, at: Path, real: Path, options: AccessOptions): Promise<void> {
+    const { base, onlyPath } = this.principal
+    if (onlyPath !== undefined) {
+      // A signature covers one path. A target that a different rule restricts needs a signature for its own path.
+      const { rules } = this.#dependencies
+      const hasSameRule = rules.nearest(real) === rules.nearest(at) && isClosedOrHidden(rules, at)
+      const isOpen = hasSameRule || !isClosedOrHidden(rules, real)
+      if (onlyPath !== at || !isOpen || isHidden(this.principal, real, rules.nearest(parentOf(real)))) {
+        throw new GatewayError('denied')
+      }
+      return
+    }
+    const isInsideBase =
+      isWithin(base, real) || isWithin(await this.#dependencies.mounts.realPath(base, { last: true }), real)
+    if (!isInsideBase) throw new GatewayError('denied', { reason: 'a link that leads out of your folder' })
+    this.authorize(action, real, options)
+  }
+
+  /** Throws the verdict as an error unless the action is allowed. `at` is a path of the whole tree, here and below. */
+  authorize(action: Action, at: Path, options: AccessOptions): void {
+    const verdict = verdictOn(this.#dependencies.rules, this.principal, action, at, options.password)
+    if (verdict === 'allow') {
+      if (action === 'write' || action === 'mkdir') this.assertAllowedName(nameOf(at))
+      return
+    }
+    if (verdict === 'denied' && action === 'refresh')
+      throw new GatewayError('denied', { reason: 'Refresh without permission' })
+    throw new GatewayError(verdict)
+  }
+
+  /** Rejects with `denied` for the name of a system file if the setting `ignore_system_files` is on. */
+  assertAllowedName(name: string): void {
+    if (isSystemFile(name) && this.#dependencies.settings.bool('ignore_system_files')) {
+      throw new GatewayError('denied', { reason: 'system file upload ignored' })
+    }
+  }
+
+  /**
+   * Authorizes a change of a whole tree on every folder below `at` that has a rule. A copy skips what the principal
+   * cannot see, so rules on invisible folders do not refuse it.
+   */
+  authorizeBelow(action: Action, at: Path, options: AccessOptions): void {
+    const { rules } = this.#dependencies
+    const nearest = rules.nearest(at)
+    // The direct members of a copied folder are authorized one by one, as reads.
+    const own = nearest?.path === at && action !== 'copy' ? [nearest] : []
+    const below = rules.below(at).filter((rule) => action !== 'copy' || !this.#isInvisibleBelow(at, rule.path))
+    for (const rule of [...own, ...below]) {
+      const ruling = { own: rule, folder: rule }
+      const verdict = verdictOn(rules, this.principal, action, childOf(rule.path, '*'), options.password, ruling)
+      if (verdict !== 'allow') throw new GatewayError(verdict, { reason: 'permission denied below this folder' })
+    }
+  }
+
+  /** Whether `at` or a folder between `top` and `at` is invisible to the principal. */
+  #isInvisibleBelow(top: Path, at: Path): boolean {
+    for (const path of selfAndAncestors(at)) {
+      if (path === top) return false
+      if (isInvisible(this.#dependencies.rules, this.principal, path)) return true
+    }
+    return false
+  }
+
+  /**
+   * Rejects with `denied` if a folder contains, at any depth, an entry that a rule hides from the principal: a
+   * principal cannot remove what it cannot see. Lists the folder only if a rule hides names there.
+   */
+  async assertAllVisible(storage: Storage, folder: Path, signal: AbortSignal): Promise<void> {
+    const { rules } = this.#dependencies
+    const at = storage.treePath(folder)
+    const nearest = rules.nearest(at)
+    const hiding = [...(nearest ? [nearest] : []), ...rules.below(at)].filter(({ hide }) => hide !== '')
+    if (hiding.length === 0 || hasPermission(this.principal, 'seeHidden')) return
+    for await (const page of storage.pages(folder, { signal })) {
+      for (const entry of page) {
+        const member = childOf(folder, entry.name)
+        if (isInvisible(rules, this.principal, storage.treePath(member))) {
+          throw new GatewayError('denied', { reason: 'permission denied below this folder' })
+        }
+        if (isRealFolder(entry)) await this.assertAllVisible(storage, member, signal)
+      }
+    }
+  }
+
+  /** Rejects with `denied` for mount points, the folders above them, and the principal's base: they cannot be moved. */
+  assertMovable(at: Path, reason: string): void {
+    if (at === this.principal.base || this.#dependencies.mounts.isVirtual(at))
+      throw new GatewayError('denied', { reason })
+  }
+
+  /**
+   * Checks the target of a new symlink at `at`. Rejects with `denied` if it is outside the storage mounted at `mount`
+   * or outside the principal's base, and with the verdict if the principal must not read it. Returns its path within
+   * the storage.
+   */
+  async resolveSymlinkTarget(mount: Path, at: Path, target: string, options: AccessOptions): Promise<Path> {
+    const isRelative = !target.startsWith('/')
+    // After another symlink, `..` would mean the parent of that symlink's target.
+    const names = target.split('/').filter((name) => name !== '' && name !== '.')
+    const first = names.findIndex((name) => name !== '..')
+    if (isRelative && first >= 0 && names.includes('..', first)) {
+      throw new GatewayError('denied', { reason: 'a link may climb at its beginning alone' })
+    }
+    const leadsTo = isRelative
+      ? await canonicalPath(this.#dependencies.mounts, resolvePath(parentOf(at), target), { signal: options.signal })
+      : await this.resolve(resolvePath(root, target), options)
+    const inner = within(mount, leadsTo)
+    if (inner === undefined) throw new GatewayError('denied', { reason: 'a link cannot lead out of its storage' })
+    if (!isWithin(this.principal.base, leadsTo)) throw new GatewayError('denied')
+    this.authorize('read', leadsTo, options)
+    return inner
+  }
+
+  /** Authorizes searching in general, by permissions alone. `VisibleNames` authorizes each result. */
+  assertMaySearch(): void {
+    const noRules = { own: undefined, folder: undefined }
+    const verdict = verdictOn(this.#dependencies.rules, this.principal, 'list', this.principal.base, undefined, noRules)
+    if (verdict !== 'allow') throw new GatewayError(verdict)
+  }
+
+  assertNotRevoked(): void {
+    if (this.principal.signal.aborted) throw new GatewayError('unauthenticated')
+  }
+
+  /**
+   * Wraps a handle: every call rejects with `unauthenticated` once the principal is revoked, and errors are redacted.
+   */
+  guardHandle(path: Path, file: OpenFile, ended?: () => void): OpenFile {
+    return withHooks(file, {
+      before: () => this.assertNotRevoked(),
+      failed: (error, op) => this.redactError(error).at(op, path),
+      ...(ended && { ended }),
+    })
+  }
+
+  /**
+   * Runs an operation on the principal's own `path` after authorizing it. `work` receives the path in the whole tree.
+   */
+  authorized<T>(
+    op: string,
+    action: Action,
+    path: Path,
+    options: AccessOptions,
+    work: (at: Path) => Promise<T>,
+  ): Promise<T> {
+    return this.withErrorContext(op, path, async () => work(await this.resolveAndAuthorize(action, path, options)))
+  }
+
+  /** Creates the principal's base folder if it is missing. To be awaited before any access to the tree. */
+  async ensureBase(): Promise<void> {
+    await this.#dependencies.bases.ensure(this.#account)
+  }
+
+  // Redaction
+
+  /** The principal's own path for a path of the whole tree. Paths outside the base are shown as the base. */
+  principalPath(at: Path): Path {
+    return within(this.principal.base, at) ?? root
+  }
+
+  redactLock(lock: Lock): Lock {
+    return { ...lock, path: this.principalPath(lock.path) }
+  }
+
+  /** The error for a lock, without the part of the lock's path that is above the principal's base. */
+  lockedError(lock: Lock): LockedError {
+    const error = new LockedError(this.redactLock(lock))
+    redactedLocks.add(error)
+    return error
+  }
+
+  /** Runs an operation on the principal's own `path`. Adds both to its errors, and redacts them. */
+  async withErrorContext<T>(op: string, path: Path, work: () => Promise<T>): Promise<T> {
+    try {
+      await this.#dependencies.bases.ensure(this.#account)
+      return await work()
+    } catch (error) {
+      const reported = this.redactErrorAt(error, path)
+      if (!(reported instanceof TreeError)) throw reported.at(op, path)
+      throw reported.redacted(
+        (at) => this.principalPath(at),
+        (failure) => this.redactError(failure),
+      )
+    }
+  }
+
+  /**
+   * Redacts an error of an operation on the principal's own `path`. If it means that the base is missing, forgets that
+   * it exists.
+   */
+  redactErrorAt(error: unknown, path: Path): GatewayError {
+    const redacted = this.redactError(error)
+    const isBaseMissing = redacted.code === 'parent_missing' || (redacted.code === 'not_found' && path === root)
+    if (isBaseMissing) this.#dependencies.bases.forget(this.#account.base)
+    return redacted
+  }
+
+  /**
+   * Removes what the principal must not see. An operation canceled because its principal was revoked is
+   * `unauthenticated`.
+   */
+  redactError(error: unknown): GatewayError {
+    const converted = toGatewayError(error)
+    if (converted instanceof LockedError && !redactedLocks.has(converted)) return this.lockedError(converted.lock)
+    if (converted.code === 'internal')
+      this.#dependencies.log.error({ err: converted.cause ?? converted }, 'unexpected error')
+    const isRevoked = converted.code === 'aborted' && this.principal.signal.aborted
+    return isRevoked ? new GatewayError('unauthenticated') : converted
+  }
+}
+
+function linkChanged(): GatewayError {
+  return new GatewayError('busy', { reason: 'a link has changed meanwhile' })
+}

@@ -1,0 +1,198 @@
+/**
+ * Changes of many files and folders, in the tree as one principal sees it. Each change is authorized separately. Errors
+ * that can be predicted are found before the first change.
+ */
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import type { Entry } from '../contract/driver.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { checkName, childOf, nameOf, RelativePathError, type Path } from '../contract/path.js'
+import type { AccessOptions } from './preconditions.js'
+import type { VirtualFs } from './virtual-fs.js'
+
+/** The new name of a member of a folder. */
+export interface Renaming {
+  readonly from: string
+  readonly to: string
+}
+
+/** Milliseconds of work between two yields to the event loop. */
+const yieldInterval = 10
+
+/**
+ * Renames members of a folder, one after the other. Checks all of them first, and rejects without any change: with
+ * `exists` if a new name would be taken when its renaming is due, with `not_found` if an old name does not exist, with
+ * `invalid` for an invalid name.
+ */
+export async function renameMembers(
+  fs: VirtualFs,
+  folder: Path,
+  renamings: readonly Renaming[],
+  options: AccessOptions = {},
+): Promise<void> {
+  await fs.assertMayChange('rename', folder, options)
+  for (const { from, to } of renamings) {
+    if (from === '' || from === '.' || from === '..' || /[/\\\0]/.test(from)) throw new RelativePathError()
+    checkName(to)
+  }
+  /** Whether a name exists after the renamings checked so far. */
+  const changed = new Map<string, boolean>()
+  for (const { from, to } of renamings) {
+    const taken = from !== to && (changed.get(to) ?? (await isTaken(fs, childOf(folder, to), from, options)))
+    if (taken) throw nameTaken(to)
+    const isPresent = changed.get(from) ?? (await statOrUndefined(fs, childOf(folder, from), options)) !== undefined
+    if (!isPresent) throw new GatewayError('not_found')
+    if (from === to) continue
+    changed.set(from, false)
+    changed.set(to, true)
+  }
+  for (const { from, to } of renamings) {
+    if (from !== to) await fs.move(childOf(folder, from), childOf(folder, to), { ...options, overwrite: false })
+  }
+}
+
+/**
+ * Renames every member of a folder for which `newName`, for example from `compileRenaming`, returns a new name. Rejects
+ * as `renameMembers`.
+ */
+export async function renameEach(
+  fs: VirtualFs,
+  folder: Path,
+  newName: (name: string) => string | undefined,
+  options: AccessOptions = {},
+): Promise<void> {
+  await fs.assertMayChange('rename', folder, options)
+  const renamings: Renaming[] = []
+  let since = Date.now()
+  for await (const page of fs.pages(folder, options)) {
+    for (const { name: from } of page) {
+      const to = newName(from)
+      if (to !== undefined && to !== from) renamings.push({ from, to })
+      if (Date.now() - since > yieldInterval) {
+        await yieldToEventLoop()
+        if (options.signal?.aborted === true) throw new GatewayError('aborted')
+        since = Date.now()
+      }
+    }
+  }
+  await renameMembers(fs, folder, renamings, options)
+}
+
+/**
+ * How to handle a file whose name is taken in the target folder, or by another file to be moved: 'cancel' rejects the
+ * operation, 'skip' does not move the file, 'overwrite' replaces the other file.
+ */
+export type ConflictPolicy = 'cancel' | 'skip' | 'overwrite'
+
+/** Moves one file, or adds a task that will move it. */
+export type Mover = (from: Path, to: Path, overwrite: boolean) => Promise<unknown>
+
+/**
+ * Moves every file below `from`, at any depth, directly into `to`. Folders and symlinks are not moved. Returns the
+ * number of files. Rejects with `exists` before the first move if a name is taken and the policy does not allow that. A
+ * file never replaces a folder.
+ */
+export async function gatherFiles(
+  fs: VirtualFs,
+  from: Path,
+  to: Path,
+  policy: ConflictPolicy,
+  options: AccessOptions = {},
+  move: Mover = (source, target, overwrite) => fs.move(source, target, { ...options, overwrite }),
+): Promise<number> {
+  await fs.assertMayChange('move', from, options)
+  const chosen: Path[] = []
+  const names = new Set<string>()
+  for await (const path of filesBelow(fs, from, to, options)) {
+    const name = nameOf(path)
+    const old = names.has(name) ? 'file' : (await statOrUndefined(fs, childOf(to, name), options))?.kind
+    if (old === 'folder' || (old !== undefined && policy !== 'overwrite')) {
+      if (policy === 'skip') continue
+      throw nameTaken(name)
+    }
+    names.add(name)
+    chosen.push(path)
+  }
+  for (const path of chosen) {
+    await move(path, childOf(to, nameOf(path)), policy === 'overwrite')
+  }
+  return chosen.length
+}
+
+/** All files below `folder`, except for those directly in `except`. */
+async function* filesBelow(fs: VirtualFs, folder: Path, except: Path, options: AccessOptions): AsyncGenerator<Path> {
+  const folders = [folder]
+  for (let at = folders.pop(); at !== undefined; at = folders.pop()) {
+    for await (const page of fs.pages(at, options)) {
+      for (const { name, kind, isLink } of page) {
+        if (isLink === true) continue
+        if (kind === 'folder') folders.push(childOf(at, name))
+        if (kind === 'file' && at !== except) yield childOf(at, name)
+      }
+    }
+  }
+}
+
+/**
+ * Removes every empty folder below `folder`, also those that become empty thereby. Skips folders with any content, even
+ * if it is hidden from the principal, folders that the principal may not list or remove, and folders above a mount
+ * point.
+ */
+export async function removeEmptyFolders(fs: VirtualFs, folder: Path, options: AccessOptions = {}): Promise<void> {
+  await fs.assertMayChange('remove', folder, options)
+  for (const name of (await contentOf(fs, folder, options)).folders)
+    await removeIfEmpty(fs, childOf(folder, name), options)
+}
+
+/** Removes the folder if it contains nothing but empty folders. Returns whether it was removed. */
+async function removeIfEmpty(fs: VirtualFs, folder: Path, options: AccessOptions): Promise<boolean> {
+  try {
+    const { folders, hasOthers } = await contentOf(fs, folder, options)
+    let hasContent = hasOthers
+    for (const name of folders) hasContent = !(await removeIfEmpty(fs, childOf(folder, name), options)) || hasContent
+    if (hasContent) return false
+    // The listing omits hidden entries. The backend refuses to remove a folder that has any.
+    await fs.remove(folder, { ...options, what: 'folder' })
+    return true
+  } catch (error) {
+    if (isGatewayError(error, 'not_empty', 'not_found', 'denied', 'hidden', 'password_required')) return false
+    throw error
+  }
+}
+
+async function contentOf(
+  fs: VirtualFs,
+  folder: Path,
+  options: AccessOptions,
+): Promise<{ readonly folders: readonly string[]; readonly hasOthers: boolean }> {
+  const folders: string[] = []
+  let hasOthers = false
+  for await (const page of fs.pages(folder, options)) {
+    for (const { name, kind, isLink } of page) {
+      if (kind === 'folder' && isLink !== true) folders.push(name)
+      else hasOthers = true
+    }
+  }
+  return { folders, hasOthers }
+}
+
+/**
+ * Whether another entry than `own` has the name. On a case-insensitive backend, a new spelling of `own` finds `own`
+ * itself.
+ */
+async function isTaken(fs: VirtualFs, path: Path, own: string, options: AccessOptions): Promise<boolean> {
+  const entry = await statOrUndefined(fs, path, options)
+  return entry !== undefined && entry.name !== own
+}
+
+async function statOrUndefined(fs: VirtualFs, path: Path, options: AccessOptions): Promise<Entry | undefined> {
+  try {
+    return await fs.stat(path, { ...options, link: true })
+  } catch (error) {
+    if (isGatewayError(error, 'not_found')) return undefined
+    throw error
+  }
+}
+
+function nameTaken(name: string): GatewayError {
+  return new GatewayError('exists', { reason: `file [${name}] exists` })
+}

@@ -1,0 +1,33 @@
+/** The dependencies of `VirtualFs` that all principals share. */
+import type { Log } from '../contract/log.js'
+import type { DownloadRouting } from '../links/download-routing.js'
+import type { Search } from '../search/search.js'
+import type { Settings } from '../settings/settings.js'
+import type { Bandwidth } from '../storage/bandwidth.js'
+import type { Events } from '../storage/events.js'
+import type { Mounts } from '../storage/mounts.js'
+import type { PathLocks } from '../storage/path-locks.js'
+import type { Store } from '../store/rows.js'
+import type { Intents } from '../transfer/intents.js'
+import type { Semaphore } from '../transfer/semaphore.js'
+import type { BaseFolders } from './base-folders.js'
+import type { Rules } from './folder-rules.js'
+import type { Locks } from './locks.js'
+
+export interface TreeDependencies {
+  readonly mounts: Mounts
+  readonly bases: BaseFolders
+  readonly rules: Rules
+  readonly locks: Locks
+  readonly intents: Intents
+  readonly pathLocks: PathLocks
+  readonly store: Store
+  readonly settings: Pick<Settings, 'bool'>
+  readonly events: Events
+  readonly bandwidth: Pick<Bandwidth, 'toClients' | 'fromClients'>
+  readonly downloadRouting: DownloadRouting
+  readonly search: Search
+  /** Limits the number of files that copies and moves transfer concurrently. */
+  readonly transferSlots: Semaphore
+  readonly log: Log
+}

@@ -1,0 +1,199 @@
+/** Folder rules (the API calls them metas), mirrored in memory. Paths are of the whole tree. */
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import {
+  childOf,
+  cleanPath,
+  maxDepthOf,
+  foldCase,
+  isWithin,
+  segmentsOf,
+  selfAndAncestors,
+  type Path,
+} from '../contract/path.js'
+import { compilePatterns, patternLines, type Pattern } from '../contract/patterns.js'
+import type { FolderRule, Store } from '../store/rows.js'
+
+export type { FolderRule } from '../store/rows.js'
+
+/** A rule with compiled patterns. */
+export interface Rule extends FolderRule {
+  /** Whether its `hide` lines match this base name. */
+  hides(name: string): boolean
+  /** The sum of the costs of its `hide` patterns: see `Pattern`. */
+  readonly hideCost: number
+}
+
+/**
+ * Whether a part of the rule applies to `path`: always to the rule's own folder, below it only if the part's `…Sub`
+ * flag is set.
+ */
+export function covers(rule: FolderRule, sub: boolean, path: Path): boolean {
+  return rule.path === path || (sub && isWithin(rule.path, path))
+}
+
+/** Compiles a rule's `hide` text. Throws `invalid` for a malformed pattern, and if the patterns cost too much. */
+export function hidePatterns(hide: string): readonly Pattern[] {
+  return compilePatterns(patternLines(hide))
+}
+
+export class Rules {
+  #byPath = new Map<Path, Rule>()
+  /** Rules by folded path: paths that differ only in case or Unicode normalization share a key. */
+  #byFoldedPath = new Map<Path, readonly Rule[]>()
+  /** Number of segments of the deepest path with a rule. */
+  #deepest = 0
+  /** Numbers of the last reload that was started, and of the last one that was applied. */
+  #lastStarted = 0
+  #lastApplied = 0
+
+  private constructor(
+    readonly store: Store,
+    private readonly foldedPath: (path: Path) => Path | undefined,
+    private readonly log: Log | undefined,
+  ) {}
+
+  /** `foldedPath`: a key that all spellings of a path share; undefined for a path with only one spelling. */
+  static async load(
+    store: Store,
+    foldedPath: (path: Path) => Path | undefined = () => undefined,
+    log?: Log,
+  ): Promise<Rules> {
+    const rules = new Rules(store, foldedPath, log)
+    await rules.reload()
+    return rules
+  }
+
+  async reload(): Promise<void> {
+    const number = ++this.#lastStarted
+    const loaded = await this.#compileAll(await this.store.rules.all())
+    // Of concurrent reloads, the one that started last has the newest rows.
+    if (number < this.#lastApplied) return
+    this.#lastApplied = number
+    this.#byPath = new Map(loaded.map((rule) => [rule.path, rule]))
+    this.#deepest = maxDepthOf(this.#byPath.keys())
+    this.#byFoldedPath = new Map()
+    for (const rule of loaded) {
+      const key = foldCase(rule.path)
+      this.#byFoldedPath.set(key, [...(this.#byFoldedPath.get(key) ?? []), rule])
+    }
+  }
+
+  /** Compiles the patterns that are not compiled yet. Yields to the event loop between two rules. */
+  async #compileAll(rows: readonly FolderRule[]): Promise<readonly Rule[]> {
+    const compiled = new Map<string, Pick<Rule, 'hides' | 'hideCost'>>()
+    for (const rule of this.#byPath.values()) compiled.set(rule.hide, rule)
+    const rules: Rule[] = []
+    for (const row of rows) {
+      const existing = compiled.get(row.hide)
+      const patterns = existing ?? this.#patternsOf(row)
+      compiled.set(row.hide, patterns)
+      rules.push({ ...patterns, ...row })
+      if (existing === undefined && row.hide !== '') await yieldToEventLoop()
+    }
+    return rules
+  }
+
+  /** A stored `hide` text that no longer compiles hides everything, so that nothing is disclosed. */
+  #patternsOf({ hide, path }: FolderRule): Pick<Rule, 'hides' | 'hideCost'> {
+    try {
+      const patterns = hidePatterns(hide)
+      const hideCost = patterns.reduce((sum, { cost }) => sum + cost, 0)
+      return { hides: (name) => patterns.some((pattern) => pattern.test(name)), hideCost }
+    } catch (error) {
+      const reason = toGatewayError(error).reason.slice(0, 200)
+      this.log?.error({ path, reason }, 'invalid patterns in folder rule: all entries are hidden')
+      return { hides: () => true, hideCost: 0 }
+    }
+  }
+
+  /** All rules, ordered by id. */
+  list(): readonly FolderRule[] {
+    return [...this.#byPath.values()].sort((one, other) => one.id - other.id)
+  }
+
+  /** The rule that applies to `path`: its own, else that of the nearest folder above it. */
+  nearest(path: Path): Rule | undefined {
+    if (this.#byPath.size === 0) return undefined
+    for (const folder of selfAndAncestors(path, this.#deepest)) {
+      const rule = this.ruleOf(folder)
+      if (rule) return rule
+    }
+    return undefined
+  }
+
+  get isEmpty(): boolean {
+    return this.#byPath.size === 0
+  }
+
+  /** The folder's own rule. Its path has the spelling of `folder`. */
+  ruleOf(folder: Path): Rule | undefined {
+    const rule = this.#byPath.get(folder)
+    if (rule || this.#byPath.size === 0) return rule
+    const key = this.foldedPath(folder)
+    if (key === undefined) return undefined
+    const other = this.#byFoldedPath.get(foldCase(folder))?.find((each) => this.foldedPath(each.path) === key)
+    return other && { ...other, path: folder }
+  }
+
+  hasOneSpelling(path: Path): boolean {
+    return this.foldedPath(path) === undefined
+  }
+
+  /** Rules of folders below `path`, without its own. Their paths have the stored spelling. */
+  below(path: Path): readonly Rule[] {
+    if (this.#byPath.size === 0) return []
+    const key = this.foldedPath(path)
+    return [...this.#byPath.values()].filter((rule) => {
+      if (isWithin(path, rule.path)) return rule.path !== path
+      const ruleKey = key === undefined ? undefined : this.foldedPath(rule.path)
+      return key !== undefined && ruleKey !== undefined && ruleKey !== key && isWithin(key, ruleKey)
+    })
+  }
+
+  /** Changes the stored spelling of rules at and below `path` to that of `path`, so that they move with it. */
+  async updateSpelling(path: Path): Promise<void> {
+    const key = this.foldedPath(path)
+    if (key === undefined) return
+    const others = [...this.#byPath.values()].filter((rule) => {
+      const ruleKey = isWithin(path, rule.path) ? undefined : this.foldedPath(rule.path)
+      return ruleKey !== undefined && isWithin(key, ruleKey)
+    })
+    for (const { id, path: rulePath } of others) {
+      const respelled = segmentsOf(rulePath).slice(segmentsOf(path).length).reduce(childOf, path)
+      // If both spellings have a rule, the one with the spelling of `path` applies and is not replaced.
+      if (!this.#byPath.has(respelled)) await this.store.rules.update(id, { path: respelled })
+    }
+    if (others.length > 0) await this.reload()
+  }
+
+  /** Rejects with `exists` if the folder already has a rule, and as `hidePatterns`. */
+  async create(rule: Omit<FolderRule, 'id'>): Promise<FolderRule> {
+    hidePatterns(rule.hide)
+    return this.#applyChange(() => this.store.rules.insert({ ...rule, path: cleanPath(rule.path) }))
+  }
+
+  /** Rejects as `create`, and with `not_found`. */
+  async update(id: number, rule: Omit<FolderRule, 'id'>): Promise<FolderRule> {
+    hidePatterns(rule.hide)
+    return this.#applyChange(() => this.store.rules.update(id, { ...rule, path: cleanPath(rule.path) }))
+  }
+
+  async #applyChange(change: () => Promise<FolderRule>): Promise<FolderRule> {
+    try {
+      const row = await change()
+      await this.reload()
+      return row
+    } catch (error) {
+      if (!isGatewayError(error, 'exists')) throw error
+      throw new GatewayError('exists', { reason: 'this folder has a rule already', cause: error })
+    }
+  }
+
+  /** Rejects with `not_found`. */
+  async delete(id: number): Promise<void> {
+    if (!(await this.store.rules.delete(id))) throw new GatewayError('not_found', { reason: 'rule not found' })
+    await this.reload()
+  }
+}

@@ -1,0 +1,272 @@
+/**
+ * Locks of the tree (RFC 4918 §6 and §7), stored in the database and enforced for every protocol. Checks use a copy in
+ * memory; a grant is decided in a transaction of the store. Paths are of the whole tree.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Principal } from '../accounts/principal.js'
+import { GatewayError } from '../contract/errors.js'
+import { isWithin, parentOf, selfAndAncestors, type Path } from '../contract/path.js'
+import type { Lock, LockRequest, Store } from '../store/rows.js'
+
+export type { Lock, LockRequest } from '../store/rows.js'
+
+/** The maximum lifetime of a lock, in seconds. */
+export const maxLockSeconds = 7 * 24 * 3600
+
+/** Maximum milliseconds between two extensions of a lock in use. */
+const maxTimer = 60_000
+
+/** Maximum number of locks per user. */
+const locksPerUser = 10_000
+
+/** A lock whose token was not presented refuses the change. */
+export class LockedError extends GatewayError {
+  constructor(readonly lock: Lock) {
+    super('locked', { reason: `locked by ${lock.username}` })
+  }
+
+  override at(): this {
+    return this
+  }
+}
+
+/** What a change affects: input for `Locks.blocking`. */
+export interface LockedPath {
+  readonly path: Path
+  /** The change affects everything below too. */
+  readonly tree?: boolean
+  /** The name is created or removed, which also changes the parent folder (RFC 4918 §7.4). */
+  readonly membership?: boolean
+}
+
+export class Locks {
+  #byToken = new Map<string, Lock>()
+  /** The same locks by lock root, oldest first. */
+  #byPath = new Map<Path, readonly Lock[]>()
+  /** Lock roots by their parent folder. */
+  #rootsIn = new Map<Path, Set<Path>>()
+  /** Milliseconds since the epoch: no lock expires before. */
+  #nextExpiry = Number.POSITIVE_INFINITY
+  /** Number of changes by this process. A reload that overlaps with one is repeated. */
+  #changes = 0
+
+  private constructor(readonly store: Store['locks']) {}
+
+  static async load(store: Store['locks']): Promise<Locks> {
+    const locks = new Locks(store)
+    await store.sweep(new Date())
+    await locks.reload()
+    return locks
+  }
+
+  async reload(): Promise<void> {
+    for (;;) {
+      const before = this.#changes
+      const locks = await this.store.all()
+      if (before !== this.#changes) continue
+      this.#byToken = new Map()
+      this.#byPath = new Map()
+      this.#rootsIn = new Map()
+      for (const lock of locks) this.#put(lock)
+      return
+    }
+  }
+
+  #put(lock: Lock): void {
+    this.#changes++
+    this.#byToken.set(lock.token, lock)
+    this.#nextExpiry = Math.min(this.#nextExpiry, lock.expires.getTime())
+    const others = (this.#byPath.get(lock.path) ?? []).filter(({ token }) => token !== lock.token)
+    this.#byPath.set(lock.path, [...others, lock])
+    const folder = parentOf(lock.path)
+    const roots = this.#rootsIn.get(folder)
+    if (roots) roots.add(lock.path)
+    else this.#rootsIn.set(folder, new Set([lock.path]))
+  }
+
+  #drop(token: string): void {
+    this.#changes++
+    const lock = this.#byToken.get(token)
+    if (!lock) return
+    this.#byToken.delete(token)
+    const others = (this.#byPath.get(lock.path) ?? []).filter((other) => other.token !== token)
+    if (others.length > 0) {
+      this.#byPath.set(lock.path, others)
+      return
+    }
+    this.#byPath.delete(lock.path)
+    const folder = parentOf(lock.path)
+    const roots = this.#rootsIn.get(folder)
+    roots?.delete(lock.path)
+    if (roots?.size === 0) this.#rootsIn.delete(folder)
+  }
+
+  /** The locks that have not expired. */
+  list(): readonly Lock[] {
+    return [...this.#byToken.values()].filter(isActive)
+  }
+
+  /** The locks that cover `path`: with that root, or deep with a root above it. */
+  covering(path: Path): readonly Lock[] {
+    if (this.#byToken.size === 0) return []
+    const found: Lock[] = []
+    for (const root of selfAndAncestors(path)) {
+      for (const lock of this.#byPath.get(root) ?? []) if (isActive(lock) && covers(lock, path)) found.push(lock)
+    }
+    return found
+  }
+
+  /** The locks whose root is a direct member of `folder`. */
+  onMembers(folder: Path): readonly Lock[] {
+    const roots = [...(this.#rootsIn.get(folder) ?? [])]
+    return roots.flatMap((root) => (root === folder ? [] : (this.#byPath.get(root) ?? []).filter(isActive)))
+  }
+
+  /**
+   * Returns the first lock that refuses the change to a principal who presents these tokens. Without a principal, the
+   * change is made by the gateway itself, and every lock refuses it.
+   */
+  blocking(change: LockedPath, principal: Principal | undefined, tokens: readonly string[]): Lock | undefined {
+    if (this.#byToken.size === 0) return undefined
+    const presented = (lock: Lock) => lock.userId === principal?.userId && tokens.includes(lock.token)
+    const blockingOf = (locks: readonly Lock[]) => (locks.some(presented) ? undefined : locks[0])
+    const onPath = blockingOf(this.covering(change.path))
+    if (onPath) return onPath
+    if (change.membership === true && change.path !== '/') {
+      const folder = parentOf(change.path)
+      const onFolder = blockingOf(this.covering(folder))
+      if (onFolder) return onFolder
+    }
+    if (change.tree !== true) return undefined
+    // Every locked resource below needs a token of its own. For shared locks with the same root, the token of any one
+    // is enough.
+    for (const [root, locks] of this.#byPath) {
+      if (root === change.path || !isWithin(change.path, root)) continue
+      const lock = blockingOf(locks.filter(isActive))
+      if (lock) return lock
+    }
+    return undefined
+  }
+
+  /**
+   * Rejects with LockedError if the lock conflicts with another one, with `too_large` if the user holds too many locks.
+   */
+  async grant(path: Path, request: LockRequest, principal: Principal): Promise<Lock> {
+    await this.#sweep()
+    this.#assertRoom(principal)
+    const { scope, deep, owner } = request
+    const lock: Lock = {
+      token: `urn:uuid:${randomUUID()}`,
+      path,
+      scope,
+      deep,
+      owner,
+      userId: principal.userId,
+      username: principal.username,
+      expires: expiry(request.seconds),
+    }
+    const conflicts = (other: Lock) =>
+      isActive(other) &&
+      (covers(other, path) || (deep && isWithin(path, other.path))) &&
+      (scope === 'exclusive' || other.scope === 'exclusive')
+    const conflict = await this.store.grant(lock, (others) => others.find(conflicts))
+    if (conflict) throw new LockedError(conflict)
+    this.#put(lock)
+    return lock
+  }
+
+  #assertRoom({ userId }: Principal): void {
+    // Fewer locks than the limit exist in total, so that counting the user's own is not needed.
+    if (this.#byToken.size < locksPerUser) return
+    const own = this.list().filter((lock) => lock.userId === userId)
+    if (own.length >= locksPerUser) throw new GatewayError('too_large', { reason: 'this account holds too many locks' })
+  }
+
+  /** Deletes expired locks. Called before a lock is granted. */
+  async #sweep(): Promise<void> {
+    if (this.#nextExpiry > Date.now()) return
+    const expired = [...this.#byToken.values()].filter((lock) => !isActive(lock))
+    for (const lock of expired) this.#drop(lock.token)
+    const expiries = [...this.#byToken.values()].map((lock) => lock.expires.getTime())
+    this.#nextExpiry = expiries.reduce((first, each) => Math.min(first, each), Number.POSITIVE_INFINITY)
+    if (expired.length === 0) return
+    await this.store.sweep(new Date())
+  }
+
+  /**
+   * Sets a new lifetime. Rejects with `precondition_failed` if no lock with this token covers `path`, with `denied` if
+   * another user holds it.
+   */
+  async refresh(path: Path, token: string, seconds: number, principal: Principal): Promise<Lock> {
+    const lock = this.#ownLock(path, token, principal)
+    const expires = expiry(seconds)
+    if (!(await this.store.refresh(token, expires)))
+      throw new GatewayError('precondition_failed', { reason: 'no such lock' })
+    const refreshed = { ...lock, expires }
+    this.#put(refreshed)
+    return refreshed
+  }
+
+  /**
+   * Extends the locks over `path` whose tokens the principal presents during an operation, so that their remaining time
+   * does not fall below its current value. Returns a function that ends the extension.
+   */
+  extendDuring(path: Path, tokens: readonly string[], principal: Principal): () => void {
+    if (tokens.length === 0 || this.#byToken.size === 0) return () => undefined
+    const held = this.covering(path).filter((lock) => lock.userId === principal.userId && tokens.includes(lock.token))
+    if (held.length === 0) return () => undefined
+    const remaining = new Map(held.map((lock) => [lock.token, lock.expires.getTime() - Date.now()]))
+    const extend = async ([token, time]: readonly [string, number]): Promise<void> => {
+      const expires = new Date(Date.now() + time)
+      const lock = this.#byToken.get(token)
+      if (!lock || !isActive(lock) || lock.expires >= expires) return
+      // A lock that cannot be extended expires, and the check before publishing reports that to the writer.
+      if (await this.store.refresh(token, expires).catch(() => false)) this.#put({ ...lock, expires })
+    }
+    const pause = Math.min(Math.min(...remaining.values()) / 3, maxTimer)
+    const timer = setInterval(() => void Promise.all([...remaining].map(extend)), pause)
+    return () => clearInterval(timer)
+  }
+
+  /** Removes a lock. Rejects as `refresh`. */
+  async release(path: Path, token: string, principal: Principal): Promise<void> {
+    this.#ownLock(path, token, principal)
+    await this.break(token)
+  }
+
+  /** Removes a lock of any user. */
+  async break(token: string): Promise<void> {
+    await this.store.delete(token)
+    this.#drop(token)
+  }
+
+  /** Removes the locks below a removed path. `itself`: also those on the path. */
+  async dropWithin(path: Path, itself: boolean): Promise<void> {
+    const dropped = [...this.#byToken.values()].filter(
+      (lock) => isWithin(path, lock.path) && (itself || lock.path !== path),
+    )
+    for (const lock of dropped) await this.break(lock.token)
+  }
+
+  #ownLock(path: Path, token: string, principal: Principal): Lock {
+    const lock = this.#byToken.get(token)
+    if (!lock || !isActive(lock) || !covers(lock, path)) {
+      throw new GatewayError('precondition_failed', { reason: 'no such lock' })
+    }
+    if (lock.userId !== principal.userId)
+      throw new GatewayError('denied', { reason: 'the lock belongs to another user' })
+    return lock
+  }
+}
+
+function covers(lock: Lock, path: Path): boolean {
+  return lock.path === path || (lock.deep && isWithin(lock.path, path))
+}
+
+function isActive(lock: Lock): boolean {
+  return lock.expires.getTime() > Date.now()
+}
+
+function expiry(seconds: number): Date {
+  return new Date(Date.now() + Math.min(Math.max(seconds, 1), maxLockSeconds) * 1000)
+}

@@ -1,0 +1,226 @@
+/**
+ * The steps of every change of the tree, written once. The path is resolved and authorized, and its symlinks are followed. Path
+ * locks are taken. Then everything is checked once more: the path, the entry, preconditions and locks. Only then the change
+ * is performed. A change with a body is checked before the body is read, and the second check is made when the body has
+ * arrived, just before the file takes its name.
+ */
+import type { Entry } from '../contract/driver.js'
+import { GatewayError, isGatewayError, NoStorageError } from '../contract/errors.js'
+import { checkName, foldCase, nameOf, type Path } from '../contract/path.js'
+import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
+import type { MountedPath } from '../storage/mounts.js'
+import type { PathClaim } from '../storage/path-locks.js'
+import type { Storage } from '../storage/storage.js'
+import type { Access } from './access.js'
+import type { TreeDependencies } from './dependencies.js'
+import type { LockedPath } from './locks.js'
+import {
+  assertPreconditions,
+  hasPreconditions,
+  type AccessOptions,
+  type ChangeOptions,
+  type Preconditions,
+  type ResourceState,
+} from './preconditions.js'
+
+/** One path of a change, and what exists there. Paths are of the whole tree. */
+export class Target implements MountedPath {
+  #mounted: MountedPath | undefined
+
+  constructor(
+    readonly at: Path,
+    readonly entry: Entry | undefined,
+    private readonly locate: () => MountedPath,
+    mounted?: MountedPath,
+  ) {
+    this.#mounted = mounted
+  }
+
+  /** Rejects with `not_found` for a folder that exists only because something is mounted below it. */
+  get storage(): Storage {
+    return (this.#mounted ??= this.locate()).storage
+  }
+
+  get inner(): Path {
+    return (this.#mounted ??= this.locate()).inner
+  }
+
+  /** The entry; `not_found` where nothing exists. */
+  get existing(): Entry {
+    if (!this.entry) throw new GatewayError('not_found')
+    return this.entry
+  }
+
+  /** Rejects where a new entry cannot have this name: it is taken, or no path can hold it. */
+  assertFree(): void {
+    if (this.entry) throw new GatewayError('exists')
+    checkName(nameOf(this.at))
+  }
+}
+
+type Targets<Paths extends readonly ResolvedPath[]> = { readonly [Index in keyof Paths]: Target }
+
+/** A change, declared: what it touches, and what it requires. Preconditions are about the last of its paths. */
+export interface Operation<Paths extends readonly ResolvedPath[]> {
+  readonly options: ChangeOptions
+  /** Resolves and authorizes each path of the change, and follows its symlinks. Called for each check. */
+  readonly resolve: () => Promise<Paths>
+  /** Everything below the paths changes too. */
+  readonly tree?: boolean
+  /** The entry of a symlink itself is loaded, not that of its target. */
+  readonly ofSymlink?: boolean
+  /** Rejects where what exists at the paths does not suit the change. */
+  readonly require?: (...targets: Targets<Paths>) => unknown
+  /** Names that the change adds, removes or changes, as WebDAV locks see them. */
+  readonly touches: (...targets: Targets<Paths>) => readonly LockedPath[]
+}
+
+/** The path locks of one change, and its last check. */
+export interface Publication<Paths extends readonly ResolvedPath[]> {
+  /** Takes the path locks and checks again. A rejection releases them. */
+  begin(): Promise<Targets<Paths>>
+  /** Releases the path locks. `begin` rejects from now on. */
+  end(): void
+}
+
+export class Operations {
+  constructor(
+    private readonly parts: Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks'>,
+    private readonly access: Access,
+    private readonly tree: MountedTree,
+  ) {}
+
+  /** Performs a change while its path locks are held. */
+  async change<Paths extends readonly ResolvedPath[], Result>(
+    operation: Operation<Paths>,
+    perform: (...targets: Targets<Paths>) => Promise<Result>,
+  ): Promise<Result> {
+    const paths = await operation.resolve()
+    const publication = this.publication(operation, paths)
+    try {
+      return await perform(...(await publication.begin()))
+    } finally {
+      publication.end()
+    }
+  }
+
+  /** For a change that is performed later: `paths` are what it was resolved to. */
+  publication<Paths extends readonly ResolvedPath[]>(
+    operation: Operation<Paths>,
+    paths: readonly Pick<ResolvedPath, 'at'>[],
+  ): Publication<Paths> {
+    const { options, tree = false } = operation
+    let release: (() => void) | undefined
+    let ended = false
+    const end = () => {
+      ended = true
+      release?.()
+      release = undefined
+    }
+    return {
+      begin: async () => {
+        const claims = paths.map(({ at }) => ({ path: at, tree }))
+        release ??= await this.parts.pathLocks.acquire(claims, options.signal)
+        // The driver may have given up while this waited: no one would release the lock.
+        if (ended) end()
+        if (ended) throw new GatewayError('aborted')
+        try {
+          return await this.check(operation, paths)
+        } catch (error) {
+          end()
+          throw error
+        }
+      },
+      end,
+    }
+  }
+
+  /**
+   * One check of a change. `before`: what an earlier check resolved the paths to. Rejects with `busy` where a symlink has changed
+   * since.
+   */
+  async check<Paths extends readonly ResolvedPath[]>(
+    operation: Operation<Paths>,
+    before?: readonly Pick<ResolvedPath, 'at'>[],
+  ): Promise<Targets<Paths>> {
+    const { options } = operation
+    const paths = await operation.resolve()
+    // The case of a name may have changed: path locks cover every case.
+    if (before?.some(({ at }, index) => foldCase(at) !== foldCase(paths[index]?.at ?? at))) {
+      throw new GatewayError('busy', { reason: 'a link has changed meanwhile' })
+    }
+    const loaded: Target[] = []
+    for (const path of paths) loaded.push(await this.#load(path, operation, loaded[0]))
+    const targets = loaded as unknown as Targets<Paths>
+    await operation.require?.(...targets)
+    const subject = loaded.at(-1)
+    if (subject) await this.assertPreconditions(subject.at, subject.entry, options)
+    for (const touch of operation.touches(...targets)) this.assertUnlocked(touch, options)
+    return targets
+  }
+
+  /** The storage of the first path is preferred for the others: several may be mounted at one path. */
+  async #load(
+    { at, look }: ResolvedPath,
+    { options: { signal }, ofSymlink = false }: Pick<Operation<readonly ResolvedPath[]>, 'options' | 'ofSymlink'>,
+    first: Target | undefined,
+  ): Promise<Target> {
+    const { mounts } = this.parts
+    if (mounts.isVirtual(at)) {
+      return new Target(at, await this.tree.entryOrUndefined(at, { signal }), () => mounts.find(at, first?.storage))
+    }
+    const mounted = mounts.find(at, first?.storage)
+    const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, link: ofSymlink })
+    return new Target(at, look ? look.entry : await load(), () => mounted, mounted)
+  }
+
+  /** Runs `check` under path locks. Resolves to what releases them, with its result. A rejection releases them. */
+  async locked<Result>(
+    claims: readonly PathClaim[],
+    signal: AbortSignal | undefined,
+    check: () => Promise<Result>,
+  ): Promise<{ readonly result: Result; readonly release: () => void }> {
+    const release = await this.parts.pathLocks.acquire(claims, signal)
+    try {
+      return { result: await check(), release }
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  /** Rejects with `precondition_failed` unless the preconditions hold for `entry`, which exists at `at`. */
+  async assertPreconditions(at: Path, entry: Entry | undefined, options: Preconditions & AccessOptions): Promise<void> {
+    if (!hasPreconditions(options)) return
+    await assertPreconditions(options, entry, (other) => this.#stateOf(other, at, entry, options))
+  }
+
+  assertUnlocked(touch: LockedPath, options: ChangeOptions): void {
+    const lock = this.parts.locks.blocking(touch, this.access.principal, options.lockTokens ?? [])
+    if (lock) throw this.access.lockedError(lock)
+  }
+
+  async #stateOf(
+    other: Path | undefined,
+    at: Path,
+    entry: Entry | undefined,
+    options: AccessOptions,
+  ): Promise<ResourceState> {
+    const path = other === undefined ? at : await this.access.resolve(other, options)
+    const own = path === at ? entry : await this.#readable(path, options)
+    return { entry: own, tokens: this.parts.locks.covering(path).map((lock) => lock.token) }
+  }
+
+  /** Undefined also for what the principal may not read: preconditions must not reveal that it exists. */
+  async #readable(at: Path, options: AccessOptions): Promise<Entry | undefined> {
+    try {
+      this.access.authorize('read', at, options)
+      return await this.tree.entryOrUndefined(await this.access.resolveLinks('read', at, options), options)
+    } catch (error) {
+      const isUnreadable =
+        error instanceof NoStorageError || isGatewayError(error, 'denied', 'hidden', 'password_required')
+      if (isUnreadable) return undefined
+      throw error
+    }
+  }
+}

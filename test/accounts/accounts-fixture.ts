@@ -1,0 +1,71 @@
+/** Accounts over a new database, with a clock that tests can turn. */
+import { join } from 'node:path'
+import type { TAP } from 'tap'
+import { Accounts, type Credentials } from '../../src/accounts/accounts.js'
+import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
+import type { NewUser } from '../../src/accounts/users.js'
+import { Settings } from '../../src/settings/settings.js'
+import type { Store, UserRow } from '../../src/store/rows.js'
+import { openStore } from '../../src/store/store.js'
+
+export type Test = Pick<TAP, 'testdir' | 'teardown'>
+
+export interface Fixture {
+  readonly file: string
+  readonly store: Store
+  readonly settings: Settings
+  readonly accounts: Accounts
+  readonly clock: { time: number }
+  readonly ada: UserRow
+  readonly admin: UserRow
+}
+
+export const adaPassword = 'correct horse'
+
+export const newUser = (fields: Partial<NewUser>): NewUser => ({
+  username: 'ada',
+  password: adaPassword,
+  basePath: '/',
+  role: 0,
+  permission: 0xff,
+  disabled: false,
+  ssoId: '',
+  ...fields,
+})
+
+let address = 0
+/** Credentials of ada, from an address that nobody used before unless one is given. */
+export const credentials = (fields: Partial<Credentials> & { readonly plain?: string } = {}): Credentials => {
+  const { plain = adaPassword, ...rest } = fields
+  address++
+  return { username: 'ada', password: { plain }, address: `10.0.${address >> 8}.${address & 255}`, ...rest }
+}
+
+/** The same accounts as another process has them. */
+export async function openAccounts(
+  t: Test,
+  file: string,
+  clock: { time: number },
+): Promise<Pick<Fixture, 'store' | 'settings' | 'accounts'>> {
+  const store = await openStore(file)
+  const settings = await Settings.open(store)
+  const accounts = await Accounts.open({ store, settings, tokenHours: 48, now: () => clock.time })
+  t.teardown(async () => {
+    await accounts.close()
+    await store.close()
+  })
+  return { store, settings, accounts }
+}
+
+export async function fixture(t: Test): Promise<Fixture> {
+  const file = join(t.testdir(), 'tidegate.db')
+  const clock = { time: Date.now() }
+  const first = await openStore(file)
+  await bootstrapAccounts(first, 'admin password')
+  await first.close()
+  const opened = await openAccounts(t, file, clock)
+  const ada = await opened.accounts.users.create(newUser({}))
+  const admin = opened.accounts.users.byUniqueRole(2)
+  if (admin === undefined) throw new Error('no admin was made')
+  return { ...opened, file, clock, ada, admin }
+}

@@ -1,0 +1,352 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import jwt from 'jsonwebtoken'
+import { generateSync } from 'otplib'
+import t from 'tap'
+import { bootstrapAccounts } from '../../src/accounts/bootstrap.js'
+import { AccountDisabled, CodeRequired, WrongCredentials } from '../../src/accounts/errors.js'
+import { newOtpSecret, otpUri } from '../../src/accounts/otp.js'
+import { staticHash } from '../../src/accounts/passwords.js'
+import type { Principal } from '../../src/accounts/principal.js'
+import { openStore } from '../../src/store/store.js'
+import { adaPassword, credentials, fixture, newUser, openAccounts } from './accounts-fixture.js'
+
+const refused = (reason: string) => ({ code: 'unauthenticated', reason })
+const wrong = refused('Invalid username or password')
+const disabled = { code: 'denied', reason: 'Current user is disabled, replace please' }
+const asked = refused('Invalid 2FA code')
+const rejection = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error)
+
+/** Until the principal's authority ends; fails after five seconds. */
+async function ended(principal: Principal): Promise<void> {
+  const timer = setTimeout(() => undefined, 5000)
+  const deadline = Date.now() + 5000
+  while (!principal.signal.aborted && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20))
+  clearTimeout(timer)
+  if (!principal.signal.aborted) throw new Error('the authority did not end')
+}
+
+void t.test(
+  'a new installation gets an admin, whose password is shown before there is one, and a disabled guest',
+  async (t) => {
+    const store = await openStore(join(t.testdir(), 'tidegate.db'))
+    t.teardown(() => store.close())
+    const cut = (made: string) => {
+      throw new Error(`the process ends when ${made} is shown`)
+    }
+    await t.rejects(bootstrapAccounts(store, cut), /when [a-z2-9]{20} is shown/)
+    t.same(await store.users.all(), [])
+    let shown = 0
+    const show = () => {
+      shown++
+    }
+    await Promise.all([bootstrapAccounts(store, show), bootstrapAccounts(store, show)])
+    const before = shown
+    await bootstrapAccounts(store, show)
+    t.equal(shown, before, 'where there is an admin, nothing is shown')
+    const users = await store.users.all()
+    t.match(
+      users.sort((one, other) => one.role - other.role),
+      [
+        { username: 'guest', role: 1, permission: 0, disabled: true, basePath: '/' },
+        { username: 'admin', role: 2, permission: 0xffff, disabled: false, basePath: '/' },
+      ],
+    )
+    t.equal(users.length, 2, 'two processes at once make one admin')
+  },
+)
+
+void t.test('both forms of sign-in give a token, and the token a principal', async (t) => {
+  t.equal(staticHash('p'), '43ed30758bbc9d7ec6160361278b4be1e427472f1bc2be302894430b0e4f446c')
+  const { accounts, ada } = await fixture(t)
+  const token = await accounts.signIn(credentials())
+  const hashed = await accounts.signIn(credentials({ password: { hash: staticHash(adaPassword) } }))
+  t.not(token, hashed, 'two tokens of one second are two')
+  const principal = await accounts.byToken(token, 'http')
+  t.match(principal, {
+    userId: ada.id,
+    username: 'ada',
+    role: 'general',
+    permissions: 0xff,
+    base: '/',
+    protocol: 'http',
+  })
+  t.equal(principal.signal.aborted, false)
+  const claims = jwt.decode(token, { json: true })
+  t.match(claims, { username: 'ada', pwd_ts: 0, jti: /^[0-9a-f-]{36}$/ })
+  t.equal(claims?.exp, (claims?.iat ?? 0) + 48 * 3600)
+  t.equal(claims?.nbf, claims?.iat)
+  for (const hash of [staticHash(adaPassword).toUpperCase(), '', 'x'.repeat(64)]) {
+    await t.rejects(accounts.signIn(credentials({ password: { hash } })), wrong)
+  }
+  await t.rejects(accounts.signIn(credentials({ plain: '' })), refused('Invalid username or password'))
+  await t.rejects(accounts.signIn(credentials({ username: 'x'.repeat(100_000) })), wrong)
+})
+
+void t.test('tokens of others, bent ones and other texts are refused with the words that clients know', async (t) => {
+  const { accounts, store, clock, ada } = await fixture(t)
+  const token = await accounts.signIn(credentials())
+  const [head, body = '', tail] = token.split('.')
+  const secret = await store.secrets.obtain('session tokens', '')
+  const claims = jwt.decode(token, { json: true }) ?? {}
+  const none = `${Buffer.from('{"alg":"none","typ":"JWT"}').toString('base64url')}.${body}.`
+  for (const bad of [
+    '',
+    'nonsense',
+    'a.b.c',
+    `${head}.${body}.${tail?.slice(1)}`,
+    none,
+    jwt.sign(claims, 'another secret'),
+    jwt.sign(claims, secret, { algorithm: 'HS512' }),
+    jwt.sign({ username: 'ada' }, secret),
+    `Bearer ${token}`,
+    'x'.repeat(100_000),
+  ]) {
+    await t.rejects(accounts.byToken(bad, 'http'), refused('token is invalidated'), bad.slice(0, 40))
+  }
+  const seconds = Math.floor(clock.time / 1000)
+  await t.rejects(
+    accounts.byToken(jwt.sign({ ...claims, nbf: seconds + 3600 }, secret), 'http'),
+    refused('token not active yet'),
+  )
+  await t.rejects(
+    accounts.byToken(jwt.sign({ ...claims, sub: String(ada.id + 1) }, secret), 'http'),
+    refused('failed find user: record not found'),
+    'a name that belongs to another account now',
+  )
+  clock.time += 48 * 3600_000 + 1000
+  await t.rejects(accounts.byToken(token, 'http'), refused('token is expired'))
+})
+
+void t.test('a token outlives a restart, and signing out ends it for good, for all processes', async (t) => {
+  const { accounts, file, clock } = await fixture(t)
+  const [token, kept] = [await accounts.signIn(credentials()), await accounts.signIn(credentials())]
+  const second = await openAccounts(t, file, clock)
+  const there = await second.accounts.byToken(token, 'webdav')
+  const here = await accounts.byToken(token, 'http')
+  const other = await accounts.byToken(kept, 'http')
+  await accounts.signOut(token)
+  await accounts.signOut(token)
+  await accounts.signOut('nonsense')
+  t.equal(here.signal.aborted, true)
+  t.match(here.signal.reason, refused('token is invalidated'))
+  t.equal(other.signal.aborted, false)
+  await t.rejects(accounts.byToken(token, 'http'), refused('token is invalidated'))
+  await ended(there)
+  await t.rejects(second.accounts.byToken(token, 'http'), refused('token is invalidated'))
+  await second.accounts.byToken(kept, 'http')
+  const third = await openAccounts(t, file, clock)
+  await t.rejects(third.accounts.byToken(token, 'http'), refused('token is invalidated'))
+})
+
+void t.test('the permanent token is the admin, is never empty, and survives signing out', async (t) => {
+  const { accounts, settings, admin } = await fixture(t)
+  const token = settings.get('token')
+  const principal = await accounts.byToken(token, 'webdav')
+  t.match(principal, { userId: admin.id, role: 'admin', permissions: 0xffff })
+  await accounts.signOut(token)
+  await accounts.byToken(token, 'http')
+  await t.rejects(accounts.byToken('', 'http'), refused('token is invalidated'))
+  await t.rejects(accounts.byToken(token.slice(1), 'http'), refused('token is invalidated'))
+  await settings.resetToken()
+  t.equal(principal.signal.aborted, true)
+  await t.rejects(accounts.byToken(token, 'http'), refused('token is invalidated'))
+  await accounts.byToken(settings.get('token'), 'http')
+})
+
+void t.test('the guest needs no credentials, once enabled', async (t) => {
+  const { accounts } = await fixture(t)
+  t.throws(() => accounts.guest('http'), refused('Guest user is disabled, login please'))
+  const guest = accounts.users.byUniqueRole(1)!
+  await accounts.users.update(guest.id, { disabled: false, basePath: '/public' })
+  const principal = accounts.guest('http')
+  t.match(principal, { role: 'guest', username: 'guest', permissions: 0, base: '/public' })
+  await accounts.users.update(guest.id, { disabled: true })
+  t.equal(principal.signal.aborted, true)
+})
+
+void t.test('what ends sessions ends them for good', async (t) => {
+  const { accounts, ada, clock } = await fixture(t)
+  const session = async () => {
+    const token = await accounts.signIn(credentials({ plain: password }))
+    return { token, principal: await accounts.byToken(token, 'http') }
+  }
+  let password = adaPassword
+  const first = await session()
+  await accounts.users.update(ada.id, { ssoId: 'x' })
+  await accounts.byToken(first.token, 'http')
+  t.equal(first.principal.signal.aborted, false, 'an update of something else keeps sessions')
+
+  password = 'another one'
+  await accounts.users.update(ada.id, { password })
+  t.equal(first.principal.signal.aborted, true)
+  await t.rejects(accounts.byToken(first.token, 'http'), refused('Password has been changed, login please'))
+  const time = accounts.users.get(ada.id)!.passwordTime
+  t.equal(time, Math.floor(clock.time / 1000))
+  clock.time -= 3600_000
+  await accounts.users.update(ada.id, { password })
+  t.equal(accounts.users.get(ada.id)!.passwordTime, time + 1, 'never back, whatever the clock says')
+  clock.time += 3600_000
+
+  const second = await session()
+  await accounts.users.update(ada.id, { disabled: true })
+  t.equal(second.principal.signal.aborted, true)
+  await t.rejects(accounts.byToken(second.token, 'http'), refused('Current user is disabled, replace please'))
+  await t.rejects(accounts.signIn(credentials({ plain: password })), disabled)
+  await t.rejects(accounts.signIn(credentials()), wrong, 'only who knows the password learns it')
+  t.ok((await rejection(accounts.signIn(credentials({ plain: password })))) instanceof AccountDisabled)
+  t.ok((await rejection(accounts.signIn(credentials()))) instanceof WrongCredentials)
+  await accounts.users.update(ada.id, { disabled: false })
+  await t.rejects(accounts.byToken(second.token, 'http'), { code: 'unauthenticated' })
+
+  const third = await session()
+  await accounts.users.update(ada.id, { username: 'lovelace' })
+  t.equal(third.principal.signal.aborted, true)
+  await t.rejects(accounts.byToken(third.token, 'http'), refused('failed find user: record not found'))
+  await accounts.users.update(ada.id, { username: 'ada' })
+  await t.rejects(accounts.byToken(third.token, 'http'), { code: 'unauthenticated' })
+
+  const fourth = await session()
+  await accounts.users.update(ada.id, { permission: 1 })
+  t.equal(fourth.principal.signal.aborted, true, 'a principal does not outlast its rights')
+  const refreshed = await accounts.byToken(fourth.token, 'http')
+  t.match(refreshed, { permissions: 1 })
+  t.equal(refreshed.signal.aborted, false, 'but the session goes on with the new ones')
+  await accounts.users.update(ada.id, { basePath: '/home' })
+  t.equal(refreshed.signal.aborted, true)
+
+  const last = await accounts.byToken(fourth.token, 'http')
+  await accounts.users.delete(ada.id)
+  t.equal(last.signal.aborted, true)
+  await accounts.users.create(newUser({}))
+  await t.rejects(accounts.byToken(fourth.token, 'http'), refused('failed find user: record not found'))
+})
+
+void t.test('what another process changes ends authority here', async (t) => {
+  const { accounts, file, clock, ada } = await fixture(t)
+  const other = (await openAccounts(t, file, clock)).accounts
+  const principal = await accounts.byPassword(credentials(), 'webdav')
+  await other.users.update(ada.id, { permission: 3 })
+  await ended(principal)
+  const next = await accounts.byPassword(credentials(), 'webdav')
+  t.match(next, { permissions: 3 })
+  await other.users.delete(ada.id)
+  await ended(next)
+  await t.rejects(accounts.byPassword(credentials(), 'webdav'), wrong)
+})
+
+void t.test('users: what does not fit is refused', async (t) => {
+  const { accounts, ada, admin } = await fixture(t)
+  const { users } = accounts
+  for (const [fields, reason] of [
+    [{ role: 1 }, 'admin or guest user can not be created'],
+    [{ role: 2 }, 'admin or guest user can not be created'],
+    [{ username: 'bob', password: '' }, 'an empty password is not accepted'],
+    [{ username: '' }, 'a user needs a name'],
+    [{ username: 'a:b' }, 'a user name cannot hold control characters or colons'],
+    [{ username: 'a\nb' }, 'a user name cannot hold control characters or colons'],
+    [{ username: 'é'.repeat(128) }, 'the user name is too long'],
+    [{ username: 'bob', permission: 0x10000 }, 'a permission is a number from 0 to 65535'],
+    [{ username: 'bob', permission: -1 }, 'a permission is a number from 0 to 65535'],
+    [{ username: 'bob', basePath: '/a/../..' }, 'using relative path is not allowed'],
+  ] as const) {
+    await t.rejects(users.create(newUser(fields)), { code: 'invalid', reason })
+  }
+  await t.rejects(users.create(newUser({})), { code: 'exists', reason: 'a user of this name exists already' })
+  t.equal((await users.create(newUser({ username: 'bob', basePath: 'home//bob/' }))).basePath, '/home/bob')
+  await t.rejects(users.update(ada.id, { username: 'bob' }), { code: 'exists' })
+  await t.rejects(users.update(ada.id, { role: 2 }), { code: 'invalid', reason: 'role can not be changed' })
+  await t.rejects(users.update(ada.id, { password: '' }), { code: 'invalid' })
+  await t.rejects(users.update(admin.id, { disabled: true }), {
+    code: 'invalid',
+    reason: 'admin user can not be disabled',
+  })
+  await t.rejects(users.update(99, { ssoId: '' }), { code: 'not_found', reason: 'record not found' })
+  await t.rejects(users.delete(admin.id), { code: 'invalid', reason: 'cannot delete admin or guest' })
+  await t.rejects(users.delete(99), { code: 'not_found' })
+  t.same(
+    users.list().map(({ username }) => username),
+    ['admin', 'guest', 'ada', 'bob'],
+  )
+})
+
+void t.test(
+  'two-step verification: asked at sign-in, each code once, the password alone opens no other protocol',
+  async (t) => {
+    const { accounts, ada, clock } = await fixture(t)
+    const before = await accounts.byPassword(credentials(), 'webdav')
+    const secret = newOtpSecret()
+    t.match(otpUri(secret, 'ada'), /^otpauth:\/\/totp\/Tidegate:ada\?.*issuer=Tidegate/)
+    const token = await accounts.signIn(credentials())
+    await accounts.users.update(ada.id, { otpSecret: secret })
+    t.equal(before.signal.aborted, true, 'what the password alone had opened ends')
+    await accounts.byToken(token, 'http')
+
+    const codeAt = (offset: number): string => generateSync({ secret, epoch: Math.floor(clock.time / 1000) + offset })
+    await t.rejects(accounts.signIn(credentials()), asked)
+    await t.rejects(accounts.signIn(credentials({ code: '' })), asked)
+    await t.rejects(accounts.signIn(credentials({ code: '12345' })), asked)
+    await t.rejects(accounts.signIn(credentials({ code: codeAt(-90) })), asked)
+    await t.rejects(accounts.signIn(credentials({ code: codeAt(0), plain: 'wrong' })), wrong)
+    await accounts.signIn(credentials({ code: codeAt(-30) }))
+    await accounts.signIn(credentials({ code: codeAt(0) }))
+    await t.rejects(accounts.signIn(credentials({ code: codeAt(0) })), asked, 'a code works once')
+    await t.rejects(accounts.signIn(credentials({ code: codeAt(-30) })), asked)
+    clock.time += 60_000
+
+    const error = await accounts.byPassword(credentials(), 'webdav').catch((error: unknown) => error)
+    t.type(error, CodeRequired)
+    t.match(error, { code: 'denied' })
+    const code = codeAt(0)
+    t.match(await accounts.byPassword(credentials({ code }), 'sftp'), { username: 'ada', protocol: 'sftp' })
+    await t.rejects(accounts.byPassword(credentials({ code }), 'sftp'), asked)
+    await accounts.users.update(ada.id, { otpSecret: '' })
+    await accounts.byPassword(credentials(), 'webdav')
+  },
+)
+
+void t.test('SSH keys: found by user and blob, recorded when used, ended when deleted', async (t) => {
+  const { accounts, ada, admin, file, clock, store } = await fixture(t)
+  const folder = dirname(file)
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(folder, 'key')])
+  const line = readFileSync(join(folder, 'key.pub'), 'utf8')
+  const key = await accounts.keys.add(ada.id, ' laptop ', line)
+  const digest = createHash('sha256').update(key.blob).digest('base64').replace(/=+$/, '')
+  t.match(key, { title: ' laptop ', type: 'ssh-ed25519', fingerprint: `SHA256:${digest}` })
+  t.same(key.lastUsed, key.added)
+  await t.rejects(accounts.keys.add(ada.id, ' laptop ', line), {
+    code: 'exists',
+    reason: 'key with the same title already exists',
+  })
+  await t.rejects(accounts.keys.add(ada.id, 'x', 'nonsense'), { code: 'invalid', reason: /^provided key invalid/ })
+  await t.rejects(accounts.keys.add(ada.id, '', line), { code: 'invalid' })
+  await t.rejects(accounts.keys.add(999, 'x', line), { code: 'not_found' })
+
+  t.equal(accounts.findKey('ada', key.blob)?.id, key.id)
+  t.equal(accounts.findKey('admin', key.blob), undefined)
+  t.equal(accounts.findKey('nobody', key.blob), undefined)
+  t.same((await store.keys.all())[0]?.lastUsed, key.added, 'asking records nothing')
+  clock.time += 5000
+  const principal = await accounts.byKey(key, 'sftp')
+  t.match(principal, { username: 'ada', protocol: 'sftp' })
+  t.same((await store.keys.all())[0]?.lastUsed, new Date(clock.time))
+
+  await accounts.users.update(ada.id, { password: 'another one' })
+  t.equal(principal.signal.aborted, false, 'a key does not depend on the password')
+  await t.rejects(accounts.keys.delete(admin.id, key.id), { code: 'not_found', reason: 'failed to get public key' })
+  const other = (await openAccounts(t, file, clock)).accounts
+  await other.keys.delete(ada.id, key.id)
+  await ended(principal)
+  await t.rejects(accounts.byKey(key, 'sftp'), { code: 'unauthenticated' })
+
+  const again = await accounts.keys.add(ada.id, 'again', line)
+  const last = await accounts.byKey(again, 'sftp')
+  await accounts.users.update(ada.id, { disabled: true })
+  t.equal(last.signal.aborted, true)
+  t.equal(accounts.findKey('ada', key.blob), undefined)
+  await t.rejects(accounts.byKey(again, 'sftp'), disabled)
+  await accounts.users.delete(ada.id)
+  t.same(accounts.keys.list(ada.id), [])
+})

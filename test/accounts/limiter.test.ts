@@ -1,0 +1,281 @@
+import { generateSync } from 'otplib'
+import t from 'tap'
+import { FairQueue } from '../../src/accounts/fair-queue.js'
+import { CodeLimiter, SignInLimiter } from '../../src/accounts/limiter.js'
+import { newOtpSecret } from '../../src/accounts/otp.js'
+import { hashPassword, impossiblePassword, isPassword, staticHash } from '../../src/accounts/passwords.js'
+import { networkOf } from '../../src/net/networks.js'
+import { processorTime } from '../processor-time.js'
+import { adaPassword, credentials, fixture, newUser } from './accounts-fixture.js'
+
+const wrong = { code: 'unauthenticated', reason: 'Invalid username or password' }
+const throttled = {
+  code: 'throttled',
+  reason:
+    'Too many unsuccessful sign-in attempts have been made using an incorrect username or password, Try again later.',
+}
+const minute = 60_000
+
+void t.test('failures count by IPv4 address, and by the /64 of IPv6', async (t) => {
+  for (const [address, network] of [
+    ['192.0.2.7', '192.0.2.7'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['::FFFF:192.0.2.7', '192.0.2.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:0DB8:0001:0002::1', '2001:db8:1:2::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['2001:db8::2:3:4:5:6', '2001:db8:0:2::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['1:2:3:4:5:6:192.0.2.7', '1:2:3:4::/64'],
+    ['1::192.0.2.7', '1:0:0:0::/64'],
+    ['', ''],
+  ] as const) {
+    t.equal(networkOf(address), network, address)
+  }
+})
+
+void t.test('five failures lock an address for five minutes, for every account and protocol', async (t) => {
+  const { accounts, clock } = await fixture(t)
+  await accounts.users.create(newUser({ username: 'bob' }))
+  const address = '198.51.100.1'
+  await t.rejects(accounts.signIn(credentials({ address, username: 'nobody' })), wrong)
+  await t.rejects(accounts.byPassword(credentials({ address, plain: 'x' }), 'webdav'), wrong)
+  await accounts.signIn(credentials({ address }))
+  await t.rejects(accounts.byPassword(credentials({ address, plain: 'y' }), 'sftp'), wrong)
+  await t.rejects(accounts.signIn(credentials({ address, plain: 'z' })), wrong)
+  clock.time += minute
+  await t.rejects(accounts.signIn(credentials({ address, plain: 'w' })), wrong)
+  await t.rejects(accounts.signIn(credentials({ address })), { ...throttled, retryAfter: 300 }, 'a right one, too')
+  await t.rejects(accounts.byPassword(credentials({ address, username: 'bob' }), 'webdav'), throttled)
+  await accounts.signIn(credentials())
+  clock.time += 5 * minute - 1000
+  await t.rejects(accounts.signIn(credentials({ address })), throttled)
+  clock.time += 1000
+  await accounts.signIn(credentials({ address }))
+  await t.rejects(accounts.signIn(credentials({ address, plain: 'x' })), wrong, 'and counted from the start')
+})
+
+void t.test('many tries at once are counted like tries one by one', async (t) => {
+  const { accounts } = await fixture(t)
+  const address = '198.51.100.2'
+  const tries = Array.from({ length: 12 }, (_, n) => accounts.signIn(credentials({ address, plain: `guess ${n}` })))
+  const outcomes = await Promise.allSettled(tries)
+  const reasons = outcomes.map((outcome) =>
+    outcome.status === 'rejected' ? (outcome.reason as { code: string }).code : '',
+  )
+  t.same(reasons, [...Array<string>(5).fill('unauthenticated'), ...Array<string>(7).fill('throttled')])
+})
+
+void t.test('who signed in before a neighbour locked their address stays in, but nobody guesses at them', async (t) => {
+  const { accounts } = await fixture(t)
+  const address = '198.51.100.3'
+  await accounts.byPassword(credentials({ address }), 'webdav')
+  for (let n = 0; n < 5; n++) {
+    await t.rejects(accounts.signIn(credentials({ address, username: `nobody ${n}` })), wrong)
+  }
+  await accounts.byPassword(credentials({ address }), 'webdav')
+  await t.rejects(accounts.signIn(credentials({ address })), throttled)
+  for (let n = 0; n < 5; n++) {
+    await t.rejects(accounts.byPassword(credentials({ address, plain: `guess ${n}` }), 'webdav'), throttled)
+  }
+  await t.rejects(accounts.byPassword(credentials({ address }), 'webdav'), throttled, 'no more guesses are compared')
+})
+
+void t.test('a missing code is no failure, a wrong one is', async (t) => {
+  const { accounts, ada } = await fixture(t)
+  await accounts.users.update(ada.id, { otpSecret: newOtpSecret() })
+  const address = '198.51.100.4'
+  const asked = { code: 'unauthenticated', reason: 'Invalid 2FA code' }
+  for (let n = 0; n < 7; n++) await t.rejects(accounts.signIn(credentials({ address })), asked)
+  for (let n = 0; n < 5; n++) await t.rejects(accounts.signIn(credentials({ address, code: 'x' })), asked)
+  await t.rejects(accounts.signIn(credentials({ address })), throttled)
+})
+
+/** A code of the secret for this time, and one that is none of these minutes. */
+function codesOf(secret: string, time: number): { readonly right: string; readonly wrong: string } {
+  const at = (offset: number) => generateSync({ secret, epoch: time / 1000 + offset })
+  const near = [-60, -30, 0, 30, 60].map(at)
+  const wrong = ['000000', '111111', '222222', '333333', '444444', '555555'].find((code) => !near.includes(code))
+  return { right: at(0), wrong: wrong ?? '' }
+}
+
+void t.test('of wrong codes that arrive at once from many addresses, ten are compared', async (t) => {
+  const { accounts, ada, clock } = await fixture(t)
+  const secret = newOtpSecret()
+  await accounts.users.update(ada.id, { otpSecret: secret })
+  const home = '198.51.100.5'
+  await accounts.signIn(credentials({ address: home, code: codesOf(secret, clock.time).right }))
+
+  clock.time += minute
+  const { wrong } = codesOf(secret, clock.time)
+  const tries = Array.from({ length: 13 }, () => accounts.signIn(credentials({ code: wrong })))
+  const outcomes = await Promise.allSettled(tries)
+  const reasons = outcomes.map((outcome) =>
+    outcome.status === 'rejected' ? (outcome.reason as { code: string }).code : '',
+  )
+  t.same(reasons, [...Array<string>(10).fill('unauthenticated'), ...Array<string>(3).fill('throttled')])
+
+  const right = () => codesOf(secret, clock.time).right
+  await t.rejects(accounts.signIn(credentials({ code: right() })), { ...throttled, retryAfter: 900 })
+  await t.rejects(accounts.byPassword(credentials({ code: right() }), 'sftp'), throttled, 'at every protocol')
+  await accounts.signIn(credentials({ address: home, code: right() }))
+  await accounts.users.create(newUser({ username: 'bob' }))
+  await accounts.signIn(credentials({ username: 'bob' }))
+  clock.time += 15 * minute
+  await accounts.signIn(credentials({ code: right() }))
+})
+
+void t.test('codes that share one check of the password are counted one by one', async (t) => {
+  const { accounts, ada, clock } = await fixture(t)
+  const secret = newOtpSecret()
+  await accounts.users.update(ada.id, { otpSecret: secret })
+  const address = '198.51.100.6'
+  const { wrong, right } = codesOf(secret, clock.time)
+  const codes = [...Array<string>(20).fill(wrong), right]
+  const outcomes = await Promise.allSettled(codes.map((code) => accounts.signIn(credentials({ address, code }))))
+  const reasons = outcomes.map((outcome) =>
+    outcome.status === 'rejected' ? (outcome.reason as { code: string }).code : 'signed in',
+  )
+  t.same(reasons, [...Array<string>(5).fill('unauthenticated'), ...Array<string>(16).fill('throttled')])
+})
+
+void t.test('wrong codes for a new secret are counted with those of signing in', async (t) => {
+  const { accounts, ada, clock } = await fixture(t)
+  const secret = newOtpSecret()
+  const { wrong, right } = codesOf(secret, clock.time)
+  const turnOn = (code: string) => accounts.enableTwoStep(ada.id, { secret, code, address: '198.51.100.7' })
+  for (let n = 0; n < 10; n++) await t.rejects(turnOn(wrong), { code: 'invalid', reason: 'Invalid 2FA code' })
+  await t.rejects(turnOn(right), throttled)
+  t.equal(accounts.users.get(ada.id)?.otpSecret, '')
+  clock.time += 15 * minute
+  await turnOn(codesOf(secret, clock.time).right)
+})
+
+void t.test('a right code is no failure, and its address is compared for a day', (t) => {
+  const clock = { time: 0 }
+  const limiter = new CodeLimiter(() => clock.time)
+  for (let n = 0; n < 50; n++) limiter.countAttempt(1, 'home')()
+  for (let n = 0; n < 10; n++) {
+    limiter.countAttempt(1, `bot ${n}`)
+    clock.time += minute
+  }
+  t.throws(() => limiter.countAttempt(1, 'stranger'), { ...throttled, retryAfter: 300 })
+  limiter.countAttempt(2, 'stranger')
+  limiter.countAttempt(1, 'home')
+  clock.time += 5 * minute
+  t.throws(() => limiter.countAttempt(1, 'stranger'), throttled, 'a wrong code from a familiar address counts')
+  clock.time += minute
+  limiter.countAttempt(1, 'stranger')
+  clock.time += 24 * 60 * minute
+  for (let n = 0; n < 10; n++) limiter.countAttempt(1, `bot ${n}`)
+  t.throws(() => limiter.countAttempt(1, 'home'), throttled)
+  t.end()
+})
+
+void t.test('an account under attack from everywhere is slowed for strangers, never locked', async (t) => {
+  const clock = { time: 0 }
+  const limiter = new SignInLimiter(() => clock.time)
+  limiter.recordSuccess('home', 'ada')
+  for (let n = 0; n < 9; n++) limiter.recordFailure(`bot ${n}`, 'ada')
+  t.equal(limiter.delay('stranger', 'ada'), 0)
+  const delays = []
+  for (let n = 0; n < 8; n++) {
+    limiter.recordFailure(`more ${n}`, 'ada')
+    delays.push(limiter.delay('stranger', 'ada'))
+  }
+  t.same(delays, [200, 400, 800, 1600, 3200, 5000, 5000, 5000])
+  t.equal(limiter.delay('home', 'ada'), 0, 'not where it was signed in to lately')
+  t.equal(limiter.delay('stranger', 'bob'), 0)
+  limiter.assertAddressNotLocked('stranger', 'ada')
+  limiter.assertPairNotLocked('stranger', 'ada')
+  clock.time += 15 * minute
+  t.equal(limiter.delay('stranger', 'ada'), 0)
+})
+
+void t.test('addresses are served in turn, one at a time, and each has a short queue', async (t) => {
+  const turns = new FairQueue()
+  const served: string[] = []
+  let running = 0
+  const work = (name: string) => async (): Promise<void> => {
+    t.equal(++running, 1)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+    served.push(name)
+    running--
+  }
+  const greedy = Array.from({ length: 20 }, (_, n) => turns.run('greedy', 0, work(`g${n}`)))
+  const modest = [turns.run('one', 0, work('one')), turns.run('two', 0, work('two'))]
+  const late = turns.run('late', 10, work('late'))
+  const outcomes = await Promise.allSettled(greedy)
+  await Promise.all([...modest, late])
+  t.same(served.slice(0, 4), ['g0', 'g1', 'one', 'two'])
+  t.ok(served.indexOf('late') < served.indexOf('g15'))
+  t.equal(outcomes.filter(({ status }) => status === 'rejected').length, 4)
+  t.match(outcomes.at(-1), { reason: { ...throttled, retryAfter: 1 } })
+  await t.rejects(
+    turns.run('greedy', 0, () => Promise.reject(new Error('broken'))),
+    { message: 'broken' },
+  )
+  await turns.run('greedy', 0, work('after'))
+  t.equal(served.at(-1), 'after')
+})
+
+void t.test('stored passwords hold their parameters, and what is none is no password', async (t) => {
+  const hash = staticHash('secret')
+  const stored = await hashPassword(hash)
+  t.match(stored, /^scrypt\$15\$8\$3\$[\w-]{22}\$[\w-]{43}$/)
+  t.not(stored, await hashPassword(hash))
+  t.equal(await isPassword(hash, stored), true)
+  t.equal(await isPassword(staticHash('Secret'), stored), false)
+  t.equal(await isPassword(hash, impossiblePassword()), false)
+  for (const none of ['', hash, 'scrypt$15$8$3', stored.slice(0, -4)]) t.equal(await isPassword(hash, none), false)
+  const { scryptSync } = await import('node:crypto')
+  const older = `scrypt$10$8$1$c2FsdA$${scryptSync(hash, 'salt', 32, { N: 1024, r: 8, p: 1 }).toString('base64url')}`
+  t.equal(await isPassword(hash, older), true, 'with the parameters that they were made with')
+})
+
+void t.test('an unknown name takes as long as a wrong password', async (t) => {
+  const { accounts } = await fixture(t)
+  const shortest = { known: Infinity, unknown: Infinity }
+  const areAlike = () => Math.abs(shortest.known - shortest.unknown) < shortest.known / 3
+  // What else the machine does only makes them longer: the shortest of many come near what it takes.
+  for (let n = 0; n < 7 || (n < 40 && !areAlike()); n++) {
+    for (const [kind, username] of [
+      ['known', 'ada'],
+      ['unknown', 'nobody'],
+    ] as const) {
+      const took = await processorTime(() =>
+        t.rejects(accounts.signIn(credentials({ username, plain: `wrong ${n}` })), wrong),
+      )
+      shortest[kind] = Math.min(shortest[kind], took)
+    }
+  }
+  t.ok(areAlike(), `${shortest.known.toFixed(1)} ms and ${shortest.unknown.toFixed(1)} ms`)
+})
+
+void t.test('verified Basic credentials cost microseconds for some minutes, until the account changes', async (t) => {
+  const { accounts, ada, clock } = await fixture(t)
+  const presented = credentials()
+  const ask = () => accounts.byPassword(presented, 'webdav')
+  const first = await processorTime(() => Promise.all(Array.from({ length: 32 }, ask)))
+  const thousand = await processorTime(async () => {
+    for (let n = 0; n < 1000; n++) await ask()
+  })
+  const each = thousand / 1000
+  t.ok(each < first / 50, `${first.toFixed(1)} ms for 32 at once, then ${each.toFixed(4)} ms each`)
+
+  clock.time += 4 * minute
+  t.ok((await processorTime(ask)) < first / 4)
+  clock.time += 4 * minute
+  t.ok((await processorTime(ask)) < first / 4, 'in use')
+  clock.time += 6 * minute
+  t.ok((await processorTime(ask)) > first / 4, 'after minutes without use')
+  const { signal } = await accounts.byPassword(presented, 'webdav')
+  await accounts.users.update(ada.id, { password: 'new one' })
+  t.equal(signal.aborted, true)
+  await t.rejects(accounts.byPassword(presented, 'webdav'), wrong)
+  await accounts.users.update(ada.id, { password: adaPassword })
+  await accounts.byPassword(presented, 'webdav')
+  await accounts.users.update(ada.id, { disabled: true })
+  await t.rejects(accounts.byPassword(presented, 'webdav'), { code: 'denied' })
+})

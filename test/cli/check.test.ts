@@ -1,0 +1,175 @@
+/** `tidegate check` beside storages whose backend takes each token once, as many cloud drives do. */
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { memoryType } from '../../drivers/memory/index.js'
+import { check } from '../../src/cli/check.js'
+import type { AnyDriverType, Driver, DriverEnv } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { asPath } from '../../src/contract/path.js'
+import { configSchema } from '../../src/gateway/config.js'
+import { processStartTime } from '../../src/gateway/instance.js'
+import { newStorage } from '../../src/store/new-storage.js'
+import { startGateway } from '../gateway.js'
+
+/** A backend that gives a new token for the one in force, and knows no other. */
+class Rotating {
+  token = 'first'
+  opened = 0
+  /** Whether it answers requests after it was opened. */
+  answers = true
+
+  exchange(token: string | undefined): string {
+    if (token !== this.token) throw new GatewayError('denied', { reason: 'this token was used before' })
+    this.opened++
+    return (this.token = randomUUID())
+  }
+}
+
+/** Drivers of these backends: one keeps its token among its options, the other one in its state. */
+function rotatingTypes(saved: Rotating, state: Rotating): readonly AnyDriverType[] {
+  const fields = { token: { type: 'string', default: '' } } as const
+  const opened = async (backend: Rotating, env: DriverEnv): Promise<Driver> => {
+    const driver = await memoryType.open({ size_limit: 0, case_sensitive: true }, env)
+    const stat: Driver['stat'] = async (path, options) => {
+      if (!backend.answers) throw new GatewayError('unavailable', { reason: 'the backend is out of order' })
+      return driver.stat(path, options)
+    }
+    return new Proxy(driver, {
+      get: (target, name) => {
+        if (name === 'stat') return stat
+        const value: unknown = Reflect.get(target, name)
+        return typeof value === 'function' ? (value.bind(target) as unknown) : value
+      },
+    })
+  }
+  return [
+    {
+      name: 'Saving',
+      fields,
+      open: async ({ token }: { token: string }, env: DriverEnv) => {
+        await env.save({ token: saved.exchange(token) })
+        return opened(saved, env)
+      },
+    },
+    {
+      name: 'Remembering',
+      fields,
+      open: async (_options: never, env: DriverEnv) => {
+        await env.state.set('token', state.exchange((await env.state.get('token')) ?? 'first'))
+        return opened(state, env)
+      },
+    },
+  ]
+}
+
+async function rotating(t: Test) {
+  const [saved, state] = [new Rotating(), new Rotating()]
+  const types = rotatingTypes(saved, state)
+  const start = (dataFolder?: string) =>
+    startGateway(t, { driverTypes: types, ...(dataFolder !== undefined && { dataFolder }) })
+  const first = await start()
+  const { dataFolder, gateway } = first
+  const create = (mountPath: string, driver: string) =>
+    gateway.storages.create(
+      newStorage({ mountPath: asPath(mountPath), driver, addition: JSON.stringify({ token: 'first' }) }),
+    )
+  await create('/saved', 'Saving')
+  await create('/state', 'Remembering')
+  const config = (http = '127.0.0.1:0') => ({ ...configSchema.parse({ http, sftp: 'off' }), data: dataFolder })
+  return {
+    ...{ saved, state, first, start, dataFolder },
+    check: async (http?: string) => {
+      const findings = await check(config(http), types)
+      return Object.fromEntries(findings.map(({ what, ok, detail }) => [what, { ok, detail }]))
+    },
+  }
+}
+
+const statuses = (gateway: Awaited<ReturnType<typeof startGateway>>['gateway']) =>
+  gateway.storages
+    .list()
+    .filter(({ mountPath }) => mountPath !== '/')
+    .map(({ status }) => status)
+
+await t.test(
+  'check without a daemon stores the token that a storage was given, and the next start has it',
+  async (t) => {
+    const { first, start, dataFolder, check, saved, state } = await rotating(t)
+    await first.stop()
+    for (const count of [2, 3]) {
+      const found = await check()
+      t.match(found, { 'storage /saved': { ok: true }, 'storage /state': { ok: true } }, 'and so does the next check')
+      t.same([saved.opened, state.opened], [count, count])
+      t.notOk('daemon' in found)
+    }
+    const second = await start(dataFolder)
+    t.same(statuses(second.gateway), ['work', 'work'])
+  },
+)
+
+await t.test('check beside a daemon opens nothing: the daemon says whether each backend answers', async (t) => {
+  const { first, check, saved, state } = await rotating(t)
+  const tokens = [saved.token, state.token]
+  const found = await check()
+  t.match(found, {
+    daemon: { ok: true, detail: `process ${process.pid} answers at ${first.url}` },
+    'storage /': { ok: true, detail: 'Local answers' },
+    'storage /saved': { ok: true, detail: 'Saving answers' },
+    'storage /state': { ok: true, detail: 'Remembering answers' },
+  })
+  t.same([saved.token, state.token], tokens, 'no token was used')
+  await first.gateway.storages.restartAll()
+  t.same(statuses(first.gateway), ['work', 'work'], 'the daemon has the tokens that are good')
+
+  saved.answers = false
+  t.match(await check(), {
+    'storage /saved': { ok: false, detail: 'the backend is out of order' },
+    'storage /state': { ok: true },
+  })
+  state.token = 'revoked'
+  await first.gateway.storages.restartAll()
+  t.match(await check(), { 'storage /state': { ok: false, detail: 'this token was used before' } }, 'nor does it start')
+})
+
+await t.test('check opens nothing beside a daemon that does not answer, and says so', async (t) => {
+  const { first, check, saved, state, dataFolder } = await rotating(t)
+  await first.stop()
+  const tokens = [saved.token, state.token]
+  const child = spawn('sleep', ['60'])
+  await once(child, 'spawn')
+  t.teardown(() => child.kill())
+  const pid = child.pid ?? 0
+  // A free port: nothing listens there any more.
+  await writeFile(join(dataFolder, 'daemon.pid'), `${pid} ${processStartTime(pid) ?? ''}\n${first.url}`)
+  const detail = `only the daemon may open it while process ${pid} runs`
+  t.match(await check(), {
+    daemon: { ok: false, detail: `process ${pid} serves the data folder, but does not answer at ${first.url}` },
+    'storage /saved': { ok: null, detail },
+    'storage /state': { ok: null, detail },
+  })
+  t.same([saved.token, state.token], tokens)
+})
+
+await t.test('check shows the token of the API to the daemon alone, whatever listens at --http', async (t) => {
+  const { check } = await rotating(t)
+  const seen: unknown[] = []
+  const stranger = createServer((request, response) => {
+    seen.push(request.headers.authorization)
+    response.end('pong')
+  }).listen(0, '127.0.0.1')
+  await once(stranger, 'listening')
+  t.teardown(() => stranger.close())
+  const { port } = stranger.address() as AddressInfo
+  t.match(await check(`127.0.0.1:${port}`), { 'storage /saved': { ok: true } })
+  t.ok(seen.length > 0, 'it was asked who it is')
+  t.ok(
+    seen.every((authorization) => authorization === undefined),
+    'without credentials',
+  )
+})

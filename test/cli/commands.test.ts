@@ -1,0 +1,336 @@
+/** The command line as people and programs use it: the built program, beside a running daemon. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import ssh2 from 'ssh2'
+import t, { type Test } from 'tap'
+import { fingerprintOf } from '../../src/accounts/public-keys.js'
+import { generateKeyPair } from '../../src/process/host-keys.js'
+import { startGateway } from '../gateway.js'
+import { connectHttp } from '../stories/protocols.js'
+
+const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+const publicKey = (await generateKeyPair('ed25519', { comment: 'someone@somewhere' })).public
+
+interface Outcome {
+  readonly status: number | null
+  readonly out: string
+  readonly err: string
+}
+
+async function tidegate(
+  words: readonly string[],
+  { input = '', environment = {} }: { input?: string; environment?: Record<string, string> } = {},
+): Promise<Outcome> {
+  const child = spawn(process.execPath, [main, ...words], { env: { ...process.env, ...environment } })
+  let [out, err] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(input)
+  const [status] = (await once(child, 'close')) as [number | null]
+  return { status, out, err }
+}
+
+async function folder(t: Test): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), 'tidegate-cli-'))
+  t.teardown(() => rm(made, { recursive: true, force: true }))
+  return made
+}
+
+/** The daemon looks for changes of others every 250 ms; a busy machine may be later. */
+async function soon(condition: () => boolean | Promise<boolean>): Promise<boolean> {
+  for (let tries = 0; tries < 50; tries++) {
+    if (await condition()) return true
+    await wait(100)
+  }
+  return false
+}
+
+async function canSignIn(url: string, username: string, password: string): Promise<boolean> {
+  try {
+    await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username, password })
+    return true
+  } catch {
+    return false
+  }
+}
+
+void t.test('users, beside a running daemon', async (t) => {
+  const { url, dataFolder, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const known = () => gateway.accounts.users.byName('anna')
+
+  const added = await tidegate(['user', 'add', 'anna', ...data, '--json', '--password-stdin'], { input: 'tide\n' })
+  t.equal(added.status, 0, added.err)
+  t.match(JSON.parse(added.out), {
+    username: 'anna',
+    role: 'general',
+    base_path: '/',
+    permissions: ['webdav-read', 'sftp-read'],
+    disabled: false,
+  })
+  t.ok(await soon(() => known() !== undefined), 'the daemon knows the new user')
+  t.ok(await canSignIn(url, 'anna', 'tide'))
+  const before = known()?.passwordHash
+
+  const again = await tidegate(['user', 'add', 'anna', ...data], { environment: { TIDEGATE_PASSWORD: 'x' } })
+  t.equal(again.status, 1)
+  t.equal(again.err, 'tidegate: a user of this name exists already\n')
+
+  const changed = await tidegate(['user', 'passwd', 'anna', ...data], { environment: { TIDEGATE_PASSWORD: 'ebb' } })
+  t.equal(changed.status, 0, changed.err)
+  t.ok(await soon(() => known()?.passwordHash !== before), 'the daemon knows the new password')
+  t.ok(await canSignIn(url, 'anna', 'ebb'))
+  t.notOk(await canSignIn(url, 'anna', 'tide'), 'and the old one does not')
+
+  const protocol = await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username: 'anna', password: 'ebb' })
+  t.same(await protocol.names('/'), [])
+  t.equal((await tidegate(['user', 'disable', 'anna', ...data])).status, 0)
+  const refused = async () => (await protocol.names('/')) === 'refused'
+  t.ok(await soon(refused), 'the session of a disabled user has ended')
+  t.equal((await tidegate(['user', 'enable', 'anna', ...data])).status, 0)
+
+  const random = await tidegate(['user', 'add', 'ben', ...data, '--random', '--permissions', 'all', '--json'])
+  t.match(JSON.parse(random.out), { username: 'ben', permission: 65535, password: /^[a-z0-9]{20}$/ })
+
+  const table = await tidegate(['user', 'list', ...data])
+  t.match(table.out, /^ID {2}USERNAME {2}ROLE/)
+  t.match(table.out, /admin +admin +\/ +no +all\n/)
+  t.equal((await tidegate(['user', 'rm', 'ben', ...data])).status, 0)
+  const missing = await tidegate(['user', 'rm', 'ben', ...data])
+  t.equal(missing.err, 'tidegate: there is no user ben\n')
+  t.equal(missing.status, 1)
+})
+
+void t.test('a user needs a password and known permissions', async (t) => {
+  const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const silent = await tidegate(['user', 'add', 'carl', ...data])
+  t.equal(silent.status, 2)
+  t.equal(silent.err, 'tidegate: no password: give --password-stdin, --random, or TIDEGATE_PASSWORD\n')
+  const strange = await tidegate(['user', 'add', 'carl', ...data, '--random', '--permissions', 'fly'])
+  t.equal(strange.status, 2)
+  t.match(strange.err, /unknown permission "fly"; there are: see-hidden, /)
+})
+
+void t.test('keys, by file and by standard input', async (t) => {
+  const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const file = join(await folder(t), 'key.pub')
+  await writeFile(file, `# mine\n\n${publicKey}\n`)
+  const added = await tidegate(['key', 'add', 'admin', file, ...data, '--json'])
+  t.equal(added.status, 0, added.err)
+  const { fingerprint } = JSON.parse(added.out) as { fingerprint: string }
+  t.match(fingerprint, /^SHA256:/)
+  const twice = await tidegate(['key', 'add', 'admin', '-', ...data], { input: publicKey })
+  t.equal(twice.err, 'tidegate: key with the same title already exists\n')
+  const listed = await tidegate(['key', 'list', 'admin', ...data, '--json'])
+  t.match(JSON.parse(listed.out), [{ title: 'someone@somewhere', type: 'ssh-ed25519', fingerprint }])
+  const bad = await tidegate(['key', 'add', 'admin', '-', ...data], { input: 'ssh-dss AAAA\n' })
+  t.equal(bad.status, 2, 'what is no key is refused')
+  t.equal((await tidegate(['key', 'rm', 'admin', fingerprint, ...data])).status, 0)
+  t.equal((await tidegate(['key', 'list', ...data, '--json'])).out, '[]\n')
+})
+
+void t.test('storages come and go while the daemon runs', async (t) => {
+  const { url, dataFolder, adminPassword } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const protocol = await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username: 'admin', password: adminPassword })
+  const added = await tidegate(['storage', 'add', '/second', 'Memory', ...data, '--remark', 'for a test'])
+  t.equal(added.status, 0, added.err)
+  t.equal(added.out, '/second is added and works\n')
+  const has = async (count: number) => (await protocol.names('/')).length === count
+  t.ok(await soon(() => has(1)), 'the new storage is there')
+  t.same(await protocol.names('/'), ['second'])
+  t.match((await tidegate(['storage', 'list', ...data])).out, /\/second +Memory +work/)
+  t.equal((await tidegate(['storage', 'rm', '/second', ...data])).status, 0)
+  t.ok(await soon(() => has(0)), 'and it is gone')
+  const taken = await tidegate(['storage', 'add', '/', 'Memory', ...data])
+  t.match(taken, { status: 1, err: 'tidegate: a storage with this mount_path exists already\n' })
+  for (const path of ['/.tidegate-x', '/a\nb', '/../x']) {
+    t.match(await tidegate(['storage', 'add', path, 'Memory', ...data]), { status: 2 }, 'as the API refuses it')
+  }
+  const words = ['storage', 'add', '/gone', 'Local', '-o', 'root_folder_path=/no/such/folder', ...data]
+  t.match(await tidegate(words), {
+    status: 1,
+    out: '',
+    err: /^tidegate: \/gone is added, with the id \d+, but does not work: root folder \/no\/such\/folder not exists\n$/,
+  })
+  const unknown = await tidegate(['storage', 'add', '/third', 'Floppy', ...data])
+  t.match(unknown, { status: 2, err: /^tidegate: there is no driver Floppy; there are: / })
+  const option = await tidegate(['storage', 'add', '/third', 'Memory', ...data, '-o', 'speed=1'])
+  t.match(option, { status: 2, err: /^tidegate: Memory has no option "speed"/ })
+})
+
+void t.test(
+  'the options of a storage come from a file or from standard input too, so that no secret is on the command line',
+  async (t) => {
+    const { dataFolder, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
+    const words = ['storage', 'add', '/vault', 'Crypt', '--data', dataFolder, '--options-file']
+    const options = { remote_path: '/', password: 'a secret', show_hidden: true }
+    const file = join(await folder(t), 'options.json')
+    const whatever = { status: 2, out: '' }
+    t.match(await tidegate([...words, file]), {
+      ...whatever,
+      err: /^tidegate: the options file .* cannot be read: ENOENT/,
+    })
+    for (const content of ['{"password": "a secret"', '[]', 'null', '"a secret"']) {
+      const refused = await tidegate([...words, '-'], { input: content })
+      t.match(refused, { ...whatever, err: 'tidegate: - does not hold a JSON object\n' }, content)
+    }
+    const unknown = await tidegate([...words, '-'], { input: JSON.stringify({ ...options, speed: 1 }) })
+    t.match(unknown, { ...whatever, err: /^tidegate: Crypt has no option "speed"/ })
+    t.match(await tidegate([...words, '-', '-o', 'remote_path'], { input: JSON.stringify(options) }), whatever)
+    await writeFile(file, JSON.stringify(options))
+    const added = await tidegate([...words, file, '-o', 'filename_encryption=off'])
+    t.match(added, { status: 0, out: /^\/vault is added/ }, added.err)
+    const row = (await gateway.store.storages.all()).find(({ mountPath }) => mountPath === '/vault')
+    const stored: unknown = JSON.parse(row?.addition ?? '')
+    t.match(stored, { ...options, password: /^___Obfuscated___/, filename_encryption: 'off' })
+  },
+)
+
+void t.test('the help of storage add marks what must be given', async (t) => {
+  const { out } = await tidegate(['storage', 'add', '--help'])
+  t.match(out, /^ {2}Local: root_folder_path\*, directory_size, thumbnail,/m)
+  t.match(out, /^ {2}SFTP: address\*, username\*, .*root_folder_path, /m)
+  const [crypt = ''] = /^ {2}Crypt: .*$/m.exec(out) ?? []
+  t.same(crypt.match(/\w+(?=\*)/g), ['remote_path', 'password'])
+})
+
+void t.test('the admin comes back in', async (t) => {
+  const { url, dataFolder, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
+  const data = ['--data', dataFolder]
+  const hash = () => gateway.accounts.users.byName('admin')?.passwordHash
+  const before = hash()
+  const set = await tidegate(['admin', 'password', ...data, '--password-stdin'], { input: 'a new one\n' })
+  t.equal(set.status, 0, set.err)
+  t.ok(await soon(() => hash() !== before))
+  t.ok(await canSignIn(url, 'admin', 'a new one'))
+  const token = async () => (await tidegate(['admin', 'token', ...data])).out.trim()
+  const first = await token()
+  const ask = () => fetch(`${url}/api/me`, { headers: { Authorization: first } }).then((answer) => answer.json())
+  t.match(await ask(), { code: 200, data: { username: 'admin' } })
+  await tidegate(['admin', 'token', '--reset', ...data])
+  t.not(await token(), first)
+  const dead = async () => ((await ask()) as { code: number }).code === 401
+  t.ok(await soon(dead), 'the old token is dead')
+})
+
+void t.test('check', async (t) => {
+  const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  t.teardown(() => taken.close())
+  const { port } = taken.address() as { port: number }
+  const free = { TIDEGATE_HTTP: '127.0.0.1:0', TIDEGATE_SFTP: '127.0.0.1:0' }
+  const good = await tidegate(['check', '--data', dataFolder], { environment: free })
+  t.equal(good.status, 0, good.out)
+  t.match(good.out, /ok +daemon +process \d+ answers at http:/)
+  t.match(good.out, /ok +storage \/ +Memory answers/)
+  const environment = { ...free, TIDEGATE_HTTP: `127.0.0.1:${port}` }
+  const bad = await tidegate(['check', '--data', dataFolder, '--json'], { environment })
+  t.equal(bad.status, 1)
+  t.match(JSON.parse(bad.out), [
+    { what: 'configuration', ok: true },
+    { what: 'database', ok: true },
+    { what: 'daemon', ok: true },
+    { what: 'storage /', ok: true },
+    { what: 'http', ok: false, detail: /is taken by another program/ },
+    { what: 'sftp', ok: true },
+  ])
+})
+
+void t.test(
+  'check says of storages on other storages that only a daemon can check them, and takes addresses as serve does',
+  async (t) => {
+    const daemon = await startGateway(t, { driver: { name: 'Memory' } })
+    const data = ['--data', daemon.dataFolder]
+    for (const words of [
+      ['/shown', 'Alias', '-o', 'paths=/'],
+      ['/sealed', 'Crypt', '-o', 'remote_path=/', '-o', 'password=tide'],
+    ]) {
+      const { err, status } = await tidegate(['storage', 'add', ...words, ...data])
+      t.equal(status, 0, err)
+    }
+    const addresses = ['--http', '127.0.0.1:0', '--sftp', 'off']
+    const asked = await tidegate(['check', ...data, ...addresses])
+    t.match(asked, { status: 0, out: /^ok +storage \/shown +Alias answers$/m }, asked.out)
+    await daemon.stop()
+    const good = await tidegate(['check', ...data, ...addresses])
+    t.equal(good.status, 0, good.out)
+    t.match(good.out, /^not checked +storage \/shown +Alias stands on other storages: only the daemon can open it$/m)
+    t.match(good.out, /^ok +http +127\.0\.0\.1:0 is free$/m)
+    t.notMatch(good.out, 'sftp')
+    const findings = JSON.parse((await tidegate(['check', ...data, ...addresses, '--json'])).out) as { what: string }[]
+    t.match(
+      findings.find(({ what }) => what === 'storage /sealed'),
+      { ok: null },
+    )
+  },
+)
+
+void t.test('a folder without a database is told, and nothing is made in it', async (t) => {
+  const data = await folder(t)
+  const listed = await tidegate(['user', 'list', '--data', data])
+  t.equal(listed.status, 1)
+  t.match(
+    listed.err,
+    /^tidegate: there is no database in .*: name the data folder with --data, or run "tidegate serve"/,
+  )
+  await t.rejects(stat(join(data, 'data.db')), { code: 'ENOENT' })
+})
+
+void t.test('help tells every command, and a wrong word is status 2', async (t) => {
+  const { out } = await tidegate(['--help'])
+  for (const command of ['serve', 'user', 'key', 'storage', 'admin', 'check'])
+    t.match(out, new RegExp(`^  ${command}`, 'm'))
+  t.match(await tidegate(['frobnicate']), { status: 2, err: "error: unknown command 'frobnicate'\n" })
+  t.match(await tidegate(['serve', 'fish']), { status: 2, err: /too many arguments for 'serve'/ })
+  t.match(await tidegate(['help', 'user']), { status: 0, out: /passwd/ })
+  t.match(await tidegate(['user', 'fly']), { status: 2, err: /unknown command 'fly'/ })
+  t.match(await tidegate(['serve', '--speed', '1']), { status: 2, err: /unknown option '--speed'/ })
+  const { version } = JSON.parse(await readFile('package.json', 'utf8')) as { version: string }
+  t.equal((await tidegate(['--version'])).out, `v${version}\n`)
+})
+
+void t.test('host keys are shown, and new ones are what the next daemon shows its clients', async (t) => {
+  const first = await startGateway(t)
+  const data = ['--data', first.dataFolder]
+  interface Shown {
+    readonly keys: readonly { readonly fingerprint: string }[]
+    readonly kept: readonly string[]
+  }
+  const shown = async (...words: readonly string[]) => {
+    const { status, out, err } = await tidegate(['admin', 'host-keys', ...words, ...data, '--json'])
+    t.equal(status, 0, err)
+    return JSON.parse(out) as Shown
+  }
+  /** What a client is shown by a daemon. */
+  const offered = (port: number) =>
+    new Promise<string>((resolve) => {
+      const client = new ssh2.Client().on('error', () => undefined)
+      const hostVerifier = (key: Buffer) => {
+        resolve(fingerprintOf(key))
+        return false
+      }
+      client.connect({ host: '127.0.0.1', port, username: 'admin', hostVerifier })
+    })
+  const before = await shown()
+  t.same(before.kept, [])
+  t.equal(await offered(first.sftpPort), before.keys[0]?.fingerprint)
+  const after = await shown('--rotate')
+  t.equal(after.kept.length, 4)
+  t.equal(new Set([...before.keys, ...after.keys].map(({ fingerprint }) => fingerprint)).size, 4)
+  t.equal(await offered(first.sftpPort), before.keys[0]?.fingerprint, 'until it is started again')
+  await first.stop()
+  const second = await startGateway(t, { dataFolder: first.dataFolder })
+  t.equal(await offered(second.sftpPort), after.keys[0]?.fingerprint)
+  t.match((await tidegate(['admin', 'host-keys', ...data])).out, /^TYPE +FINGERPRINT\nssh-ed25519 +SHA256:/)
+})

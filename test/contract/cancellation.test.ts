@@ -1,0 +1,50 @@
+import { getEventListeners } from 'node:events'
+import t from 'tap'
+import { untilAborted } from '../../src/contract/cancellation.js'
+import { GatewayError } from '../../src/contract/errors.js'
+
+/** Work that ends when the test says so. */
+function work() {
+  let end: (result: string) => void = () => undefined
+  let fail: (reason: Error) => void = () => undefined
+  const done = new Promise<string>((resolve, reject) => {
+    end = resolve
+    fail = reject
+  })
+  return { done, end, fail }
+}
+
+void t.test('work comes to what it comes to, and nobody listens to the signal any more', async (t) => {
+  const { signal } = new AbortController()
+  t.equal(await untilAborted(Promise.resolve('done'), signal), 'done')
+  await t.rejects(untilAborted(Promise.reject(new GatewayError('busy')), signal), { code: 'busy' })
+  t.equal(await untilAborted(Promise.resolve('done'), undefined), 'done')
+  t.equal(getEventListeners(signal, 'abort').length, 0)
+})
+
+void t.test('a signal ends the call, and what comes all the same is given back', async (t) => {
+  const controller = new AbortController()
+  const { done, end } = work()
+  const late: string[] = []
+  const call = untilAborted(done, controller.signal, { undo: (result) => late.push(result) })
+  controller.abort()
+  await t.rejects(call, { code: 'aborted' })
+  t.same(late, [])
+  end('late')
+  await done
+  await Promise.resolve()
+  t.same(late, ['late'])
+  await t.rejects(untilAborted(work().done, controller.signal), { code: 'aborted' }, 'also one that came before')
+  t.equal(getEventListeners(controller.signal, 'abort').length, 0)
+})
+
+void t.test('work that has patience may end by itself; how it failed is the cause', async (t) => {
+  const controller = new AbortController()
+  const { done, fail } = work()
+  const call = untilAborted(done, controller.signal, { timeout: 60_000 })
+  controller.abort()
+  fail(new Error('taken back'))
+  await t.rejects(call, { code: 'aborted', cause: { message: 'taken back' } })
+  const slow = untilAborted(work().done, controller.signal, { timeout: 10 })
+  await t.rejects(slow, { code: 'aborted' }, 'but not for ever')
+})

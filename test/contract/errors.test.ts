@@ -1,0 +1,69 @@
+import { getEventListeners } from 'node:events'
+import t from 'tap'
+import { joinSignals } from '../../src/contract/cancellation.js'
+import { errorCodes, GatewayError, isGatewayError, toGatewayError, TreeError } from '../../src/contract/errors.js'
+import { asPath } from '../../src/contract/path.js'
+import { Events, type TreeEvent } from '../../src/storage/events.js'
+
+void t.test('an error says what was asked, of what, and why not', async (t) => {
+  t.equal(new GatewayError('not_empty', { op: 'move', path: '/a/b' }).message, 'move: /a/b: not empty')
+  t.equal(new GatewayError('not_empty').message, 'not empty')
+  const inner = new GatewayError('locked', { path: '/mnt/ada/a', reason: 'locked by bob', retryAfter: 3 })
+  const outer = inner.at('move', '/a')
+  t.match(outer, { code: 'locked', path: '/a', op: 'move', retryAfter: 3, message: 'move: /a: locked by bob' })
+  t.notMatch(outer.message, 'mnt')
+  for (const code of errorCodes) t.ok(new GatewayError(code).message.length > 0, code)
+})
+
+void t.test('whatever is thrown becomes the one error', async (t) => {
+  const own = new GatewayError('busy')
+  t.equal(toGatewayError(own), own)
+  t.equal(toGatewayError(new DOMException('stop', 'AbortError')).code, 'aborted')
+  t.equal(toGatewayError(Object.assign(new Error('x'), { code: 'ABORT_ERR' })).code, 'aborted')
+  t.equal(toGatewayError(new DOMException('late', 'TimeoutError')).code, 'timeout')
+  for (const value of [new Error('/etc/passwd'), 'text', undefined, null, 7]) {
+    const error = toGatewayError(value)
+    t.match(error, { code: 'internal', message: 'internal error' })
+  }
+  t.ok(isGatewayError(own, 'busy', 'locked'))
+  t.notOk(isGatewayError(own, 'locked'))
+  t.notOk(isGatewayError(new Error('x')))
+})
+
+void t.test('failures of a tree are told with the paths of whoever asked', async (t) => {
+  const failure = { path: asPath('/home/ada/x'), error: new GatewayError('locked') }
+  const error = new TreeError([failure, { ...failure, path: asPath('/home/ada/y') }])
+  const seen = error.redacted((path) => asPath(path.slice('/home/ada'.length)))
+  t.same(
+    seen.failures.map(({ path }) => path),
+    ['/x', '/y'],
+  )
+  t.equal(seen.code, 'locked')
+  t.match(seen.message, 'and 1 more')
+})
+
+void t.test('joined signals stop together, with the reason, and can be let go', async (t) => {
+  const one = new AbortController()
+  const other = new AbortController()
+  const joined = joinSignals(one.signal, undefined, other.signal)
+  t.notOk(joined.signal.aborted)
+  other.abort('why')
+  t.equal(joined.signal.reason, 'why')
+  joined.release()
+  t.equal(getEventListeners(one.signal, 'abort').length, 0)
+  t.ok(joinSignals(one.signal, AbortSignal.abort()).signal.aborted)
+  const free = joinSignals(one.signal)
+  free.release()
+  one.abort()
+  t.notOk(free.signal.aborted)
+})
+
+void t.test('events reach everybody who listens, as long as they do', async (t) => {
+  const events = new Events()
+  const heard: TreeEvent[] = []
+  const stop = events.on((event) => heard.push(event))
+  events.emit({ kind: 'written', path: asPath('/a') })
+  stop()
+  events.emit({ kind: 'removed', path: asPath('/a') })
+  t.same(heard, [{ kind: 'written', path: '/a' }])
+})

@@ -1,0 +1,49 @@
+/** What listings come upon is removed beside the calls, and bounded however much a server shows. */
+import { setImmediate as turn } from 'node:timers/promises'
+import t from 'tap'
+import { BackgroundDeleter } from '../../../drivers/lib/background-deleter.js'
+import { GatewayError } from '../../../src/contract/errors.js'
+
+await t.test('leftovers go one after another, each once, and only so many wait', async (t) => {
+  const removed: string[] = []
+  let now = 0
+  let most = 0
+  const sweep = new BackgroundDeleter(async (leftover) => {
+    most = Math.max(most, ++now)
+    await turn()
+    now--
+    removed.push(leftover)
+  })
+  for (let index = 0; index < 5000; index++) sweep.enqueue(`part-${index % 2500}`)
+  while (now > 0) await turn()
+  t.equal(most, 1)
+  t.equal(removed.length, 1000)
+  t.equal(new Set(removed).size, 1000)
+})
+
+await t.test('a server that cannot be asked is not asked for each of them', async (t) => {
+  let tries = 0
+  const sweep = new BackgroundDeleter(async () => {
+    tries++
+    throw new GatewayError('unavailable')
+  })
+  for (const leftover of ['one', 'two', 'three']) sweep.enqueue(leftover)
+  await turn()
+  t.equal(tries, 1)
+  sweep.enqueue('one')
+  t.equal(tries, 2, 'but when they are met again')
+})
+
+await t.test('one that cannot be removed is left, and tried again when it is met again', async (t) => {
+  const tried: string[] = []
+  const sweep = new BackgroundDeleter(async (leftover) => {
+    tried.push(leftover)
+    if (leftover === 'bad') throw new GatewayError('denied')
+  })
+  for (const leftover of ['bad', 'good']) sweep.enqueue(leftover)
+  await turn()
+  t.same(tried, ['bad', 'good'])
+  sweep.enqueue('bad')
+  await turn()
+  t.same(tried, ['bad', 'good', 'bad'])
+})

@@ -1,0 +1,67 @@
+/** Folders that stay open for a moment after their use: a path still means what stands there now. */
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { RootFolder } from '../../drivers/local/root-folder.js'
+import { asPath } from '../../src/contract/path.js'
+
+const path = asPath('/shelf/box')
+
+function rootAt(test: Test) {
+  const host = test.testdir({ outside: { mark: 'outside' }, root: { shelf: { box: { mark: 'first' } } } })
+  const root = new RootFolder(join(host, 'root'))
+  test.teardown(() => root.close())
+  const mark = async (): Promise<string> => {
+    const folder = await root.folder(path)
+    try {
+      return readFileSync(folder.pathOf('mark'), 'utf8')
+    } finally {
+      folder.close()
+    }
+  }
+  return { host, root, mark }
+}
+
+await t.test('a folder that took the place of a held one is found', async (t) => {
+  const { host, mark } = rootAt(t)
+  t.equal(await mark(), 'first')
+  renameSync(join(host, 'root/shelf/box'), join(host, 'root/shelf/old'))
+  mkdirSync(join(host, 'root/shelf/box'))
+  writeFileSync(join(host, 'root/shelf/box/mark'), 'second')
+  t.equal(await mark(), 'second')
+})
+
+await t.test('a link that took the place of a folder above a held one is not passed', async (t) => {
+  const { host, mark } = rootAt(t)
+  t.equal(await mark(), 'first')
+  rmSync(join(host, 'root/shelf'), { recursive: true })
+  mkdirSync(join(host, 'outside/box'))
+  symlinkSync(join(host, 'outside'), join(host, 'root/shelf'))
+  await t.rejects(mark(), { code: 'denied' })
+})
+
+await t.test('a held folder that was removed is not found', async (t) => {
+  const { host, mark } = rootAt(t)
+  t.equal(await mark(), 'first')
+  rmSync(join(host, 'root/shelf'), { recursive: true })
+  await t.rejects(mark(), { code: 'not_found' })
+})
+
+await t.test(
+  'a held folder is used by several at once, and closed when the last of them and the root let go',
+  async (t) => {
+    if (process.platform !== 'linux') {
+      t.pass('counting', { skip: 'descriptors are counted in /proc' })
+      return
+    }
+    const { root } = rootAt(t)
+    const open = () => readdirSync('/proc/self/fd').length
+    const before = open()
+    const [one, other] = [await root.folder(path), await root.folder(path)]
+    one.close()
+    root.close()
+    t.equal(readFileSync(other.pathOf('mark'), 'utf8'), 'first')
+    other.close()
+    t.equal(open(), before)
+  },
+)

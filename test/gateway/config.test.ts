@@ -1,0 +1,86 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import t, { type Test } from 'tap'
+import { configFileSchema, configSchema, loadConfig } from '../../src/gateway/config.js'
+import { splitAddress } from '../../src/net/addresses.js'
+
+async function configFile(t: Test, content: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-config-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const file = join(folder, 'tidegate.json')
+  await writeFile(file, content)
+  return file
+}
+
+void t.test('without any file, flag or variable the defaults hold', async (t) => {
+  t.match(await loadConfig({ flags: {}, environment: {} }), {
+    http: '0.0.0.0:5244',
+    sftp: '0.0.0.0:5222',
+    data: resolve('data'),
+    drain_seconds: 30,
+  })
+})
+
+void t.test('a flag beats the environment, which beats the file, which beats the default', async (t) => {
+  const config = await configFile(t, '{ "http": "1.1.1.1:1", "sftp": "off", "token_hours": 5 }')
+  const environment = { TIDEGATE_CONFIG: config, TIDEGATE_HTTP: '2.2.2.2:2', TIDEGATE_DATA: '/two' }
+  t.match(await loadConfig({ flags: { config }, environment: {} }), { http: '1.1.1.1:1', sftp: 'off', token_hours: 5 })
+  t.match(await loadConfig({ flags: {}, environment }), { http: '2.2.2.2:2', sftp: 'off', data: '/two' })
+  const flags = { http: '[::1]:3', data: '/three' }
+  t.match(await loadConfig({ flags, environment }), { http: '[::1]:3', sftp: 'off', data: '/three' })
+})
+
+void t.test('what does not fit is told in one sentence that names it', async (t) => {
+  const wrong: readonly (readonly [string, RegExp])[] = [
+    ['{', /the configuration file .* is not JSON: /],
+    ['[]', /must hold an object/],
+    ['{ "htpp": "x:1" }', /^bad configuration: .*htpp/],
+    ['{ "http": "nowhere" }', /^bad configuration: http: must be HOST:PORT/],
+    ['{ "http": "localhost:65536" }', /^bad configuration: http: a port is a number up to 65535/],
+    ['{ "trusted_proxies": ["nonsense"] }', /^bad configuration: trusted_proxies.0: must be an address or a network/],
+    ['{ "site_url": "ftp://x" }', /^bad configuration: site_url: must be empty, a path/],
+    ['{ "dist_dir": "/web", "cdn": "ftp://x" }', /^bad configuration: cdn: must be empty, or a URL of http or https/],
+    ['{ "dist_dir": "/web", "cdn": "https://x/?y" }', /^bad configuration: cdn: must be empty, or a URL/],
+    [`{ "dist_dir": "/web", "cdn": "https://x/'y" }`, /^bad configuration: cdn: must be empty, or a URL/],
+    ['{ "dist_dir": "/web", "cdn": "https://[" }', /^bad configuration: cdn: must be a URL/],
+    ['{ "cdn": "https://cdn.example/build" }', /^bad configuration: cdn: is of use only beside dist_dir/],
+    ['{ "token_hours": "48" }', /^bad configuration: token_hours: /],
+  ]
+  for (const [content, reason] of wrong) {
+    const config = await configFile(t, content)
+    await t.rejects(loadConfig({ flags: { config }, environment: {} }), { code: 'invalid', reason }, content)
+  }
+  await t.rejects(loadConfig({ flags: { config: '/nowhere/at all' }, environment: {} }), {
+    code: 'invalid',
+    reason: 'the configuration file /nowhere/at all cannot be read: it does not exist',
+  })
+})
+
+void t.test('proxies are told by addresses and networks, and nothing else', async (t) => {
+  const { trusted_proxies: none } = configSchema.parse({})
+  t.notOk(none.check('127.0.0.1'))
+  const proxies = ['127.0.0.1', '::1', '10.0.0.0/8', 'fd00::/8']
+  const { trusted_proxies: list } = configSchema.parse({ trusted_proxies: proxies })
+  for (const address of ['127.0.0.1', '10.255.0.1']) t.ok(list.check(address), address)
+  for (const address of ['::1', 'fd00::7']) t.ok(list.check(address, 'ipv6'), address)
+  for (const address of ['127.0.0.2', '11.0.0.1']) t.notOk(list.check(address), address)
+  t.ok(configSchema.parse({ trusted_proxies: ['0.0.0.0/0'] }).trusted_proxies.check('8.8.8.8'))
+  for (const text of ['', 'proxy.example', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0/8', 'fd00::/129', '*']) {
+    t.notOk(configSchema.safeParse({ trusted_proxies: [text] }).success, text)
+  }
+})
+
+void t.test('an address is split at its last colon', async (t) => {
+  t.same(splitAddress('[2001:db8::1]:5244'), { host: '2001:db8::1', port: 5244 })
+  t.same(splitAddress('localhost:0'), { host: 'localhost', port: 0 })
+})
+
+void t.test('config/schema.json is what the daemon checks with: npm run schema', async (t) => {
+  t.equal(await readFile('config/schema.json', 'utf8'), configFileSchema())
+})
+
+void t.test('the example in config/ is a configuration that loads', async (t) => {
+  const config = await loadConfig({ flags: { config: 'config/tidegate.json' }, environment: {} })
+  t.equal(config.site_url, 'https://files.example.org')
+})

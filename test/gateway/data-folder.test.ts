@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile, readdir, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import t from 'tap'
+import { lockDataFolder, lockHolderOf } from '../../src/gateway/data-folder.js'
+import { startDaemon, startGateway } from '../gateway.js'
+import { zombie } from '../zombie.js'
+
+void t.test('a second daemon is refused while the first one runs, and not after a kill', async (t) => {
+  const first = await startDaemon(t)
+  const options = { dataFolder: first.dataFolder, adminPassword: first.adminPassword }
+  await t.rejects(startDaemon(t, options), /another tidegate \(process \d+\) serves the data folder/)
+  await t.rejects(startGateway(t, options), { code: 'busy' })
+  t.equal((await fetch(`${first.url}/ping`)).status, 200, 'the first one goes on')
+  await first.kill()
+  const second = await startDaemon(t, options)
+  t.equal(await second.stop(), 0)
+  await t.rejects(readFile(join(first.dataFolder, 'daemon.pid')), { code: 'ENOENT' })
+})
+
+void t.test('a process that only has the number of a dead daemon is not taken for it', async (t) => {
+  const folder = t.testdir()
+  const child = spawn('sleep', ['60'])
+  await once(child, 'spawn')
+  t.teardown(() => child.kill())
+  await writeFile(join(folder, 'daemon.pid'), `${child.pid ?? 0} 1`)
+  const giveBack = await lockDataFolder(folder)
+  await giveBack()
+})
+
+const skip = process.platform === 'linux' ? false : 'only Linux shows the state of processes'
+void t.test('a killed daemon that nobody has waited for has no folder', { skip }, async (t) => {
+  const folder = t.testdir()
+  const { pid, started } = await zombie(t)
+  await writeFile(join(folder, 'daemon.pid'), `${pid} ${started}`)
+  const giveBack = await lockDataFolder(folder)
+  await giveBack()
+})
+
+void t.test('no reader sees a lock without its holder', async (t) => {
+  const folder = t.testdir()
+  let isOver = false
+  const texts = new Set<string>()
+  const reading = (async () => {
+    while (!isOver) texts.add(await readFile(join(folder, 'daemon.pid'), 'utf8').catch(() => 'none'))
+  })()
+  for (let round = 0; round < 300; round++) await (await lockDataFolder(folder))()
+  isOver = true
+  await reading
+  t.ok(texts.size > 1, 'locks were seen')
+  t.notOk(texts.has(''), 'never an empty one')
+  t.same(await readdir(folder), [], 'nothing is left')
+})
+
+void t.test('a daemon that stops no longer offers its address to the command line', async (t) => {
+  const daemon = await startDaemon(t)
+  t.match(await lockHolderOf(daemon.dataFolder), { url: daemon.url })
+  const upload = request(`${daemon.davUrl}slow`, {
+    method: 'PUT',
+    headers: { Authorization: `Basic ${Buffer.from(`admin:${daemon.adminPassword}`).toString('base64')}` },
+  })
+  upload.on('error', () => undefined).write('the beginning')
+  await once(upload, 'socket')
+  // The upload holds up the end of the daemon until it is dropped.
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  const stopped = daemon.stop()
+  for (;;) {
+    const holder = await lockHolderOf(daemon.dataFolder)
+    if (!holder) return void t.fail('the daemon had stopped before it was looked at')
+    if (holder.url === undefined) break
+  }
+  upload.destroy()
+  await stopped
+})

@@ -1,0 +1,167 @@
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { cryptType } from '../../drivers/crypt/index.js'
+import { memoryType } from '../../drivers/memory/index.js'
+import type { AnyDriverType, Driver, DriverEnv } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { asPath } from '../../src/contract/path.js'
+import { configSchema } from '../../src/gateway/config.js'
+import { Gateway } from '../../src/gateway/gateway.js'
+import { checkConfiguration, StorageNotStarted, type StorageConfiguration } from '../../src/gateway/storages.js'
+import { createLog } from '../../src/process/log.js'
+import { newStorage } from '../../src/store/new-storage.js'
+
+/** A driver that tests can look into. */
+class Observed {
+  readonly open: DriverEnv[] = []
+  closed = 0
+  /** Starts end when it is told to. */
+  hold: Promise<void> = Promise.resolve()
+  failure: string | undefined
+
+  readonly type: AnyDriverType = {
+    name: 'Observed',
+    fields: { text: { type: 'string', required: true }, number: { type: 'number', default: 7 } },
+    open: async (_options: never, env: DriverEnv): Promise<Driver> => {
+      const { failure } = this
+      await this.hold
+      if (failure !== undefined) throw new GatewayError('unavailable', { reason: failure })
+      this.open.push(env)
+      const driver: Driver = await memoryType.open({ size_limit: 0, case_sensitive: true }, env)
+      driver.close = async () => {
+        this.closed++
+      }
+      return driver
+    },
+  }
+}
+
+async function open(t: Test): Promise<{ gateway: Gateway; observed: Observed }> {
+  const observed = new Observed()
+  const local: AnyDriverType = {
+    name: 'Local',
+    fields: {},
+    open: () => memoryType.open({ size_limit: 0, case_sensitive: true }, undefined as never),
+  }
+  const config = { ...configSchema.parse({}), data: join(t.testdir(), 'data') }
+  const log = createLog('silent')
+  const gateway = await Gateway.open({ config, log, drivers: [local, observed.type], adminPassword: 'x' })
+  t.teardown(() => gateway.close())
+  return { gateway, observed }
+}
+
+function configuration(fields: Partial<StorageConfiguration>): StorageConfiguration {
+  const {
+    status: _status,
+    modified: _modified,
+    ...rest
+  } = newStorage({
+    mountPath: asPath('/a'),
+    driver: 'Observed',
+    addition: '{"text":"x"}',
+  })
+  return { ...rest, ...fields }
+}
+
+void t.test('a configuration is cleaned, and its options have their defaults', async (t) => {
+  const types = [new Observed().type]
+  const checked = checkConfiguration(configuration({ mountPath: 'a//b/', addition: '{"text":"x","other":1}' }), types)
+  t.equal(checked.mountPath, '/a/b')
+  t.strictSame(JSON.parse(checked.addition), { text: 'x', other: 1, number: 7 })
+  t.equal(
+    checkConfiguration(configuration({ addition: '{}' }), types).addition,
+    '{}',
+    'a faulty one stays to be put right',
+  )
+  for (const faulty of [
+    { driver: 'Nothing' },
+    { mountPath: '/../x' },
+    { mountPath: '/x\u0001' },
+    { mountPath: '/.tidegate-x' },
+    { cacheExpiration: -1 },
+  ]) {
+    t.throws(() => checkConfiguration(configuration(faulty), types), { code: 'invalid' }, JSON.stringify(faulty))
+  }
+})
+
+void t.test('a boolean for a choice between true and false is stored as a text', async (t) => {
+  const addition = JSON.stringify({ remote_path: '/kept', password: 'secret', directory_name_encryption: true })
+  const checked = checkConfiguration(configuration({ driver: 'Crypt', addition }), [cryptType])
+  t.match(JSON.parse(checked.addition), { directory_name_encryption: 'true', encrypted_suffix: '.bin' })
+})
+
+void t.test('no change waits for another storage to start, and a slow one can be taken away', async (t) => {
+  const { gateway, observed } = await open(t)
+  const { storages } = gateway
+  let release: () => void = () => undefined
+  observed.hold = new Promise((resolve) => (release = resolve))
+  const slow = t.rejects(storages.create(configuration({ mountPath: '/slow' })), {
+    code: 'unavailable',
+    reason: 'the storage was removed meanwhile',
+  })
+  await storages.create(configuration({ mountPath: '/quick', driver: 'Local' }))
+  const row = storages.list().find(({ mountPath }) => mountPath === '/slow')
+  await storages.delete(row?.id ?? 0)
+  t.notOk(storages.list().some(({ mountPath }) => mountPath === '/slow'))
+  release()
+  await slow
+  t.equal(observed.closed, 1, 'what started too late is closed')
+})
+
+void t.test('changes of one storage at once leave one mount, as it is stored', async (t) => {
+  const { gateway, observed } = await open(t)
+  const { storages, store } = gateway
+  const { id } = await storages.create(configuration({}))
+  await Promise.all(['/b', '/c', '/d'].map((mountPath) => storages.update(id, configuration({ mountPath }))))
+  const stored = (await store.storages.all()).find((row) => row.id === id)
+  t.equal(storages.get(id)?.mountPath, stored?.mountPath)
+  t.equal(stored?.status, 'work')
+  t.equal(observed.open.length - observed.closed, 1, 'all others are closed')
+  const running = observed.open.filter((env) => !env.signal.aborted)
+  t.equal(running.length, 1)
+})
+
+void t.test('a driver that was replaced stores nothing any longer', async (t) => {
+  const { gateway, observed } = await open(t)
+  const { storages, store } = gateway
+  const { id } = await storages.create(configuration({}))
+  await observed.open[0]?.save({ token: 'first' })
+  t.match(JSON.parse(storages.get(id)?.addition ?? ''), { text: 'x', token: 'first' })
+  await storages.update(id, configuration({ addition: '{"text":"new"}' }))
+  await observed.open[0]?.save({ token: 'late' })
+  const [, row] = await store.storages.all()
+  t.strictSame(JSON.parse(row?.addition ?? ''), { text: 'new', number: 7 })
+})
+
+void t.test('what is kept beside files follows their storage', async (t) => {
+  const { gateway } = await open(t)
+  const { storages, store } = gateway
+  const color = { namespace: 'x', name: 'color', value: 'red', language: '' }
+  const { id } = await storages.create(configuration({}))
+  await store.properties.change(asPath('/a/file'), [{ set: color }])
+  await storages.update(id, configuration({ mountPath: '/b' }))
+  t.match(await store.properties.of(asPath('/b/file')), [color])
+
+  const inner = await storages.create(configuration({ mountPath: '/b/inner' }))
+  await store.properties.change(asPath('/b/inner/file'), [{ set: color }])
+  await storages.delete(id)
+  t.match(await store.properties.of(asPath('/b/inner/file')), [color], 'another storage keeps its own')
+  await storages.delete(inner.id)
+  t.strictSame(await store.properties.of(asPath('/b/inner/file')), [])
+})
+
+void t.test('a storage that fails is told by its id and reason', async (t) => {
+  const { gateway, observed } = await open(t)
+  const { storages } = gateway
+  observed.failure = 'no <answer>'
+  const error: unknown = await storages.create(configuration({})).catch((thrown: unknown) => thrown)
+  if (!(error instanceof StorageNotStarted)) throw new Error('it started')
+  t.match(storages.get(error.id), { status: 'no &lt;answer&gt;', mountPath: '/a' })
+  await storages.restartAll()
+  observed.failure = undefined
+  await storages.restartAll()
+  t.match(storages.get(error.id), { status: 'work' })
+  await storages.disable(error.id)
+  await t.rejects(storages.disable(error.id), { code: 'invalid' })
+  t.match(storages.get(error.id), { status: 'disabled', disabled: true })
+})

@@ -1,0 +1,70 @@
+import t from 'tap'
+import { judgeDownload, type DownloadContext, type DownloadVerdict } from '../../src/links/download-policy.js'
+import type { StorageRow } from '../../src/store/rows.js'
+
+type Policy = StorageRow['webdavPolicy']
+type Marks = 'direct' | 'webProxy' | 'ownProxy' | 'proxy_types' | 'text_types'
+
+/** The specification: where it is asked for, WebDAV's policy, what else holds, and what comes of it. */
+const rows: readonly (readonly [
+  route: DownloadContext,
+  policy: Policy,
+  holds: readonly Marks[],
+  verdict: DownloadVerdict,
+])[] = [
+  // Links: by the backend's address unless something keeps them here.
+  ['d', '302_redirect', [], 'stream'],
+  ['d', '302_redirect', ['ownProxy'], 'own proxy'],
+  ['d', '302_redirect', ['direct'], 'direct'],
+  ['d', '302_redirect', ['direct', 'ownProxy'], 'direct'],
+  ['d', '302_redirect', ['direct', 'text_types'], 'direct'],
+  ['d', 'use_proxy_url', ['direct'], 'direct'],
+  ['d', 'native_proxy', ['direct'], 'direct'],
+  ['d', '302_redirect', ['direct', 'webProxy'], 'stream'],
+  ['d', '302_redirect', ['direct', 'webProxy', 'ownProxy'], 'own proxy'],
+  ['d', '302_redirect', ['direct', 'proxy_types'], 'stream'],
+  ['d', '302_redirect', ['direct', 'proxy_types', 'ownProxy'], 'own proxy'],
+  // Proxied links: only what has a reason to go through us.
+  ['p', '302_redirect', [], 'stream'],
+  ['p', '302_redirect', ['ownProxy'], 'own proxy'],
+  ['p', '302_redirect', ['direct'], 'refused'],
+  ['p', 'native_proxy', ['direct'], 'refused'],
+  ['p', '302_redirect', ['direct', 'ownProxy'], 'refused'],
+  ['p', 'use_proxy_url', ['direct'], 'stream'],
+  ['p', 'use_proxy_url', ['direct', 'ownProxy'], 'own proxy'],
+  ['p', '302_redirect', ['direct', 'webProxy'], 'stream'],
+  ['p', '302_redirect', ['direct', 'proxy_types'], 'stream'],
+  ['p', '302_redirect', ['direct', 'text_types'], 'stream'],
+  ['p', '302_redirect', ['direct', 'text_types', 'ownProxy'], 'own proxy'],
+  // What a client is told of a file: extensions make no difference.
+  ['raw_url', '302_redirect', [], 'stream'],
+  ['raw_url', '302_redirect', ['ownProxy'], 'own proxy'],
+  ['raw_url', '302_redirect', ['direct'], 'direct'],
+  ['raw_url', 'use_proxy_url', ['direct', 'ownProxy'], 'direct'],
+  ['raw_url', '302_redirect', ['direct', 'proxy_types', 'text_types'], 'direct'],
+  ['raw_url', '302_redirect', ['direct', 'webProxy'], 'stream'],
+  ['raw_url', '302_redirect', ['direct', 'webProxy', 'ownProxy'], 'own proxy'],
+  // WebDAV has a policy of its own.
+  ['webdav', '302_redirect', [], 'stream'],
+  ['webdav', '302_redirect', ['ownProxy'], 'stream'],
+  ['webdav', '302_redirect', ['direct', 'webProxy', 'ownProxy', 'proxy_types'], 'direct'],
+  ['webdav', 'use_proxy_url', ['direct'], 'stream'],
+  ['webdav', 'use_proxy_url', ['direct', 'ownProxy'], 'own proxy'],
+  ['webdav', 'use_proxy_url', ['ownProxy'], 'own proxy'],
+  ['webdav', 'native_proxy', ['direct', 'ownProxy'], 'stream'],
+]
+
+void t.test('how a file is handed out', async (t) => {
+  for (const [route, webdavPolicy, holds, verdict] of rows) {
+    const has = (mark: Marks) => holds.includes(mark)
+    const facts = {
+      route,
+      webdavPolicy,
+      direct: has('direct'),
+      webProxy: has('webProxy'),
+      ownProxy: has('ownProxy'),
+      isListed: has,
+    }
+    t.equal(judgeDownload(facts), verdict, `${route} ${webdavPolicy} ${holds.join(' ')}`)
+  }
+})

@@ -1,0 +1,104 @@
+import { join } from 'node:path'
+import t from 'tap'
+import { asPath } from '../../src/contract/path.js'
+import { SignedUrls } from '../../src/links/signed-urls.js'
+import { Settings } from '../../src/settings/settings.js'
+import { openStore } from '../../src/store/store.js'
+import { processorTime } from '../processor-time.js'
+
+const file = asPath('/a b.txt')
+/** HMAC-SHA-256 over `/a b.txt:0`, computed by another program. */
+const known = 'tG9xva1DKND2HBrzeJ0waF3kWqp9qNh-EBj45bvxgeI=:0'
+const hour = 3600_000
+
+async function opened(t: Tap, values: Record<string, string> = {}, protectedPath = '') {
+  const store = await openStore(join(t.testdir(), 'tidegate.db'))
+  t.teardown(() => store.close())
+  const settings = await Settings.open(store)
+  await settings.set(new Map(Object.entries({ token: 't'.repeat(32), ...values })))
+  const clock = { time: Date.UTC(2026, 0, 1) }
+  const links = new SignedUrls({ settings, needsSignature: (path) => path === protectedPath, now: () => clock.time })
+  return { settings, links, clock }
+}
+type Tap = Pick<typeof t, 'testdir' | 'teardown'>
+
+void t.test('signatures are those that the clients of the API compute themselves', async (t) => {
+  const { links } = await opened(t)
+  t.equal(links.sign(file), known)
+  t.equal(links.sign(file), known)
+  const principal = links.verify(file, known)
+  t.match(principal, { onlyPath: file, protocol: 'http', base: '/', permissions: 0, role: 'guest' })
+  t.equal(principal.signal.aborted, false)
+})
+
+void t.test('a signature that does not fit is refused with the words that clients know', async (t) => {
+  const { links, clock } = await opened(t, { link_expiration: '2' })
+  const refused = (path: string, signature: string | undefined, reason: string): void =>
+    void t.throws(() => links.verify(asPath(path), signature), { code: 'unauthenticated', reason }, `${signature}`)
+  refused('/a b.txt', undefined, 'expire missing')
+  refused('/a b.txt', '', 'expire missing')
+  refused('/a b.txt', 'abc:', 'expire missing')
+  refused('/a b.txt', 'abc', 'expire invalid')
+  refused('/a b.txt', 'abc:1.5', 'expire invalid')
+  refused('/a b.txt', 'abc:99999999999999999999', 'expire invalid')
+  refused('/a b.txt', 'abc:5', 'sign expired')
+  refused('/a b.txt', 'abc:-5', 'sign expired')
+  refused('/a b.txt', 'abc:0', 'sign invalid')
+  refused('/other', known, 'sign invalid')
+  refused('/a b.txt', known.replace(':0', ':00'), 'sign invalid')
+  refused('/a b.txt', known.replace('tG', 'tH'), 'sign invalid')
+  refused('/a b.txt', `é${known.slice(2)}`, 'sign invalid')
+
+  const signature = links.sign(file)
+  t.match(signature, new RegExp(`:${(clock.time + 2 * hour) / 1000}$`))
+  clock.time += 2 * hour - 1000
+  links.verify(file, signature)
+  clock.time += 2000
+  refused('/a b.txt', signature, 'sign expired')
+})
+
+void t.test('without a key nothing is signed and nothing is believed', async (t) => {
+  const values = { get: () => '', bool: () => true, number: () => 0, onChange: () => () => undefined }
+  const links = new SignedUrls({ settings: values, needsSignature: () => false })
+  t.equal(links.sign(file), '')
+  // What HMAC with an empty key gives.
+  const { createHmac } = await import('node:crypto')
+  const forged = `${createHmac('sha256', '').update(`${file}:0`).digest('base64url')}=:0`
+  t.throws(() => links.verify(file, forged), { code: 'unauthenticated', reason: 'sign invalid' })
+})
+
+void t.test('with a new token old signatures die, and so does what they opened', async (t) => {
+  const { links, settings } = await opened(t)
+  const { signal } = links.verify(file, known)
+  await settings.set(new Map([['site_title', 'x']]))
+  t.equal(signal.aborted, false)
+  await settings.resetToken()
+  t.equal(signal.aborted, true)
+  t.throws(() => links.verify(file, known), { code: 'unauthenticated', reason: 'sign invalid' })
+  t.not(links.sign(file), known)
+  t.equal(links.verify(file, links.sign(file)).signal.aborted, false)
+})
+
+void t.test('without a signature only what nothing protects is opened', async (t) => {
+  const { links, settings } = await opened(t, {}, '/closed')
+  await t.rejects(links.authorize(file, undefined), { code: 'unauthenticated', reason: 'expire missing' }, 'sign_all')
+  t.equal((await links.authorize(file, known)).onlyPath, file)
+  await settings.set(new Map([['sign_all', 'false']]))
+  t.equal((await links.authorize(file, undefined)).onlyPath, file)
+  t.equal((await links.authorize(file, 'nonsense')).onlyPath, file)
+  await t.rejects(links.authorize(asPath('/closed'), undefined), { code: 'unauthenticated', reason: 'expire missing' })
+  t.equal((await links.authorize(asPath('/closed'), links.sign(asPath('/closed')))).onlyPath, '/closed')
+})
+
+void t.test('signatures that never expire are remembered, up to a bound', async (t) => {
+  const { links } = await opened(t)
+  const paths = Array.from({ length: 3000 }, (_, n) => asPath(`/folder/${'x'.repeat(200)}/${n}`))
+  const time = () =>
+    processorTime(() => {
+      for (const path of paths) links.sign(path)
+    })
+  const first = await time()
+  t.ok((await time()) < first, 'the second time is quicker')
+  for (let n = 0; n < 20; n++) links.sign(asPath(`/${'y'.repeat(255)}/${'z'.repeat(3800)}${n}`))
+  t.equal(links.sign(file), known)
+})

@@ -1,0 +1,140 @@
+import type { Socket } from 'node:net'
+import { Duplex, PassThrough } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { ServerChannel } from 'ssh2'
+import t from 'tap'
+import { ByteBudget } from '../../../protocols/sftp/byte-budget.js'
+import { ReadGate } from '../../../protocols/sftp/read-gate.js'
+import { SftpSession } from '../../../protocols/sftp/session.js'
+import type { Tree } from '../../../protocols/sftp/tree.js'
+import { createLog } from '../../../src/process/log.js'
+import type { WritableFile } from '../../../src/tree/virtual-fs.js'
+import { flags, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'
+
+type Heard = 'pause' | 'resume'
+
+function newInlet(): { readonly inlet: ReadGate; readonly heard: Heard[] } {
+  const heard: Heard[] = []
+  const note = (what: Heard) => () => {
+    heard.push(what)
+    return undefined as unknown as Socket
+  }
+  return { heard, inlet: new ReadGate({ pause: note('pause'), resume: note('resume') }) }
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await turn()
+}
+
+void t.test('an inlet is shut until the last who holds it has let go, and not for long', async (t) => {
+  const { inlet, heard } = newInlet()
+  const [one, other] = [{}, {}]
+  inlet.release(one)
+  t.same(heard, [])
+  inlet.acquire(one)
+  inlet.acquire(other)
+  inlet.acquire(one)
+  inlet.release(one)
+  t.same(heard, ['pause'])
+  inlet.release(other)
+  t.same(heard, ['pause', 'resume'])
+  inlet.acquire(one)
+  await until(() => heard.length === 4)
+  t.same(heard.slice(2), ['pause', 'resume'], 'whoever forgets it keeps nobody out')
+  inlet.release(one)
+  t.equal(heard.length, 4)
+})
+
+/** A session over a file whose reads and writes end when they are told to. */
+async function session(bytes: number) {
+  const { inlet, heard } = newInlet()
+  const [toServer, toClient] = [new PassThrough(), new PassThrough()]
+  const channel = Duplex.from({ readable: toServer, writable: toClient })
+  const entry = { name: 'file', kind: 'file', size: 0, modified: new Date() } as const
+  const waiting: (() => void)[] = []
+  const wait = () => new Promise<void>((resolve) => waiting.push(resolve))
+  const file: WritableFile = {
+    entry,
+    old: undefined,
+    read: async () => {
+      await wait()
+      return 0
+    },
+    write: wait,
+    commit: async () => entry,
+    close: async () => undefined,
+  }
+  const tree: Partial<Tree> = { open: async () => file }
+  const served = new SftpSession(
+    Object.assign(channel, { exit: () => undefined }) as unknown as ServerChannel,
+    { cork: () => undefined, uncork: () => undefined, writableLength: 0 } as unknown as Socket,
+    {
+      tree: tree as Tree,
+      owner: { id: 1, name: 'ada' },
+      log: createLog('silent'),
+      readGate: inlet,
+      handleLimit: 10,
+      budget: new ByteBudget(bytes),
+      publishesPartialUploads: () => false,
+      onIdle: () => undefined,
+    },
+  )
+  const client = new PacketClient(Duplex.from({ readable: toClient, writable: toServer }))
+  await client.start()
+  const handle = await client.mustOpen('/file', flags.read | flags.write | flags.create | flags.truncate)
+  /** From now on nothing waits any more. */
+  const finish = async (asked: readonly Promise<unknown>[]) => {
+    const all = Promise.all(asked)
+    let isOver = false
+    void all.then(() => (isOver = true))
+    await until(() => {
+      for (const go of waiting.splice(0)) go()
+      return isOver
+    })
+    return all
+  }
+  const end = async () => {
+    served.abort()
+    await served.filesClosed
+  }
+  return { client, handle, heard, waiting, finish, end }
+}
+
+const piece = Buffer.alloc(32 * 1024)
+
+function writes({ client, handle }: Awaited<ReturnType<typeof session>>, count: number): Promise<unknown>[] {
+  return Array.from({ length: count }, (_, at) =>
+    client.ask(types.write, string(handle), uint64(at * piece.length), string(piece)),
+  )
+}
+
+void t.test('where memory is scarce, nothing is received while the storage takes its time to write', async (t) => {
+  const scarce = await session(2 * piece.length)
+  const asked = writes(scarce, 5)
+  await until(() => scarce.heard.length > 0)
+  t.same(scarce.heard, ['pause'])
+  await until(() => scarce.waiting.length > 0)
+  await scarce.finish(asked)
+  t.equal(scarce.heard.at(-1), 'resume')
+  await scarce.end()
+})
+
+void t.test('one who has all memory for itself is received ahead of what is written', async (t) => {
+  const rich = await session(16 * 1024 * 1024)
+  const asked = writes(rich, 200)
+  await until(() => rich.waiting.length > 0)
+  await rich.finish(asked)
+  t.same(rich.heard, [])
+  await rich.end()
+})
+
+void t.test('who waits for answers is heard: it may be what it says that lets them pass', async (t) => {
+  const scarce = await session(piece.length)
+  const asked = [0, 1, 2].map((at) => scarce.client.ask(types.read, string(scarce.handle), uint64(at), uint32(100_000)))
+  await until(() => scarce.waiting.length > 0)
+  for (const answer of (await scarce.finish(asked)) as { readonly body: Buffer }[]) {
+    t.equal(answer.body.readUInt32BE(0), status.eof)
+  }
+  t.same(scarce.heard, [])
+  await scarce.end()
+})

@@ -1,0 +1,62 @@
+/** A gateway with an SFTP protocol over a storage in memory, and clients for it. */
+import ssh2, { type ClientChannel, type Client, type ConnectConfig } from 'ssh2'
+import type { Test } from 'tap'
+import { sftpServer, type SftpServer, type SftpLimits } from '../../../protocols/sftp/server.js'
+import { allPermissions } from '../../../src/accounts/principal.js'
+import type { Gateway } from '../../../src/gateway/gateway.js'
+import { generateKeyPair } from '../../../src/process/host-keys.js'
+import { startGateway } from '../../gateway.js'
+
+export const password = 'correct horse'
+
+export interface Running {
+  readonly gateway: Gateway
+  readonly protocol: SftpServer
+  readonly port: number
+  /** As the user ada, who may do everything, unless told otherwise. */
+  connect(options?: ConnectConfig): Promise<Client>
+}
+
+/** A protocol of its own beside that of the gateway, so that tests can set its limits and stop it. */
+export async function startProtocol(t: Test, limits: Partial<SftpLimits> = {}): Promise<Running> {
+  const { gateway } = await startGateway(t, { config: { sftp: 'off' }, driver: { name: 'Memory' } })
+  return serveProtocol(t, gateway, limits)
+}
+
+/** The same for a gateway of the test's own. */
+export async function serveProtocol(t: Test, gateway: Gateway, limits: Partial<SftpLimits> = {}): Promise<Running> {
+  await gateway.accounts.users.create({
+    username: 'ada',
+    password,
+    basePath: '/',
+    role: 0,
+    permission: allPermissions,
+    disabled: false,
+    ssoId: '',
+  })
+  const hostKeys = [(await generateKeyPair('ed25519', { comment: 'test' })).private]
+  const protocol = sftpServer(gateway, { host: '127.0.0.1', port: 0, hostKeys, limits })
+  const { address } = await protocol.start()
+  const port = Number(address.slice(address.lastIndexOf(':') + 1))
+  t.teardown(() => protocol.stop(AbortSignal.abort()))
+  const connect = async (options: ConnectConfig = {}) => {
+    const client = new ssh2.Client()
+    t.teardown(() => client.end())
+    await new Promise<void>((resolve, reject) => {
+      client.once('ready', resolve).on('error', reject)
+      client.connect({ host: '127.0.0.1', port, username: 'ada', password, ...options })
+    })
+    return client
+  }
+  return { gateway, protocol, port, connect }
+}
+
+/** The bytes of an SFTP channel, without any client library in between. */
+export function openChannel(client: Client): Promise<ClientChannel> {
+  return new Promise((resolve, reject) => {
+    client.subsys('sftp', (error, channel) => {
+      if (error) reject(error)
+      else resolve(channel)
+    })
+  })
+}

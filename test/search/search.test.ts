@@ -1,0 +1,264 @@
+/** The index over a tree in memory: what it knows must be what is there, whatever happened meanwhile. */
+import { join } from 'node:path'
+import t from 'tap'
+import { memoryType } from '../../drivers/memory/index.js'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { Driver } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { asPath, childOf, parentOf, type Path } from '../../src/contract/path.js'
+import { configSchema } from '../../src/gateway/config.js'
+import { Gateway } from '../../src/gateway/gateway.js'
+import { createLog } from '../../src/process/log.js'
+import type { VirtualFs } from '../../src/tree/virtual-fs.js'
+import { principal } from '../accounts/principals.js'
+import { altered, contents, newTree, sourceOf, type Tree } from '../tree/tree-fixture.js'
+
+async function switchOn({ settings, parts }: Tree): Promise<void> {
+  await settings.set(new Map([['search_index', 'database']]))
+  await parts.search.idle()
+}
+
+async function build(tree: Tree): Promise<void> {
+  await switchOn(tree)
+  await tree.parts.search.build()
+  await tree.parts.search.idle()
+}
+
+/** Everything below `path` whose name holds the keywords. */
+async function found(tree: VirtualFs, keywords: string, path = '/'): Promise<string[]> {
+  const { names, total } = await tree.search(asPath(path), { keywords, kind: 'any', offset: 0, limit: 1e6 })
+  if (total !== names.length) throw new Error(`total ${total} of ${names.length}`)
+  return names.map(({ parent, name }) => childOf(parent, name)).sort()
+}
+
+/** A driver with folders of files that other programs made. */
+async function filled(paths: readonly string[]): Promise<Driver> {
+  const driver = new MemoryDriver(0)
+  for (const path of paths) await place(driver, path)
+  return driver
+}
+
+async function place(driver: Driver, path: string): Promise<void> {
+  const segments = path.split('/').slice(1, -1)
+  for (let depth = 1; depth <= segments.length; depth++) {
+    await driver.mkdir?.(asPath(`/${segments.slice(0, depth).join('/')}`)).catch(() => undefined)
+  }
+  await driver.write?.(asPath(path), sourceOf('x'))
+}
+
+void t.test('a build reads every storage, also below one that fails, and says what failed', async (t) => {
+  const driver = await filled(['/a/x1', '/a/b/x2', '/mnt/shadowed x'])
+  const failing: Driver = {
+    stat: async (path) => ({ name: path, kind: 'folder', size: 0, modified: new Date(0) }),
+    // eslint-disable-next-line require-yield -- it fails before it tells anything
+    list: async function* () {
+      throw new GatewayError('unavailable', { reason: 'out of order' })
+    },
+    read: () => Promise.reject(new GatewayError('unavailable')),
+  }
+  const tree = await newTree(t, {
+    '/': { driverOf: async () => driver },
+    '/mnt': { driverOf: async () => failing },
+    '/mnt/deep/inner': { driverOf: () => filled(['/x3']) },
+  })
+  await build(tree)
+  t.same(await found(tree.as(), 'x'), ['/a/b/x2', '/a/x1', '/mnt/deep/inner/x3'])
+  t.same(await found(tree.as(), 'inner'), ['/mnt/deep/inner'])
+  t.match(tree.parts.search.progress(), { isDone: true, objCount: 8, error: '/mnt: out of order' })
+})
+
+void t.test('links to folders are found and never entered', async (t) => {
+  const driver = await filled(['/target/x1'])
+  const tree = await newTree(t, {
+    '/': {
+      driverOf: async () => driver,
+      over: {},
+    },
+  })
+  const list = driver.list.bind(driver)
+  driver.list = async function* (path, options) {
+    for await (const page of list(path, options)) yield page
+    if (path === '/') {
+      yield [{ name: 'link', kind: 'folder', isLink: true, size: 0, modified: new Date(0) }]
+      yield [{ name: 'dangling link', kind: 'link', isLink: true, size: 7, modified: new Date(0) }]
+    }
+  }
+  await build(tree)
+  t.same(await found(tree.as(), 'x1'), ['/target/x1'])
+  const { names } = await tree.as().search(asPath('/'), { keywords: 'link', kind: 'folders', offset: 0, limit: 9 })
+  t.match(names, [{ name: 'link', kind: 'linked folder' }])
+  t.same(await found(tree.as(), 'link'), ['/dangling link', '/link'])
+})
+
+void t.test('an update finds what other programs did, as deep as it is told', async (t) => {
+  const driver = await filled(['/a/x1', '/a/b/x2', '/c/x3'])
+  const tree = await newTree(t, { '/': { driverOf: async () => driver } })
+  const { search } = tree.parts
+  await build(tree)
+  await driver.remove?.(asPath('/a/x1'))
+  await driver.removeTree?.(asPath('/c'))
+  await place(driver, '/a/b/x4')
+  await place(driver, '/d/e/x5')
+  await search.update([asPath('/a')], 1)
+  await search.idle()
+  t.same(await found(tree.as(), 'x'), ['/a/b/x2', '/c/x3'], 'one level of /a')
+  await search.update([asPath('/a'), asPath('/c'), asPath('/nowhere')], Number.POSITIVE_INFINITY)
+  await search.idle()
+  t.same(await found(tree.as(), 'x'), ['/a/b/x2', '/a/b/x4'])
+  t.same(await found(tree.as(), 'c'), [])
+  await search.update([asPath('/')], Number.POSITIVE_INFINITY)
+  await search.idle()
+  t.same(await found(tree.as(), 'x'), ['/a/b/x2', '/a/b/x4', '/d/e/x5'])
+  await driver.removeTree?.(asPath('/a'))
+  await driver.write?.(asPath('/a'), sourceOf('a file now'))
+  await search.update([asPath('/a')], Number.POSITIVE_INFINITY)
+  await search.idle()
+  t.same(await found(tree.as(), 'x'), ['/d/e/x5'])
+  t.same(await found(tree.as(), 'a'), ['/a'])
+})
+
+void t.test('an update asks the backend, whatever listings are kept', async (t) => {
+  const driver = await filled(['/a/x1'])
+  const tree = await newTree(t, { '/': { driverOf: async () => altered(driver, { revision: undefined }) } })
+  const { search } = tree.parts
+  await build(tree)
+  for (const path of ['/', '/a']) await tree.as().list(asPath(path))
+  await place(driver, '/a/x2')
+  await place(driver, '/b/x3')
+  await driver.remove?.(asPath('/a/x1'))
+  await search.update([asPath('/a'), asPath('/b')], Number.POSITIVE_INFINITY)
+  await search.idle()
+  t.same(await found(tree.as(), 'x'), ['/a/x2', '/b/x3'])
+})
+
+void t.test('a folder that is read afresh is compared with the index where the setting says so', async (t) => {
+  const driver = await filled(['/f/old one', '/f/gone/old two'])
+  const tree = await newTree(t, { '/': { driverOf: async () => driver }, '/f/mounted old': {} })
+  const { search } = tree.parts
+  const look = async () => {
+    await tree.as().list(asPath('/f'), { refresh: true })
+    await search.idle()
+  }
+  await build(tree)
+  const before = ['/f/gone/old two', '/f/mounted old', '/f/old one']
+  t.same(await found(tree.as(), 'old'), before)
+  await driver.removeTree?.(asPath('/f/gone'))
+  await place(driver, '/f/new/old three')
+  await look()
+  t.same(await found(tree.as(), 'old'), before, 'not without the setting')
+  await tree.settings.set(new Map([['auto_update_index', 'true']]))
+  await look()
+  t.same(await found(tree.as(), 'old'), ['/f/mounted old', '/f/new/old three', '/f/old one'])
+  await search.clear()
+  await look()
+  t.same(await found(tree.as(), 'old'), [], 'nor before a build')
+})
+
+void t.test('whatever is done while the tree is read, the index ends as the tree does', async (t) => {
+  const slow = new MemoryDriver(0)
+  const list = slow.list.bind(slow)
+  slow.list = async function* (path, options) {
+    const pages = []
+    for await (const page of list(path, options)) pages.push(page)
+    // What it tells is old by then.
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    yield* pages
+  }
+  const tree = await newTree(t, { '/': { driverOf: async () => slow }, '/m': { over: { move: undefined } } })
+  const { search } = tree.parts
+  await switchOn(tree)
+  const fs = tree.as()
+  let seed = 7
+  const random = (below: number) => {
+    seed = (seed * 1103515245 + 12345) % 2147483648
+    return seed % below
+  }
+  const somewhere = (): Path => {
+    const depth = random(3)
+    const folders = Array.from({ length: depth }, () => `d${random(3)}`)
+    return asPath(`/${[...(random(4) === 0 ? ['m'] : []), ...folders, `n${random(4)}`].join('/')}`)
+  }
+  const steps = [
+    (path: Path) => fs.write(path, sourceOf('x'), { parents: true }),
+    (path: Path) => fs.mkdir(path, { parents: true }),
+    (path: Path) => fs.remove(path),
+    (path: Path) => fs.remove(parentOf(path)),
+    (path: Path) => fs.move(path, somewhere(), { overwrite: true }),
+    (path: Path) => fs.move(parentOf(path), somewhere(), { overwrite: true }),
+    (path: Path) => fs.copy(path, somewhere(), { overwrite: true }),
+  ]
+  await search.build()
+  for (let round = 0; round < 12; round++) {
+    for (let at = 0; at < 40; at++) {
+      await steps[random(steps.length)]?.(somewhere()).catch((error: unknown) => {
+        if (!(error instanceof GatewayError) || error.code === 'internal') throw error
+      })
+      if (at % 20 === 7) await new Promise((resolve) => setTimeout(resolve, random(80)))
+      if (at === 10) await search.update([asPath('/')], Number.POSITIVE_INFINITY).catch(() => undefined)
+    }
+    await search.idle()
+    const there = Object.keys(await contents(fs)).sort()
+    const known = [...new Set([...(await found(fs, 'n')), ...(await found(fs, 'd')), ...(await found(fs, 'm'))])].sort()
+    t.same(known, there, `round ${round}`)
+  }
+})
+
+void t.test('the index outlives a restart, with the last change before it', async (t) => {
+  const data = join(t.testdir(), 'data')
+  const kept = await filled(['/a/x1'])
+  const local = {
+    ...memoryType,
+    name: 'Local',
+    fields: { root_folder_path: { type: 'string', default: '' } },
+    open: async () => kept,
+  } as const
+  const open = () =>
+    Gateway.open({
+      config: { ...configSchema.parse({}), data },
+      log: createLog('silent'),
+      drivers: [local],
+      adminPassword: 'x',
+    })
+  let gateway = await open()
+  await gateway.settings.set(new Map([['search_index', 'database']]))
+  await gateway.search.build()
+  await gateway.search.idle()
+  await gateway.as(principal()).write(asPath('/a/x2'), sourceOf('x'))
+  await gateway.close()
+  gateway = await open()
+  t.same(await found(gateway.as(principal()), 'x'), ['/a/x1', '/a/x2'])
+  t.match(gateway.search.progress(), { isDone: true, objCount: 2 })
+
+  await gateway.settings.set(new Map([['search_index', 'none']]))
+  await t.rejects(gateway.as(principal()).search(asPath('/'), { keywords: 'x', kind: 'any', offset: 0, limit: 1 }), {
+    code: 'unavailable',
+  })
+  await gateway.as(principal()).write(asPath('/a/x3'), sourceOf('x'))
+  await gateway.close()
+  gateway = await open()
+  await gateway.settings.set(
+    new Map([
+      ['search_index', 'database'],
+      ['index_progress', '{"is_done":false,"obj_count":7}'],
+    ]),
+  )
+  await gateway.search.idle()
+  t.same(await found(gateway.as(principal()), 'x'), ['/a/x1', '/a/x2', '/a/x3'], 'what it missed while it was off')
+  await gateway.close()
+  gateway = await open()
+  t.match(gateway.search.progress(), { isDone: true, objCount: 7 }, 'a run that was cut off is over')
+  await gateway.close()
+})
+
+void t.test('who lost their authority finds nothing any more', async (t) => {
+  const tree = await newTree(t, { '/': { driverOf: () => filled(['/x1']) } })
+  await build(tree)
+  const controller = new AbortController()
+  const fs = tree.as({ signal: controller.signal })
+  t.same(await found(fs, 'x'), ['/x1'])
+  controller.abort()
+  const ask = { keywords: 'x', kind: 'any', offset: 0, limit: 1 } as const
+  await t.rejects(fs.search(asPath('/'), ask), { code: 'unauthenticated' })
+  await t.rejects(tree.as({ onlyPath: asPath('/x1') }).search(asPath('/'), ask), { code: 'denied' })
+  await t.rejects(tree.as({ protocol: 'webdav', may: [] }).search(asPath('/'), ask), { code: 'denied' })
+})

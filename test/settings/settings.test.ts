@@ -1,0 +1,204 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { settingsHelp } from '../../src/settings/settings-help.js'
+import { settingsTable } from '../../src/settings/settings-table.js'
+import { Settings } from '../../src/settings/settings.js'
+import { openStore } from '../../src/store/store.js'
+
+const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+
+void t.test('every default fits its own type and options, and names no address in the world', async (t) => {
+  const store = await openStore(join(t.testdir(), 'tidegate.db'))
+  const settings = await Settings.open(store)
+  t.teardown(() => store.close())
+  t.equal(new Set(settingsTable.map(({ key }) => key)).size, settingsTable.length, 'no key twice')
+  await settings.set(new Map(settingsTable.map((row) => [row.key, row.default])))
+  for (const row of settingsTable) t.notMatch(row.default, /https?:\/\/(?!localhost|admin:adminadmin@localhost)/)
+})
+
+void t.test('every setting tells what it means, and nothing is told of settings that are not there', (t) => {
+  t.same(
+    settingsTable.map(({ key }) => key),
+    Object.keys(settingsHelp),
+    'in the same order, too',
+  )
+  for (const { key, help } of settingsTable) t.match(help, /^[A-Z].*\.$/, key)
+  t.end()
+})
+
+void t.test('values in force: defaults, then what is stored; the version is always our own', async (t) => {
+  const store = await openStore(join(t.testdir(), 'tidegate.db'))
+  t.teardown(() => store.close())
+  await store.settings.set(
+    new Map([
+      ['version', 'v9.9.9'],
+      ['site_title', 'Harbour'],
+    ]),
+  )
+  const settings = await Settings.open(store)
+  t.equal(settings.get('version'), `v${version}`)
+  t.equal(settings.get('site_title'), 'Harbour')
+  t.equal(settings.bool('sign_all'), true)
+  t.equal(settings.number('default_page_size'), 30)
+  await settings.set(
+    new Map([
+      ['sign_all', '0'],
+      ['allow_indexed', '1'],
+      ['default_page_size', ''],
+      ['version', 'x'],
+    ]),
+  )
+  t.equal(settings.bool('sign_all'), false)
+  t.equal(settings.bool('allow_indexed'), true)
+  t.equal(settings.number('default_page_size'), 30, 'an empty number is the default')
+  t.equal(settings.get('version'), `v${version}`)
+  t.throws(() => settings.get('nonsense'), { code: 'internal' })
+
+  const again = await Settings.open(store)
+  t.equal(again.get('allow_indexed'), '1')
+})
+
+void t.test('a token is made once, is never empty, and never public', async (t) => {
+  const store = await openStore(join(t.testdir(), 'tidegate.db'))
+  t.teardown(() => store.close())
+  const settings = await Settings.open(store)
+  const token = settings.get('token')
+  t.match(token, /^tidegate-[0-9a-f-]{36}[A-Za-z0-9]{64}$/)
+  t.equal((await Settings.open(store)).get('token'), token)
+  t.notOk('token' in settings.public())
+  await settings.set(new Map([['token', '']]))
+  t.match(settings.get('token'), /^tidegate-/)
+  t.not(settings.get('token'), token)
+  const reset = await settings.resetToken()
+  t.equal(settings.get('token'), reset)
+  await store.settings.set(new Map([['token', '']]))
+  t.match((await Settings.open(store)).get('token'), /^tidegate-/)
+})
+
+void t.test('a permanent token that could be guessed is refused, and a stored one is warned of', async (t) => {
+  const store = await openStore(join(t.testdir(), 'tidegate.db'))
+  t.teardown(() => store.close())
+  const first = await Settings.open(store)
+  const token = first.get('token')
+  const strong = 'x'.repeat(32)
+  const refused = { code: 'invalid', reason: /^setting \[token\] must be at least 32 visible ASCII characters/ }
+  const weak = [
+    'x',
+    ' ',
+    '\t',
+    'x'.repeat(31),
+    ' '.repeat(40),
+    `${strong} `,
+    `${strong}\n`,
+    `${strong}\0`,
+    `${strong}\u007f`,
+  ]
+  for (const value of [...weak, `${strong}\u00a0`, `${strong}é`]) {
+    await t.rejects(first.set(new Map([['token', value]])), refused, JSON.stringify(value))
+  }
+  t.equal(first.get('token'), token)
+  await first.set(new Map([['token', strong]]))
+  t.equal(first.get('token'), strong)
+  first.close()
+
+  const warnings: unknown[] = []
+  const log = { warn: (...words: unknown[]) => void warnings.push(words.at(-1)) }
+  const open = () => Settings.open(store, log)
+  await open()
+  t.same(warnings, [])
+  await store.settings.set(new Map([['token', 'short']]))
+  const settings = await open()
+  t.equal(settings.get('token'), 'short')
+  t.match(warnings, [/^the permanent token is not at least 32 .* "tidegate admin token --reset"$/])
+  t.notMatch(String(warnings), /short/)
+  await settings.set(
+    new Map([
+      ['token', 'short'],
+      ['site_title', 'mine'],
+    ]),
+  )
+  await t.rejects(settings.set(new Map([['token', 'other']])), refused)
+  await settings.resetToken()
+  t.match(settings.get('token'), /^tidegate-/)
+})
+
+void t.test('values that do not fit are refused, and then none is stored', async (t) => {
+  const store = await openStore(join(t.testdir(), 'tidegate.db'))
+  t.teardown(() => store.close())
+  const settings = await Settings.open(store)
+  for (const [key, value] of [
+    ['default_page_size', 'many'],
+    ['default_page_size', '1e3'],
+    ['sign_all', 'yes'],
+    ['pagination_type', 'scroll'],
+  ] as const) {
+    await t.rejects(
+      settings.set(
+        new Map([
+          ['site_title', 'changed'],
+          [key, value],
+        ]),
+      ),
+      { code: 'invalid', message: new RegExp(key) },
+    )
+  }
+  t.equal(settings.get('site_title'), 'Tidegate')
+  await settings.set(
+    new Map([
+      ['max_client_download_speed', '-1'],
+      ['link_expiration', '0.5'],
+      ['sso_login_platform', ''],
+    ]),
+  )
+  t.equal(settings.number('link_expiration'), 0.5)
+})
+
+void t.test(
+  'rows come by group in the order of display; unknown stored keys are deprecated and can be deleted',
+  async (t) => {
+    const store = await openStore(join(t.testdir(), 'tidegate.db'))
+    t.teardown(() => store.close())
+    const settings = await Settings.open(store)
+    await settings.set(new Map([['old_thing', 'x']]))
+    const rows = settings.rows()
+    t.same(
+      rows.map(({ index }) => index),
+      rows.map((_, index) => index),
+    )
+    t.match(rows[0], { key: 'version', group: 1, flag: 2, type: 'string', index: 0 })
+    t.match(
+      rows.find(({ key }) => key === 'pagination_type'),
+      { options: 'all,pagination,load_more,auto_load_more', value: 'all', flag: 0 },
+    )
+    t.same(
+      settings.rows([0, 6]).map(({ key }) => key),
+      ['token', 'index_progress', 'search_index', 'auto_update_index', 'ignore_paths', 'max_index_depth', 'old_thing'],
+    )
+    t.match(
+      rows.find(({ key }) => key === 'old_thing'),
+      { flag: 3, value: 'x' },
+    )
+    t.notOk('old_thing' in settings.public())
+    await t.rejects(settings.delete('token'), { code: 'invalid', reason: 'setting [token] is not deprecated' })
+    await settings.delete('old_thing')
+    await t.rejects(settings.delete('old_thing'), { code: 'not_found' })
+    t.match(settings.defaults([2]), [{ key: 'logo', value: '' }])
+  },
+)
+
+void t.test('what another process stores is in force soon', async (t) => {
+  const file = join(t.testdir(), 'tidegate.db')
+  const store = await openStore(file)
+  const other = await openStore(file)
+  t.teardown(() => Promise.all([store.close(), other.close()]))
+  const settings = await Settings.open(store)
+  const changed = new Promise<void>((resolve) => settings.onChange(resolve))
+  const ours = await Settings.open(other)
+  await ours.set(new Map([['site_title', 'Elsewhere']]))
+  const waiting = setTimeout(() => undefined, 5000)
+  await changed
+  clearTimeout(waiting)
+  t.equal(settings.get('site_title'), 'Elsewhere')
+  settings.close()
+})

@@ -1,0 +1,119 @@
+import { once } from 'node:events'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
+import t from 'tap'
+import { asPath } from '../../src/contract/path.js'
+import { SpeedLimit } from '../../src/storage/bandwidth.js'
+import { newTree, sourceOf } from '../tree/tree-fixture.js'
+
+const kib = 1024
+
+async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+  const begin = performance.now()
+  await work()
+  return (performance.now() - begin) / 1000
+}
+
+void t.test('a stream goes no faster than its limit, and arrives as it was', async (t) => {
+  const limit = new SpeedLimit(() => 200 * kib)
+  const sent = Buffer.alloc(100 * kib, 'abc')
+  const took = await secondsOf(async () => t.ok((await buffer(limit.stream(Readable.from([sent])))).equals(sent)))
+  t.ok(took > 0.35, `${took} s`)
+})
+
+void t.test('all who go one way share the limit, each of them gets on', async (t) => {
+  const limit = new SpeedLimit(() => 200 * kib)
+  const arrived = [0, 0]
+  const atFirstEnd: number[][] = []
+  const took = await secondsOf(() =>
+    Promise.all(
+      [0, 1].map(async (index) => {
+        for await (const chunk of limit.stream(Readable.from([Buffer.alloc(50 * kib)]))) {
+          arrived[index] = (arrived[index] ?? 0) + (chunk as Buffer).length
+        }
+        atFirstEnd.push([...arrived])
+      }),
+    ),
+  )
+  t.ok(took > 0.35, `${took} s`)
+  t.ok(Math.min(...(atFirstEnd[0] ?? [])) >= 20 * kib, `none waits for the end of the other: ${atFirstEnd.join(' ')}`)
+})
+
+void t.test('without a limit nothing stands between', async (t) => {
+  const bytes = Readable.from([])
+  t.equal(new SpeedLimit(() => Infinity).stream(bytes), bytes)
+})
+
+void t.test('a limit that is lifted lets those go that wait', async (t) => {
+  let rate = kib
+  const limit = new SpeedLimit(() => rate)
+  const arrived = buffer(limit.stream(Readable.from([Buffer.alloc(1000 * kib)])))
+  await wait(50)
+  rate = Infinity
+  limit.recalculate()
+  t.equal((await arrived).length, 1000 * kib)
+})
+
+void t.test('whoever goes away in the middle ends the bytes behind', async (t) => {
+  const behind = Readable.from([Buffer.alloc(1000 * kib)])
+  const slow = new SpeedLimit(() => kib).stream(behind)
+  slow.resume()
+  await wait(20)
+  slow.destroy()
+  await once(slow, 'close')
+  t.equal(behind.destroyed, true)
+})
+
+void t.test('an error behind is an error in front', async (t) => {
+  const behind = new Readable({
+    read() {
+      this.destroy(new Error('broken'))
+    },
+  })
+  await t.rejects(buffer(new SpeedLimit(() => kib).stream(behind)), { message: 'broken' })
+})
+
+void t.test('the settings hold for streams and handles, for clients and for backends behind a network', async (t) => {
+  const tree = await newTree(t, { '/near': {}, '/far': { traits: { remote: true } } })
+  const fs = tree.as()
+  const file = (folder: string) => asPath(`/${folder}/file`)
+  const bytes = Buffer.alloc(60 * kib)
+  const limited = async (key: string, folder: string, work: () => Promise<unknown>) => {
+    await tree.settings.set(new Map([[key, '120']]))
+    const took = await secondsOf(work)
+    await tree.settings.set(new Map([[key, '-1']]))
+    t.ok(took > 0.25, `${key} of /${folder}: ${took} s`)
+  }
+  const through = async (folder: string) => {
+    const handle = await fs.open(file(folder), 'read')
+    await handle.read(Buffer.alloc(bytes.length), 0)
+    await handle.close()
+  }
+  const into = async (folder: string) => {
+    const handle = await fs.open(file(folder), 'replace')
+    await handle.write?.([bytes], 0)
+    await handle.commit?.()
+  }
+  const get = async (folder: string) => buffer(await fs.read(file(folder)))
+  const put = (folder: string) => fs.write(file(folder), sourceOf(bytes))
+  for (const folder of ['near', 'far']) {
+    await put(folder)
+    for (const work of [get, through]) await limited('max_client_download_speed', folder, () => work(folder))
+    for (const work of [put, into]) await limited('max_client_upload_speed', folder, () => work(folder))
+  }
+  for (const work of [get, through]) await limited('max_server_download_speed', 'far', () => work('far'))
+  for (const work of [put, into]) await limited('max_server_upload_speed', 'far', () => work('far'))
+  await tree.settings.set(
+    new Map([
+      ['max_server_download_speed', '1'],
+      ['max_server_upload_speed', '1'],
+    ]),
+  )
+  // At this rate these would take two minutes.
+  const took = await secondsOf(async () => {
+    await put('near')
+    await get('near')
+  })
+  t.ok(took < 60, 'a storage of this machine is none of these')
+})

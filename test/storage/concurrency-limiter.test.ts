@@ -1,0 +1,346 @@
+import { once } from 'node:events'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { Driver, Entry, OpenFile, Source, Upload } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { asPath, type Path } from '../../src/contract/path.js'
+import { ConcurrencyLimiter } from '../../src/storage/concurrency-limiter.js'
+import type { ResumableUpload } from '../../src/storage/resumable-write.js'
+import type { Storage } from '../../src/storage/storage.js'
+import { isSameContent } from '../../src/transfer/same-content.js'
+import { bare, contents, newStorage, newTree, openBody, sourceOf, text, type Over } from '../tree/tree-fixture.js'
+
+const root = asPath('/')
+const x = asPath('/x')
+const y = asPath('/y')
+const { signal } = new AbortController()
+
+/** Long enough that what can begin without waiting has begun. */
+async function settled(): Promise<void> {
+  for (let turns = 0; turns < 20; turns++) await turn()
+}
+
+/** Whether this settles before other things that can go on have gone on. */
+async function isDone(work: Promise<unknown>): Promise<boolean> {
+  const pending = Symbol('pending')
+  return (await Promise.race([work.catch(() => undefined), settled().then(() => pending)])) !== pending
+}
+
+class InFlight {
+  now = 0
+  most = 0
+
+  async during<T>(result: T): Promise<T> {
+    this.most = Math.max(this.most, ++this.now)
+    await sleep(2)
+    this.now--
+    return result
+  }
+}
+
+const entry = { name: 'x', kind: 'file', size: 16 * 1024 * 1024, modified: new Date(0) } as const
+
+/** A driver that has everything, each call of which takes a moment. */
+function slowDriver(calls: InFlight): Required<Driver> {
+  const file: Required<OpenFile> = {
+    entry,
+    preferredReadSize: 1000,
+    read: () => calls.during(0),
+    write: () => calls.during(undefined),
+    truncate: () => calls.during(undefined),
+    sync: () => calls.during(undefined),
+    commit: () => calls.during(entry),
+    close: () => calls.during(undefined),
+  }
+  const upload: Upload = {
+    token: 'token',
+    committedOffset: 0,
+    write: () => calls.during(undefined),
+    commit: () => calls.during(entry),
+    close: () => calls.during(undefined),
+  }
+  return {
+    traits: {},
+    stat: () => calls.during(entry),
+    list: async function* () {
+      for (let page = 0; page < 3; page++) yield await calls.during([{ ...entry, name: `${page}` }])
+    },
+    read: () => calls.during(Readable.from([Buffer.from('x')], { objectMode: false })),
+    write: () => calls.during(entry),
+    mkdir: () => calls.during(undefined),
+    remove: () => calls.during(undefined),
+    move: () => calls.during(undefined),
+    copy: () => calls.during(undefined),
+    copyFiles: () => calls.during([]),
+    removeTree: () => calls.during(undefined),
+    open: () => calls.during(file),
+    upload: () => calls.during(upload),
+    dropUpload: () => calls.during(undefined),
+    setAttributes: () => calls.during(undefined),
+    setLinkTime: () => calls.during(undefined),
+    readLink: () => calls.during('target'),
+    realPath: (path) => calls.during(path),
+    look: (path) => calls.during({ path, entry }),
+    identities: () => calls.during([]),
+    symlink: () => calls.during(undefined),
+    hardLink: () => calls.during(undefined),
+    revision: () => calls.during('revision'),
+    directUrl: () => calls.during({ url: 'http://localhost/x' }),
+    thumbnail: () => calls.during({ type: 'image/png', bytes: Buffer.alloc(0) }),
+    usage: () => calls.during({ total: 1, used: 0, free: 1 }),
+    close: async () => undefined,
+  }
+}
+
+const largeFile: Source = { size: entry.size, rereadable: true, read: async () => Readable.from([]) }
+const kept: ResumableUpload = { withResume: (_id, work) => work(undefined, async () => undefined) }
+
+/** How a storage comes to call each method of its driver; several of them at once are told apart by a number. */
+const asking: Readonly<
+  Record<Exclude<keyof Driver, 'traits' | 'close'>, (storage: Storage, at: Path) => Promise<unknown>>
+> = {
+  stat: (storage, at) => storage.stat(at),
+  list: async (storage, at) => {
+    for await (const page of storage.pages(at)) t.equal(page.length, 1)
+  },
+  read: async (storage, at) => buffer(await storage.read(at)),
+  write: (storage, at) => storage.write(at, sourceOf('x')),
+  mkdir: (storage, at) => storage.mkdir(at),
+  remove: (storage, at) => storage.remove(at),
+  move: (storage, at) => storage.move(at, y),
+  copy: (storage, at) => storage.copy(at, y),
+  copyFiles: (storage, at) =>
+    storage.copyFiles(storage, { from: at, to: at, files: [], mayTake: async () => new Set() }),
+  removeTree: (storage, at) => storage.removeTree(at),
+  open: async (storage, at) => {
+    const file = await storage.open(at, 'replace')
+    await file.read(Buffer.alloc(1), 0)
+    await file.write?.([], 0)
+    await file.truncate?.(0)
+    await file.sync?.()
+    await file.commit?.()
+    await file.close()
+  },
+  upload: (storage, at) => storage.write(at, largeFile, { resumable: kept }),
+  dropUpload: (storage) => storage.dropUpload('token'),
+  setAttributes: (storage, at) => storage.setAttributes(at, {}),
+  setLinkTime: (storage, at) => storage.setLinkTime(at, new Date(0)),
+  readLink: (storage, at) => storage.readLink(at),
+  realPath: (storage, at) => storage.realPath(at),
+  look: (storage, at) => storage.look(at),
+  identities: (storage, at) => storage.identities(at),
+  symlink: (storage, at) => storage.symlink(at, 'target'),
+  hardLink: (storage, at) => storage.hardLink(at, y),
+  revision: (storage, at) => storage.listing(at),
+  directUrl: (storage, at) => storage.directUrl(at),
+  thumbnail: (storage, at) => storage.thumbnail(at, 'image'),
+  usage: (storage) => storage.usage(),
+}
+
+void t.test('of each method, no more calls are in flight than `parallel`, and no fewer than it allows', async (t) => {
+  for (const [method, ask] of Object.entries(asking)) {
+    const calls = new InFlight()
+    const { storage } = await newStorage(t, slowDriver(calls), {}, { parallel: 4 })
+    await Promise.all(Array.from({ length: 12 }, (_, index) => ask(storage, asPath(`/${index}`))))
+    t.equal(calls.most, method === 'write' || method === 'upload' ? 3 : 4, method)
+    t.equal(calls.now, 0)
+  }
+})
+
+void t.test('of all methods together, no more calls are in flight than `parallel`', async (t) => {
+  for (const parallel of [1, 3]) {
+    const calls = new InFlight()
+    const { storage } = await newStorage(t, slowDriver(calls), {}, { parallel })
+    const asked = Object.values(asking).flatMap((ask) => [asPath('/1'), asPath('/2')].map((at) => ask(storage, at)))
+    await Promise.all(asked)
+    t.equal(calls.most, parallel)
+  }
+})
+
+void t.test('without a limit, nothing comes between a storage and its driver', (t) => {
+  const driver = new MemoryDriver(0)
+  t.equal(new ConcurrencyLimiter(Infinity).limited(driver), driver)
+  t.end()
+})
+
+void t.test('pages of listings take turns, and none is held up by a page that is looked at', async (t) => {
+  const order: string[] = []
+  const list: Driver['list'] = async function* (path) {
+    for (let page = 1; page <= 3; page++) {
+      await turn()
+      order.push(`${path} ${page}`)
+      yield []
+    }
+  }
+  const { storage } = await newStorage(t, { list, revision: async () => '' }, {}, { parallel: 1 })
+  const walk = async (path: Path) => {
+    for await (const _ of storage.pages(path)) await turn()
+  }
+  await Promise.all([walk(x), walk(y)])
+  t.same(order, ['/x 1', '/y 1', '/x 2', '/y 2', '/x 3', '/y 3'])
+  const pages = storage.pages(x)
+  await pages.next()
+  t.match(await storage.stat(root), { kind: 'folder' }, 'in the middle of a listing')
+  await pages.return(undefined)
+})
+
+void t.test(
+  'a listing that waits for its turn ends with its signal, and one that is left ends that of the driver',
+  async (t) => {
+    let go: () => void = () => undefined
+    let ended = 0
+    const list: Driver['list'] = async function* () {
+      try {
+        yield []
+        await new Promise<void>((resolve) => (go = resolve))
+        yield []
+      } finally {
+        ended++
+      }
+    }
+    const { storage } = await newStorage(t, { list, revision: async () => '' }, {}, { parallel: 1 })
+    const first = storage.pages(x)
+    await first.next()
+    const busy = first.next()
+    const controller = new AbortController()
+    const waiting = storage.pages(y, { signal: controller.signal }).next()
+    t.notOk(await isDone(waiting))
+    controller.abort()
+    await t.rejects(waiting, { code: 'aborted' })
+    go()
+    await busy
+    await first.return(undefined)
+    t.equal(ended, 1)
+  },
+)
+
+/** What a tree has whose storages take one call at a time. */
+const one = { over: bare, traits: { parallel: 1 } }
+
+void t.test('with one call at a time, trees are walked, copied within and between storages, and removed', async (t) => {
+  const { as } = await newTree(t, { '/': { ...one }, '/other': { ...one } })
+  const fs = as()
+  for (const folder of ['/a', '/a/b', '/a/b/c', '/a/d']) {
+    await fs.mkdir(asPath(folder))
+    for (let file = 0; file < 5; file++) await fs.write(asPath(`${folder}/${file}`), sourceOf(`${folder} ${file}`))
+  }
+  const ask = { overwrite: false }
+  const before = await contents(fs, asPath('/a'))
+  await Promise.all([fs.copy(asPath('/a'), asPath('/copy'), ask), fs.copy(asPath('/a'), asPath('/other/a'), ask)])
+  await Promise.all([fs.copy(asPath('/other/a'), asPath('/back'), ask), fs.copy(asPath('/a'), asPath('/other/b'), ask)])
+  for (const copy of ['/copy', '/other/a', '/back', '/other/b']) {
+    const renamed = Object.entries(await contents(fs, asPath(copy))).map(([at, content]) => [
+      at.replace(copy, '/a'),
+      content,
+    ])
+    t.same(Object.fromEntries(renamed), before, copy)
+  }
+  await fs.move(asPath('/copy'), asPath('/other/moved'), ask)
+  for (const path of ['/a', '/back', '/other/a', '/other/b', '/other/moved']) await fs.remove(asPath(path))
+  t.same(await contents(fs), { '/other': null })
+})
+
+void t.test('with one call at a time, files of one storage are compared, by several at once', async (t) => {
+  const { storage } = await newStorage(t, bare, {}, { parallel: 1 })
+  for (const path of [x, y]) await storage.write(path, sourceOf('same'))
+  const source = async (path: Path) => ({ ...storage.source(path, await storage.stat(path)), hashes: undefined })
+  const [one, other] = [await source(x), await source(y)]
+  const pairs = [
+    [one, other],
+    [other, one],
+    [one, one],
+  ] as const
+  t.same(await Promise.all(pairs.map(([left, right]) => isSameContent(left, right, signal))), [true, true, true])
+})
+
+void t.test('the slot of a stream is free at its end, when it fails, and when it is destroyed', async (t) => {
+  const inner = new MemoryDriver(0)
+  await inner.write(x, sourceOf('abc'))
+  const { storage } = await newStorage(t, { read: (...args) => inner.read(...args) }, {}, { parallel: 1 })
+  for (const end of [
+    (stream: Readable) => stream.resume(),
+    (stream: Readable) => stream.destroy(),
+    (stream: Readable) => stream.on('error', () => undefined).destroy(new GatewayError('unavailable')),
+  ]) {
+    const stream = await storage.read(x)
+    const next = storage.read(x)
+    t.notOk(await isDone(next))
+    t.ok(await isDone(storage.mkdir(y).then(() => storage.remove(y))), 'other calls go on')
+    end(stream)
+    ;(await next).destroy()
+    await turn()
+  }
+  await t.rejects(storage.read(y), { code: 'not_found' })
+  t.equal(await text(storage.read(x)), 'abc', 'a read that failed has none')
+})
+
+void t.test('paused streams of one user leave a quarter to others; who waits obeys its signal', async (t) => {
+  const { as } = await newTree(t, { '/': { over: bare, traits: { parallel: 4 } } })
+  const [ada, grace] = [as({ userId: 1 }), as({ userId: 2 })]
+  await ada.write(x, sourceOf('abc'))
+  const paused = [await ada.read(x), await ada.read(x), await as({ userId: 1, protocol: 'webdav' }).read(x)]
+  const controller = new AbortController()
+  const waiting = ada.read(x, undefined, { signal: controller.signal })
+  t.notOk(await isDone(waiting))
+  t.equal(await text(grace.read(x)), 'abc')
+  t.equal((await ada.stat(x)).size, 3)
+  controller.abort()
+  await t.rejects(waiting, { code: 'aborted' })
+  const next = ada.read(x)
+  const handle = await ada.open(x, 'read')
+  const read = handle.read(Buffer.alloc(3), 0)
+  t.notOk(await isDone(Promise.race([next, read])), 'a handle is read by streams, too')
+  paused[0]?.destroy()
+  t.equal(await text(next), 'abc')
+  t.equal(await read, 3)
+  await handle.close()
+  for (const stream of paused) stream.destroy()
+})
+
+void t.test('uploads that do not go on leave a quarter of the calls to others', async (t) => {
+  const { as } = await newTree(t, { '/': { over: bare, traits: { parallel: 4 } } })
+  const fs = as()
+  const bodies = Array.from({ length: 8 }, () => openBody())
+  const writes = bodies.map(({ source }, index) => as({ userId: index }).write(asPath(`/${index}`), source))
+  await settled()
+  t.same((await fs.list(root)).entries, [])
+  await fs.mkdir(asPath('/folder'))
+  for (const { body } of bodies) body.push(null)
+  await Promise.all(writes)
+  t.equal((await fs.list(root)).total, 9)
+})
+
+void t.test('what a call has begun and left behind waits like everything else', async (t) => {
+  const inner = new MemoryDriver(0)
+  await inner.write(x, sourceOf('abc'))
+  const calls = new InFlight()
+  let later: Promise<Entry[]> | undefined
+  const over: Over = {
+    mkdir: async () => {
+      later = sleep(5).then(() => Promise.all([1, 2, 3].map(() => storage.stat(x, { fresh: true }))))
+    },
+    stat: async (...args) => calls.during(await inner.stat(...args)),
+  }
+  const { storage } = await newStorage(t, over, {}, { parallel: 1 })
+  await storage.mkdir(y)
+  t.equal((await later)?.length, 3)
+  t.equal(calls.most, 1)
+})
+
+void t.test('a stream that is over before it is given has no slot', async (t) => {
+  const over = {
+    stat: async () => ({ ...entry, size: 0 }),
+    read: async () => {
+      const stream = Readable.from([])
+      const closed = once(stream, 'close')
+      stream.resume()
+      await closed
+      return stream
+    },
+  }
+  const { storage } = await newStorage(t, over, {}, { parallel: 1 })
+  for (let count = 0; count < 3; count++) t.ok(await isDone(storage.read(x)))
+})

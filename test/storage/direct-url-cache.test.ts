@@ -1,0 +1,60 @@
+import t from 'tap'
+import type { DirectUrl } from '../../src/contract/driver.js'
+import { asPath } from '../../src/contract/path.js'
+import { DirectUrlCache } from '../../src/storage/direct-url-cache.js'
+
+const file = asPath('/a/file')
+const inTime = (seconds: number): Date => new Date(Date.now() + seconds * 1000)
+
+/** A backend that numbers its links. */
+function backend(until?: Date) {
+  const state = { asked: 0 }
+  const ask = async (): Promise<DirectUrl> => ({ url: `https://x/${++state.asked}`, ...(until && { until }) })
+  return { state, ask }
+}
+
+void t.test('a link is kept while it is good for long enough to follow it', async (t) => {
+  for (const [until, asked] of [
+    [inTime(3600), 1],
+    [inTime(30), 2],
+    [undefined, 2],
+  ] as const) {
+    const links = new DirectUrlCache()
+    const { state, ask } = backend(until)
+    await links.get(file, ask)
+    t.match(await links.get(file, ask), { url: `https://x/${asked}` })
+    t.equal(state.asked, asked)
+  }
+})
+
+void t.test('a link that is good no longer is none', async (t) => {
+  const links = new DirectUrlCache()
+  t.equal(await links.get(file, backend(inTime(-1)).ask), undefined)
+  t.equal(await links.get(file, async () => undefined), undefined)
+})
+
+void t.test('all who ask at the same time share one answer, also a refusal', async (t) => {
+  const links = new DirectUrlCache()
+  const { state, ask } = backend()
+  const all = await Promise.all([1, 2, 3].map(() => links.get(file, ask)))
+  t.same(all, [{ url: 'https://x/1' }, { url: 'https://x/1' }, { url: 'https://x/1' }])
+  const refuse = () => Promise.reject(new Error('no'))
+  await Promise.all([1, 2].map(() => t.rejects(links.get(file, refuse), { message: 'no' })))
+  t.match(await links.get(file, ask), { url: 'https://x/2' })
+  t.equal(state.asked, 2)
+})
+
+void t.test('what was changed has a new link, also one that was being asked for', async (t) => {
+  const links = new DirectUrlCache()
+  const { state, ask } = backend(inTime(3600))
+  await links.get(file, ask)
+  links.invalidate(asPath('/a'), false)
+  await links.get(file, ask)
+  t.equal(state.asked, 1)
+  links.invalidate(asPath('/a'), true)
+  const old = links.get(file, ask)
+  links.invalidate(file, false)
+  t.match(await links.get(file, ask), { url: 'https://x/3' })
+  t.match(await old, { url: 'https://x/2' })
+  t.match(await links.get(file, ask), { url: 'https://x/3' }, 'the old one is not kept')
+})

@@ -1,0 +1,134 @@
+import t from 'tap'
+import { driverTypes } from '../../drivers/index.js'
+import type { Fields } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { checkOptions, isMandatory, parseAddition } from '../../src/storage/fields.js'
+
+const fields = {
+  root: { type: 'string', required: true },
+  note: { type: 'text', default: 'none' },
+  size: { type: 'number', default: 5 },
+  share: { type: 'float' },
+  on: { type: 'bool', default: true },
+  mode: { type: 'select', options: ['a', 'b'], default: 'a' },
+} as const satisfies Fields
+
+const defaults = { root: '/x', note: 'none', size: 5, share: 0, on: true, mode: 'a' }
+
+void t.test('every field has its value or its default, and nothing else is passed on', async (t) => {
+  t.same(checkOptions(fields, { root: '/x', unknown: 1 }), defaults)
+  t.same(checkOptions(fields, { ...defaults, root: '/x' }), defaults)
+  t.same(checkOptions(fields, { root: '/x', note: null, size: null, on: null }), defaults)
+  t.same(checkOptions(fields, { root: '/x', note: '', size: '', share: '', on: '', mode: '' }), {
+    ...defaults,
+    note: '',
+  })
+  t.same(checkOptions({ size: { type: 'number' }, on: { type: 'bool' }, name: { type: 'string' } }, {}), {
+    size: 0,
+    on: false,
+    name: '',
+  })
+})
+
+void t.test('numbers and booleans may come as text', async (t) => {
+  t.match(checkOptions(fields, { root: 3, size: '7', share: '0.5', on: 'false' }), {
+    root: '3',
+    size: 7,
+    share: 0.5,
+    on: false,
+  })
+})
+
+void t.test('what is missing or does not fit is named', async (t) => {
+  const rows: readonly (readonly [Record<string, unknown>, string])[] = [
+    [{}, 'the field root is required'],
+    [{ root: '' }, 'the field root is required'],
+    [{ root: {} }, 'the field root must be a string'],
+    [{ root: '/x', size: 'many' }, 'the field size must be a number'],
+    [{ root: '/x', size: 1.5 }, 'the field size must be a whole number'],
+    [{ root: '/x', size: Number.NaN }, 'the field size must be a number'],
+    [{ root: '/x', share: 'half' }, 'the field share must be a float'],
+    [{ root: '/x', on: 'yes' }, 'the field on must be a bool'],
+    [{ root: '/x', on: 1 }, 'the field on must be a bool'],
+    [{ root: '/x', mode: 'c' }, 'the field mode must be one of a, b'],
+    [{ root: '/x', mode: 1 }, 'the field mode must be one of a, b'],
+  ]
+  for (const [given, reason] of rows) t.throws(() => checkOptions(fields, given), { code: 'invalid', message: reason })
+})
+
+void t.test('a required text that is missing takes its default, unless that is only offered', async (t) => {
+  const folder = { folder: { type: 'string', required: true, default: '/' } } as const
+  const offered = { folder: { ...folder.folder, suggested: true } } as const
+  for (const given of [{}, { folder: '' }, { folder: null }]) {
+    t.same(checkOptions(folder, given), { folder: '/' })
+    t.throws(() => checkOptions(offered, given), { code: 'invalid', message: 'the field folder is required' })
+  }
+  t.same(checkOptions(offered, { folder: '/' }), { folder: '/' })
+})
+
+void t.test('what must be given is what no default stands for', async (t) => {
+  t.equal(isMandatory({ type: 'string' }), false)
+  t.equal(isMandatory({ type: 'string', required: true }), true)
+  t.equal(isMandatory({ type: 'string', required: true, default: '' }), true)
+  t.equal(isMandatory({ type: 'string', required: true, default: '/' }), false)
+  t.equal(isMandatory({ type: 'bool', required: true, default: false }), false)
+  t.equal(isMandatory({ type: 'string', required: true, default: '/', suggested: true }), true)
+})
+
+void t.test('the root of a storage may be left out, but for that of this machine', async (t) => {
+  const given = driverTypes.flatMap(({ name, fields }) => {
+    const { root_folder_path: field }: Fields = fields
+    return field !== undefined && isMandatory(field) ? [name] : []
+  })
+  t.same(given, ['Local'])
+})
+
+void t.test('a choice between true and false may come as a boolean, and is a text', async (t) => {
+  const choice = { names: { type: 'select', options: ['false', 'true'], default: 'false', required: true } } as const
+  for (const names of [true, false]) {
+    t.same(checkOptions(choice, { names }), { names: String(names) })
+    t.same(checkOptions(choice, { names: String(names) }), { names: String(names) })
+  }
+  t.throws(() => checkOptions(fields, { root: '/x', mode: true }), { message: 'the field mode must be one of a, b' })
+})
+
+void t.test('a field named like a method of every object is not found there', async (t) => {
+  t.same(checkOptions({ constructor: { type: 'string' } } as unknown as Fields, {}), { constructor: '' })
+})
+
+void t.test(
+  'an addition that is no JSON text is refused with what the parser says, and with nothing that is in it',
+  async (t) => {
+    const expected = 'the addition of a storage must be the JSON text of an object'
+    t.same(parseAddition(' '), {})
+    t.same(parseAddition(String.raw`{"paths":"/a\n/b"}`), { paths: '/a\n/b' })
+    t.throws(() => parseAddition('["/a"]'), { code: 'invalid', reason: expected })
+    t.throws(() => parseAddition('{"paths":"/a\n/b"}'), { code: 'invalid', reason: /: Bad control character .* 12\b/ })
+    t.throws(() => parseAddition('{"password":"hunter2" "x":1}'), {
+      code: 'invalid',
+      reason: /: Expected .* 22\b|: Unexpected string/,
+    })
+    for (const text of [
+      '{"a":"hunter2"x}',
+      '{"a":hunter2}',
+      'hunter2',
+      '{"a":"hunter2"hunter2"',
+      '"hunter2',
+      '{"a" "hunter2"',
+    ]) {
+      const { reason, cause } = refusalOf(text)
+      t.ok(reason.startsWith(`${expected}: `), reason)
+      t.notMatch(`${reason} ${String(cause)}`, /unter2/)
+    }
+  },
+)
+
+function refusalOf(addition: string): GatewayError {
+  try {
+    parseAddition(addition)
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+    throw error
+  }
+  throw new Error(`${addition} was taken`)
+}

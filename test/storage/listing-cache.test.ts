@@ -1,0 +1,124 @@
+import t from 'tap'
+import type { Entry } from '../../src/contract/driver.js'
+import { asPath } from '../../src/contract/path.js'
+import { ListingBudget, ListingCache, type CachedListing } from '../../src/storage/listing-cache.js'
+
+const entry = (name: string): Entry => ({ name, kind: 'file', size: 0, modified: new Date(0) })
+const listing = (count: number, prefix = 'file'): CachedListing => {
+  const entries = Array.from({ length: count }, (_, index) => entry(`${prefix}${index}`))
+  return { entries, told: entries.toReversed(), revision: undefined, readAt: 0 }
+}
+const a = asPath('/a')
+const b = asPath('/b')
+
+void t.test('listings are kept, replaced and dropped by folder', async (t) => {
+  const cache = new ListingCache(new ListingBudget())
+  cache.set(a, listing(2))
+  t.equal(cache.get(a)?.entries.length, 2)
+  t.equal(cache.entry(a, 'file1')?.name, 'file1')
+  cache.set(a, listing(3, 'other'))
+  t.equal(cache.get(a)?.entries.length, 3)
+  t.equal(cache.entry(a, 'file1'), undefined)
+  t.equal(cache.entry(a, 'other2')?.name, 'other2')
+  cache.drop(a)
+  cache.drop(a)
+  t.equal(cache.get(a), undefined)
+  t.equal(cache.entry(a, 'other2'), undefined)
+})
+
+void t.test('a tree is dropped with everything below, and nothing beside', async (t) => {
+  const cache = new ListingCache(new ListingBudget())
+  for (const path of ['/', '/a', '/a/b', '/a/b/c', '/ab']) cache.set(asPath(path), listing(1))
+  cache.dropWithin(a)
+  t.same(
+    ['/', '/a', '/a/b', '/a/b/c', '/ab'].filter((path) => cache.get(asPath(path))),
+    ['/', '/ab'],
+  )
+})
+
+void t.test('the least recently used go when the limit is reached', async (t) => {
+  const cache = new ListingCache(new ListingBudget(100_000))
+  cache.set(a, listing(100))
+  cache.set(b, listing(100))
+  t.ok(cache.get(a), 'used last')
+  cache.set(asPath('/c'), listing(150))
+  t.ok(cache.get(a))
+  t.notOk(cache.get(b))
+  t.ok(cache.get(asPath('/c')))
+})
+
+void t.test('one that is larger than the limit is not kept, and pushes nothing out', async (t) => {
+  const cache = new ListingCache(new ListingBudget(100_000))
+  cache.set(a, listing(10))
+  cache.set(b, listing(10))
+  cache.set(b, listing(10_000))
+  t.ok(cache.get(a))
+  t.notOk(cache.get(b), 'nor the older one of the same folder')
+})
+
+void t.test('the count of bytes stays true over many changes', async (t) => {
+  const cache = new ListingCache(new ListingBudget(100_000))
+  for (let i = 0; i < 1000; i++) cache.set(asPath(`/${i % 7}`), listing(i % 50))
+  cache.dropWithin(asPath('/'))
+  cache.set(a, listing(300))
+  t.ok(cache.get(a), 'nothing was counted twice')
+})
+
+void t.test('all storages together keep no more than the limit: the oldest used goes, whosever it is', async (t) => {
+  const budget = new ListingBudget(100_000)
+  const one = new ListingCache(budget)
+  const other = new ListingCache(budget)
+  one.set(a, listing(100))
+  one.set(b, listing(100))
+  other.set(a, listing(100))
+  t.ok(one.get(a), 'used after the other of its storage')
+  other.set(b, listing(100))
+  t.ok(one.get(a))
+  t.notOk(one.get(b))
+  t.ok(other.get(a), 'the same folder of another storage is another listing')
+  t.ok(other.get(b))
+  t.ok(budget.bytes <= budget.limit)
+  for (let i = 0; i < 100; i++) new ListingCache(budget).set(a, listing(100))
+  t.ok(budget.bytes <= budget.limit, 'however many storages there are')
+})
+
+void t.test('a storage that goes gives its room back', async (t) => {
+  const budget = new ListingBudget(100_000)
+  const gone = new ListingCache(budget)
+  for (const path of ['/', '/a', '/b']) gone.set(asPath(path), listing(100))
+  gone.close()
+  t.equal(budget.bytes, 0)
+  gone.set(a, listing(100))
+  t.equal(budget.bytes, 0, 'and nothing that was still being read takes it again')
+})
+
+void t.test('a listing that was read again and is the same is kept in its order', async (t) => {
+  const budget = new ListingBudget()
+  const cache = new ListingCache(budget)
+  const kept = listing(3)
+  cache.set(a, kept)
+  const { bytes } = budget
+  const again = kept.entries.toReversed()
+  t.equal(cache.unchanged(a, again)?.entries, kept.entries)
+  t.equal(cache.unchanged(a, kept.entries)?.entries, kept.entries, 'in whatever order it was told')
+  t.equal(cache.unchanged(a, again.slice(1)), undefined, 'one is gone')
+  t.equal(cache.unchanged(a, [...again.slice(1), entry('file0')]), undefined, 'one is new')
+  t.equal(cache.unchanged(b, again), undefined, 'nothing is known of it')
+  cache.set(a, { ...kept, revision: 'new', readAt: 1 })
+  t.match(cache.get(a), { revision: 'new', readAt: 1 })
+  t.equal(cache.entry(a, 'file1'), kept.entries[1])
+  t.equal(budget.bytes, bytes)
+  cache.set(a, listing(1))
+  t.equal(cache.get(a)?.entries.length, 1)
+  t.equal(cache.entry(a, 'file1'), undefined)
+})
+
+void t.test('names are found in whatever order they are asked for, also those that nobody was told of', async (t) => {
+  const cache = new ListingCache(new ListingBudget())
+  const { told, ...kept } = listing(5)
+  cache.set(a, { ...kept, told })
+  const asked = [...told, ...kept.entries, entry('other'), ...told.slice(2), ...told]
+  const known = cache.lookup(a)
+  for (const each of asked) t.equal(known(each.name), told.includes(each) ? each : undefined)
+  t.equal(cache.lookup(b)('file1'), undefined)
+})

@@ -1,0 +1,129 @@
+import { getEventListeners } from 'node:events'
+import { setImmediate as turn } from 'node:timers/promises'
+import t from 'tap'
+import { asPath } from '../../src/contract/path.js'
+import { PathLocks, type PathClaim } from '../../src/storage/path-locks.js'
+
+const name = (path: string): PathClaim => ({ path: asPath(path), tree: false })
+const tree = (path: string): PathClaim => ({ path: asPath(path), tree: true })
+
+/** Takes, and tells in `log` when it got it. */
+function taker(reservations: PathLocks, log: string[]) {
+  return async (label: string, ...claims: PathClaim[]) => {
+    const release = await reservations.acquire(claims)
+    log.push(label)
+    return release
+  }
+}
+
+void t.test('of two who want a name the second waits until the first is done', async (t) => {
+  const log: string[] = []
+  const take = taker(new PathLocks(), log)
+  const first = await take('first', name('/a'))
+  const second = take('second', name('/a'))
+  await turn()
+  t.same(log, ['first'])
+  first()
+  first()
+  ;(await second)()
+  t.same(log, ['first', 'second'])
+  ;(await take('third', name('/a')))()
+})
+
+void t.test('other names are free, and members of a folder that is only named', async (t) => {
+  const log: string[] = []
+  const take = taker(new PathLocks(), log)
+  await take('a', name('/a'))
+  await take('b', name('/b'))
+  await take('ab', name('/ab'))
+  await take('member', name('/a/x'))
+  t.same(log, ['a', 'b', 'ab', 'member'])
+})
+
+void t.test('a tree excludes everything in it, and waits for all of it', async (t) => {
+  const log: string[] = []
+  const take = taker(new PathLocks(), log)
+  const holding = await take('tree', tree('/a'))
+  const below = take('below', name('/a/b/c'))
+  const itself = take('itself', name('/a'))
+  ;(await take('beside', name('/ab')))()
+  const above = take('above', tree('/'))
+  await turn()
+  t.same(log, ['tree', 'beside'])
+  holding()
+  const [one, other] = [await below, await itself]
+  await turn()
+  t.notOk(log.includes('above'))
+  one()
+  other()
+  ;(await above)()
+})
+
+void t.test('whoever waits is not overtaken by those who want the same', async (t) => {
+  const log: string[] = []
+  const take = taker(new PathLocks(), log)
+  const reader = await take('holder', name('/a/x'))
+  const whole = take('whole', tree('/a'))
+  const late = take('late', name('/a/y'))
+  await turn()
+  t.same(log, ['holder'], 'the late one would fit, and waits its turn')
+  const elsewhere = await take('elsewhere', name('/b'))
+  elsewhere()
+  reader()
+  ;(await whole)()
+  ;(await late)()
+  t.same(log, ['holder', 'elsewhere', 'whole', 'late'])
+})
+
+void t.test('all claims of one taker are granted together', async (t) => {
+  const log: string[] = []
+  const take = taker(new PathLocks(), log)
+  const b = await take('b', name('/b'))
+  const both = take('a and b', name('/a'), name('/b'))
+  const a = take('a', name('/a'))
+  await turn()
+  t.same(log, ['b'])
+  b()
+  const release = await both
+  await turn()
+  t.same(log, ['b', 'a and b'])
+  release()
+  ;(await a)()
+})
+
+void t.test('patience ends with busy, and lets those behind through', async (t) => {
+  const reservations = new PathLocks()
+  const holding = await reservations.acquire([name('/a/x')])
+  const waiting = reservations.acquire([tree('/a')], undefined, 20)
+  const behind = reservations.acquire([name('/a/y')])
+  await t.rejects(waiting, { code: 'busy', retryAfter: 1 })
+  ;(await behind)()
+  holding()
+  ;(await reservations.acquire([tree('/')]))()
+})
+
+void t.test('an abort ends the wait, and lets those behind through', async (t) => {
+  const reservations = new PathLocks()
+  const controller = new AbortController()
+  const holding = await reservations.acquire([name('/a/x')])
+  const waiting = reservations.acquire([tree('/a')], controller.signal)
+  const behind = reservations.acquire([name('/a/y')])
+  controller.abort()
+  await t.rejects(waiting, { code: 'aborted' })
+  ;(await behind)()
+  holding()
+  await t.rejects(reservations.acquire([name('/free')], controller.signal), { code: 'aborted' })
+  ;(await reservations.acquire([tree('/')]))()
+})
+
+void t.test('nothing hangs on to a long-lived signal', async (t) => {
+  const reservations = new PathLocks()
+  const { signal } = new AbortController()
+  const holding = await reservations.acquire([name('/a')], signal)
+  const waiting = reservations.acquire([name('/a')], signal)
+  const late = reservations.acquire([name('/a')], signal, 5)
+  await t.rejects(late, { code: 'busy' })
+  holding()
+  ;(await waiting)()
+  t.equal(getEventListeners(signal, 'abort').length, 0)
+})

@@ -1,0 +1,116 @@
+import t from 'tap'
+import type { Entry, EntryKind } from '../../src/contract/driver.js'
+import { sorted, type Order } from '../../src/storage/sorting.js'
+
+const entry = (name: string, size = 0, modified = 0, kind: EntryKind = 'file'): Entry => ({
+  name,
+  kind,
+  size,
+  modified: new Date(modified),
+})
+
+const names = (entries: readonly Entry[], order: Partial<Order>): string =>
+  sorted(entries, { by: '', direction: '', folders: '', ...order })
+    .map(({ name }) => name)
+    .join(' ')
+
+const mixed = ['ä', 'c10', 'a', '_', 'C2', 'B'].map((name) => entry(name))
+
+void t.test('names sort naturally: digits as numbers, everything else by code point', async (t) => {
+  t.equal(names(mixed, { by: 'name' }), 'B C2 _ a c10 ä')
+  t.equal(names(mixed, { by: 'name', direction: 'desc' }), 'ä c10 a _ C2 B')
+  t.equal(
+    names(
+      ['a10', 'a9', 'a1b', 'a1', 'a', 'a01'].map((name) => entry(name)),
+      { by: 'name' },
+    ),
+    'a a01 a1 a1b a9 a10',
+  )
+  t.equal(
+    names(
+      ['😀', '\uffe5', '\ud7ff'].map((name) => entry(name)),
+      { by: 'name' },
+    ),
+    '\ud7ff \uffe5 😀',
+  )
+})
+
+void t.test('the natural order does not depend on the order before', async (t) => {
+  const parts = ['', '0', '00', '1', '01', '10', 'a', 'b', '9'.repeat(30), '😀', '\uffff', '\ue000', ' ', '~']
+  const all = new Set(parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => one + two + three))))
+  const entries = [...all].map((name) => entry(name))
+  const expected = names(entries, { by: 'name' })
+  t.equal(names(entries.toReversed(), { by: 'name' }), expected)
+  t.equal(
+    names(
+      entries.map((_, index) => entries[(index * 7919) % entries.length] ?? entry('')),
+      { by: 'name' },
+    ),
+    expected,
+  )
+})
+
+void t.test('the natural order is that of numbers and code points', async (t) => {
+  const parts = ['', '0', '00', '1', '01', '10', 'a', 'b', '9'.repeat(30), '😀', '\uffff', '\ue000', ' ', '~']
+  const all = [...new Set(parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => one + two + three))))]
+  const few = all.filter((_, index) => index % 7 === 0)
+  for (const one of few) {
+    for (const other of few) {
+      const [first = entry('')] = sorted([entry(one), entry(other)], { by: 'name', direction: '', folders: '' })
+      const expected = slowOrder(one, other)
+      if (expected !== 0 && first.name !== (expected < 0 ? one : other)) t.fail(`${one} and ${other}`)
+    }
+  }
+})
+
+/** Token by token: a run of digits as a number, anything else as one code point; 0 where only the zeros differ. */
+function slowOrder(one: string, other: string): number {
+  const tokens = (text: string) => text.match(/\d+|./gsu) ?? []
+  const [first, second] = [tokens(one), tokens(other)]
+  for (let at = 0; at < Math.max(first.length, second.length); at++) {
+    const [left, right] = [first[at], second[at]]
+    if (left === undefined || right === undefined) return left === undefined ? -1 : 1
+    const bothDigits = /^\d/.test(left) && /^\d/.test(right)
+    const difference = bothDigits
+      ? Number(BigInt(left) - BigInt(right))
+      : (left.codePointAt(0) ?? 0) - (right.codePointAt(0) ?? 0)
+    if (difference !== 0) return difference
+  }
+  return 0
+}
+
+void t.test('without an order, names sort by code unit', async (t) => {
+  t.equal(names(mixed, {}), 'B C2 _ a c10 ä')
+  t.equal(names(mixed, { direction: 'desc' }), 'B C2 _ a c10 ä', 'a direction alone says nothing')
+  t.equal(
+    names(
+      ['a10', 'a9'].map((name) => entry(name)),
+      {},
+    ),
+    'a10 a9',
+  )
+})
+
+void t.test('sizes and times sort, names where they are equal', async (t) => {
+  const entries = [entry('c', 2, 10), entry('b', 1, 30), entry('a', 2, 20)]
+  t.equal(names(entries, { by: 'size' }), 'b a c')
+  t.equal(names(entries, { by: 'modified' }), 'c a b')
+  t.equal(names(entries, { by: 'modified', direction: 'desc' }), 'b a c')
+})
+
+void t.test('folders come first, last, or mixed, each group in order', async (t) => {
+  const entries = [entry('a'), entry('b', 0, 0, 'folder'), entry('c'), entry('d', 0, 0, 'folder')]
+  t.equal(names(entries, { folders: 'front' }), 'b d a c')
+  t.equal(names(entries, { folders: 'back' }), 'a c b d')
+  t.equal(names(entries, { folders: '' }), 'a b c d')
+  t.equal(names(entries, { by: 'name', direction: 'desc', folders: 'front' }), 'd b c a')
+})
+
+void t.test('the entries that were given stay as they were', async (t) => {
+  const given = [entry('b'), entry('a')]
+  sorted(given, { by: 'name', direction: '', folders: 'front' })
+  t.same(
+    given.map(({ name }) => name),
+    ['b', 'a'],
+  )
+})

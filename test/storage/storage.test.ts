@@ -1,0 +1,697 @@
+import { randomBytes } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { ByteRange, Driver, Entry, Source } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { asPath } from '../../src/contract/path.js'
+import { processorTime } from '../processor-time.js'
+import { bare, newStorage, sourceOf, text, type Over } from '../tree/tree-fixture.js'
+
+const x = asPath('/x')
+const y = asPath('/y')
+const root = asPath('/')
+const time = new Date(1_700_000_000_000)
+
+/** Methods that count how often they are called, over a memory driver. */
+function counted(inner: Driver = new MemoryDriver(0)) {
+  const calls = { list: 0, stat: 0 }
+  const over = {
+    list: (...args: Parameters<Driver['list']>) => {
+      calls.list++
+      return inner.list(...args)
+    },
+    stat: (...args: Parameters<Driver['stat']>) => {
+      calls.stat++
+      return inner.stat(...args)
+    },
+    write: (...args: Parameters<NonNullable<Driver['write']>>) => inner.write!(...args),
+    mkdir: (...args: Parameters<NonNullable<Driver['mkdir']>>) => inner.mkdir!(...args),
+    remove: (...args: Parameters<NonNullable<Driver['remove']>>) => inner.remove!(...args),
+    move: (...args: Parameters<NonNullable<Driver['move']>>) => inner.move!(...args),
+    removeTree: (...args: Parameters<NonNullable<Driver['removeTree']>>) => inner.removeTree!(...args),
+  }
+  return { inner, calls, over }
+}
+
+const names = ({ entries }: { readonly entries: readonly Entry[] }) => entries.map(({ name }) => name)
+
+void t.test('without open, a file is read at any position all the same', async (t) => {
+  const { storage } = await newStorage(t, bare)
+  const content = randomBytes(300_000)
+  await storage.write(x, sourceOf(content))
+  const file = await storage.open(x, 'read')
+  const into = Buffer.alloc(1000)
+  for (const position of [0, 1000, 200_000, 5]) {
+    t.equal(await file.read(into, position), 1000)
+    t.ok(into.equals(content.subarray(position, position + 1000)))
+  }
+  await file.close()
+  await t.rejects(storage.open(asPath('/none'), 'read'), { code: 'not_found' })
+  await t.rejects(storage.open(root, 'read'), { code: 'is_dir' })
+})
+
+const unnameable = ['', '.', '..', 'a/b', '../etc/passwd', 'a\\b', 'a\0b', 'bad \ufffd', 'half \ud83e', '\udc00']
+
+void t.test('names that no path can hold are left out of every listing, and each folder is logged once', async (t) => {
+  const logged: object[] = []
+  const silent = () => undefined
+  const log = { debug: silent, info: silent, warn: (details: object) => void logged.push(details), error: silent }
+  const entry = (name: string): Entry => ({ name, kind: 'file', size: 1, modified: time })
+  const list: Driver['list'] = async function* () {
+    yield [entry('first'), ...unnameable.map(entry)]
+    yield unnameable.map(entry)
+    yield [entry('last')]
+  }
+  const stat = async (): Promise<Entry> => ({ name: '', kind: 'folder', size: 0, modified: time })
+  for (const over of [{ list }, { list, stat, revision: async () => '1' }]) {
+    logged.length = 0
+    const { storage } = await newStorage(t, { ...bare, ...over }, {}, {}, log)
+    for (const path of [root, x]) {
+      t.same(names(await storage.listing(path)), ['first', 'last'])
+      t.same(names(await storage.listing(path, { refresh: true })), ['first', 'last'])
+      for (const fresh of [true, false]) {
+        const paged: string[] = []
+        for await (const page of storage.pages(path, { fresh })) paged.push(...page.map(({ name }) => name))
+        t.same(paged, ['first', 'last'])
+      }
+    }
+    t.match(logged, [
+      { folder: '/', name: '' },
+      { folder: '/x', name: '' },
+    ])
+    t.equal(logged.length, 2)
+    for (let count = 0; count < 1500; count++) await storage.listing(asPath(`/${count}`))
+    t.equal(logged.length, 1000, 'of so many folders')
+  }
+})
+
+void t.test('what a listing leaves out is not found by its path', async (t) => {
+  // A backend that folds case reports its own spelling, which becomes part of paths.
+  for (const name of unnameable) {
+    const stat = async (): Promise<Entry> => ({ name, kind: 'file', size: 1, modified: time })
+    const { storage } = await newStorage(t, { ...bare, stat }, {}, { caseSensitive: false })
+    await t.rejects(storage.stat(x), { code: 'not_found' }, JSON.stringify(name))
+    t.equal((await storage.stat(root)).size, 1, 'the root needs no name')
+  }
+})
+
+void t.test('without open, a handle asks for the bytes that are read, and for more only in sequence', async (t) => {
+  const inner = new MemoryDriver(0)
+  const asked: (ByteRange | undefined)[] = []
+  const over: Over = {
+    ...bare,
+    read: (path, range, options) => {
+      asked.push(range)
+      return inner.read(path, range, options)
+    },
+    stat: (...args) => inner.stat(...args),
+  }
+  const { storage } = await newStorage(t, over)
+  const content = randomBytes(8 * 1024 * 1024)
+  await inner.write(x, sourceOf(content))
+  const file = await storage.open(x, 'read')
+  // As a program that looks into an archive does: its end, then what that tells of.
+  for (const [position, length] of [
+    [content.length - 22, 22],
+    [content.length - 1000, 900],
+    [500_000, 30],
+  ] as const) {
+    await file.read(Buffer.alloc(length), position)
+    t.same(asked.splice(0), [{ offset: position, length }])
+  }
+  const size = 32 * 1024
+  for (let position = 0; position < content.length; position += size) await file.read(Buffer.alloc(size), position)
+  t.ok(asked.length <= 6, `${asked.length} requests for 256 reads`)
+  t.equal(
+    asked.reduce((sum, range) => sum + (range?.length ?? Infinity), 0),
+    content.length,
+  )
+  await file.close()
+})
+
+void t.test('without open, a handle never mixes two states of a file', async (t) => {
+  const { storage } = await newStorage(t, bare)
+  await storage.write(x, sourceOf(Buffer.alloc(100_000, 'a')))
+  await storage.listing(root)
+  const file = await storage.open(x, 'read')
+  t.equal(await file.read(Buffer.alloc(1000), 0), 1000)
+  await storage.write(x, sourceOf(Buffer.alloc(100_000, 'b')))
+  await t.rejects(file.read(Buffer.alloc(1000), 1000), { code: 'busy' })
+  await t.rejects(file.read(Buffer.alloc(1000), 50_000), { code: 'busy' })
+  await file.close()
+})
+
+void t.test(
+  'without open, a handle notices a file that another program has replaced, whatever is cached',
+  async (t) => {
+    const inner = new MemoryDriver(0)
+    const over: Over = {
+      ...bare,
+      stat: (...args) => inner.stat(...args),
+      read: (...args) => inner.read(...args),
+      list: (...args) => inner.list(...args),
+    }
+    const { storage } = await newStorage(t, over)
+    await inner.write(x, sourceOf(Buffer.alloc(100_000, 'a')))
+    await storage.listing(root)
+    const file = await storage.open(x, 'read')
+    t.equal(await file.read(Buffer.alloc(1000), 0), 1000)
+    await inner.write(x, sourceOf(Buffer.alloc(100_000, 'b'), { modified: new Date(5000) }))
+    await t.rejects(file.read(Buffer.alloc(1000), 50_000), { code: 'busy' })
+    await file.close()
+  },
+)
+
+void t.test('without open, a new file is written by a handle and is there at commit', async (t) => {
+  const { storage, heard } = await newStorage(t, bare)
+  const file = await storage.open(x, 'replace', { modified: time })
+  await file.write?.([Buffer.from('abc')], 0)
+  await t.rejects(storage.stat(x), { code: 'not_found' })
+  const later = new Date(time.getTime() + 5000)
+  t.match(await file.commit?.({ modified: later, mode: 0o600 }), { size: 3, modified: later, mode: 0o600 })
+  await file.close()
+  t.equal(await text(storage.read(x)), 'abc')
+  t.ok(heard.some((event) => event.kind === 'written' && event.path === '/mnt/x'))
+  await t.rejects(storage.open(x, 'replace', { createOnly: true }), { code: 'exists' })
+  await t.rejects(storage.open(root, 'replace'), { code: 'is_dir' })
+  await t.rejects(storage.open(asPath('/none/x'), 'replace'), { code: 'parent_missing' }, 'before any byte is sent')
+  await t.rejects(storage.open(asPath('/x/y'), 'replace'), { code: 'not_dir' })
+})
+
+void t.test('without open, a new file that is read too, or changed, goes over the spool', async (t) => {
+  const { storage, spool } = await newStorage(t, bare)
+  const file = await storage.open(x, 'replace', { readable: true, modified: time })
+  await file.write?.([Buffer.from('world')], 6)
+  await file.write?.([Buffer.from('hello ')], 0)
+  const into = Buffer.alloc(11)
+  t.equal(await file.read(into, 0), 11)
+  t.equal(into.toString(), 'hello world')
+  await file.commit?.({ modified: undefined, mode: undefined })
+  await file.close()
+  t.equal(await text(storage.read(x)), 'hello world')
+  t.same((await storage.stat(x)).modified, time, 'attributes nobody gave override nothing')
+  const change = await storage.open(x, 'update')
+  await change.write?.([Buffer.from('H')], 0)
+  t.equal(await text(storage.read(x)), 'hello world', 'not before the commit')
+  await change.commit?.()
+  await change.close()
+  t.equal(await text(storage.read(x)), 'Hello world')
+  await t.rejects(storage.open(y, 'update'), { code: 'not_found' }, 'an update creates nothing')
+  t.same(await readdir(spool.folder), [])
+})
+
+void t.test('a file that is changed over the spool keeps its mode, and gets another time', async (t) => {
+  const { storage } = await newStorage(t, bare)
+  await storage.write(x, sourceOf('hello'))
+  await storage.setAttributes(x, { mode: 0o640, modified: time })
+  const change = await storage.open(x, 'update')
+  await change.write?.([Buffer.from('H')], 0)
+  await change.commit?.()
+  await change.close()
+  const { mode, modified } = await storage.stat(x)
+  t.equal(mode, 0o640)
+  t.not(modified.getTime(), time.getTime())
+})
+
+void t.test('what is missing of move, copy and removeTree is said, not done badly', async (t) => {
+  const refusing = async () => {
+    throw new GatewayError('unsupported')
+  }
+  for (const over of [bare, { move: refusing, copy: refusing, removeTree: refusing, open: refusing }]) {
+    const { storage, heard } = await newStorage(t, over)
+    await storage.write(x, sourceOf('abc'))
+    heard.length = 0
+    t.equal(await storage.move(x, y), false)
+    t.equal(await storage.copy(x, y), false)
+    t.equal(await storage.removeTree(x), false)
+    t.same(heard, [], 'and nobody hears of it')
+    const file = await storage.open(x, 'read')
+    t.equal(await file.read(Buffer.alloc(9), 0), 3)
+    await file.close()
+  }
+})
+
+void t.test('attributes that the backend cannot keep are kept beside it', async (t) => {
+  const { storage } = await newStorage(t, { setAttributes: undefined })
+  await storage.write(x, sourceOf('abc'))
+  await storage.setAttributes(x, { modified: time })
+  t.same((await storage.stat(x)).modified, time)
+  t.same((await storage.listing(root)).entries[0]?.modified, time)
+  await storage.setAttributes(x, { mode: 0o640 })
+  t.match(await storage.stat(x), { modified: time, mode: 0o640 })
+  await t.rejects(storage.setAttributes(y, { modified: time }), { code: 'not_found' })
+  await storage.copy(x, y)
+  t.match(await storage.stat(y), { modified: time, mode: 0o640 })
+  await storage.write(x, sourceOf('abcd'))
+  t.not((await storage.stat(x)).modified.getTime(), time.getTime(), 'new content is new')
+  await storage.remove(y)
+  await storage.write(y, sourceOf('new'))
+  t.not((await storage.stat(y)).modified.getTime(), time.getTime(), 'and what is gone is forgotten')
+})
+
+void t.test('a backend that keeps the time of a write needs nobody to remember it', async (t) => {
+  const inner = new MemoryDriver(0)
+  const { storage } = await newStorage(t, {
+    setAttributes: undefined,
+    write: (...args) => inner.write(...args),
+    stat: (...args) => inner.stat(...args),
+  })
+  await storage.write(x, sourceOf('abc'), { modified: time })
+  t.same((await storage.stat(x)).modified, time)
+  const later = new Date(time.getTime() + 60_000)
+  await inner.write(x, sourceOf('by another program'), { modified: later })
+  t.same((await storage.stat(x)).modified, later)
+})
+
+void t.test('a time that the backend forgets is remembered with the write, by a handle too', async (t) => {
+  const inner = new MemoryDriver(0)
+  const over = {
+    write: (path: typeof x, source: Source, { modified: _modified, ...options } = {} as { modified?: Date }) =>
+      inner.write(path, { ...source, modified: undefined }, options),
+    stat: (...args: Parameters<Driver['stat']>) => inner.stat(...args),
+    open: (...args: Parameters<MemoryDriver['open']>) => inner.open(args[0], args[1], {}),
+  }
+  const { storage } = await newStorage(t, over, {}, { timeStep: Number.POSITIVE_INFINITY })
+  t.same((await storage.write(x, sourceOf('abc'), { modified: time })).modified, time)
+  t.same((await storage.stat(x)).modified, time)
+  const file = await storage.open(y, 'replace', { mode: 0o600 })
+  await file.write?.([Buffer.from('abc')], 0)
+  await file.commit?.({ modified: time })
+  await file.close()
+  t.match(await storage.stat(y), { modified: time, mode: 0o600 })
+})
+
+void t.test('a backend without ranges is read from the start and skipped', async (t) => {
+  const inner = new MemoryDriver(0)
+  const asked: unknown[] = []
+  const streams: Readable[] = []
+  const { storage } = await newStorage(
+    t,
+    {
+      write: (...args) => inner.write(...args),
+      read: async (path, range, options) => {
+        asked.push(range)
+        const stream = await inner.read(path, range, options)
+        streams.push(stream)
+        return stream
+      },
+      stat: (...args) => inner.stat(...args),
+    },
+    {},
+    { ranges: false },
+  )
+  const content = randomBytes(200_000)
+  await storage.write(x, sourceOf(content))
+  const part = async (offset: number, length?: number) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of await storage.read(x, { offset, length })) chunks.push(chunk as Buffer)
+    return Buffer.concat(chunks)
+  }
+  t.ok((await part(100_000, 50_000)).equals(content.subarray(100_000, 150_000)))
+  t.ok((await part(199_999)).equals(content.subarray(199_999)))
+  t.equal((await part(200_000)).length, 0)
+  t.equal((await part(5, 0)).length, 0, 'zero bytes are answered without asking')
+  t.ok(asked.every((range) => range === undefined))
+  t.equal(asked.length, 3)
+  await turn()
+  t.ok(streams.every((stream) => stream.destroyed))
+  await t.rejects(storage.read(root, { offset: 0, length: 0 }), { code: 'is_dir' })
+  const failing = await storage.read(x, { offset: 10 })
+  const failed = new Promise((resolve) => failing.once('error', resolve))
+  streams.at(-1)?.destroy(new GatewayError('unavailable'))
+  t.match(await failed, { code: 'unavailable' }, 'a failure before anybody reads reaches the part')
+})
+
+void t.test('a source is spooled where the backend needs more of it, and only there', async (t) => {
+  const once = (content: string, size?: number): Source => sourceOf(content, { rereadable: false, size })
+  for (const [writeNeeds, source, spools] of [
+    ['stream', once('abc'), false],
+    ['size', once('abc'), true],
+    ['size', once('abc', 3), false],
+    ['reread', once('abc', 3), true],
+    ['reread', sourceOf('abc'), false],
+  ] as const) {
+    const inner = new MemoryDriver(0)
+    const seen: Source[] = []
+    const over: Parameters<typeof newStorage>[1] = {
+      write: async (path, given, options) => {
+        seen.push(given)
+        t.same((await readdir(spool.folder)).length, spools ? 1 : 0)
+        return inner.write(path, given, options)
+      },
+    }
+    const { storage, spool } = await newStorage(t, over, {}, { writeNeeds })
+    await storage.write(x, source)
+    if (spools) t.match(seen[0], { size: 3, rereadable: true }, writeNeeds)
+    else t.match(seen[0], { size: source.size, rereadable: source.rereadable }, writeNeeds)
+    t.same(await readdir(spool.folder), [], 'nothing stays')
+  }
+})
+
+void t.test('a backend may find out late that it needs the size, as long as it has read nothing', async (t) => {
+  const inner = new MemoryDriver(0)
+  let reads = false
+  const over: Parameters<typeof newStorage>[1] = {
+    write: async (path, given, options) => {
+      if (reads) await given.read()
+      if (given.size === undefined) throw new GatewayError('unsupported')
+      return inner.write(path, given, options)
+    },
+  }
+  const { storage, spool } = await newStorage(t, over)
+  const unknown = () => sourceOf('abc', { rereadable: false, size: undefined })
+  t.equal((await storage.write(x, unknown())).size, 3)
+  t.same(await readdir(spool.folder), [], 'nothing stays')
+  reads = true
+  await t.rejects(storage.write(x, unknown()), { code: 'unsupported' }, 'there is no second time')
+})
+
+void t.test('a spooled upload that fails leaves nothing on the spool', async (t) => {
+  const refuse = async () => {
+    throw new GatewayError('no_space')
+  }
+  const { storage, spool } = await newStorage(t, { write: refuse }, {}, { writeNeeds: 'reread' })
+  await t.rejects(storage.write(x, sourceOf('abc', { rereadable: false })), { code: 'no_space' })
+  t.same(await readdir(spool.folder), [])
+})
+
+void t.test('a storage without write refuses every change', async (t) => {
+  const { storage } = await newStorage(t, { write: undefined })
+  for (const change of [
+    () => storage.write(x, sourceOf('')),
+    () => storage.mkdir(x),
+    () => storage.remove(x),
+    () => storage.removeTree(x),
+    () => storage.move(x, y),
+    () => storage.copy(x, y),
+    () => storage.setAttributes(x, {}),
+    () => storage.open(x, 'replace'),
+    () => storage.open(x, 'update'),
+    () => storage.setLinkTime(x, new Date()),
+    () => storage.symlink(x, 'y'),
+    () => storage.hardLink(x, y),
+  ]) {
+    await t.rejects(
+      async () => {
+        await change()
+      },
+      { code: 'unsupported' },
+    )
+  }
+})
+
+void t.test('listings are kept, and dropped by every change through the storage', async (t) => {
+  const { over, calls } = counted()
+  const { storage } = await newStorage(t, over)
+  const list = async () => names(await storage.listing(root))
+  t.same(await list(), [])
+  await list()
+  t.equal(calls.list, 1)
+  await storage.write(x, sourceOf('abc'))
+  t.same(await list(), ['x'])
+  await storage.mkdir(asPath('/d'))
+  t.same(await list(), ['d', 'x'])
+  await storage.move(x, y)
+  t.same(await list(), ['d', 'y'])
+  await storage.write(asPath('/d/z'), sourceOf('abc'))
+  t.same(names(await storage.listing(asPath('/d'))), ['z'])
+  await storage.move(asPath('/d'), asPath('/e'))
+  t.same(names(await storage.listing(asPath('/e'))), ['z'])
+  await t.rejects(storage.listing(asPath('/d')), { code: 'not_found' })
+  await storage.removeTree(asPath('/e'))
+  t.same(await list(), ['y'])
+  await storage.remove(y)
+  t.same(await list(), [])
+})
+
+void t.test('a stat is answered from a kept listing, however large the folder is', async (t) => {
+  const { over, calls } = counted()
+  const { storage } = await newStorage(t, over)
+  const folder = async (path: string, count: number) => {
+    await storage.mkdir(asPath(path))
+    for (let i = 0; i < count; i++) await storage.write(asPath(`${path}/${i}`), sourceOf(''))
+    await storage.listing(asPath(path))
+  }
+  await folder('/few', 100)
+  await folder('/many', 3000)
+  calls.stat = 0
+  const time = (path: string) =>
+    processorTime(async () => {
+      for (let i = 0; i < 2000; i++) await storage.stat(asPath(`${path}/${i % 100}`))
+    }, 5)
+  const [few, many] = [await time('/few'), await time('/many')]
+  t.ok(many < 5 * few, `${few.toFixed(1)} ms in a folder of 100, ${many.toFixed(1)} ms in one of 3000`)
+  t.equal(calls.stat, 0)
+  await t.rejects(storage.stat(asPath('/many/none')), { code: 'not_found' })
+  t.equal(calls.stat, 1, 'what it does not hold is asked of the backend')
+})
+
+void t.test('what another program changes is seen when the time is over, or at once on refresh', async (t) => {
+  const { inner, over } = counted()
+  const { storage } = await newStorage(t, over, { cacheExpiration: 0.2 / 60 })
+  await storage.listing(root)
+  await inner.write!(x, sourceOf('abc'))
+  t.same(names(await storage.listing(root)), [])
+  t.same(names(await storage.listing(root, { refresh: true })), ['x'])
+  await inner.write!(y, sourceOf('abc'))
+  await sleep(250)
+  t.same(names(await storage.listing(root)), ['x', 'y'])
+})
+
+void t.test('with revisions, a kept listing holds only while the folder stands', async (t) => {
+  const { inner, over, calls } = counted()
+  let revision = 1
+  const old = new Date(Date.now() - 60_000)
+  const { storage } = await newStorage(t, {
+    ...over,
+    stat: async (path, options) => ({ ...(await inner.stat(path, options)), ...(path === '/' && { modified: old }) }),
+    revision: async () => String(revision),
+  })
+  for (let i = 0; i < 20; i++) await inner.write!(asPath(`/${i}`), sourceOf('abc'))
+  await storage.listing(root, { part: 2 })
+  t.equal(calls.list, 1)
+  t.match(await storage.listing(root, { part: 2 }), { current: false })
+  t.equal(calls.list, 1)
+  await inner.write!(asPath('/0'), sourceOf('longer'))
+  t.equal((await storage.stat(asPath('/0'))).size, 6, 'a stat asks the backend')
+  const { entries } = await storage.listing(root, { part: 2 })
+  const shown = entries.filter(({ name }) => name === '0')
+  t.equal((await storage.refreshed(root, shown))[0]?.size, 6)
+  revision++
+  await inner.remove!(asPath('/0'))
+  t.match(await storage.listing(root, { part: 2 }), { current: true })
+  t.same(await storage.refreshed(root, shown), [], 'what is gone is left out')
+})
+
+void t.test('a folder that changed lately is not kept: its revision could not tell', async (t) => {
+  const { over, calls } = counted()
+  const { storage } = await newStorage(t, { ...over, revision: async () => '1' })
+  for (let i = 0; i < 20; i++) await storage.write(asPath(`/${i}`), sourceOf(''))
+  await storage.listing(root, { part: 1 })
+  await storage.listing(root, { part: 1 })
+  t.equal(calls.list, 2)
+})
+
+/** A driver whose listings wait until they are let go. */
+function stalled(heedsSignal = true) {
+  const inner = new MemoryDriver(0)
+  const waiting: { readonly go: () => void; readonly signal: AbortSignal | undefined }[] = []
+  async function* list(path: typeof x, { signal }: { readonly signal?: AbortSignal | undefined } = {}) {
+    await new Promise<void>((resolve, reject) => {
+      waiting.push({ go: resolve, signal })
+      if (heedsSignal) signal?.addEventListener('abort', () => reject(new GatewayError('aborted')))
+    })
+    yield* inner.list(path)
+  }
+  return { inner, waiting, list }
+}
+
+void t.test('one load serves all who wait for it', async (t) => {
+  const { list, waiting } = stalled()
+  const { storage } = await newStorage(t, { list })
+  const all = Promise.all([storage.listing(root), storage.listing(root), storage.listing(root)])
+  await turn()
+  t.equal(waiting.length, 1)
+  waiting[0]?.go()
+  t.equal((await all).length, 3)
+})
+
+void t.test('a load stops when the last who waits leaves, and not before', async (t) => {
+  const { list, waiting } = stalled()
+  const { storage } = await newStorage(t, { list })
+  const one = new AbortController()
+  const other = new AbortController()
+  const first = storage.listing(root, { signal: one.signal })
+  const second = storage.listing(root, { signal: other.signal })
+  await turn()
+  one.abort()
+  await t.rejects(first, { code: 'aborted' })
+  t.notOk(waiting[0]?.signal?.aborted)
+  other.abort()
+  await t.rejects(second, { code: 'aborted' })
+  t.ok(waiting[0]?.signal?.aborted)
+})
+
+void t.test('who comes when everybody left begins anew', async (t) => {
+  const { list, waiting } = stalled(false)
+  const { storage } = await newStorage(t, { list })
+  const leaver = new AbortController()
+  const left = storage.listing(root, { signal: leaver.signal })
+  await turn()
+  leaver.abort()
+  await t.rejects(left, { code: 'aborted' })
+  const next = storage.listing(root)
+  await turn()
+  t.equal(waiting.length, 2)
+  for (const { go } of waiting) go()
+  t.same((await next).entries, [])
+})
+
+void t.test('a listing read while the folder changed is told and not kept', async (t) => {
+  const { list, waiting, inner } = stalled()
+  const { storage } = await newStorage(t, { list, write: (...args) => inner.write(...args) })
+  const reading = storage.listing(root)
+  await turn()
+  await storage.write(x, sourceOf('abc'))
+  waiting[0]?.go()
+  await reading
+  const again = storage.listing(root)
+  await turn()
+  t.equal(waiting.length, 2)
+  waiting[1]?.go()
+  t.same(names(await again), ['x'])
+})
+
+void t.test('an older load that ends after a refresh does not bring the old listing back', async (t) => {
+  const { list, waiting, inner } = stalled()
+  const { storage } = await newStorage(t, {
+    list: async function* (path, options) {
+      const before = await inner.list(path).next()
+      for await (const page of list(path, options)) if (page.length < 0) yield page
+      yield before.done === true ? [] : before.value
+    },
+  })
+  const old = storage.listing(root)
+  await turn()
+  await inner.write(x, sourceOf('by another program'))
+  const fresh = storage.listing(root, { refresh: true })
+  await turn()
+  waiting[1]?.go()
+  t.same(names(await fresh), ['x'])
+  waiting[0]?.go()
+  await old
+  t.same(names(await storage.listing(root)), ['x'])
+})
+
+void t.test('a change that fails drops what was kept: it may have happened all the same', async (t) => {
+  const { inner, over } = counted()
+  const { storage } = await newStorage(t, {
+    ...over,
+    write: async (...args) => {
+      await inner.write!(...args)
+      throw new GatewayError('timeout')
+    },
+    mkdir: async (...args) => {
+      await inner.mkdir!(...args)
+      throw new GatewayError('timeout')
+    },
+  })
+  await storage.listing(root)
+  await t.rejects(storage.write(x, sourceOf('abc')), { code: 'timeout' })
+  t.same(names(await storage.listing(root)), ['x'])
+  await t.rejects(storage.mkdir(y), { code: 'timeout' })
+  t.same(names(await storage.listing(root)), ['x', 'y'])
+})
+
+void t.test('what a handle changes in place is seen by the next listing, and told when it is closed', async (t) => {
+  const { storage, heard } = await newStorage(t)
+  await storage.write(x, sourceOf('abc'))
+  const size = async () => (await storage.listing(root)).entries[0]?.size
+  t.equal(await size(), 3)
+  heard.length = 0
+  const file = await storage.open(x, 'update')
+  await file.write?.([Buffer.from('def')], 3)
+  t.equal(await size(), 6)
+  await file.truncate?.(1)
+  t.equal(await size(), 1)
+  t.same(heard, [])
+  await file.close()
+  t.same(heard, [{ kind: 'written', path: '/mnt/x' }])
+  const untouched = await storage.open(x, 'update')
+  await untouched.close()
+  t.equal(heard.length, 1)
+})
+
+void t.test('no more calls than the backend takes at once, and none waits for itself', async (t) => {
+  const inner = new MemoryDriver(0)
+  let running = 0
+  let most = 0
+  const slow = async <T>(work: () => Promise<T>) => {
+    most = Math.max(most, ++running)
+    await sleep(2)
+    try {
+      return await work()
+    } finally {
+      running--
+    }
+  }
+  const over = {
+    stat: (...args: Parameters<Driver['stat']>) => slow(() => inner.stat(...args)),
+    write: (...args: Parameters<MemoryDriver['write']>) => slow(() => inner.write(...args)),
+    read: (...args: Parameters<MemoryDriver['read']>) => inner.read(...args),
+  }
+  const { storage } = await newStorage(t, over, {}, { parallel: 2 })
+  await inner.write(x, sourceOf('abc'))
+  await Promise.all(Array.from({ length: 10 }, () => storage.stat(x)))
+  t.equal(most, 2)
+  const copies = Array.from({ length: 5 }, async (_, index) =>
+    storage.write(asPath(`/copy${index}`), storage.source(x, await storage.stat(x)), {
+      beforePublish: async () => {
+        await storage.stat(x)
+      },
+    }),
+  )
+  t.equal((await Promise.all(copies)).length, 5)
+})
+
+void t.test('who leaves the queue of a busy backend is not kept waiting', async (t) => {
+  let go: () => void = () => undefined
+  const stat = () => new Promise<Entry>((_resolve, reject) => (go = () => reject(new GatewayError('not_found'))))
+  const { storage } = await newStorage(t, { stat }, {}, { parallel: 1 })
+  const controller = new AbortController()
+  const first = storage.stat(x)
+  const second = storage.stat(y, { signal: controller.signal })
+  await turn()
+  controller.abort(new Error('the client went away'))
+  await t.rejects(second, { code: 'aborted' })
+  go()
+  await t.rejects(first, { code: 'not_found' })
+})
+
+void t.test('cache policies of the storage set the time of single folders', async (t) => {
+  const { over, calls } = counted()
+  const { storage } = await newStorage(t, over, { customCachePolicies: ' :5\nnonsense\n/fresh:0\n/:' })
+  await storage.mkdir(asPath('/fresh'))
+  for (const path of ['/fresh', '/fresh', '/', '/']) await storage.listing(asPath(path))
+  t.equal(calls.list, 3)
+})
+
+void t.test('a closed storage hears nothing more and ends its loads', async (t) => {
+  const { list, waiting } = stalled()
+  let closed = 0
+  const { storage } = await newStorage(t, {
+    list,
+    close: async () => {
+      closed++
+    },
+  })
+  const reading = storage.listing(root)
+  await turn()
+  await storage.close()
+  await t.rejects(reading, { code: 'aborted' })
+  t.ok(waiting[0]?.signal?.aborted)
+  t.equal(closed, 1)
+})

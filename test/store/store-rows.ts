@@ -1,0 +1,65 @@
+/** Rows to fill a store with. */
+import { asPath, root } from '../../src/contract/path.js'
+import type { StorageRow, UserRow, FolderRule } from '../../src/store/rows.js'
+
+export function userRow(fields: Partial<UserRow>): Omit<UserRow, 'id'> {
+  return {
+    username: 'somebody',
+    passwordHash: '',
+    passwordTime: 0,
+    basePath: root,
+    role: 0,
+    permission: 0,
+    disabled: false,
+    ssoId: '',
+    otpSecret: '',
+    ...fields,
+  }
+}
+
+export function storageRow(fields: Partial<StorageRow>): Omit<StorageRow, 'id'> {
+  return {
+    mountPath: root,
+    order: 0,
+    driver: 'memory',
+    cacheExpiration: 30,
+    customCachePolicies: '',
+    status: '',
+    addition: '{}',
+    remark: '',
+    modified: new Date(0),
+    disabled: false,
+    disableIndex: false,
+    enableSign: false,
+    orderBy: '',
+    orderDirection: '',
+    extractFolder: '',
+    webProxy: false,
+    webdavPolicy: 'native_proxy',
+    proxyRange: false,
+    downProxyUrl: '',
+    disableProxySign: false,
+    ...fields,
+  }
+}
+
+export function ruleRow(fields: Partial<FolderRule>): Omit<FolderRule, 'id'> {
+  return {
+    path: asPath('/'),
+    password: '',
+    passwordSub: false,
+    write: false,
+    writeSub: false,
+    hide: '',
+    hideSub: false,
+    readme: '',
+    readmeSub: false,
+    header: '',
+    headerSub: false,
+    readUsers: [],
+    readUsersSub: false,
+    writeUsers: [],
+    writeUsersSub: false,
+    ...fields,
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Storages on real servers through the protocols: rclone brings a real tree there and back, moves and removes it, over WebDAV and
+ * over SFTP. Large uploads are in driver-streams.test.ts.
+ */
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { startGateway, type Addresses } from '../gateway.js'
+import { lacks } from '../programs.js'
+import { mount, remotes, type RemoteServer } from '../services/remotes.js'
+
+const run = promisify(execFile)
+const mebibyte = 1024 * 1024
+
+async function temporaryFolder(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-doors-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Folders of documentation that every Debian has, up to so many files. */
+async function documentation(target: string, atMost: number): Promise<void> {
+  const from = '/usr/share/doc'
+  let files = 0
+  // Not every storage tells names apart by their case.
+  const taken = new Set<string>()
+  for (const name of (await readdir(from)).sort()) {
+    const found = await readdir(join(from, name), { recursive: true, withFileTypes: true }).catch(() => [])
+    const regular = found.filter((entry) => entry.isFile())
+    for (const entry of regular.slice(0, atMost - files)) {
+      const file = join(entry.parentPath, entry.name)
+      if ((await stat(file)).size > mebibyte || taken.has(file.toLowerCase())) continue
+      taken.add(file.toLowerCase())
+      await mkdir(dirname(join(target, file.slice(from.length))), { recursive: true })
+      await cp(file, join(target, file.slice(from.length)))
+      files++
+    }
+    if (files >= atMost) return
+  }
+}
+
+const strange: Readonly<Record<string, Buffer>> = {
+  'with space.and.dots...tar.gz': randomBytes(65_536),
+  '.hidden/..twice': randomBytes(1),
+  'empty file': Buffer.alloc(0),
+  'emoji 🦀🌊/😀 😀.png': randomBytes(200_000),
+  '你好 世界/ünï +%25 & "x".txt': Buffer.from('hello'),
+  "it's #1?/~tilde;a=b": Buffer.from('x'),
+  [`${'long '.repeat(20)}name`]: randomBytes(70_000),
+  'folder/one level/two levels/three levels/file': randomBytes(9 * mebibyte),
+}
+
+async function realTree(t: Test, documents: number): Promise<string> {
+  const folder = await temporaryFolder(t)
+  await documentation(folder, documents)
+  for (const [name, content] of Object.entries(strange)) {
+    await mkdir(dirname(join(folder, name)), { recursive: true })
+    await writeFile(join(folder, name), content)
+  }
+  return folder
+}
+
+/** rclone with one remote for each protocol, `dav:` and `sftp:`. */
+async function rcloneFor(t: Test, { davUrl, sftpPort }: Addresses, password: string) {
+  const config = join(await temporaryFolder(t), 'rclone.conf')
+  const obscured = (await run('rclone', ['obscure', password])).stdout.trim()
+  await writeFile(
+    config,
+    [
+      ...['[dav]', 'type = webdav', `url = ${davUrl}`, 'vendor = other', 'user = admin', `pass = ${obscured}`],
+      ...['[sftp]', 'type = sftp', 'host = 127.0.0.1', `port = ${sftpPort}`, 'user = admin', `pass = ${obscured}`],
+      ...['shell_type = none', 'disable_hashcheck = true', ''],
+    ].join('\n'),
+  )
+  return async (...words: readonly string[]): Promise<string> => {
+    const options = ['--config', config, '--retries', '1', '--transfers', '8', '--checkers', '8']
+    const { stdout } = await run('rclone', [...options, ...words], { maxBuffer: 1 << 26, timeout: 300_000 })
+    return stdout
+  }
+}
+
+async function treeGoesThrough(t: Test, server: RemoteServer, tree: string): Promise<void> {
+  const running = await startGateway(t)
+  await mount(running, running.adminPassword, await server.storages('/remote'))
+  const rclone = await rcloneFor(t, running, running.adminPassword)
+  const count = (await readdir(tree, { recursive: true, withFileTypes: true })).filter((each) => each.isFile()).length
+  for (const protocol of ['dav', 'sftp']) {
+    await t.test(`over ${protocol === 'dav' ? 'WebDAV' : 'SFTP'}`, async (t) => {
+      const at = (path: string) => `${protocol}:/remote/${path}`
+      await rclone('copy', tree, at('docs'))
+      await rclone('check', '--download', tree, at('docs'))
+      t.match(JSON.parse(await rclone('size', '--json', at('docs'))), { count }, `${count} files are there`)
+      await rclone('moveto', at('docs'), at('moved to/ another place'))
+      t.same((await rclone('lsf', at(''))).trim().split('\n'), ['moved to/'], 'nothing is left where it was')
+      const back = join(await temporaryFolder(t), 'back')
+      await rclone('copy', at('moved to/ another place'), back)
+      t.equal((await run('diff', ['--recursive', '--brief', tree, back])).stdout, '', 'and back, the same')
+      await rclone('purge', at('moved to'))
+      t.equal(await rclone('lsf', at('')), '', 'all of it can be removed')
+    })
+  }
+}
+
+const [large, small] = [await realTree(t, 100), await realTree(t, 20)]
+
+// Servers and clients wait for each other much of the time.
+t.jobs = 2
+
+for (const remote of remotes) {
+  void t.test(remote.name, { skip: lacks('rclone', ...remote.programs) }, async (t) => {
+    // Some take longer to start than all of this to go through.
+    const server = await remote.start()
+    t.teardown(() => server.stop())
+    await t.test('a real tree goes there and back through the protocols', (t) =>
+      treeGoesThrough(t, server, remote.isSlow === true ? small : large),
+    )
+  })
+}

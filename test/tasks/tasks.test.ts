@@ -1,0 +1,354 @@
+/** Tasks by themselves: queues, retries, restarts, and what is kept of them. */
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import type { Principal } from '../../src/accounts/principal.js'
+import { GatewayError, TreeError } from '../../src/contract/errors.js'
+import { asPath } from '../../src/contract/path.js'
+import { createLog } from '../../src/process/log.js'
+import type { Store, TaskItemRow } from '../../src/store/rows.js'
+import { openStore } from '../../src/store/store.js'
+import { failureText, retryDelay } from '../../src/tasks/failures.js'
+import { ItemJournal } from '../../src/tasks/item-journal.js'
+import { hasEnded, type Task, type TaskRequest, type TaskRun, type TaskType } from '../../src/tasks/task.js'
+import { Tasks } from '../../src/tasks/tasks.js'
+import { ResumableUploads } from '../../src/transfer/resumable-uploads.js'
+import { principal } from '../accounts/principals.js'
+import { storageRow } from '../store/store-rows.js'
+import type { Test } from '../tree/tree-fixture.js'
+
+const ada = principal()
+const eve = principal({ userId: 2, username: 'eve' })
+const admin = principal({ userId: 3, username: 'admin', role: 'admin' })
+const request: TaskRequest = { kind: 'copy', name: 'copy a to b', plan: { from: '/a' }, totalBytes: 10 }
+
+interface Begun {
+  readonly tasks: Tasks
+  readonly store: Store
+  readonly settings: Map<string, number>
+  /** Tasks of which what was kept of their files was dropped. */
+  readonly dropped: readonly string[]
+  /** As if the settings had changed. */
+  readonly change: () => void
+  readonly close: () => Promise<void>
+}
+
+async function begin(
+  t: Test,
+  type: TaskType,
+  { folder = t.testdir(), authority = () => ada }: { folder?: string; authority?: (userId: number) => Principal } = {},
+): Promise<Begun> {
+  const store = await openStore(join(folder, 'tasks.db'))
+  const settings = new Map([['finished_tasks_days', 7]])
+  let change: () => void = () => undefined
+  const dropped: string[] = []
+  const uploads = new ResumableUploads({ store: store.uploads, storageOf: () => undefined, log: createLog('silent') })
+  const tasks = await Tasks.load({
+    store: store.tasks,
+    uploads: {
+      forFile: (...file) => uploads.forFile(...file),
+      tasksWithUploads: () => uploads.tasksWithUploads(),
+      close: () => uploads.close(),
+      discardAll: async (taskId) => {
+        dropped.push(taskId)
+        await uploads.discardAll(taskId)
+      },
+    },
+    settings: {
+      number: (key) => settings.get(key) ?? 5,
+      onChange: (listener) => {
+        change = listener
+        return () => true
+      },
+    },
+    log: createLog('silent'),
+    authority,
+  })
+  tasks.register('copy', type)
+  await tasks.start()
+  let closed: Promise<void> | undefined
+  const close = () => (closed ??= tasks.close().then(() => store.close()))
+  t.teardown(close)
+  return { tasks, store, settings, dropped, change: () => change(), close }
+}
+
+async function ended(tasks: Tasks, { id }: Task): Promise<Task> {
+  for (;;) {
+    const task = tasks.get(admin, 'copy', id)
+    if (hasEnded(task)) return task
+    await delay(5)
+  }
+}
+
+void t.test('a task is a row before anything is done, and tells how far it is', async (t) => {
+  const seen: (readonly Task[])[] = []
+  let checked: () => void = () => undefined
+  const looking = new Promise<void>((resolve) => (checked = resolve))
+  const { tasks, store } = await begin(t, {
+    run: async (run) => {
+      seen.push((await store.tasks.all()) as Task[])
+      run.setStatus('getting src object')
+      run.setTotal(100)
+      run.advance(30)
+      run.advance(-10)
+      await looking
+    },
+  })
+  const task = await tasks.add(ada, request)
+  t.match(task, { state: 'pending', userId: 1, username: 'ada', plan: '{"from":"/a"}', totalBytes: 10 })
+  t.match(await store.tasks.all(), [{ id: task.id }])
+  while (seen.length === 0) await delay(5)
+  t.match(seen, [[{ state: 'running', started: Date, tries: 1 }]])
+  await delay(5)
+  t.match(tasks.get(ada, 'copy', task.id), { status: 'getting src object', totalBytes: 100, doneBytes: 20 })
+  checked()
+  t.match(await ended(tasks, task), { state: 'succeeded', doneBytes: 100, status: '', ended: Date })
+})
+
+void t.test('after a stop or a kill, what had not ended goes on; what is waiting is not waited for', async (t) => {
+  const runs: TaskRun[] = []
+  const stuck: TaskType = {
+    run: (run) =>
+      new Promise((_resolve, reject) => {
+        runs.push(run)
+        run.signal.addEventListener('abort', () => reject(new GatewayError('aborted')), { once: true })
+      }),
+  }
+  const folder = t.testdir()
+  const first = await begin(t, stuck, { folder })
+  const task = await first.tasks.add(ada, request)
+  while (runs.length < 1) await delay(5)
+  await runs[0]?.items.record(asPath('/a/x'), { source: 'r1', size: 1, distinct: true })
+  await first.close()
+  const waits = { ...task, id: 'waits', state: 'waiting', tries: 1, started: new Date() }
+  const cancels = { ...task, id: 'cancels', state: 'canceling' }
+  const over = { ...task, id: 'over', state: 'failed', ended: new Date() }
+  const other = { ...task, id: 'other', kind: 'offline_download' }
+  const store = await openStore(join(folder, 'tasks.db'))
+  t.match(await store.tasks.all(), [{ state: 'running' }], 'its row says what the next start goes on with')
+  for (const row of [waits, cancels, over, other]) await store.tasks.put(row)
+  await store.close()
+
+  const resumed: [string, boolean, number][] = []
+  const { tasks } = await begin(
+    t,
+    {
+      run: async ({ task: { id }, resumes, items }) => {
+        resumed.push([id, resumes, (await items.itemsIn(asPath('/a'))).copied.size])
+      },
+    },
+    { folder },
+  )
+  t.match(await ended(tasks, task), { state: 'succeeded', tries: 2 })
+  t.match(await ended(tasks, waits as Task), { state: 'succeeded', tries: 2 })
+  t.equal(tasks.get(ada, 'copy', 'cancels').state, 'canceled')
+  t.equal(tasks.get(ada, 'copy', 'over').state, 'failed')
+  t.same(
+    resumed.sort(),
+    [
+      [task.id, true, 1],
+      ['waits', true, 0],
+    ].sort(),
+  )
+  while (!hasEnded(tasks.get(ada, 'offline_download', 'other'))) await delay(5)
+  t.match(tasks.get(ada, 'offline_download', 'other'), {
+    state: 'failed',
+    error: 'this server does not do such tasks',
+  })
+})
+
+void t.test('an account that is gone does nothing any more; one that has changed is judged anew', async (t) => {
+  const controller = new AbortController()
+  const principals = [principal({ signal: controller.signal }), eve]
+  const runs: string[] = []
+  const { tasks } = await begin(
+    t,
+    {
+      run: async ({ principal: { username }, signal, resumes }) => {
+        runs.push(`${username} ${resumes}`)
+        if (username !== 'ada') return
+        controller.abort()
+        if (signal.aborted) throw new GatewayError('unauthenticated')
+      },
+    },
+    {
+      authority: () => {
+        const next = principals.shift()
+        if (!next) throw new GatewayError('unauthenticated', { reason: 'the account is gone' })
+        return next
+      },
+    },
+  )
+  t.match(await ended(tasks, await tasks.add(ada, request)), { state: 'succeeded', tries: 1 })
+  t.same(runs, ['ada false', 'eve true'])
+  t.match(await ended(tasks, await tasks.add(ada, request)), { state: 'failed', error: 'the account is gone' })
+  t.equal(runs.length, 2)
+})
+
+void t.test('what is kept for a task is let go of when it ends, and again when it is forgotten', async (t) => {
+  const disposed: string[] = []
+  const { tasks, store } = await begin(t, {
+    run: async ({ items }) => {
+      await items.record(asPath('/a'), { source: 'r', size: 1, distinct: true })
+      await items.fail([{ path: asPath('/b'), error: 'no' }])
+      throw new GatewayError('denied')
+    },
+    dispose: async ({ state }) => void disposed.push(state),
+  })
+  const task = await ended(tasks, await tasks.add(ada, request))
+  while (disposed.length === 0) await delay(5)
+  t.same(disposed, ['failed'])
+  t.match(await tasks.failures(task), [{ path: '/b', error: 'no' }])
+  t.ok(await store.tasks.item(task.id, asPath('/a')), 'a retry would go on there')
+  await tasks.delete(ada, 'copy', task.id)
+  t.same(disposed, ['failed', 'failed'])
+  t.equal(await store.tasks.item(task.id, asPath('/a')), undefined)
+  t.throws(() => tasks.get(ada, 'copy', task.id), { code: 'not_found' })
+})
+
+void t.test('what is kept of large files goes with their task, unless it may be tried again', async (t) => {
+  for (const retries of [true, false]) {
+    const begun = await begin(
+      t,
+      { run: () => Promise.reject(new GatewayError('denied')), resumable: retries },
+      { folder: mkdtempSync(join(t.testdir(), 'x')) },
+    )
+    const { tasks, dropped } = begun
+    const failed = await ended(tasks, await tasks.add(ada, request))
+    await delay(20)
+    t.same(dropped, retries ? [] : [failed.id])
+    await tasks.delete(ada, 'copy', failed.id)
+    t.equal(dropped.at(-1), failed.id)
+    await begun.close()
+  }
+  const { tasks, dropped } = await begin(t, { run: () => Promise.resolve(), resumable: true })
+  const done = await ended(tasks, await tasks.add(ada, request))
+  while (dropped.length === 0) await delay(5)
+  t.same(dropped, [done.id])
+})
+
+void t.test('finished tasks do not stay for ever', async (t) => {
+  const { tasks, store, settings, change } = await begin(t, { run: () => Promise.resolve() })
+  const old = await ended(tasks, await tasks.add(ada, request))
+  settings.set('finished_tasks_days', -1)
+  change()
+  await delay(20)
+  t.equal(tasks.list(ada, 'copy').length, 1)
+  settings.set('finished_tasks_days', 0)
+  await delay(5)
+  change()
+  while (tasks.list(ada, 'copy').length > 0) await delay(5)
+  while ((await store.tasks.all()).length > 0) await delay(5)
+  t.same(await store.tasks.all(), [], old.id)
+})
+
+void t.test('which failures are tried again, and what is told of them', (t) => {
+  const fail = (code: GatewayError['code'], reason?: string, retryAfter?: number) =>
+    new GatewayError(code, { reason, retryAfter })
+  const tree = (...errors: GatewayError[]) => {
+    const failures = errors.map((error, index) => ({
+      path: asPath(`/to/${index}`),
+      from: asPath(`/from/${index}`),
+      error,
+    }))
+    const [first, ...others] = failures
+    return new TreeError([first!, ...others])
+  }
+  t.equal(retryDelay(fail('unavailable'), 1), 2)
+  t.equal(retryDelay(fail('timeout'), 4), 300)
+  t.equal(retryDelay(fail('busy'), 5), undefined)
+  t.equal(retryDelay(fail('throttled', '', 30), 1), 30)
+  t.equal(retryDelay(tree(fail('denied'), fail('unavailable')), 1), 2, 'one of them may pass')
+  for (const code of ['denied', 'no_space', 'exists', 'not_found', 'internal', 'locked'] as const) {
+    t.equal(retryDelay(fail(code), 1), undefined, code)
+  }
+  t.equal(failureText(fail('denied', 'no')), 'no')
+  t.equal(failureText(tree(fail('denied', 'no'), fail('exists', 'taken'))), '/from/0: no; /from/1: taken')
+  t.match(
+    failureText(tree(...Array.from({ length: 25 }, () => fail('denied', 'no')))),
+    /^\/from\/0: no; .*; and 15 more$/,
+  )
+  t.end()
+})
+
+void t.test('ten thousand items take a few commits', async (t) => {
+  const commits: number[] = []
+  const journal = new ItemJournal({
+    putItems: async (rows) => {
+      commits.push(rows.length)
+      await delay(5)
+    },
+  })
+  const row: TaskItemRow = {
+    taskId: 't',
+    path: asPath('/a'),
+    state: 'copied',
+    source: '',
+    copy: '',
+    size: 0,
+    error: '',
+  }
+  for (let count = 0; count < 10_000; count++) await journal.put(row)
+  await journal.flush()
+  t.equal(
+    commits.reduce((sum, rows) => sum + rows, 0),
+    10_000,
+  )
+  t.ok(commits.filter((rows) => rows > 0).length <= 20, `${commits.length} commits`)
+})
+
+void t.test('what a run has told of its items it finds at once', async (t) => {
+  const copied = { source: 'r', size: 1, distinct: true, copy: 'c' }
+  const found: unknown[] = []
+  const { tasks } = await begin(t, {
+    run: async ({ items }) => {
+      await items.recordExtraneous(asPath('/a'), [])
+      found.push(await items.hasBegun(asPath('/a')), await items.hasBegun(asPath('/b')))
+      await items.record(asPath('/a/x'), copied)
+      const known = await items.itemsIn(asPath('/a'))
+      found.push([...known.copied], known.extraneous)
+      await items.record(asPath('/a/y'), { source: 'r', size: 1, distinct: false })
+      found.push(await items.copied(asPath('/a/y')))
+    },
+  })
+  await ended(tasks, await tasks.add(ada, request))
+  t.same(found, [true, false, [['x', copied]], [], { ...copied, distinct: false, copy: undefined }])
+})
+
+void t.test('rows that could not be committed are committed with the next ones', async (t) => {
+  const kept: string[] = []
+  let broken = true
+  const journal = new ItemJournal({
+    putItems: async (rows) => {
+      if (broken) throw new GatewayError('unavailable')
+      kept.push(...rows.map(({ path }) => path))
+    },
+  })
+  const put = (path: string) =>
+    journal.put({ taskId: 't', path: asPath(path), state: 'copied', source: '', copy: '', size: 0, error: '' })
+  await put('/a')
+  await t.rejects(journal.flush(), { code: 'unavailable' })
+  broken = false
+  await put('/b')
+  await journal.flush()
+  t.same(kept, ['/a', '/b'])
+})
+
+void t.test('what was kept for a task that ended goes at the next start, unless it may be tried again', async (t) => {
+  const folder = t.testdir()
+  const store = await openStore(join(folder, 'tasks.db'))
+  const storage = await store.storages.insert(storageRow({ mountPath: asPath('/far') }))
+  const row = {
+    ...{ kind: 'copy', name: '', userId: 1, username: 'ada', role: 'general', status: '', error: '' },
+    ...{ totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date(), started: new Date() },
+  }
+  for (const state of ['succeeded', 'canceled', 'failed']) {
+    await store.tasks.put({ ...row, id: state, state, ended: new Date() })
+    const file = { path: asPath('/near/file'), source: 'r1', storageId: storage.id, token: state }
+    await store.uploads.insert({ ...file, taskId: state })
+  }
+  await store.close()
+  const { store: second } = await begin(t, { run: async () => undefined, resumable: true }, { folder })
+  t.same(await second.uploads.tokens(), ['failed'])
+})

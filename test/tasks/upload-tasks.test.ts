@@ -1,0 +1,112 @@
+/** Uploads that a task stores: the spool they wait in, and what becomes of them after a restart. */
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import t from 'tap'
+import { GatewayError } from '../../src/contract/errors.js'
+import { asPath, type Path } from '../../src/contract/path.js'
+import { Spool, type Spooled } from '../../src/storage/spool.js'
+import type { Task, TaskItems, TaskRun } from '../../src/tasks/task.js'
+import { spooledFiles, uploadRequest, uploadTasks, type UploadOptions } from '../../src/tasks/upload-tasks.js'
+import { principal, type Asker } from '../accounts/principals.js'
+import { newTree, sourceOf, text, type Test } from '../tree/tree-fixture.js'
+
+const mounts = { rowOf: () => undefined }
+
+function taskOf(received: Spooled, to: string, options: Partial<UploadOptions> = {}, who: Asker = {}): Task {
+  const asked = { createOnly: false, ...options }
+  const { kind, name, plan, totalBytes } = uploadRequest(principal(who), asPath(to), received, asked, mounts)
+  return { id: 'id', kind, name, totalBytes, plan: JSON.stringify(plan), state: 'running' } as Task
+}
+
+async function stage(t: Test) {
+  const tree = await newTree(t)
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-spool-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const spool = await Spool.open(folder)
+  const type = uploadTasks(spool, () => tree.as())
+  const run = async (task: Task, resumes = false, who: Asker = {}) => {
+    let done = 0
+    const fields: Pick<TaskRun, 'setStatus' | 'setRemark' | 'setTotal' | 'advance'> = {
+      setStatus: () => undefined,
+      setRemark: () => undefined,
+      setTotal: () => undefined,
+      advance: (bytes) => (done += bytes),
+    }
+    const signal = new AbortController().signal
+    const items = {
+      resumableUpload: (path: Path, source: string) => tree.uploads.forFile(task.id, path, source),
+    } as TaskItems
+    await type.run({ ...fields, task, principal: principal(who), signal, resumes, items })
+    return done
+  }
+  return { ...tree, spool, folder, type, run, content: (path: string) => text(tree.as().read(asPath(path))) }
+}
+
+void t.test('what was received is stored, and its bytes are counted', async (t) => {
+  const { spool, run, content, type, folder } = await stage(t)
+  const received = await spool.receive(sourceOf('content'), undefined, true)
+  const task = taskOf(received, '/new/folder/file', { modified: new Date(5000) })
+  t.equal(task.name, 'upload file to [/](/new/folder)')
+  t.equal(await run(task), 7)
+  t.equal(await content('/new/folder/file'), 'content')
+  t.same(await readdir(folder), [basename(received.file)], 'until the task has ended')
+  await type.dispose?.(task)
+  await type.dispose?.(task)
+  t.same(await readdir(folder), [])
+  await t.rejects(run(task), { code: 'unsupported', reason: /bytes are gone/ })
+})
+
+void t.test('one that was stored before the program was killed is stored', async (t) => {
+  const { as, spool, run } = await stage(t)
+  await as().write(asPath('/file'), sourceOf('content'))
+  const same = taskOf(await spool.receive(sourceOf('content')), '/file', { createOnly: true })
+  await t.rejects(run(same), { code: 'exists' }, 'that of another')
+  t.equal(await run(same, true), 0)
+  const other = taskOf(await spool.receive(sourceOf('CONTENT')), '/file', { createOnly: true })
+  await t.rejects(run(other, true), { code: 'exists' })
+})
+
+void t.test('a user whose folder was moved elsewhere stores nothing outside of it', async (t) => {
+  const { spool, run } = await stage(t)
+  const task = taskOf(await spool.receive(sourceOf('x')), '/file', {}, { base: '/home' })
+  t.equal(task.name, 'upload file to [/](/home)')
+  await t.rejects(run(task, false, { base: '/elsewhere' }), { code: 'denied' })
+})
+
+void t.test('the spool keeps what is still needed, and sweeps the rest', async (t) => {
+  const folder = t.testdir()
+  const first = await Spool.open(folder)
+  const needed = await first.receive(sourceOf('needed'))
+  await first.receive(sourceOf('not needed'))
+  await writeFile(join(folder, 'other'), 'x')
+  const keep = spooledFiles([taskOf(needed, '/a'), { ...taskOf(needed, '/b'), kind: 'copy' }])
+  const second = await Spool.open(folder, { keep })
+  t.same(await readdir(folder), [basename(needed.file)])
+  const found = second.find(basename(needed.file), { hashes: { md5: 'x' } })
+  t.match(found, { size: 6, rereadable: true, hashes: { md5: 'x' } })
+  t.equal(await text(found!.read({ offset: 2 })), 'eded')
+  t.equal(second.find('other'), undefined)
+})
+
+void t.test('the spool takes no more than its limit, and has room again for what went', async (t) => {
+  const folder = t.testdir()
+  let limit = 10
+  const spool = await Spool.open(folder, { limit: () => limit })
+  const full = { code: 'no_space', reason: 'too many uploads wait on the local disk (spool_size_limit)' }
+  const first = await spool.receive(sourceOf('123456'))
+  await t.rejects(spool.receive(sourceOf('12345')), full, 'announced')
+  await t.rejects(spool.receive(sourceOf('12345', { size: undefined })), full, 'while it comes')
+  t.same(await readdir(folder), [basename(first.file)], 'nothing is left of what was refused')
+  await spool.receive(sourceOf('1234', { size: undefined }))
+  await first.dispose()
+  await spool.receive(sourceOf('12345'))
+  limit = 5
+  await t.rejects(spool.receive(sourceOf('1')), full)
+  limit = 10
+  const broken = { rereadable: false, read: () => Promise.reject(new GatewayError('aborted')) }
+  await t.rejects(spool.receive(broken), { code: 'aborted' })
+  await spool.receive(sourceOf('1'))
+  const again = await Spool.open(folder, { limit: () => 3, keep: new Set(await readdir(folder)) })
+  await t.rejects(again.receive(sourceOf('1')), full, 'what an earlier run left counts')
+})

@@ -1,0 +1,142 @@
+/** Small files that are copied many at once: what that leaves undone is done one by one, and whoever may not is told of each. */
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { Entry, FileBundle } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { asPath as p, childOf } from '../../src/contract/path.js'
+import { principal } from '../accounts/principals.js'
+import { openLocal } from '../drivers/env.js'
+import { altered, contents, newTree, sourceOf, type Test, type Tree } from '../tree/tree-fixture.js'
+
+const lockAsk = { scope: 'exclusive', deep: false, owner: '', seconds: 60 } as const
+const keep = { overwrite: false } as const
+const count = 100
+const names = Array.from({ length: count }, (_, index) => `file-${index}`)
+
+interface Counted {
+  bundles: number
+  written: number
+}
+
+/** A tree of one storage, with small files in `/tree`, whose driver copies those at once that it is not told to leave. */
+async function newBundlingTree(t: Test, leaves: (name: string) => boolean): Promise<{ tree: Tree; done: Counted }> {
+  const done = { bundles: 0, written: 0 }
+  const inner = new MemoryDriver(0)
+  const copyFiles = async ({ from, to, files, mayTake }: FileBundle): Promise<readonly (Entry | undefined)[]> => {
+    done.bundles += 1
+    const wanted = await mayTake(files.map(({ name }) => name).filter((name) => !leaves(name)))
+    const copies = files.map(async ({ name }) => {
+      if (!wanted.has(name)) return undefined
+      await inner.copy(childOf(from, name), childOf(to, name))
+      return inner.stat(childOf(to, name))
+    })
+    return Promise.all(copies)
+  }
+  const driver = altered(inner, {
+    copyFiles,
+    copy: undefined,
+    write: (...args) => {
+      done.written += 1
+      return inner.write(...args)
+    },
+  })
+  const tree = await newTree(t, { '/': { driverOf: async () => driver } })
+  for (const name of names) await tree.as().write(p(`/tree/${name}`), sourceOf(name), { parents: true })
+  done.written = 0
+  return { tree, done }
+}
+
+function expected(folder: string): Record<string, string | null> {
+  return { [folder]: null, ...Object.fromEntries(names.map((name) => [`${folder}/${name}`, name])) }
+}
+
+async function found({ as }: Tree, folder: string): Promise<Record<string, string | null>> {
+  return { [folder]: null, ...(await contents(as(), p(folder))) }
+}
+
+void t.test('small files go at once, and one by one what is left of them', async (t) => {
+  const { tree, done } = await newBundlingTree(t, (name) => name.endsWith('3'))
+  await tree.as().copy(p('/tree'), p('/copy'), keep)
+  t.same(await found(tree, '/copy'), expected('/copy'))
+  t.same(done, { bundles: 2, written: 10 })
+  await tree.as().move(p('/copy'), p('/tree/in'), { ...keep, merge: true })
+  t.equal(done.bundles, 2, 'where folders are merged, each name is looked at')
+  t.same(await found(tree, '/tree/in'), expected('/tree/in'))
+})
+
+void t.test('a lock on one of the names keeps that one away, and says so', async (t) => {
+  const { tree } = await newBundlingTree(t, () => false)
+  await tree.parts.locks.grant(p('/copy/file-7'), lockAsk, principal({ userId: 2 }))
+  const failed = { code: 'locked', failures: [{ from: '/tree/file-7', path: '/copy/file-7' }] }
+  await t.rejects(tree.as().copy(p('/tree'), p('/copy'), keep), failed)
+  const { '/copy/file-7': _locked, ...others } = expected('/copy')
+  t.same(await found(tree, '/copy'), others)
+})
+
+void t.test('where they cannot go at once, all of them go one by one', async (t) => {
+  for (const code of ['unsupported', 'internal'] as const) {
+    const { tree, done } = await newBundlingTree(t, () => {
+      throw new GatewayError(code)
+    })
+    await tree.as().copy(p('/tree'), p('/copy'), keep)
+    t.same(await found(tree, '/copy'), expected('/copy'))
+    t.same(done, { bundles: 2, written: count })
+  }
+})
+
+void t.test('who gives up meanwhile ends the copy, and its names are free again', async (t) => {
+  const controller = new AbortController()
+  const { tree } = await newBundlingTree(t, () => {
+    controller.abort()
+    return false
+  })
+  const copy = tree.as().copy(p('/tree'), p('/copy'), { ...keep, signal: controller.signal })
+  await t.rejects(copy, { code: 'aborted' })
+  const release = await tree.parts.pathLocks.acquire([{ path: p('/copy'), tree: true }], undefined, 100)
+  release()
+})
+
+void t.test('a link that took the place of a folder meanwhile gets no files, few or many', async (t) => {
+  for (const files of [3, 40]) {
+    const host = mkdtempSync(join(tmpdir(), 'tidegate-bundle-'))
+    t.teardown(() => rmSync(host, { recursive: true, force: true }))
+    for (const folder of ['from/tree/folder', 'to/closed']) mkdirSync(join(host, folder), { recursive: true })
+    for (const name of names.slice(0, files)) writeFileSync(join(host, 'from/tree/folder', name), name)
+    const tree = await newTree(t, { '/': { driverOf: () => openLocal(host) } })
+    await tree.rule('/to/closed', { writeUsers: [1], writeUsersSub: true })
+    const swap = tree.parts.events.on((event) => {
+      if (event.kind !== 'folder made' || event.path !== '/to/tree/folder') return
+      renameSync(join(host, 'to/tree/folder'), join(host, 'to/tree/away'))
+      symlinkSync('../closed', join(host, 'to/tree/folder'))
+    })
+    t.teardown(swap)
+    await t.rejects(tree.as({ userId: 2 }).copy(p('/from/tree'), p('/to/tree'), keep), { code: 'busy' })
+    t.same(readdirSync(join(host, 'to/closed')), [])
+  }
+})
+
+void t.test('a link to what a rule closes is not written through by a copy over it', async (t) => {
+  const host = mkdtempSync(join(tmpdir(), 'tidegate-bundle-'))
+  t.teardown(() => rmSync(host, { recursive: true, force: true }))
+  for (const folder of ['from/tree', 'to/tree', 'to/closed']) mkdirSync(join(host, folder), { recursive: true })
+  writeFileSync(join(host, 'from/tree/file'), 'new')
+  writeFileSync(join(host, 'to/closed/secret'), 'old')
+  symlinkSync('../closed/secret', join(host, 'to/tree/file'))
+  const tree = await newTree(t, { '/': { driverOf: () => openLocal(host) } })
+  await tree.rule('/to/closed', { writeUsers: [1], writeUsersSub: true })
+  const copy = tree.as({ userId: 2 }).copy(p('/from/tree'), p('/to/tree'), { overwrite: true })
+  await t.rejects(copy, { code: 'denied' })
+  t.equal(readFileSync(join(host, 'to/closed/secret'), 'utf8'), 'old')
+})

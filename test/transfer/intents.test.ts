@@ -1,0 +1,238 @@
+/** What was cut off on a storage is settled when the storage starts, and later where that fails. */
+import { EventEmitter, once } from 'node:events'
+import { setTimeout as wait } from 'node:timers/promises'
+import t from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { asPath as p } from '../../src/contract/path.js'
+import type { Intent } from '../../src/store/rows.js'
+import { altered, bare, contents, newTree, sourceOf, type Over, type Test, type Tree } from '../tree/tree-fixture.js'
+
+const aside = p('/.tidegate-aside-1')
+const overwrite = { overwrite: true } as const
+
+/** A storage at `/disk` whose files outlive it, and a way to start it again. */
+async function newDisk(t: Test, over: Over = {}) {
+  const driver = altered(new MemoryDriver(0), over)
+  const tree: Tree = await newTree(t, { '/': {}, '/disk': { driverOf: async () => driver } })
+  const row = tree.mounts.rows().find(({ mountPath }) => mountPath === '/disk')
+  if (!row) throw new Error('no disk')
+  const cutOff = (fields: Partial<Intent> = {}) =>
+    tree.store.intents.insert({
+      storageId: row.id,
+      kind: 'aside',
+      from: p('/x'),
+      to: aside,
+      disposable: false,
+      ...fields,
+    })
+  return { ...tree, driver, row, cutOff, start: () => tree.mounts.apply(row) }
+}
+
+void t.test('what was set aside comes back when its storage starts, wherever it is mounted then', async (t) => {
+  const { driver, row, cutOff, mounts, store, as } = await newDisk(t)
+  await driver.write?.(aside, sourceOf('old'))
+  await cutOff()
+  await mounts.apply({ ...row, disabled: true })
+  t.equal((await store.intents.all()).length, 1, 'it waits')
+  await mounts.apply({ ...row, mountPath: p('/elsewhere') })
+  t.same(await contents(as(), p('/elsewhere')), { '/elsewhere/x': 'old' })
+  t.same(await store.intents.all(), [])
+})
+
+void t.test('it waits while neither it nor its name is found, as on a disk that is not there yet', async (t) => {
+  const { driver, cutOff, start, store, as } = await newDisk(t)
+  await cutOff()
+  await start()
+  t.equal((await store.intents.all()).length, 1)
+  await driver.write?.(aside, sourceOf('old'))
+  await start()
+  t.same(await contents(as(), p('/disk')), { '/disk/x': 'old' })
+  t.same(await store.intents.all(), [])
+})
+
+void t.test('it goes where its place is known to be taken by the transfer, and nowhere else', async (t) => {
+  const { driver, cutOff, start, store, as } = await newDisk(t)
+  await driver.write?.(aside, sourceOf('old'))
+  await driver.write?.(p('/x'), sourceOf('new'))
+  await cutOff({ disposable: true })
+  await start()
+  t.same(await contents(as(), p('/disk')), { '/disk/x': 'new' })
+  await driver.write?.(aside, sourceOf('old'))
+  await cutOff()
+  await start()
+  const found = await contents(as(), p('/disk'))
+  t.same(Object.values(found).sort(), ['new', 'old'])
+  t.match(
+    Object.keys(found).find((path) => found[path] === 'old'),
+    /^\/disk\/x~replaced-[0-9a-f]{8}$/,
+  )
+  t.same(await store.intents.all(), [])
+})
+
+void t.test('a move that was cut off says that its target is its own, and is followed', async (t) => {
+  const { driver, cutOff, start, store, as } = await newDisk(t)
+  await driver.write?.(aside, sourceOf('old'))
+  await driver.write?.(p('/x'), sourceOf('moved'))
+  await store.attributes.set(p('/disk/from'), { mode: 0o600 })
+  await cutOff()
+  await cutOff({ kind: 'move', from: p('/from'), to: p('/x') })
+  await start()
+  t.same(await contents(as(), p('/disk')), { '/disk/x': 'moved' })
+  t.match(await store.attributes.of(p('/disk/x')), { mode: 0o600 })
+  t.same(await store.intents.all(), [])
+})
+
+void t.test('a move that was not done is forgotten, and one of which nothing is found waits', async (t) => {
+  const { driver, cutOff, start, store } = await newDisk(t)
+  await driver.write?.(p('/from'), sourceOf('here'))
+  await cutOff({ kind: 'move', from: p('/from'), to: p('/x') })
+  const waiting = await cutOff({ kind: 'move', from: p('/gone'), to: p('/nowhere') })
+  await start()
+  t.match(await store.intents.all(), [{ id: waiting }])
+})
+
+void t.test('what could not be settled is settled later by itself', async (t) => {
+  const inner = new MemoryDriver(0)
+  let broken = false
+  const down = () => {
+    if (broken) throw new GatewayError('unavailable')
+  }
+  const driver = altered(inner, {
+    ...bare,
+    stat: async (...args) => {
+      down()
+      return inner.stat(...args)
+    },
+    move: async (...args) => {
+      down()
+      return inner.move(...args)
+    },
+    mkdir: async () => {
+      broken = true
+      throw new GatewayError('unavailable')
+    },
+  })
+  const { as, store } = await newTree(t, { '/': { driverOf: async () => driver }, '/far': {} })
+  await as().mkdir(p('/far/x'))
+  await inner.write(p('/x'), sourceOf('old'))
+  await t.rejects(as().copy(p('/far/x'), p('/x'), overwrite), { code: 'unavailable' })
+  t.equal((await store.intents.all()).length, 1)
+  broken = false
+  while ((await store.intents.all()).length > 0) await wait(50)
+  t.equal((await inner.stat(p('/x'))).size, 3)
+})
+
+void t.test('what a copy left in its place before it failed does not take the old content away', async (t) => {
+  const inner = new MemoryDriver(0)
+  const driver = altered(inner, {
+    ...bare,
+    move: inner.move.bind(inner),
+    write: async (path, source, options) => {
+      if (path === '/x') await inner.mkdir(p('/x'))
+      return inner.write(path, source, options)
+    },
+  })
+  const { as } = await newTree(t, { '/disk': { driverOf: async () => driver }, '/far': {} })
+  await inner.mkdir(p('/x'))
+  await inner.write(p('/x/old'), sourceOf('old'))
+  await as().write(p('/far/x'), sourceOf('new'))
+  await t.rejects(as().copy(p('/far/x'), p('/disk/x'), overwrite))
+  t.ok(Object.values(await contents(as(), p('/disk'))).includes('old'))
+})
+
+void t.test('a rename is written down first only where rows follow it', async (t) => {
+  const inner = new MemoryDriver(0)
+  let journaled = 0
+  const driver = altered(inner, {
+    ...bare,
+    move: async (...args) => {
+      journaled = (await store.intents.all()).length
+      return inner.move(...args)
+    },
+  })
+  const { as, store, rule } = await newTree(t, { '/': { driverOf: async () => driver } })
+  const ada = as()
+  const property = { namespace: 'urn:x', name: 'x', value: '1', language: '' }
+  const set = (path: string) => ada.setProperties(p(path), [{ set: property }])
+  /** Intents that there were while the backend moved it. */
+  const intentsOf = async (from: string, to: string) => {
+    journaled = -1
+    await ada.move(p(from), p(to), overwrite)
+    t.same(await store.intents.all(), [], 'none is left')
+    return journaled
+  }
+  for (const path of ['/a', '/b', '/c', '/d']) await ada.write(p(path), sourceOf(path))
+  await ada.mkdir(p('/folder'))
+  await ada.write(p('/folder/file'), sourceOf('in it'))
+
+  t.equal(await intentsOf('/a', '/plain'), 0, 'nothing is recorded anywhere')
+  await set('/b')
+  t.equal(await intentsOf('/plain', '/again'), 0, 'nothing is recorded about either name')
+  t.equal(await intentsOf('/b', '/carrying'), 1, 'the source has properties')
+  t.match(await ada.properties(p('/carrying')), [property])
+  t.equal(await intentsOf('/again', '/carrying'), 1, 'what gives its place has properties')
+  t.same(await ada.properties(p('/carrying')), [], 'they go with it')
+  await set('/folder/file')
+  t.equal(await intentsOf('/folder', '/other'), 1, 'something in the folder has properties')
+  t.match(await ada.properties(p('/other/file')), [property])
+  await ada.setAttributes(p('/c'), { modified: new Date(5000) })
+  t.equal(await intentsOf('/c', '/timed'), 1, 'the source has times that the backend cannot store')
+  t.equal((await ada.stat(p('/timed'))).modified.getTime(), 5000)
+  await rule('/d', { readme: 'text' })
+  t.equal(await intentsOf('/d', '/ruled'), 1, 'the source has a rule')
+  t.match(await store.rules.all(), [{ path: '/ruled' }])
+  t.equal(await intentsOf('/timed', '/other'), 2, 'a folder is set aside')
+})
+
+void t.test('a rule that is made while the backend renames follows, with and without other records', async (t) => {
+  const inner = new MemoryDriver(0)
+  let during: (() => Promise<unknown>) | undefined
+  const driver = altered(inner, {
+    ...bare,
+    move: async (...args) => {
+      await during?.()
+      return inner.move(...args)
+    },
+  })
+  const { as, rule, parts } = await newTree(t, { '/': { driverOf: async () => driver } })
+  const ada = as()
+  for (const name of ['plain', 'carrying']) {
+    await ada.mkdir(p(`/${name}`))
+    await ada.write(p(`/${name}/file`), sourceOf(name))
+  }
+  const property = { namespace: 'urn:x', name: 'x', value: '1', language: '' }
+  await ada.setProperties(p('/carrying/file'), [{ set: property }])
+  for (const name of ['plain', 'carrying']) {
+    during = () => rule(`/${name}`, { password: 'secret', passwordSub: true })
+    await ada.move(p(`/${name}`), p(`/${name}-moved`), overwrite)
+    during = undefined
+    t.equal(parts.rules.ruleOf(p(`/${name}`)), undefined, name)
+    t.equal(parts.rules.ruleOf(p(`/${name}-moved`))?.password, 'secret', name)
+  }
+})
+
+void t.test('attributes that are set during a rename are not recorded under the old name', async (t) => {
+  const inner = new MemoryDriver(0)
+  const steps = new EventEmitter()
+  const driver = altered(inner, {
+    ...bare,
+    move: async (...args) => {
+      const go = once(steps, 'go')
+      steps.emit('begun')
+      await go
+      return inner.move(...args)
+    },
+  })
+  const { as, store } = await newTree(t, { '/': { driverOf: async () => driver } })
+  const ada = as()
+  await ada.write(p('/old'), sourceOf('content'))
+  const begun = once(steps, 'begun')
+  const moving = ada.move(p('/old'), p('/new'), overwrite)
+  await begun
+  const setting = t.rejects(ada.setAttributes(p('/old'), { mode: 0o600 }), { code: 'not_found' })
+  await wait(50)
+  steps.emit('go')
+  await Promise.all([moving, setting])
+  t.equal(await store.attributes.of(p('/old')), undefined)
+})

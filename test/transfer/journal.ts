@@ -1,0 +1,57 @@
+/** The journal of a task, kept in memory. */
+import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import type { CopiedState, CopyJournal, RecordedMembers } from '../../src/transfer/copy-job.js'
+
+/** What the rows of the store do, without a store. */
+export class Journal implements CopyJournal {
+  readonly kept = new Map<Path, CopiedState>()
+
+  constructor(public resumes = false) {}
+
+  readonly surplus = new Map<Path, readonly string[]>()
+
+  async itemsIn(folder: Path): Promise<RecordedMembers> {
+    const members = [...this.kept].filter(([path]) => parentOf(path) === folder)
+    const copied = new Map(members.map(([path, kept]) => [nameOf(path), kept]))
+    return { copied, extraneous: this.surplus.get(folder) ?? [] }
+  }
+
+  async recordExtraneous(folder: Path, names: readonly string[]): Promise<void> {
+    this.begun.add(folder)
+    this.surplus.set(folder, names)
+  }
+
+  async copied(path: Path): Promise<CopiedState | undefined> {
+    return this.kept.get(path)
+  }
+
+  async record(path: Path, state: CopiedState): Promise<void> {
+    this.kept.set(path, state)
+  }
+
+  readonly begun = new Set<Path>()
+
+  async begin(folder: Path): Promise<void> {
+    this.begun.add(folder)
+  }
+
+  async forget(path: Path): Promise<void> {
+    this.begun.delete(path)
+    this.surplus.set(
+      parentOf(path),
+      (this.surplus.get(parentOf(path)) ?? []).filter((name) => name !== nameOf(path)),
+    )
+  }
+
+  async hasBegun(folder: Path): Promise<boolean> {
+    return this.begun.has(folder) || this.kept.has(folder)
+  }
+
+  resumableUpload(): undefined {
+    return undefined
+  }
+
+  async flushed(): Promise<void> {
+    // There is nothing that could be lost.
+  }
+}

@@ -1,0 +1,337 @@
+/** Large files that a task had in hand when it was cut off: what is kept of them, who goes on with it, and when it goes. */
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { ByteRange, Driver, Entry } from '../../src/contract/driver.js'
+import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { asPath as p, type Path } from '../../src/contract/path.js'
+import { createLog } from '../../src/process/log.js'
+import { ResumableUploads } from '../../src/transfer/resumable-uploads.js'
+import { openLocal } from '../drivers/env.js'
+import { flaky, type Planned } from '../drivers/flaky.js'
+import { altered, newTree, sourceOf, type Over, type Test, type Tree } from '../tree/tree-fixture.js'
+import { Journal } from './journal.js'
+
+const mebibyte = 1024 * 1024
+const data = randomBytes(20 * mebibyte + 5)
+const taskId = 'a task'
+
+interface Stage extends Tree {
+  /** Of the target storage. */
+  readonly folder: string
+  /** Ranges that were read of the source. */
+  readonly reads: (ByteRange | undefined)[]
+  /** What goes wrong at the source. */
+  readonly plan: Planned[]
+  /** Copies the file in another run of the task. Resolves to the bytes that were counted. */
+  readonly copy: (to?: Path) => Promise<number>
+  /** Sizes of what is staged at the target. */
+  readonly staged: () => number[]
+}
+
+interface Ask {
+  readonly content?: Buffer
+  /** What the source tells of itself. */
+  readonly told?: (entry: Entry) => Entry
+  /** Over the driver of the target. */
+  readonly over?: Over
+}
+
+async function stage(t: Test, { content = data, told = (entry) => entry, over = {} }: Ask = {}): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-kept-'))
+  const reads: (ByteRange | undefined)[] = []
+  const plan: Planned[] = []
+  const near = new MemoryDriver(0)
+  const counting = altered(near, {
+    read: (path, range, options) => {
+      reads.push(range)
+      return near.read(path, range, options)
+    },
+    stat: async (path, options) => told(await near.stat(path, options)),
+  })
+  const begun: { tree?: Tree } = {}
+  const tokens = async () => begun.tree?.uploads.tokens() ?? []
+  const tree = await newTree(t, {
+    '/near': { driverOf: async () => flaky(counting, plan).driver },
+    '/far': {
+      driverOf: async (): Promise<Driver> => altered(await openLocal(folder, {}, { resumableUploads: tokens }), over),
+    },
+    '/farther': {},
+  })
+  begun.tree = tree
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  await tree.store.tasks.put({
+    id: taskId,
+    ...{ kind: 'copy', name: '', userId: 1, username: 'ada', role: 'general', state: 'running', status: '', error: '' },
+    ...{ totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date(), started: undefined, ended: undefined },
+  })
+  await tree.as().write(p('/near/file'), sourceOf(content))
+  let runs = 0
+  const copy = async (to = p('/far/file')) => {
+    const journal = new Journal(runs++ > 0)
+    Object.assign(journal, {
+      resumableUpload: (path: Path, source: string) => tree.uploads.forFile(taskId, path, source),
+    })
+    let done = 0
+    const advance = (bytes: number) => (done += bytes)
+    await tree.as().copy(p('/near/file'), to, { overwrite: false, journal, advance })
+    return done
+  }
+  const staged = () => {
+    const found = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((each) => each.isFile())
+    return found
+      .filter(({ parentPath }) => parentPath !== folder)
+      .map((each) => statSync(join(each.parentPath, each.name)).size)
+  }
+  return { ...tree, folder, reads, plan, copy, staged }
+}
+
+/** The source fails once, after so many bytes. */
+function cut(after: number, code: ErrorCode = 'unavailable'): Planned {
+  return { method: 'read', call: 1, fault: { kind: 'cut', after, error: new GatewayError(code) } }
+}
+
+void t.test('a large file goes on where its target holds it', async (t) => {
+  const { plan, copy, reads, staged, folder, uploads } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  const [held = 0, ...others] = staged()
+  t.ok(held >= 16 * mebibyte && held <= 18 * mebibyte, `${held} bytes are held`)
+  t.same(others, [])
+  t.equal((await uploads.tokens()).length, 1)
+  t.equal(await copy(), data.length, 'what was there already counts as done')
+  t.same(reads, [undefined, { offset: held }], 'only the rest is read')
+  t.ok(readFileSync(join(folder, 'file')).equals(data))
+  t.same(staged(), [])
+  t.same(await uploads.tokens(), [])
+})
+
+void t.test('it begins anew where its source has changed', async (t) => {
+  const { plan, copy, reads, staged, folder, as } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  const other = randomBytes(data.length)
+  await as().write(p('/near/file'), sourceOf(other))
+  t.equal(await copy(), other.length)
+  t.same(reads, [undefined, undefined])
+  t.ok(readFileSync(join(folder, 'file')).equals(other), 'nothing of the old one is in it')
+  t.same(staged(), [])
+})
+
+void t.test('it begins anew where its target is on another storage now', async (t) => {
+  const { plan, copy, reads, staged, uploads } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  // Of a storage that keeps nothing the row stands until the task has ended.
+  t.equal(await copy(p('/farther/file')), data.length)
+  t.same(reads, [undefined, undefined])
+  await uploads.discardAll(taskId)
+  t.same(staged(), [])
+  t.same(await uploads.tokens(), [])
+})
+
+void t.test('of small files nothing is kept', async (t) => {
+  const { plan, copy, staged, uploads } = await stage(t, { content: data.subarray(0, 15 * mebibyte) })
+  plan.push(cut(14 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  t.same(staged(), [])
+  t.same(await uploads.tokens(), [])
+})
+
+void t.test('nothing is kept where it would fail again', async (t) => {
+  const { plan, copy, staged, uploads } = await stage(t)
+  plan.push(cut(18 * mebibyte, 'denied'))
+  await t.rejects(copy(), { code: 'denied' })
+  t.same(staged(), [])
+  t.same(await uploads.tokens(), [])
+})
+
+void t.test('what somebody else has put there meanwhile stays, and nothing is kept', async (t) => {
+  const { plan, copy, staged, uploads, as, folder } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  await as().write(p('/far/file'), sourceOf('of somebody else'))
+  await t.rejects(copy(), { code: 'exists' })
+  t.equal(readFileSync(join(folder, 'file'), 'utf8'), 'of somebody else')
+  await uploads.discardAll(taskId)
+  t.same(staged(), [])
+})
+
+void t.test('what is kept for a task goes with it, or when its storage starts again', async (t) => {
+  const { plan, copy, staged, uploads, store, mounts } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  const row = mounts.rowOf(p('/far'))
+  if (!row) throw new Error('the storage has a row')
+  await mounts.apply({ ...row, disabled: true })
+  await store.tasks.delete([taskId])
+  await uploads.discardAll(taskId)
+  t.equal(staged().length, 1, 'a storage that does not run lets go of nothing')
+  t.equal((await store.uploads.orphaned()).length, 1)
+  t.same(await uploads.tokens(), [], 'nobody goes on with it')
+  await mounts.apply(row)
+  while ((await store.uploads.orphaned()).length > 0) await new Promise(setImmediate)
+  t.same(staged(), [])
+})
+
+void t.test('an earlier run may have stored it, and not said so', async (t) => {
+  const { plan, copy, reads, folder, uploads, store } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  const [token = ''] = await uploads.tokens()
+  await copy()
+  const row = { taskId, path: p('/near/file'), source: 'an old state', storageId: 2, token }
+  await store.uploads.insert(row)
+  t.equal(await copy(), data.length, 'it is found to be the same')
+  t.equal(reads.length, 3, 'by a look at all of it')
+  t.ok(readFileSync(join(folder, 'file')).equals(data))
+})
+
+void t.test('a token that stands for more takes the place of the one before', async (t) => {
+  const tree = await stage(t)
+  const resumes: (string | undefined)[] = []
+  const memory = new MemoryDriver(0)
+  const driver = altered(memory, {
+    upload: async (path, { resumeToken: resume, replaceToken: replace }) => {
+      resumes.push(resume)
+      return {
+        token: resume ?? 'nothing',
+        committedOffset: 0,
+        write: async (from) => {
+          from.destroy()
+          await replace?.('half of it')
+          if (resume === undefined) throw new GatewayError('unavailable')
+        },
+        commit: () => memory.write(path, sourceOf(data)),
+        close: async () => undefined,
+      }
+    },
+    dropUpload: async () => undefined,
+  })
+  await tree.mount('/replacing', { driverOf: async () => driver })
+  await t.rejects(tree.copy(p('/replacing/file')), { code: 'unavailable' })
+  t.same(await tree.uploads.tokens(), ['half of it'])
+  await tree.copy(p('/replacing/file'))
+  t.same(resumes, [undefined, 'half of it'])
+  t.same(await tree.uploads.tokens(), [])
+})
+
+for (const [title, modified] of [
+  ['of which no time is told', new Date(0)],
+  ['that changed a moment ago', new Date()],
+] as const) {
+  void t.test(`of a source without revisions ${title} nothing is kept`, async (t) => {
+    const told = ({ revision: _none, ...entry }: Entry) => ({ ...entry, modified })
+    const { plan, copy, staged, uploads, reads, folder, as } = await stage(t, { told })
+    plan.push(cut(18 * mebibyte))
+    await t.rejects(copy(), { code: 'unavailable' })
+    plan.length = 0
+    t.same(staged(), [])
+    t.same(await uploads.tokens(), [])
+    const other = randomBytes(data.length)
+    await as().write(p('/near/file'), sourceOf(other))
+    await copy()
+    t.same(reads, [undefined, undefined])
+    t.ok(readFileSync(join(folder, 'file')).equals(other), 'nothing of the old one is in it')
+  })
+}
+
+void t.test('of a source without revisions that has settled it is kept', async (t) => {
+  const modified = new Date(Date.now() - 3_600_000)
+  const told = ({ revision: _none, ...entry }: Entry) => ({ ...entry, modified })
+  const { plan, copy, reads, staged } = await stage(t, { told })
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  const [held] = staged()
+  await copy()
+  t.same(reads, [undefined, { offset: held }])
+})
+
+void t.test('it begins anew where the storage of its source was configured anew', async (t) => {
+  const { plan, copy, reads, mounts } = await stage(t)
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  plan.length = 0
+  const row = mounts.rowOf(p('/near'))
+  if (!row) throw new Error('the storage has a row')
+  await mounts.apply({ ...row, modified: new Date(row.modified.getTime() + 1) })
+  await copy()
+  t.same(reads, [undefined, undefined])
+})
+
+void t.test('what is known to be of a source that changed meanwhile is not kept', async (t) => {
+  const changed: { state?: string } = {}
+  const told = (entry: Entry) => ({ ...entry, ...(changed.state !== undefined && { revision: changed.state }) })
+  const { copy, staged, uploads, reads } = await stage(t, { told })
+  changed.state = 'first'
+  const change = async () => {
+    while (reads.length === 0) await new Promise(setImmediate)
+    changed.state = 'second'
+  }
+  await Promise.all([t.rejects(copy(), { code: 'busy' }), change()])
+  // As it was at first, but for the content of which half was read.
+  changed.state = 'first'
+  t.same(staged(), [])
+  t.same(await uploads.tokens(), [])
+})
+
+void t.test(
+  'a storage that does not let go keeps nobody else waiting, and is asked again when it starts',
+  async (t) => {
+    const asked: (() => void)[] = []
+    let hangs = true
+    const dropUpload = () =>
+      new Promise<void>((resolve, reject) => {
+        asked.push(() => (hangs ? reject(new GatewayError('unavailable')) : resolve()))
+      })
+    const { plan, copy, uploads, store, mounts } = await stage(t, { over: { dropUpload } })
+    plan.push(cut(18 * mebibyte))
+    await t.rejects(copy(), { code: 'unavailable' })
+    const first = uploads.discardAll(taskId)
+    while (asked.length === 0) await new Promise(setImmediate)
+    const order = await Promise.race([
+      first.then(() => 'first'),
+      uploads.discardAll('another task').then(() => 'second'),
+    ])
+    t.equal(order, 'second')
+    asked[0]?.()
+    await first
+    await uploads.discardAll('another task')
+    t.equal(asked.length, 1)
+    hangs = false
+    const row = mounts.rowOf(p('/far'))
+    if (!row) throw new Error('the storage has a row')
+    await mounts.apply(row)
+    while (asked.length < 2) await new Promise(setImmediate)
+    asked[1]?.()
+    while ((await store.uploads.orphaned()).length > 0) await new Promise(setImmediate)
+  },
+)
+
+void t.test('a storage that could not let go is asked again in a while, and until it can', async (t) => {
+  let asked = 0
+  const dropUpload = async () => {
+    if (++asked < 3) throw new GatewayError('unavailable')
+  }
+  const { plan, copy, store, mounts } = await stage(t, { over: { dropUpload } })
+  plan.push(cut(18 * mebibyte))
+  await t.rejects(copy(), { code: 'unavailable' })
+  const storageOf = (id: number) => mounts.storageOf(id)
+  const uploads = new ResumableUploads({ store: store.uploads, storageOf, log: createLog('silent') }, 500)
+  t.teardown(() => uploads.close())
+  await uploads.discardAll(taskId)
+  await uploads.discardAll('another task')
+  t.equal(asked, 1, 'not by each task that ends')
+  // What it waits for keeps nothing alive by itself.
+  while ((await store.uploads.orphaned()).length > 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.equal(asked, 3)
+})

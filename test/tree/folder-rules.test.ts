@@ -1,0 +1,201 @@
+import t from 'tap'
+import type { Log } from '../../src/contract/log.js'
+import { asPath, type Path } from '../../src/contract/path.js'
+import { compilePattern } from '../../src/contract/patterns.js'
+import type { Store, FolderRule } from '../../src/store/rows.js'
+import { covers, hidePatterns, Rules } from '../../src/tree/folder-rules.js'
+import { processorTime } from '../processor-time.js'
+import { ruleRow } from '../store/store-rows.js'
+
+void t.test('patterns match anywhere in a name, case by case, as people write them', async (t) => {
+  const rows: readonly (readonly [string, string, boolean])[] = [
+    ['secret', 'my secret file', true],
+    ['secret', 'Secret', false],
+    ['(?i)secret', 'SECRET', true],
+    ['^a$', 'a', true],
+    ['^a$', 'ab', false],
+    ['\\.(tmp|bak)$', 'x.bak', true],
+    ['^é世', 'é世界', true],
+    ['^(?!keep)', 'keep', false],
+    ['^(?!keep)', 'drop', true],
+    ['(?<=a)b', 'ab', true],
+    ['(?<=a)b', 'b', false],
+    ['^(.)\\1$', 'aa', true],
+    ['^(.)\\1$', 'ab', false],
+    ['^(?!.*\\.(jpg|png)$)', 'a.jpg', false],
+    ['^(?!.*\\.(jpg|png)$)', 'a.txt', true],
+    ['^(?=[)*+])', '+', true],
+  ]
+  for (const [pattern, name, matches] of rows) {
+    t.equal(compilePattern(pattern).test(name), matches, `${pattern} on ${name}`)
+  }
+})
+
+void t.test('a text that is no regular expression is refused by name', async (t) => {
+  for (const pattern of ['(', '[a', '*', 'a{2,1}', '(?<n']) {
+    t.throws(() => compilePattern(pattern), { code: 'invalid' }, pattern)
+    t.throws(() => compilePattern(pattern), { message: new RegExp(pattern.replace(/\W/g, '\\$&')) }, pattern)
+  }
+})
+
+void t.test('no pattern holds the server up, however many names it is asked of', async (t) => {
+  const patterns = ['^(a+)+$', '^(?=.)(a+)+$', '^(?!x)(a|a)*$', '^(?=a*a*a*a*a*a*a*b)', `^(?!x)${'(a|a)'.repeat(28)}b`]
+  for (const pattern of patterns) {
+    const compiled = compilePattern(pattern)
+    const took = await processorTime(() => {
+      for (let i = 0; i < 1000; i++) compiled.test(`${'a'.repeat(60)}${i}!`)
+    })
+    t.ok(took < 1000, `${pattern} took ${took.toFixed()} ms`)
+  }
+})
+
+void t.test('a match that runs out of time counts as one, then and later', async (t) => {
+  const pattern = compilePattern('^(?=.)(a+)+$')
+  const evil = `${'a'.repeat(60)}!`
+  t.equal(pattern.test('b'), false)
+  t.equal(pattern.test(evil), true)
+  t.equal(pattern.test('b'), true, 'nothing is tried for a second')
+  await new Promise((resolve) => setTimeout(resolve, 1050))
+  t.equal(pattern.test('b'), false)
+  const again = await processorTime(() => t.equal(pattern.test(evil), true))
+  t.ok(again < 50, 'a name that took too long is not tried again')
+  t.equal(pattern.test('b'), false, 'nor does it hide others')
+})
+
+void t.test('blank lines hide nothing, and lines may end as on Windows', async (t) => {
+  const hidden = (hide: string, name: string) => hidePatterns(hide).some((pattern) => pattern.test(name))
+  t.equal(hidePatterns('').length, 0)
+  t.equal(hidePatterns('\n\r\n  \n\t').length, 0)
+  t.equal(hidePatterns('^a$\r\n\r\n^b$\r\n').length, 2)
+  t.ok(hidden('^a$\r\n^b$\r\n', 'a'))
+  t.ok(hidden('^a$\r\n^b$\r\n', 'b'))
+  t.notOk(hidden('^a$\r\n^b$\r\n', 'c'))
+})
+
+void t.test('a part of a rule reaches its own folder, and below only with its switch', async (t) => {
+  const rule = { ...ruleRow({ path: asPath('/a') }), id: 1 }
+  t.ok(covers(rule, false, asPath('/a')))
+  t.notOk(covers(rule, false, asPath('/a/b')))
+  t.ok(covers(rule, true, asPath('/a/b')))
+  t.notOk(covers(rule, true, asPath('/ab')))
+  t.notOk(covers(rule, true, asPath('/')))
+})
+
+/** Rules in memory; `pause` is awaited by each reading. */
+function rulesInMemory(rows: FolderRule[] = [], pause: () => Promise<void> = async () => undefined): Store {
+  let next = 100
+  const rules: Store['rules'] = {
+    all: async () => {
+      const read = [...rows]
+      await pause()
+      return read
+    },
+    insert: async (row) => {
+      const rule = { ...row, id: next++ }
+      rows.push(rule)
+      return rule
+    },
+    update: async (id, changes) => {
+      const at = rows.findIndex((row) => row.id === id)
+      return (rows[at] = { ...rows[at]!, ...changes })
+    },
+    delete: async (id) => {
+      const at = rows.findIndex((row) => row.id === id)
+      if (at >= 0) rows.splice(at, 1)
+      return at >= 0
+    },
+    move: async () => undefined,
+  }
+  return { rules } as Store
+}
+
+const rule = (id: number, path: string, fields: Partial<FolderRule> = {}): FolderRule => ({
+  ...ruleRow({ path: asPath(path), ...fields }),
+  id,
+})
+const pathOf = (found: FolderRule | undefined): Path | undefined => found?.path
+
+void t.test('the nearest rule decides, the folder itself before those above it', async (t) => {
+  const rules = await Rules.load(rulesInMemory([rule(2, '/a/b'), rule(1, '/a')]))
+  t.equal(pathOf(rules.nearest(asPath('/a/b/c'))), '/a/b')
+  t.equal(pathOf(rules.nearest(asPath('/a/b'))), '/a/b')
+  t.equal(pathOf(rules.nearest(asPath('/a/bc'))), '/a')
+  t.equal(pathOf(rules.nearest(asPath('/ab'))), undefined)
+  t.same(rules.below(asPath('/a')).map(pathOf), ['/a/b'])
+  t.same(rules.below(asPath('/')).map(pathOf).sort(), ['/a', '/a/b'])
+  t.same(rules.list().map(pathOf), ['/a', '/a/b'])
+})
+
+void t.test('of a path with two thousand names only those that may have a rule are looked at', async (t) => {
+  let asked = 0
+  const rules = await Rules.load(rulesInMemory([rule(1, '/a'), rule(2, '/b/c/d')]), () => {
+    asked++
+    return undefined
+  })
+  t.equal(pathOf(rules.nearest(asPath('/a'.repeat(2000)))), '/a')
+  t.equal(rules.nearest(asPath('/x'.repeat(2000))), undefined)
+  t.ok(asked < 10, `${asked}`)
+  await rules.create(ruleRow({ path: asPath('/x/x/x/x') }))
+  t.equal(pathOf(rules.nearest(asPath('/x'.repeat(2000)))), '/x/x/x/x', 'a deeper one that came later')
+  await rules.create(ruleRow({ path: asPath('/') }))
+  t.equal(pathOf(rules.nearest(asPath('/y'.repeat(2000)))), '/')
+})
+
+void t.test('rules are checked when they are made, and gone when they are deleted', async (t) => {
+  const rules = await Rules.load(rulesInMemory())
+  await t.rejects(rules.create(ruleRow({ hide: 'fine\n(' })), { code: 'invalid' })
+  const made = await rules.create(ruleRow({ path: '/a//b/' as Path, hide: '^x$' }))
+  t.equal(rules.nearest(asPath('/a/b'))?.hides('x'), true)
+  await t.rejects(rules.update(made.id, ruleRow({ hide: '[' })), { code: 'invalid' })
+  await rules.update(made.id, ruleRow({ path: asPath('/a/b'), hide: '^y$' }))
+  t.equal(rules.nearest(asPath('/a/b'))?.hides('x'), false)
+  await rules.delete(made.id)
+  t.equal(rules.nearest(asPath('/a/b')), undefined)
+  await t.rejects(rules.delete(made.id), { code: 'not_found' })
+})
+
+void t.test('a stored pattern that no longer compiles hides everything rather than nothing', async (t) => {
+  const rules = await Rules.load(rulesInMemory([rule(1, '/', { hide: '(' })]))
+  t.equal(rules.nearest(asPath('/'))?.hides('anything'), true)
+})
+
+void t.test('a stored rule whose patterns cost too much opens, hides everything, and is logged', async (t) => {
+  const logged: object[] = []
+  const log = { error: (what: object) => void logged.push(what) } as unknown as Log
+  const before = process.cpuUsage()
+  const rows = [rule(1, '/a', { hide: 'a*'.repeat(35_000) }), rule(2, '/b', { hide: '^x$' })]
+  const rules = await Rules.load(rulesInMemory(rows), () => undefined, log)
+  const { user, system } = process.cpuUsage(before)
+  t.ok(user + system < 100_000, `${(user + system) / 1000} ms`)
+  t.equal(rules.nearest(asPath('/a'))?.hides('anything'), true)
+  t.equal(rules.nearest(asPath('/b'))?.hides('anything'), false)
+  t.match(logged, [{ path: '/a', reason: /more than \d+ characters/ }])
+  await t.rejects(rules.create(ruleRow({ path: asPath('/c'), hide: 'a*'.repeat(10_000) })), { code: 'invalid' })
+})
+
+void t.test('rules that stay as they are are not compiled again', async (t) => {
+  const rules = await Rules.load(rulesInMemory([rule(1, '/a', { hide: '^x$' })]))
+  const before = rules.nearest(asPath('/a'))
+  await rules.create(ruleRow({ path: asPath('/b'), hide: '^y$' }))
+  const after = rules.nearest(asPath('/a'))
+  t.not(after, before)
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- only compared
+  t.equal(after?.hides, before?.hides)
+})
+
+void t.test('a slow reading of the rules does not undo a later one', async (t) => {
+  const rows: FolderRule[] = []
+  const waiting: (() => void)[] = []
+  const store = rulesInMemory(rows, () => new Promise((resolve) => waiting.push(resolve)))
+  const loading = Rules.load(store)
+  waiting.shift()?.()
+  const rules = await loading
+  const slow = rules.reload()
+  rows.push(rule(1, '/a', { password: 'x' }))
+  const quick = rules.reload()
+  waiting[1]?.()
+  await quick
+  waiting[0]?.()
+  await slow
+  t.equal(rules.nearest(asPath('/a'))?.password, 'x')
+})

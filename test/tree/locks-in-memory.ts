@@ -1,0 +1,37 @@
+/** A store's locks in memory. */
+import { isWithin } from '../../src/contract/path.js'
+import type { Store, Lock } from '../../src/store/rows.js'
+
+type LocksTable = Store['locks']
+
+export class LocksInMemory implements LocksTable {
+  readonly rows = new Map<string, Lock>()
+
+  async all(): Promise<Lock[]> {
+    return [...this.rows.values()]
+  }
+
+  async grant(lock: Lock, conflict: (standing: readonly Lock[]) => Lock | undefined): Promise<Lock | undefined> {
+    const refused = conflict([...this.rows.values()])
+    if (!refused) this.rows.set(lock.token, lock)
+    return refused
+  }
+
+  async refresh(token: string, expires: Date): Promise<boolean> {
+    const lock = this.rows.get(token)
+    if (lock) this.rows.set(token, { ...lock, expires })
+    return lock !== undefined
+  }
+
+  async delete(token: string): Promise<boolean> {
+    return this.rows.delete(token)
+  }
+
+  async deleteWithin(path: Lock['path']): Promise<void> {
+    for (const lock of this.rows.values()) if (isWithin(path, lock.path)) this.rows.delete(lock.token)
+  }
+
+  async sweep(now: Date): Promise<void> {
+    for (const lock of this.rows.values()) if (lock.expires <= now) this.rows.delete(lock.token)
+  }
+}

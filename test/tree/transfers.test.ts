@@ -1,0 +1,330 @@
+/** Copies and moves of trees, item by item: what is asked again when something goes, and what follows where only a part was done. */
+import t from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { Driver } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { asPath as p } from '../../src/contract/path.js'
+import { principal } from '../accounts/principals.js'
+import { Journal } from '../transfer/journal.js'
+import { altered, bare, contents, newTree, sourceOf, text, type Test, type Tree } from './tree-fixture.js'
+
+const lockAsk = { scope: 'exclusive', deep: false, owner: '', seconds: 60 } as const
+const keep = { overwrite: false } as const
+const overwrite = { overwrite: true } as const
+
+async function fill({ as }: Tree, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [path, content] of Object.entries(files)) {
+    await as().write(p(path), sourceOf(content), { parents: true })
+  }
+}
+
+/** A driver that does something of the test's once it has stored a file of this path. */
+function after(path: string, work: () => Promise<unknown>): Driver {
+  const inner = new MemoryDriver(0)
+  return altered(inner, {
+    write: async (at, ...rest) => {
+      const entry = await inner.write(at, ...rest)
+      if (at === path) await work()
+      return entry
+    },
+  })
+}
+
+void t.test('a source is locked after it was copied: it stays, as the lock says', async (t) => {
+  const far = after('/tree/b', async () => tree.parts.locks.grant(p('/near/tree/a'), lockAsk, principal({ userId: 2 })))
+  const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
+  await fill(tree, { '/near/tree/a': 'a', '/near/tree/b': 'b' })
+  const failed = { code: 'locked', failures: [{ from: '/near/tree/a' }] }
+  await t.rejects(tree.as().move(p('/near/tree'), p('/far/tree'), keep), failed)
+  t.same(await contents(tree.as(), p('/near')), { '/near/tree': null, '/near/tree/a': 'a' })
+  t.same(await contents(tree.as(), p('/far')), { '/far/tree': null, '/far/tree/a': 'a', '/far/tree/b': 'b' })
+})
+
+void t.test('a rule is made over a source after it was copied: it stays, as the rule says', async (t) => {
+  const rule = () => tree.rule('/near/tree', { writeUsers: [2], writeUsersSub: true })
+  const far = after('/tree/a', rule)
+  const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
+  await fill(tree, { '/near/tree/a': 'a' })
+  await t.rejects(tree.as().move(p('/near/tree'), p('/far/tree'), keep), { code: 'denied' })
+  t.same(await contents(tree.as(), p('/near')), { '/near/tree': null, '/near/tree/a': 'a' })
+})
+
+void t.test('what an old target held beyond the copy is locked meanwhile: it stays', async (t) => {
+  const far = after('/tree/a', async () =>
+    tree.parts.locks.grant(p('/far/tree/old/x'), lockAsk, principal({ userId: 2 })),
+  )
+  const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
+  await fill(tree, { '/near/tree/a': 'a', '/far/tree/old/x': 'x' })
+  await t.rejects(tree.as().copy(p('/near/tree'), p('/far/tree'), overwrite), { code: 'locked' })
+  t.equal(await text(tree.as().read(p('/far/tree/old/x'))), 'x')
+})
+
+void t.test('whoever changes a source while it is to go is waited for, and not overruled', async (t) => {
+  const tree = await newTree(t, { '/near': {}, '/far': {} })
+  await fill(tree, { '/near/a': 'a' })
+  const removed: string[] = []
+  tree.parts.events.on((event) => {
+    if (event.kind === 'removed') removed.push(event.path)
+  })
+  const release: (() => void)[] = []
+  tree.parts.events.on((event) => {
+    if (event.kind !== 'written' || event.path !== '/far/a' || release.length > 0) return
+    release.push(() => undefined)
+    void tree.parts.pathLocks.acquire([{ path: p('/near/a'), tree: false }]).then((end) => release.push(end))
+  })
+  const moved = tree.as().move(p('/near/a'), p('/far/a'), keep)
+  while (release.length < 2) await new Promise(setImmediate)
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+  t.same(removed, [])
+  release[1]?.()
+  await moved
+  t.same(removed, ['/near/a'])
+})
+
+void t.test('a copy that is tried again enters no folder that somebody else has made meanwhile', async (t) => {
+  let broken = true
+  const inner = new MemoryDriver(0)
+  const mkdir: MemoryDriver['mkdir'] = async (...args) => {
+    if (broken) throw new GatewayError('unavailable')
+    return inner.mkdir(...args)
+  }
+  const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => altered(inner, { mkdir }) } })
+  await fill(tree, { '/near/tree/a': 'a', '/near/tree/sub/b': 'b' })
+  const journal = new Journal()
+  const copy = () => tree.as().copy(p('/near/tree'), p('/far/tree'), { ...keep, journal })
+  const move = () => tree.as().move(p('/near/tree'), p('/far/tree'), { ...keep, journal })
+  await t.rejects(tree.as().copy(p('/near/tree'), p('/none/tree'), { ...keep, journal }), 'it did not come to begin')
+  broken = false
+  journal.resumes = true
+  await fill(tree, { '/far/tree/a': 'theirs' })
+  await t.rejects(copy(), { code: 'exists' })
+  await t.rejects(move(), { code: 'exists' })
+  t.same(await contents(tree.as(), p('/far')), { '/far/tree': null, '/far/tree/a': 'theirs' })
+  t.equal(await text(tree.as().read(p('/near/tree/a'))), 'a')
+
+  await tree.as().remove(p('/far/tree'))
+  journal.resumes = false
+  broken = true
+  await t.rejects(copy(), { code: 'unavailable' })
+  broken = false
+  journal.resumes = true
+  await copy()
+  await tree.as().remove(p('/far/tree/sub/b'))
+  await copy()
+  t.equal(await text(tree.as().read(p('/far/tree/sub/b'))), 'b', 'what it has made itself it goes on with')
+})
+
+await t.test('a copy that goes on waits for a storage that was disabled, whatever lies below it', async (t) => {
+  const tree = await newTree(t, { '/': {}, '/near': {}, '/far': {} })
+  await fill(tree, { '/near/tree/a': 'a' })
+  const journal = new Journal()
+  journal.resumes = true
+  const copy = () => tree.as().copy(p('/near/tree'), p('/far/tree'), { ...keep, journal })
+  const far = (await tree.store.storages.all()).find((row) => row.mountPath === '/far')
+  if (!far) throw new Error('no storage at /far')
+  await tree.mounts.apply({ ...far, disabled: true })
+  await t.rejects(copy(), { code: 'unavailable' })
+  await fill(tree, { '/far/other': 'of the storage below' })
+  await t.rejects(copy(), { code: 'unavailable' })
+  await tree.mounts.apply(far)
+  await copy()
+  t.equal(await text(tree.as().read(p('/far/tree/a'))), 'a')
+})
+
+/** A move of `/near/x` that was canceled while `big` was written, when everything else was copied and nothing removed. */
+async function cutOff(t: Test, ask: { readonly overwrite: boolean }, files: Readonly<Record<string, string>>) {
+  const [inner, journal, cancel] = [new MemoryDriver(0), new Journal(), new AbortController()]
+  const others = Object.keys(files).filter((path) => path.startsWith('/near/') && !path.endsWith('/big'))
+  const write: MemoryDriver['write'] = async (path, ...rest) => {
+    if (!path.endsWith('/big') || journal.resumes) return inner.write(path, ...rest)
+    while (!others.every((other) => journal.kept.has(p(other)))) await new Promise(setImmediate)
+    cancel.abort()
+    throw new GatewayError('aborted')
+  }
+  const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => altered(inner, { write }) } })
+  journal.resumes = true
+  await fill(tree, files)
+  journal.resumes = false
+  const move = (signal?: AbortSignal) => tree.as().move(p('/near/x'), p('/far/x'), { ...ask, journal, signal })
+  await move(cancel.signal).catch(() => undefined)
+  journal.resumes = true
+  return { tree, fs: tree.as(), journal, move }
+}
+
+void t.test('a move that goes on takes no file of somebody else for its own copy', async (t) => {
+  const { tree, fs, move } = await cutOff(t, keep, { '/near/x/a': 'mine', '/near/x/b': 'mine', '/near/x/big': 'big' })
+  await fs.remove(p('/far/x'))
+  await fill(tree, { '/far/x/a': 'else', '/far/x/b': 'mine' })
+  await t.rejects(move(), { code: 'exists', failures: [{ from: '/near/x/a' }] })
+  t.same(await contents(fs, p('/near')), { '/near/x': null, '/near/x/a': 'mine' }, 'what is equal is moved')
+  t.same(await contents(fs, p('/far')), { '/far/x': null, '/far/x/a': 'else', '/far/x/b': 'mine', '/far/x/big': 'big' })
+})
+
+void t.test('nor does one of which the state of the copies was not noted', async (t) => {
+  const files = { '/near/x/a': 'mine', '/near/x/b': 'mine', '/near/x/big': 'big' }
+  const { tree, fs, journal, move } = await cutOff(t, keep, files)
+  for (const [path, { copy: _copy, ...kept }] of journal.kept) journal.kept.set(path, kept)
+  await fill(tree, { '/far/x/a': 'else' })
+  await t.rejects(move(), { code: 'exists', failures: [{ from: '/near/x/a' }] })
+  t.same(await contents(fs, p('/near')), { '/near/x': null, '/near/x/a': 'mine' })
+  t.equal(await text(fs.read(p('/far/x/a'))), 'else')
+})
+
+void t.test('a replacing move that goes on copies again what was replaced since', async (t) => {
+  const { tree, fs, move } = await cutOff(t, overwrite, { '/near/x/a': 'mine', '/near/x/big': 'big' })
+  await fill(tree, { '/far/x/a': 'else' })
+  await move()
+  t.same(await contents(fs, p('/near')), {})
+  t.same(await contents(fs, p('/far')), { '/far/x': null, '/far/x/a': 'mine', '/far/x/big': 'big' })
+})
+
+void t.test('a source stays whose copy is replaced before it goes', async (t) => {
+  const far = new MemoryDriver(0)
+  const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
+  await fill(tree, { '/near/x/a': 'mine', '/near/x/b': 'mine' })
+  const journal = new Journal()
+  journal.flushed = async () => {
+    await far.write(p('/x/a'), sourceOf('else'), {})
+    await far.write(p('/x/b'), sourceOf('mine'), {})
+  }
+  await t.rejects(tree.as().move(p('/near/x'), p('/far/x'), { ...keep, journal }), {
+    code: 'busy',
+    failures: [{ from: '/near/x/a' }],
+  })
+  t.same(await contents(tree.as(), p('/near')), { '/near/x': null, '/near/x/a': 'mine' })
+})
+
+void t.test(
+  'what comes into the target between two runs of a replacing move is nothing that the old one had',
+  async (t) => {
+    const { tree, fs, move } = await cutOff(t, overwrite, {
+      '/near/x/made/big': 'big',
+      '/near/x/empty/big': 'big',
+      '/near/x/done/a': 'a',
+      '/far/x/old': 'old',
+      '/far/x/empty/big': 'old',
+    })
+    const uploads = { '/far/x/made/mine': '1', '/far/x/empty/mine': '2', '/far/x/done/mine': '3', '/far/x/mine': '4' }
+    await fill(tree, uploads)
+    await move()
+    const files = { '/far/x/made/big': 'big', '/far/x/empty/big': 'big', '/far/x/done/a': 'a' }
+    const folders = { '/far/x': null, '/far/x/made': null, '/far/x/empty': null, '/far/x/done': null }
+    t.same(await contents(fs, p('/far')), { ...folders, ...files, ...uploads })
+    t.same(await contents(fs, p('/near')), {})
+  },
+)
+
+void t.test('nor is what comes when the old one is gone', async (t) => {
+  const { tree, fs, journal, move } = await cutOff(t, overwrite, { '/near/x/big': 'big', '/far/x/old': 'old' })
+  t.same(journal.surplus.get(p('/near/x')), ['old'])
+  await fs.remove(p('/far/x'))
+  journal.flushed = async () => {
+    journal.flushed = () => Promise.resolve()
+    throw new GatewayError('unavailable')
+  }
+  await t.rejects(move(), { code: 'unavailable' })
+  await fill(tree, { '/far/x/old': 'new' })
+  await move()
+  t.same(await contents(fs, p('/far')), { '/far/x': null, '/far/x/big': 'big', '/far/x/old': 'new' })
+})
+
+for (const [what, copies] of [
+  ['copies by itself', true],
+  ['only reads and writes', false],
+] as const) {
+  void t.test(`on a storage that cannot rename and ${what}, an old folder goes last`, async (t) => {
+    const inner = new MemoryDriver(0)
+    const there: boolean[] = []
+    let broken = true
+    const driver = altered(inner, {
+      ...bare,
+      copy: copies ? (...args) => inner.copy(...args) : undefined,
+      write: async (path, ...rest) => {
+        there.push(await inner.stat(p('/x/old')).then(Boolean, () => false))
+        if (broken) throw new GatewayError('no_space')
+        return inner.write(path, ...rest)
+      },
+    })
+    const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => driver } })
+    await inner.mkdir(p('/x'))
+    await inner.write(p('/x/old'), sourceOf('old'))
+    await fill(tree, { '/near/x': 'new' })
+    await t.rejects(tree.as().copy(p('/near/x'), p('/far/x'), overwrite), { code: 'no_space' })
+    t.same(await contents(tree.as(), p('/far')), { '/far/x': null, '/far/x/old': 'old' })
+    broken = false
+    await tree.as().copy(p('/near/x'), p('/far/x'), overwrite)
+    t.same(await contents(tree.as(), p('/far')), { '/far/x': 'new' })
+    t.same(there.slice(0, 2), [true, true], 'it stood while the new one was written')
+    t.same(await tree.store.intents.all(), [])
+  })
+}
+
+void t.test(
+  'a folder steps aside on a storage that is a gateway itself, and refuses the names that gateways keep',
+  async (t) => {
+    const inner = new MemoryDriver(0)
+    const names: string[] = []
+    const driver = altered(inner, {
+      move: async (from, to, options) => {
+        names.push(to)
+        if (to.includes('/.tidegate-')) throw new GatewayError('not_found')
+        await inner.move(from, to, options)
+      },
+      stat: async (path, options) => {
+        if (path.includes('/.tidegate-')) throw new GatewayError('not_found')
+        return inner.stat(path, options)
+      },
+    })
+    const tree = await newTree(t, { '/': { driverOf: async () => driver } })
+    await fill(tree, {
+      '/new/file': 'new',
+      '/old/file': 'old',
+      '/old/more': 'more',
+      '/file': 'file',
+      '/folder/file': 'old',
+    })
+    const fs = tree.as()
+    await fs.move(p('/new'), p('/old'), overwrite)
+    await fs.move(p('/file'), p('/folder'), overwrite)
+    t.same(await contents(fs, p('/')), { '/old': null, '/old/file': 'new', '/folder': 'file' })
+    t.same(await tree.store.intents.all(), [])
+    names.length = 0
+    await t.rejects(fs.move(p('/none'), p('/old'), overwrite), { code: 'not_found' })
+    t.same(names, [], 'nothing steps aside for what is not there')
+  },
+)
+
+void t.test('properties follow what of a tree was done, many of them in one step', async (t) => {
+  const bad = new Set(['/tree/7', '/tree/70'])
+  const inner = new MemoryDriver(0)
+  const write: MemoryDriver['write'] = async (path, ...rest) => {
+    if (bad.has(path)) throw new GatewayError('denied')
+    return inner.write(path, ...rest)
+  }
+  const tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => altered(inner, { write }) } })
+  const { properties } = tree.store
+  const note = (value: string) => [{ set: { namespace: 'urn:x', name: 'note', value, language: '' } }]
+  const count = 120
+  const files = Array.from({ length: count }, (_, index) => `/tree/${index}`)
+  await fill(tree, Object.fromEntries(files.map((file) => [`/near${file}`, 'x'])))
+  await fill(tree, { '/far/tree/5': 'old', '/far/tree/200': 'old' })
+  for (const file of files) if (file !== '/tree/5') await properties.change(p(`/near${file}`), note(file))
+  await properties.change(p('/far/tree/5'), note('of the old file'))
+  let steps = 0
+  const follow = properties.transfer.bind(properties)
+  properties.transfer = (...args) => {
+    steps += 1
+    return follow(...args)
+  }
+  const valueOf = async (path: string) => (await properties.of(p(path)))[0]?.value
+  for (const kind of ['copy', 'move'] as const) {
+    await t.rejects(tree.as()[kind](p('/near/tree'), p('/far/tree'), overwrite), { code: 'denied' })
+    t.equal(await valueOf('/far/tree/8'), '/tree/8', kind)
+    t.equal(await valueOf('/near/tree/8'), kind === 'copy' ? '/tree/8' : undefined)
+    t.equal(await valueOf('/far/tree/5'), undefined, 'those of what was replaced are gone')
+    t.equal(await valueOf('/far/tree/7'), undefined)
+    t.equal(await valueOf('/near/tree/7'), '/tree/7', 'what stayed keeps its own')
+    t.ok(steps <= 3, `${steps} steps`)
+    steps = 0
+  }
+})

@@ -1,0 +1,258 @@
+/** Storages over memory, and a whole tree of them, with a new database. */
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import type { TAP } from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { AnyDriverType, Driver, Source, Traits } from '../../src/contract/driver.js'
+import type { DriverLog } from '../../src/contract/log.js'
+import { asPath, type Path } from '../../src/contract/path.js'
+import { thisInstance } from '../../src/gateway/instance.js'
+import { DownloadRouting } from '../../src/links/download-routing.js'
+import { EgressGuard } from '../../src/net/egress.js'
+import { createLog } from '../../src/process/log.js'
+import { Search } from '../../src/search/search.js'
+import { Settings } from '../../src/settings/settings.js'
+import { Bandwidth } from '../../src/storage/bandwidth.js'
+import { Events, type TreeEvent } from '../../src/storage/events.js'
+import { ListingBudget } from '../../src/storage/listing-cache.js'
+import { Mounts } from '../../src/storage/mounts.js'
+import { PathLocks } from '../../src/storage/path-locks.js'
+import { Spool } from '../../src/storage/spool.js'
+import { Storage } from '../../src/storage/storage.js'
+import type { StorageRow, Store, FolderRule } from '../../src/store/rows.js'
+import { openStore } from '../../src/store/store.js'
+import { Intents } from '../../src/transfer/intents.js'
+import { ResumableUploads } from '../../src/transfer/resumable-uploads.js'
+import { Semaphore } from '../../src/transfer/semaphore.js'
+import { storageRecovery } from '../../src/transfer/storage-recovery.js'
+import { BaseFolders } from '../../src/tree/base-folders.js'
+import { Rules } from '../../src/tree/folder-rules.js'
+import { Locks } from '../../src/tree/locks.js'
+import { SubtreeDriver } from '../../src/tree/subtree-driver.js'
+import { VirtualFs, type TreeDependencies } from '../../src/tree/virtual-fs.js'
+import { principal, type Asker } from '../accounts/principals.js'
+import { ruleRow, storageRow } from '../store/store-rows.js'
+
+export type Test = Pick<TAP, 'testdir' | 'teardown'>
+/** Methods of a driver that a test puts over those of another; undefined for one that is to be missing. */
+export type Over = { readonly [Key in keyof Driver]?: Driver[Key] | undefined }
+
+/** `driver` with other methods, and without those that are said to be undefined. */
+export function altered(driver: Driver, over: Over): Driver {
+  return new Proxy(driver, {
+    get: (target, key) => {
+      const value: unknown = key in over ? over[key as keyof Driver] : Reflect.get(target, key)
+      return typeof value === 'function' && !(key in over) ? (value.bind(target) as unknown) : value
+    },
+    has: (target, key) => (key in over ? over[key as keyof Driver] !== undefined : key in target),
+  })
+}
+
+/** A driver that can do what every driver can, and nothing quicker. */
+export const bare: Over = {
+  move: undefined,
+  copy: undefined,
+  removeTree: undefined,
+  open: undefined,
+  setAttributes: undefined,
+  usage: undefined,
+}
+
+export function sourceOf(content: string | Buffer, fields: Partial<Source> = {}): Source {
+  const bytes = Buffer.from(content)
+  return {
+    size: bytes.length,
+    rereadable: true,
+    read: async (range) =>
+      Readable.from(
+        [bytes.subarray(range?.offset ?? 0)].filter(({ length }) => length > 0),
+        { objectMode: false },
+      ),
+    ...fields,
+  }
+}
+
+/** A body whose end comes when it is told. */
+export function openBody(): { readonly source: Source; readonly body: Readable } {
+  const body = new Readable({ read: () => undefined })
+  body.on('error', () => undefined)
+  return { source: { rereadable: false, read: async () => body }, body }
+}
+
+export async function text(stream: Promise<Readable>): Promise<string> {
+  return (await buffer(await stream)).toString()
+}
+
+let stores = 0
+export async function newStore(t: Test): Promise<Store> {
+  const store = await openStore(join(t.testdir(), `tree-${stores++}.db`))
+  t.teardown(() => store.close())
+  return store
+}
+
+/** No setting is set. */
+const unlimited = new Bandwidth({ number: () => -1, onChange: () => () => undefined })
+
+export interface StorageFixture {
+  readonly storage: Storage
+  readonly driver: Driver
+  readonly events: Events
+  readonly heard: TreeEvent[]
+  readonly spool: Spool
+}
+
+export async function newStorage(
+  t: Test,
+  over: Over = {},
+  fields: Partial<StorageRow> = {},
+  traits: Partial<Traits> = {},
+  log: DriverLog = createLog('silent'),
+): Promise<StorageFixture> {
+  const store = await newStore(t)
+  // Most tests are of backends that cannot tell whether a folder still stands.
+  const driver = altered(new MemoryDriver(0), { revision: undefined, ...over })
+  const events = new Events()
+  const heard: TreeEvent[] = []
+  events.on((event) => heard.push(event))
+  const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`))
+  const storage = new Storage({
+    row: { ...storageRow({ mountPath: asPath('/mnt'), cacheExpiration: 30, ...fields }), id: 1 },
+    mount: asPath('/mnt'),
+    driver,
+    traits,
+    events,
+    spool,
+    bandwidth: unlimited,
+    store,
+    log,
+    listings: new ListingBudget(),
+    isMountAncestor: () => false,
+  })
+  return { storage, driver, events, heard, spool }
+}
+
+export interface MountAsk extends Partial<StorageRow> {
+  readonly over?: Over
+  readonly traits?: Partial<Traits>
+  /** How to open it; absent: a new memory driver altered by `over`. */
+  readonly driverOf?: () => Promise<Driver>
+}
+
+export interface Tree {
+  readonly parts: TreeDependencies
+  readonly mounts: Mounts
+  readonly store: Store
+  readonly settings: Settings
+  readonly drivers: ReadonlyMap<string, Driver>
+  readonly spool: Spool
+  readonly uploads: ResumableUploads
+  /** Starts another storage. */
+  readonly mount: (path: string, ask?: MountAsk) => Promise<StorageRow>
+  readonly as: (who?: Asker) => VirtualFs
+  readonly rule: (path: string, fields: Partial<FolderRule>) => Promise<FolderRule>
+}
+
+export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk>> = { '/': {} }): Promise<Tree> {
+  const store = await newStore(t)
+  const log = createLog('silent')
+  const events = new Events()
+  const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path))
+  const locks = await Locks.load(store.locks)
+  const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`))
+  const settings = await Settings.open(store)
+  const bandwidth = new Bandwidth(settings)
+  const drivers = new Map<string, Driver>()
+  const driverTypes: AnyDriverType[] = []
+  const pathLocks = new PathLocks()
+  const storageOf = (id: number) => mounts.storageOf(id)
+  const intents = new Intents({ store, rules, pathLocks, log, storageOf })
+  const uploads = new ResumableUploads({ store: store.uploads, storageOf, log })
+  const mounts: Mounts = new Mounts({
+    recovery: storageRecovery(intents, uploads),
+    egress: new EgressGuard(() => ''),
+    store,
+    events,
+    spool,
+    bandwidth,
+    log,
+    driverTypes,
+    instance: thisInstance(),
+    own: { data: t.testdir(), protectedPaths: [] },
+    tree: (path) => new SubtreeDriver(() => ({ mounts, locks, properties: store.properties }), path),
+  })
+  const search = await Search.open({
+    settings,
+    mounts,
+    events,
+    log,
+    file: join(t.testdir(), `search-${randomUUID()}.db`),
+  })
+  t.teardown(async () => {
+    await search.close()
+    await mounts.stop()
+    bandwidth.close()
+    settings.close()
+  })
+  const parts: TreeDependencies = {
+    mounts,
+    bases: new BaseFolders({ mounts, rules, locks, events, log }),
+    rules,
+    locks,
+    pathLocks: pathLocks,
+    intents,
+    transferSlots: new Semaphore(() => 8),
+    store,
+    settings,
+    events,
+    bandwidth,
+    search,
+    // No setting is on, and a signature is the path itself.
+    downloadRouting: new DownloadRouting({ get: () => '' }, { sign: (path) => path }),
+    log,
+  }
+  const mount = async (path: string, { over = {}, traits, driverOf, ...fields }: MountAsk = {}) => {
+    const name = `memory ${path}`
+    if (!driverTypes.some((type) => type.name === name)) {
+      driverTypes.push({
+        name,
+        fields: {},
+        ...(traits && { traits }),
+        open: async () => {
+          const driver = driverOf ? await driverOf() : altered(new MemoryDriver(0), over)
+          drivers.set(path, driver)
+          return driver
+        },
+      })
+    }
+    const row = await store.storages.insert(storageRow({ mountPath: asPath(path), driver: name, ...fields }))
+    await mounts.apply(row)
+    return row
+  }
+  for (const [path, ask] of Object.entries(mounted)) await mount(path, ask).catch(() => undefined)
+  return {
+    parts,
+    mounts,
+    store,
+    settings,
+    drivers,
+    spool,
+    uploads,
+    mount,
+    as: (who) => new VirtualFs(parts, principal(who)),
+    rule: (path, fields) => rules.create(ruleRow({ ...fields, path: asPath(path) })),
+  }
+}
+
+/** Every file below a folder with its text, every folder with null. */
+export async function contents(tree: VirtualFs, path: Path = asPath('/')): Promise<Record<string, string | null>> {
+  const found: Record<string, string | null> = {}
+  const { entries } = await tree.list(path)
+  for (const { name, kind } of entries) {
+    const at = asPath(path === '/' ? `/${name}` : `${path}/${name}`)
+    if (kind === 'folder') Object.assign(found, { [at]: null }, await contents(tree, at))
+    else found[at] = await text(tree.read(at))
+  }
+  return found
+}
