@@ -142,6 +142,16 @@ export function isTransient(error: unknown): boolean {
   return isGatewayError(error, 'unavailable', 'timeout', 'busy', 'throttled', 'aborted')
 }
 
+/** Resolves to undefined if the work rejects with `not_found`, except where no storage is mounted. */
+export async function undefinedIfMissing<Found>(work: Promise<Found>): Promise<Found | undefined> {
+  try {
+    return await work
+  } catch (error) {
+    if (isGatewayError(error, 'not_found') && !(error instanceof NoStorageError)) return undefined
+    throw error
+  }
+}
+
 /**
  * Any thrown value as a GatewayError: itself where it is one, `aborted` for the rejection of an
  * aborted signal, `timeout` where that was one of time, `internal` with the original as `cause` for everything else.

@@ -1,6 +1,6 @@
 /** The whole tree without authorization: the entries of the storages, and the mount points. */
 import type { CallOptions, Entry, LookupResult } from '../contract/driver.js'
-import { isGatewayError, NoStorageError, toGatewayError } from '../contract/errors.js'
+import { isGatewayError, NoStorageError, toGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { nameOf, type Path } from '../contract/path.js'
 import type { FolderListing } from './listings.js'
@@ -53,22 +53,12 @@ export class MountedTree {
     }
   }
 
-  /** As `entryOrUndefined`, without another request if resolving the path has loaded the entry. */
-  async entryOf({ at, look }: ResolvedPath, options: CallOptions): Promise<Entry | undefined> {
-    return look ? look.entry : this.entryOrUndefined(at, options)
-  }
-
   /**
    * The entry at `at`; undefined if it does not exist. Rejects with NoStorageError if no storage is mounted at or above
    * `at`.
    */
   async entryOrUndefined(at: Path, options: CallOptions): Promise<Entry | undefined> {
-    try {
-      return await this.entry(at, { signal: options.signal })
-    } catch (error) {
-      if (isGatewayError(error, 'not_found') && !(error instanceof NoStorageError)) return undefined
-      throw error
-    }
+    return undefinedIfMissing(this.entry(at, { signal: options.signal }))
   }
 
   /** A folder's entries, including mount points. If the storage fails, returns the mount points alone. */

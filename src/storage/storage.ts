@@ -27,7 +27,7 @@ import {
   type WriteOptions,
 } from '../contract/driver.js'
 import { contentVersion } from '../contract/entry.js'
-import { GatewayError, isGatewayError, NoStorageError } from '../contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'
 import { childOf, foldCase, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import type { FileRecords, StorageRow, Store } from '../store/rows.js'
@@ -154,12 +154,7 @@ export class Storage {
     path: Path,
     options: CallOptions & { readonly link?: boolean | undefined } = {},
   ): Promise<Entry | undefined> {
-    try {
-      return await this.stat(path, options)
-    } catch (error) {
-      if (isGatewayError(error, 'not_found') && !(error instanceof NoStorageError)) return undefined
-      throw error
-    }
+    return undefinedIfMissing(this.stat(path, options))
   }
 
   /** Whether something of this very name is there, in no other spelling. */

@@ -385,6 +385,7 @@ export class Access {
   }
 }
 
-function linkChanged(): GatewayError {
+/** The error for a path whose symlinks have changed during an operation. */
+export function linkChanged(): GatewayError {
   return new GatewayError('busy', { reason: 'a link has changed meanwhile' })
 }

@@ -11,7 +11,7 @@ import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { PathClaim } from '../storage/path-locks.js'
 import type { Storage } from '../storage/storage.js'
-import type { Access } from './access.js'
+import { linkChanged, type Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import type { LockedPath } from './locks.js'
 import {
@@ -96,7 +96,10 @@ export class Operations {
     perform: (...targets: Targets<Paths>) => Promise<Result>,
   ): Promise<Result> {
     const paths = await operation.resolve()
-    const publication = this.publication(operation, paths)
+    const publication = this.publication(
+      operation,
+      paths.map(({ at }) => at),
+    )
     try {
       return await perform(...(await publication.begin()))
     } finally {
@@ -107,7 +110,7 @@ export class Operations {
   /** For a change that is performed later: `paths` are what it was resolved to. */
   publication<Paths extends readonly ResolvedPath[]>(
     operation: Operation<Paths>,
-    paths: readonly Pick<ResolvedPath, 'at'>[],
+    paths: readonly Path[],
   ): Publication<Paths> {
     const { options, tree = false } = operation
     let release: (() => void) | undefined
@@ -119,7 +122,7 @@ export class Operations {
     }
     return {
       begin: async () => {
-        const claims = paths.map(({ at }) => ({ path: at, tree }))
+        const claims = paths.map((path) => ({ path, tree }))
         release ??= await this.parts.pathLocks.acquire(claims, options.signal)
         // The driver may have given up while this waited: no one would release the lock.
         if (ended) end()
@@ -141,13 +144,15 @@ export class Operations {
    */
   async check<Paths extends readonly ResolvedPath[]>(
     operation: Operation<Paths>,
-    before?: readonly Pick<ResolvedPath, 'at'>[],
+    before?: readonly Path[],
   ): Promise<Targets<Paths>> {
     const { options } = operation
     const paths = await operation.resolve()
-    // The case of a name may have changed: path locks cover every case.
-    if (before?.some(({ at }, index) => foldCase(at) !== foldCase(paths[index]?.at ?? at))) {
-      throw new GatewayError('busy', { reason: 'a link has changed meanwhile' })
+    if (before) {
+      assertSamePaths(
+        before,
+        paths.map(({ at }) => at),
+      )
     }
     const loaded: Target[] = []
     for (const path of paths) loaded.push(await this.#load(path, operation, loaded[0]))
@@ -223,4 +228,12 @@ export class Operations {
       throw error
     }
   }
+}
+
+/**
+ * Rejects with `busy` if a symlink has changed between two resolutions of the same paths. The case of a name may have changed: path
+ * locks cover every case.
+ */
+export function assertSamePaths(before: readonly Path[], now: readonly Path[]): void {
+  if (before.some((path, index) => foldCase(path) !== foldCase(now[index] ?? path))) throw linkChanged()
 }

@@ -6,21 +6,10 @@ import { hasPermission } from '../accounts/principal.js'
 import type { Entry } from '../contract/driver.js'
 import { isRealFolder, isLink } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
-import {
-  checkName,
-  childOf,
-  foldCase,
-  isWithin,
-  nameOf,
-  parentOf,
-  root,
-  under,
-  within,
-  type Path,
-} from '../contract/path.js'
+import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import { canonicalPath } from '../storage/canonical-case.js'
 import type { SkippedNames } from '../storage/listable-names.js'
-import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
+import type { MountedTree } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { Storage } from '../storage/storage.js'
 import type { CopyJob, CopyJournal } from '../transfer/copy-job.js'
@@ -30,7 +19,7 @@ import type { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import { covers } from './folder-rules.js'
 import type { LockedPath } from './locks.js'
-import type { Operations } from './operation.js'
+import { assertSamePaths, type Operations } from './operation.js'
 import type { AccessOptions, ChangeOptions, WriteResult } from './preconditions.js'
 import { isInvisible } from './visibility.js'
 
@@ -64,8 +53,11 @@ interface Transfer {
   readonly respells: boolean
   /** What exists at the target; undefined also where that is the source itself. */
   readonly old: Entry | undefined
-  readonly ask: TransferOptions
+  readonly ask: TransferOptions & { readonly signal: AbortSignal }
 }
+
+/** `done`: there is nothing to copy or move. */
+type Checked = Transfer | { readonly done: WriteResult }
 
 export class Transfers {
   constructor(
@@ -84,36 +76,37 @@ export class Transfers {
    */
   async transfer(
     kind: Kind,
-    resolve: () => Promise<readonly [ResolvedPath, ResolvedPath]>,
+    resolve: () => Promise<readonly [source: Path, target: Path]>,
     ask: TransferOptions & { readonly signal: AbortSignal },
   ): Promise<WriteResult> {
-    const [source, target] = (await resolve()).map(({ at }) => at) as [Path, Path]
-    if (kind === 'move' && this.#mayMoveByBackend(source, target, ask)) {
-      const claims = [source, target].map((path) => ({ path, tree: true }))
-      const { result, release } = await this.operations.locked(claims, ask.signal, async () => {
-        const again = await resolve()
-        if (foldCase(again[0].at) !== foldCase(source) || foldCase(again[1].at) !== foldCase(target)) {
-          throw new GatewayError('busy', { reason: 'a link has changed meanwhile' })
-        }
-        return this.#check(kind, again[0].at, again[1].at, ask)
-      })
-      try {
-        if ('done' in result) return result.done
-        if (await this.#moveAtOnce(result, ask.signal)) return await resultOf(result)
-        if (result.respells) {
-          throw new GatewayError('unsupported', { reason: 'this storage cannot change the spelling of a name' })
-        }
-      } finally {
-        release()
-      }
+    const [source, target] = await resolve()
+    if (kind === 'copy' || !this.#mayMoveByBackend(source, target, ask)) {
+      return this.#complete(await this.#check(kind, source, target, ask), false)
     }
-    const checked = await this.#check(kind, source, target, ask)
+    const claims = [source, target].map((path) => ({ path, tree: true }))
+    const { result, release } = await this.operations.locked(claims, ask.signal, async () => {
+      const [sourceNow, targetNow] = await resolve()
+      assertSamePaths([source, target], [sourceNow, targetNow])
+      return this.#check(kind, sourceNow, targetNow, ask)
+    })
+    let moved: boolean
+    try {
+      moved = !('done' in result) && (await this.#moveAtOnce(result, ask.signal))
+    } finally {
+      release()
+    }
+    return this.#complete(result, moved)
+  }
+
+  /** Copies or moves item by item what is not yet at its target. */
+  async #complete(checked: Checked, isDone: boolean): Promise<WriteResult> {
     if ('done' in checked) return checked.done
-    if (checked.respells) {
+    const { to, old, respells, ask } = checked
+    if (!isDone && respells) {
       throw new GatewayError('unsupported', { reason: 'this storage cannot change the spelling of a name' })
     }
-    await this.#itemByItem(checked, ask.signal)
-    return resultOf(checked)
+    if (!isDone) await this.#itemByItem(checked, ask.signal)
+    return { entry: await to.storage.stat(to.inner, { signal: ask.signal }), created: !old }
   }
 
   /** Whether both paths are on one storage, and no earlier run has begun to copy item by item. */
@@ -125,13 +118,13 @@ export class Transfers {
     return mounts.find(target, storage).storage === storage
   }
 
-  /** One check of source and target. `done`: there is nothing more to do. */
+  /** One check of source and target. */
   async #check(
     kind: Kind,
     source: Path,
     target: Path,
     ask: TransferOptions & { readonly signal: AbortSignal },
-  ): Promise<Transfer | { readonly done: WriteResult }> {
+  ): Promise<Checked> {
     // What an earlier run began on this storage must not continue on whatever is mounted above it.
     if (ask.journal?.resumes === true && this.parts.mounts.isDisabled(target)) {
       throw new GatewayError('unavailable', { reason: 'the storage is disabled' })
@@ -444,8 +437,4 @@ async function isThere(storage: Storage, path: Path): Promise<boolean | undefine
 
 function nameTaken(target: Path): GatewayError {
   return new GatewayError('exists', { reason: `file [${nameOf(target)}] exists` })
-}
-
-async function resultOf({ to, old, ask }: Transfer): Promise<WriteResult> {
-  return { entry: await to.storage.stat(to.inner, { signal: ask.signal }), created: !old }
 }

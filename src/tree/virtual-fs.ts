@@ -272,12 +272,7 @@ export class VirtualFs {
   thumbnail(path: Path, kind: ThumbnailKind, ask: AccessOptions = {}): Promise<Thumbnail> {
     return this.#access.authorized('make thumbnail', 'read', path, ask, async (at) => {
       const { storage, inner } = this.#tree.locate(at)
-      const joined = joinSignals(ask.signal, this.principal.signal)
-      try {
-        return await storage.thumbnail(inner, kind, { signal: joined.signal })
-      } finally {
-        joined.release()
-      }
+      return this.#untilRevoked(ask, (signal) => storage.thumbnail(inner, kind, { signal }))
     })
   }
 
@@ -386,7 +381,7 @@ export class VirtualFs {
     options: ChangeOptions & { readonly what?: 'tree' | 'file' | 'folder' | undefined } = {},
   ): Promise<void> {
     const { what = 'tree' } = options
-    return this.#untilRevoked('remove', path, options, (signal) => {
+    const work = (signal: AbortSignal) => {
       const removal: Operation<OnePath> = {
         options: { ...options, signal },
         resolve: this.#resolving('remove', path, options),
@@ -413,12 +408,13 @@ export class VirtualFs {
           for (const each of removed) await this.#forget(storage, storage.treePath(each))
         }
       })
-    })
+    }
+    return this.#access.withErrorContext('remove', path, () => this.#untilRevoked(options, work))
   }
 
   /** Judged as rename within a folder, as move between folders, as both where the name changes too. `exists` unless `overwrite`. */
   move(from: Path, to: Path, options: TransferOptions): Promise<WriteResult> {
-    const resolve = async (): Promise<TwoPaths> => {
+    const resolve = async () => {
       const source = await this.#access.resolveLinks('move', await this.#access.resolve(from, options), options)
       const named = await this.#access.resolveTarget(to, source, options)
       const target = await this.#access.resolveLinks('receive', named, options)
@@ -426,29 +422,23 @@ export class VirtualFs {
       if (!isSameFolder) this.#access.authorize('move', source, options)
       if (isSameFolder || nameOf(source) !== nameOf(target)) this.#access.authorize('rename', source, options)
       this.#access.authorize('receive', target, options)
-      return [
-        { at: source, look: undefined },
-        { at: target, look: undefined },
-      ]
+      return [source, target] as const
     }
-    return this.#untilRevoked('move', from, options, (signal) =>
-      this.#transfers.transfer('move', resolve, { ...options, signal }),
+    return this.#access.withErrorContext('move', from, () =>
+      this.#untilRevoked(options, (signal) => this.#transfers.transfer('move', resolve, { ...options, signal })),
     )
   }
 
   copy(from: Path, to: Path, options: TransferOptions): Promise<WriteResult> {
-    const resolve = async (): Promise<TwoPaths> => {
+    const resolve = async () => {
       const source = await this.#access.resolveAndAuthorize('read', from, options)
       this.#access.authorize('copy', source, options)
       const target = await this.#access.resolveLinks('receive', await this.#access.resolve(to, options), options)
       this.#access.authorize('receive', target, options)
-      return [
-        { at: source, look: undefined },
-        { at: target, look: undefined },
-      ]
+      return [source, target] as const
     }
-    return this.#untilRevoked('copy', from, options, (signal) =>
-      this.#transfers.transfer('copy', resolve, { ...options, signal }),
+    return this.#access.withErrorContext('copy', from, () =>
+      this.#untilRevoked(options, (signal) => this.#transfers.transfer('copy', resolve, { ...options, signal })),
     )
   }
 
@@ -624,7 +614,7 @@ export class VirtualFs {
   ): Promise<ReadonlyMap<string, readonly Property[]> | undefined> {
     return this.#access.authorized('read properties', 'list', path, ask, async (at) => {
       const { properties } = this.#parts.store
-      if (ask.names === undefined && (await properties.sizeOfChildren(at)) > maxPropertiesSize) return undefined
+      if (ask.names === undefined && (await properties.sizeOfChildren(at)) > maxMemberPropertiesSize) return undefined
       const found = await properties.ofChildren(
         at,
         ask.names?.map((name) => childOf(at, name)),
@@ -676,16 +666,13 @@ export class VirtualFs {
     }
   }
 
-  async #store(path: Path, source: Source, options: FileWriteOptions): Promise<WriteResult> {
-    const { userId: user, signal: revoked } = this.principal
-    const joined = joinSignals(options.signal, revoked)
-    const { signal } = joined
-    try {
+  #store(path: Path, source: Source, options: FileWriteOptions): Promise<WriteResult> {
+    return this.#untilRevoked(options, async (signal) => {
       const writing = this.#writing(path, { ...options, signal })
       const [target] = await this.#operations.check(writing)
       const { at, storage, inner, entry: old } = target
       if (options.parents === true && !old) await this.#makeParents(at, options)
-      const publication = this.#operations.publication(writing, [target])
+      const publication = this.#operations.publication(writing, [at])
       let created = !old
       const beforePublish = async () => {
         const [{ entry }] = await publication.begin()
@@ -695,15 +682,14 @@ export class VirtualFs {
       const stopExtending = this.#parts.locks.extendDuring(at, options.lockTokens ?? [], this.principal)
       try {
         const { createOnly, modified, mode, resumable } = options
+        const { userId: user } = this.principal
         const write = { signal, user, createOnly, modified, mode, resumable, beforePublish }
         return { entry: await storage.write(inner, source, write), created }
       } finally {
         stopExtending()
         publication.end()
       }
-    } finally {
-      joined.release()
-    }
+    })
   }
 
   async #openToWrite(path: Path, mode: 'update' | 'replace', options: FileOpenOptions): Promise<WritableFile> {
@@ -711,7 +697,7 @@ export class VirtualFs {
     const [target] = await this.#operations.check(writing)
     const { storage, inner, entry: old } = target
     const mustExist = mode === 'update'
-    const publication = this.#operations.publication(this.#publishing(writing, options, mustExist), [target])
+    const publication = this.#operations.publication(this.#publishing(writing, options, mustExist), [target.at])
     const beforePublish = async () => {
       await publication.begin()
       try {
@@ -773,21 +759,17 @@ export class VirtualFs {
     }
   }
 
-  /** Runs an operation until it ends, or the caller aborts it, or the principal's session is revoked. */
-  #untilRevoked<Result>(
-    op: string,
-    path: Path,
+  /** Runs work whose signal aborts when the caller's does, and when the principal's session is revoked. */
+  async #untilRevoked<Result>(
     { signal }: AccessOptions,
     work: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
-    return this.#access.withErrorContext(op, path, async () => {
-      const joined = joinSignals(signal, this.principal.signal)
-      try {
-        return await work(joined.signal)
-      } finally {
-        joined.release()
-      }
-    })
+    const joined = joinSignals(signal, this.principal.signal)
+    try {
+      return await work(joined.signal)
+    } finally {
+      joined.release()
+    }
   }
 
   /** What stands there, by the name that the principal knows it by. */
@@ -831,8 +813,8 @@ export class VirtualFs {
   }
 }
 
-/** Characters of properties that are told at once. */
-const maxPropertiesSize = 4 * 1024 * 1024
+/** Characters of the properties of all members of a folder that are returned together. */
+const maxMemberPropertiesSize = 4 * 1024 * 1024
 
 const emptySource: Source = {
   size: 0,

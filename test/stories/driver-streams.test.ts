@@ -3,13 +3,14 @@
  * every byte is the same. TIDEGATE_STREAM_MIB sets another size, for a body of
  * unknown length alone; `npm run soak` sends 10 GiB.
  */
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile, readdir } from 'node:fs/promises'
 import { request, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { startDaemon, type Daemon } from '../gateway.js'
 import { lacks } from '../programs.js'
@@ -55,12 +56,7 @@ function ask(url: string, method: string, headers: Record<string, string>, from?
 }
 
 async function rcloneCat(daemon: Daemon, path: string): Promise<number | null> {
-  const obscured = await new Promise<string>((resolve, reject) => {
-    const child = spawn('rclone', ['obscure', daemon.adminPassword], { stdio: ['ignore', 'pipe', 'inherit'] })
-    let said = ''
-    child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()))
-    child.on('error', reject).on('close', () => resolve(said.trim()))
-  })
+  const obscured = (await promisify(execFile)('rclone', ['obscure', daemon.adminPassword])).stdout.trim()
   const remote = `:sftp,host=127.0.0.1,port=${daemon.sftpPort},user=admin,pass="${obscured}",shell_type=none,disable_hashcheck=true:`
   const child = spawn('rclone', ['--config', '/dev/null', '--retries', '1', 'rcat', `${remote}${path}`], {
     stdio: ['pipe', 'inherit', 'inherit'],
