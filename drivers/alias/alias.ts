@@ -18,7 +18,7 @@ import type {
   WriteOptions,
 } from '../../src/contract/driver.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { childOf, isWithin, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
+import { childOf, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
 import type { AliasOptions } from './index.js'
 import { namedPaths } from './paths.js'
 import { pickRandom, pickByFreeSpace, selectByPolicy, denied } from './policies.js'
@@ -324,10 +324,7 @@ export class WritableAliasDriver extends AliasDriver {
   async #move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     const { resolved, copies } = await this.#removable(from, options)
     const isFolder = copies[0]?.entry.kind === 'folder'
-    if (from === to) return
     const target = this.resolve(to)
-    if (isFolder && isWithin(from, to))
-      throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
     if (!target || target.inner === root) throw new GatewayError('is_dir')
     const drivers = this.#selectCopies(copies, resolved)
     const old = await allOf(target, { ...options, link: true })

@@ -267,7 +267,7 @@ export class CryptDriver implements Driver {
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     throwIfAborted(options.signal)
-    if (path === root || (await this.#folderBeside(path, options))) throw new GatewayError('is_dir')
+    if (await this.#folderBeside(path, options)) throw new GatewayError('is_dir')
     const entry = await this.#tree.write?.(this.#fileAt(path), this.#encrypted(source), options)
     if (!entry) throw readOnly()
     return this.#plain(path, entry)
@@ -291,7 +291,7 @@ export class CryptDriver implements Driver {
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
     throwIfAborted(options.signal)
-    if (path === root || (await this.#fileBeside(path, options))) throw new GatewayError('exists')
+    if (await this.#fileBeside(path, options)) throw new GatewayError('exists')
     if (!this.#tree.mkdir) throw readOnly()
     await this.#tree.mkdir(this.#folder(path), options)
   }
@@ -309,14 +309,11 @@ export class CryptDriver implements Driver {
   }
 
   #removable(path: Path, options: CallOptions): Promise<Located> {
-    if (path === root) throw new GatewayError('denied', { reason: 'the root folder cannot be moved or removed' })
     return this.#require(path, { ...options, link: true })
   }
 
   async move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     const { at, entry } = await this.#removable(from, options)
-    if (from === to) return
-    if (to === root) throw new GatewayError('is_dir')
     const asFolder = entry.kind === 'folder' || (entry.kind === 'link' && at !== this.#fileAt(from))
     if (asFolder && (await this.#fileBeside(to, options))) throw new GatewayError('exists')
     if (!asFolder && (await this.#folderBeside(to, options))) throw new GatewayError('is_dir')
@@ -326,7 +323,7 @@ export class CryptDriver implements Driver {
 
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
     const { at, entry } = await this.#require(from, options)
-    if (entry.kind === 'folder' || to === root || (await this.#folderBeside(to, options))) {
+    if (entry.kind === 'folder' || (await this.#folderBeside(to, options))) {
       throw new GatewayError('is_dir')
     }
     if (!this.#tree.copy) throw new GatewayError('unsupported')

@@ -13,15 +13,7 @@ import type {
   WriteOptions,
 } from '../../src/contract/driver.js'
 import { GatewayError, isGatewayError, type ErrorCode } from '../../src/contract/errors.js'
-import {
-  childOf,
-  isListableName,
-  isWithin,
-  nameOf,
-  parentOf,
-  trimTrailing,
-  type Path,
-} from '../../src/contract/path.js'
+import { childOf, isListableName, nameOf, parentOf, trimTrailing, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { stagingRun, stagedName } from '../lib/staged-names.js'
@@ -318,7 +310,6 @@ class FtpDriver implements Driver {
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be removed' })
     await this.#withoutRetry('ask', signal, async (on) => {
       const wire = this.files.wire(path)
       const { kind } = await this.files.entry(on, path, true)
@@ -335,11 +326,8 @@ class FtpDriver implements Driver {
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (from === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be moved' })
     await this.#withoutRetry('ask', signal, async (on) => {
       const { kind } = await this.files.entry(on, from, true)
-      if (from === to) return
-      if (isWithin(from, to)) throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
       const old = await this.files.kindAt(on, to)
       if (old === 'folder') throw new GatewayError('is_dir')
       if (old === 'file' && kind === 'folder') throw new GatewayError('exists')

@@ -29,7 +29,7 @@ import type {
   WriteOptions,
 } from '../../src/contract/driver.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { foldCase, isWithin, nameOf, type Path } from '../../src/contract/path.js'
+import { foldCase, nameOf, type Path } from '../../src/contract/path.js'
 import { copyBundle } from './bundle.js'
 import { sizeOfTree } from './directory-size.js'
 import { entryFrom, entryOf, revisionOf, systemTime, statusOf, type Status } from './entry.js'
@@ -38,7 +38,7 @@ import { FileStream, bufferStream } from './file-stream.js'
 import { ReadHandle, UpdateHandle } from './handles.js'
 import type { LocalOptions } from './index.js'
 import { listFolder } from './listing.js'
-import { assertFile, assertNotRoot, requireExisting, Locator, syncFile } from './locate.js'
+import { assertFile, requireExisting, Locator, syncFile } from './locate.js'
 import { maxSyncBytes } from './receive-body.js'
 import { RecycleBin, removeTree } from './removal.js'
 import { isReserved, O_PATH, UnfollowedSymlink, RootFolder, type Location } from './root-folder.js'
@@ -287,7 +287,6 @@ class Local implements Driver {
     return this.#run(signal, () =>
       this.#locator.at(path, { follow: false }, async (location) => {
         const stats = requireExisting(location)
-        assertNotRoot(location)
         if (stats.isDirectory()) await location.calls.rmdir(location.at)
         else if (!(await this.#recycle(location, path))) await location.calls.unlink(location.at)
         await this.#locator.syncFolder(location.folder)
@@ -299,7 +298,6 @@ class Local implements Driver {
     return this.#run(signal, () =>
       this.#locator.at(path, { follow: false }, async (location) => {
         const stats = requireExisting(location)
-        assertNotRoot(location)
         if (!(await this.#recycle(location, path))) {
           if (stats.isDirectory()) {
             await removeTree(this.dependencies.root, location.host, signal)
@@ -322,12 +320,8 @@ class Local implements Driver {
 
   move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, async () => {
-      if (from !== to && isWithin(from, to)) {
-        throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
-      }
       await this.#locator.at(from, { follow: false }, async (source) => {
         const sourceStats = requireExisting(source)
-        assertNotRoot(source)
         await this.#locator.at(to, { follow: false, create: true }, async (target) => {
           if (source.host === target.host) return
           await this.#assertMovable(sourceStats, to, target)
@@ -340,7 +334,6 @@ class Local implements Driver {
   }
 
   async #assertMovable(sourceStats: BigIntStats, to: Path, target: Location): Promise<void> {
-    assertNotRoot(target)
     if (target.stats && !isSame(sourceStats, target.stats)) {
       const { kind } = await this.#entry(to, target.name, statusOf(target.stats))
       if (kind === 'folder') throw new GatewayError('is_dir')

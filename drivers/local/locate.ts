@@ -92,11 +92,6 @@ export function assertFile(stats: BigIntStats | undefined): asserts stats is Big
   if (!stats.isFile()) throw new GatewayError('denied', { reason: 'not a regular file' })
 }
 
-export function assertNotRoot({ name }: Location): void {
-  if (name === '.')
-    throw new GatewayError('denied', { reason: 'the root of a storage cannot be removed, moved or replaced' })
-}
-
 export function assertReplaceable({ stats }: Location, createOnly: boolean): void {
   if (stats?.isDirectory() === true) throw new GatewayError('is_dir')
   if (stats && createOnly) throw new GatewayError('exists')

@@ -137,7 +137,6 @@ class S3Driver implements Driver {
       await this.#file(path, signal)
       return Readable.from([])
     }
-    if (path === '/') throw new GatewayError('is_dir')
     const isWhole = offset === 0 && length === undefined
     const command = new GetObjectCommand({
       Bucket: this.#client.bucket,
@@ -225,7 +224,6 @@ class S3Driver implements Driver {
 
   /** Removes the file. For a folder, only preserves its parent; the caller removes the keys below it. */
   async #removeFile(path: Path, signal: AbortSignal | undefined): Promise<'removed' | 'folder'> {
-    if (path === '/') throw new GatewayError('denied')
     const old = await this.#find(path, signal)
     if (old === undefined) throw new GatewayError('not_found')
     await this.#preserveParent(path, signal)
@@ -281,7 +279,6 @@ class S3Driver implements Driver {
   }
 
   async #assertReplaceable(path: Path, { signal, createOnly }: WriteOptions): Promise<void> {
-    if (path === '/') throw new GatewayError('is_dir')
     this.#assertName(path)
     const [below, old] = await Promise.all([
       this.#keysBelow(this.#keys.folder(path), 1, signal),

@@ -18,7 +18,7 @@ import type {
   WriteOptions,
 } from '../../src/contract/driver.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import { isWithin, nameOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
+import { nameOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
 import { createReadStream, writeAll, writeBuffers } from '../lib/pipelined-io.js'
 import { requireRootFolder } from '../lib/require-root-folder.js'
 import { parseResumeToken } from '../lib/staged-names.js'
@@ -221,7 +221,6 @@ class SftpDriver implements Driver {
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder stays' })
     const host = this.#locations.serverPath(path)
     const look = (on: Connection) =>
       on.lstat(host).catch((error: unknown) => this.#locations.refineError(on, error, path))
@@ -244,8 +243,6 @@ class SftpDriver implements Driver {
       on.lstat(this.#locations.serverPath(from)).catch((error: unknown) => this.#locations.refineError(on, error, from))
     await this.#within(signal, () =>
       this.connections.useAfterLookup(look, async (on, source) => {
-        if (from === to) return
-        if (isWithin(from, to)) throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
         const old = await this.#locations.entryOrUndefined(on, to)
         if (old?.kind === 'folder' && old.isLink !== true) throw new GatewayError('is_dir')
         if (old && source.isDirectory()) throw new GatewayError('exists')

@@ -18,16 +18,7 @@ import type {
   WriteOptions,
 } from '../../src/contract/driver.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import {
-  childOf,
-  cleanPath,
-  foldCase,
-  isWithin,
-  nameOf,
-  parentOf,
-  segmentsOf,
-  type Path,
-} from '../../src/contract/path.js'
+import { childOf, cleanPath, nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'
 import { createReadStream, writeAll } from '../lib/pipelined-io.js'
 import { requireRootFolder } from '../lib/require-root-folder.js'
@@ -226,7 +217,6 @@ class SmbDriver implements Driver {
   }
 
   async mkdir(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (path === '/') throw new GatewayError('exists')
     await this.#within(signal, () =>
       this.#writers.use(async (share) => {
         const { wire, facts } = isAmbiguous(path)
@@ -239,7 +229,6 @@ class SmbDriver implements Driver {
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be removed' })
     await this.#within(signal, () =>
       this.#writers.use((share) =>
         this.#locations.withServerPath(share, path, async (wire) => {
@@ -256,18 +245,13 @@ class SmbDriver implements Driver {
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (from === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be moved' })
     await this.#within(signal, () =>
       this.#writers.use(async (share) => {
         const [source, target] = await Promise.all([this.#locations.find(share, from), this.#locations.find(share, to)])
         if (source.facts === undefined) throw new GatewayError('not_found')
-        if (from === to) return
         const isSame = isSameName(from, to)
-        if (!isSame && isWithin(foldCase(from), foldCase(to))) {
-          throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
-        }
         const old = isSame ? undefined : target.facts
-        if (to === '/' || (old && isFolder(old))) throw new GatewayError('is_dir')
+        if (old && isFolder(old)) throw new GatewayError('is_dir')
         if (old && isFolder(source.facts)) throw new GatewayError('exists')
         const wire = isSame ? joinWirePath(folderOf(source.wire), wireName(nameOf(to))) : target.wire
         try {

@@ -14,7 +14,7 @@ import type {
   WriteOptions,
 } from '../../src/contract/driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
-import { childOf, isWithin, nameOf, parentOf, type Path } from '../../src/contract/path.js'
+import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { HttpClient, type HttpResponse, type OneShotBody } from '../lib/http-client.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'
 import { networkError } from '../lib/network-errors.js'
@@ -288,7 +288,6 @@ class WebdavDriver implements Driver {
   }
 
   async remove(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be removed' })
     const { isFolder } = await this.#stat(path, signal)
     // DELETE is recursive (RFC 4918 §9.6.1).
     if (isFolder === true) await this.#assertEmpty(path, signal)
@@ -302,15 +301,11 @@ class WebdavDriver implements Driver {
   }
 
   async removeTree(path: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (path === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be removed' })
     await this.#server.delete(path, kindOf(await this.#stat(path, signal)), signal)
   }
 
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
-    if (from === '/') throw new GatewayError('denied', { reason: 'the root folder cannot be moved' })
     const kind = kindOf(await this.#stat(from, signal))
-    if (from === to) return
-    if (isWithin(from, to)) throw new GatewayError('invalid', { reason: 'a folder cannot be moved into itself' })
     const old = await this.#statOrUndefined(to, signal)
     if (old?.isFolder === true) throw new GatewayError('is_dir')
     if (old && kind === 'folder') throw new GatewayError('exists')

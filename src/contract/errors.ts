@@ -201,3 +201,25 @@ export class TreeError extends GatewayError {
     return new TreeError([seen(first), ...others.map(seen)])
   }
 }
+
+/** Runs a call of an optional method. Returns undefined if there is no method, or if it rejects with `unsupported`. */
+export async function undefinedIfUnsupported<T>(call: (() => Promise<T>) | undefined): Promise<T | undefined> {
+  try {
+    return await call?.()
+  } catch (error) {
+    if (isGatewayError(error, 'unsupported')) return undefined
+    throw error
+  }
+}
+
+/** Runs a call of an optional method. Returns false if there is no method, or if it rejects with `unsupported`. */
+export async function callIfSupported(call: (() => Promise<unknown>) | undefined): Promise<boolean> {
+  if (!call) return false
+  try {
+    await call()
+    return true
+  } catch (error) {
+    if (isGatewayError(error, 'unsupported')) return false
+    throw error
+  }
+}

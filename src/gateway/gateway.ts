@@ -150,7 +150,7 @@ export class Gateway {
         driverTypes: options.drivers,
         own: await gatewayFolders(config.data),
         instance: thisInstance(),
-        tree: (path) => new SubtreeDriver(() => ({ mounts, locks, properties: store.properties }), path),
+        tree: (path) => new SubtreeDriver({ mounts, locks, pathLocks, intents, rules, log }, path),
       })
       const links = new SignedUrls({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
       await mounts.start()
@@ -159,7 +159,7 @@ export class Gateway {
       const transferSlots = new Semaphore(() => Math.max(1, settings.number('transfer_files_at_once')))
       const storages = new StorageAdmin({ store, mounts, locks, events, driverTypes: options.drivers })
       const downloadRouting = new DownloadRouting(settings, links)
-      const bases = new BaseFolders({ mounts, rules, locks, events, log })
+      const bases = new BaseFolders({ mounts, rules, locks, pathLocks, events, log })
       const tree = {
         ...{ store, rules, locks, events, mounts, intents, bases },
         ...{ pathLocks, transferSlots, settings, bandwidth, downloadRouting, search, log },

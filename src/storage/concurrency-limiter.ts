@@ -14,7 +14,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { errorMonitor } from 'node:events'
 import type { Readable } from 'node:stream'
 import type { CallOptions, Driver, Entry } from '../contract/driver.js'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError } from '../contract/errors.js'
 
 interface RunningCall {
   /** The limiter of the call's driver. Undefined for no driver: see `outsideLimit`. */
@@ -236,26 +236,5 @@ class Slots {
       this.#count(waiter.user, 1)
       waiter.start()
     }
-  }
-}
-
-/** Runs a call of an optional method. Returns undefined if there is no method, or if it rejects with `unsupported`. */
-export async function undefinedIfUnsupported<T>(call: (() => Promise<T>) | undefined): Promise<T | undefined> {
-  try {
-    return await call?.()
-  } catch (error) {
-    if (isGatewayError(error, 'unsupported')) return undefined
-    throw error
-  }
-}
-
-/** Runs a call of an optional method. Returns false if it rejects with `unsupported`. */
-export async function falseIfUnsupported(call: () => Promise<unknown> | undefined): Promise<boolean> {
-  try {
-    await call()
-    return true
-  } catch (error) {
-    if (isGatewayError(error, 'unsupported')) return false
-    throw error
   }
 }

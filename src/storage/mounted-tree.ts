@@ -103,7 +103,7 @@ export class MountedTree {
     const location = this.#locateUnlessVirtual(at)
     let hasYielded = false
     try {
-      for await (const page of location?.storage.pages(location.inner, options) ?? []) {
+      for await (const page of location?.storage.list(location.inner, options) ?? []) {
         hasYielded = true
         if (mounted.size > 0) for (const entry of page) mounted.delete(entry.name)
         yield page

@@ -355,7 +355,7 @@ export class Mounts {
   }
 
   /**
-   * Where a path leads, as `realPath` with `last` tells, and what stands there. Undefined where one look does not tell both, or where
+   * Where a path leads, as `realPath` with `last` tells, and what stands there. Undefined for a virtual folder, or where
    * mounts make more of it than their storages know.
    */
   async look(path: Path, options: CallOptions = {}): Promise<LookupResult | undefined> {
@@ -364,7 +364,6 @@ export class Mounts {
     const [mount, other] = this.#visible.get(at) ?? []
     if (!mount?.storage || other) return undefined
     const look = await mount.storage.look(within(at, path) ?? root, options)
-    if (!look) return undefined
     const real = mount.storage.treePath(look.path)
     return this.#mountOver(real) === at && !this.isVirtual(real) ? { path: real, entry: look.entry } : undefined
   }

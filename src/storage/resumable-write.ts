@@ -1,7 +1,7 @@
 /** Writes large files so that a later run of the same task can resume an interrupted upload. */
 import type { Driver, Entry, Source, WriteOptions } from '../contract/driver.js'
+import { undefinedIfUnsupported } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
-import { undefinedIfUnsupported } from './concurrency-limiter.js'
 
 /** Minimum size in bytes of files whose uploads are resumable. */
 const minResumableSize = 16 * 1024 * 1024

@@ -26,14 +26,20 @@ import {
   type Usage,
   type WriteOptions,
 } from '../contract/driver.js'
-import { contentVersion } from '../contract/entry.js'
-import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
+import { contentVersion, isRealFolder } from '../contract/entry.js'
+import {
+  callIfSupported,
+  GatewayError,
+  isGatewayError,
+  undefinedIfMissing,
+  undefinedIfUnsupported,
+} from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'
 import { childOf, foldCase, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import type { FileRecords, StorageRow, Store } from '../store/rows.js'
 import { AttributeOverlay } from './attribute-overlay.js'
 import { throttled, type Bandwidth } from './bandwidth.js'
-import { ConcurrencyLimiter, falseIfUnsupported, undefinedIfUnsupported } from './concurrency-limiter.js'
+import { ConcurrencyLimiter } from './concurrency-limiter.js'
 import { DirectUrlCache } from './direct-url-cache.js'
 import { withEmptyFolders } from './empty-folders.js'
 import type { Events } from './events.js'
@@ -41,6 +47,8 @@ import { withHooks, SpooledFile, StreamReader, StreamWriter } from './handles.js
 import { ListableNames, type SkippedNames } from './listable-names.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing } from './listings.js'
+import { withPathRules } from './path-rules.js'
+import { removeItems } from './remove-items.js'
 import { writeResumable, type ResumableUpload } from './resumable-write.js'
 import type { Spool } from './spool.js'
 import { streamRange } from './stream-range.js'
@@ -64,22 +72,32 @@ export interface StorageParts {
 }
 
 export interface StorageWriteOptions extends WriteOptions {
-  /** A large file is written so that another run can go on with it, where the driver can keep it. */
+  /** The upload of a large file can be resumed by a later run, if the driver supports that. */
   readonly resumable?: ResumableUpload | undefined
 }
 
-/** Members of a folder in one page of `pages`. */
+export interface StorageCopyOptions extends StorageWriteOptions {
+  /** Read instead of the file at `from` if the backend cannot copy. */
+  readonly source?: Source | undefined
+}
+
+export interface RemoveTreeOptions extends CallOptions {
+  /** Receives every removed path, also on failure; of a completely removed folder only the folder itself. */
+  readonly removed?: Path[] | undefined
+}
+
+/** Members of a folder in one page of `list`. */
 const pageSize = 1000
 
-export class Storage {
+export class Storage implements Driver {
   readonly row: StorageRow
   readonly mount: Path
   readonly traits: Traits
   /** What is recorded about its files, as durable as they are. */
   readonly records: FileRecords
-  /** Itself, for another one of its type to know it by. */
+  /** The driver as it was opened, for `copyFiles` of another driver of its type. */
   readonly #own: Driver
-  /** Whatever is asked of it takes its turn. */
+  /** The driver with limited concurrency and with the rules for paths. */
   readonly #driver: Driver
   readonly #events: Events
   readonly #leads: StorageParts['isMountAncestor']
@@ -102,9 +120,10 @@ export class Storage {
     this.#own = parts.driver
     this.#calls = new ConcurrencyLimiter(this.traits.parallel)
     const driver = this.#calls.limited(parts.driver)
-    this.#driver = this.traits.emptyFolders
+    const filled = this.traits.emptyFolders
       ? driver
       : withEmptyFolders(driver, this.records.folders, (path) => this.treePath(path))
+    this.#driver = withPathRules(filled, this.traits)
     this.#events = parts.events
     this.#leads = parts.isMountAncestor
     this.#spool = parts.spool
@@ -190,10 +209,10 @@ export class Storage {
   }
 
   /**
-   * Pages in any order, flat in memory where the backend tells its folders fast enough to keep nothing. `fresh`: as the
-   * backend tells them now, whatever is kept; nothing is kept of it.
+   * The entries of a folder in pages, in any order. Memory use does not grow with the folder if the driver has
+   * `revision`. `fresh`: does not use the cached listing.
    */
-  async *pages(path: Path, options: CallOptions & { readonly fresh?: boolean } = {}): AsyncGenerator<readonly Entry[]> {
+  async *list(path: Path, options: CallOptions & { readonly fresh?: boolean } = {}): AsyncGenerator<readonly Entry[]> {
     if (this.#driver.revision || options.fresh === true) {
       yield* this.#pagesOfDriver(path, options)
       return
@@ -358,10 +377,13 @@ export class Storage {
     return (await this.#driver.realPath?.(path, options)) ?? path
   }
 
-  /** Where a path leads and what stands there, as `realPath` and `stat` tell; undefined where one look does not tell both. */
-  async look(path: Path, options: CallOptions = {}): Promise<LookupResult | undefined> {
+  /** The path without symlinks, and the entry at it, in one call of the driver if possible. */
+  async look(path: Path, options: CallOptions = {}): Promise<LookupResult> {
     const driver = this.#driver
-    if (!driver.look || !driver.revision) return undefined
+    if (!driver.look || !driver.revision) {
+      const real = await this.realPath(path, { ...options, last: true })
+      return { path: real, entry: await this.statOrUndefined(real, options) }
+    }
     const look = await driver.look(path, options)
     if (!look.entry || !this.#attributes.needed) return look
     return { path: look.path, entry: await this.#attributes.apply(this.treePath(look.path), look.entry) }
@@ -379,11 +401,12 @@ export class Storage {
     return this.#driver.directUrl !== undefined
   }
 
-  /** Undefined where the backend has no direct address of this file that is good now. */
-  async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl | undefined> {
-    if (!this.hasLinks) return undefined
+  /** Rejects with `unsupported` if the backend has no URL of its own for this file. */
+  async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl> {
     const ask = () => undefinedIfUnsupported(async () => this.#driver.directUrl?.(path))
-    return untilAborted(this.#links.get(path, ask), options.signal)
+    const url = this.hasLinks && (await untilAborted(this.#links.get(path, ask), options.signal))
+    if (!url) throw new GatewayError('unsupported')
+    return url
   }
 
   async thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail> {
@@ -480,45 +503,58 @@ export class Storage {
     await this.#attributes.delete(this.treePath(path))
   }
 
-  /** Everything at and below `path` in one step, where the driver has one; false where it has none. */
-  async removeTree(path: Path, options: CallOptions = {}): Promise<boolean> {
+  /**
+   * Removes the file, symlink or tree at `path`, item by item if the backend cannot do it in one step. Symlinks are
+   * removed, not followed. Rejects with TreeError if members could not be removed.
+   */
+  async removeTree(path: Path, { removed = [], ...options }: RemoveTreeOptions = {}): Promise<void> {
     this.assertWritable()
-    const driver = this.#driver
-    if (!driver.removeTree) return false
-    const call = async () => driver.removeTree?.(path, options)
-    const done = await this.#changing([path], () => falseIfUnsupported(call))
-    if (!done) return false
+    const entry = await this.stat(path, { ...options, link: true })
+    if (!isRealFolder(entry)) await this.remove(path, options)
+    else if (!(await this.#removeTreeByBackend(path, options))) return removeItems(this, path, removed, options)
+    removed.push(path)
+  }
+
+  async #removeTreeByBackend(path: Path, options: CallOptions): Promise<boolean> {
+    const call = this.#driver.removeTree && (async () => this.#driver.removeTree?.(path, options))
+    if (!(await this.#changing([path], () => callIfSupported(call)))) return false
     this.#events.emit({ kind: 'removed', path: this.treePath(path) })
     await this.#attributes.delete(this.treePath(path))
     return true
   }
 
-  /** In one step, where the driver has one; false where it has none. */
-  async move(from: Path, to: Path, options: CallOptions = {}): Promise<boolean> {
+  /** Rejects with `unsupported` if the backend cannot rename: `transfer/` then copies and removes item by item. */
+  async move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     const driver = this.#driver
-    if (!driver.move) return false
+    if (!driver.move) throw new GatewayError('unsupported', { reason: 'this storage cannot rename' })
     await this.#makeLeading(to, options)
-    const call = async () => driver.move?.(from, to, options)
-    const done = await this.#changing([from, to], () => falseIfUnsupported(call))
-    if (done) this.#events.emit({ kind: 'moved', from: this.treePath(from), path: this.treePath(to) })
-    return done
+    await this.#changing([from, to], async () => driver.move?.(from, to, options))
+    this.#events.emit({ kind: 'moved', from: this.treePath(from), path: this.treePath(to) })
   }
 
-  /** One file, by the backend itself; false where it cannot. */
-  async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<boolean> {
+  /**
+   * Copies one file, through the gateway if the backend cannot copy. Rejects with `unsupported` for a folder or a
+   * symlink, and with `internal` if the copy has another size.
+   */
+  async copy(from: Path, to: Path, { source, resumable, ...options }: StorageCopyOptions = {}): Promise<void> {
     this.assertWritable()
-    const driver = this.#driver
-    if (!driver.copy) return false
     await this.#makeLeading(to, options)
-    const call = async () => driver.copy?.(from, to, options)
-    if (!(await this.#changing([to], () => falseIfUnsupported(call)))) return false
+    const call = this.#driver.copy && (async () => this.#driver.copy?.(from, to, options))
+    if (!(await this.#changing([to], () => callIfSupported(call)))) {
+      const entry = await this.stat(from, { signal: options.signal, fresh: true })
+      if (entry.kind !== 'file') throw new GatewayError('unsupported', { reason: 'only files can be copied' })
+      const { modified = entry.modified, mode = entry.mode } = options
+      const attributed = { ...options, modified, mode, resumable }
+      const written = await this.write(to, source ?? this.source(from, entry), attributed)
+      if (written.size !== entry.size) throw new GatewayError('internal', { reason: 'the copy has another size' })
+      return
+    }
     try {
       await this.#attributes.afterCopy(this.treePath(from), this.treePath(to))
     } finally {
       this.#changed(to)
     }
-    return true
   }
 
   /** Whether `copyFiles` is worth a try. */
@@ -526,14 +562,11 @@ export class Storage {
     return this.#driver.copyFiles !== undefined && row.driver === this.row.driver
   }
 
-  /** Small files of another storage, or of this one, into a folder that is there; see `Driver.copyFiles`. */
-  async copyFiles(
-    source: Storage,
-    bundle: Omit<FileBundle, 'source'>,
-    options: CallOptions = {},
-  ): Promise<readonly (Entry | undefined)[]> {
+  /** Copies small files of another storage, or of this one, into an existing folder; see `Driver.copyFiles`. */
+  async copyFiles(bundle: FileBundle, options: CallOptions = {}): Promise<readonly (Entry | undefined)[]> {
     this.assertWritable()
-    const call = async () => this.#driver.copyFiles?.({ ...bundle, source: source.#own }, options)
+    const source = bundle.source instanceof Storage ? bundle.source.#own : bundle.source
+    const call = async () => this.#driver.copyFiles?.({ ...bundle, source }, options)
     const copies = await this.#changing([bundle.to], call)
     if (!copies) throw new GatewayError('unsupported')
     return Promise.all(
@@ -577,8 +610,8 @@ export class Storage {
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     const driver = this.#driver
-    const call = async () => driver.setAttributes?.(path, to, options)
-    if (this.#attributes.needed || !(await this.#changing([path], () => falseIfUnsupported(call)))) {
+    const call = driver.setAttributes && (async () => driver.setAttributes?.(path, to, options))
+    if (this.#attributes.needed || !(await this.#changing([path], () => callIfSupported(call)))) {
       await this.stat(path, options)
       await this.#attributes.set(this.treePath(path), to)
     }

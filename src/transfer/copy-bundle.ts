@@ -50,7 +50,10 @@ export async function copyBundle(
     return new Set(names.filter((name) => !grant.refused.has(pathOf(name))))
   }
   try {
-    const copies = await target.storage.copyFiles(from.storage, { from: folder, to, files, mayTake }, { signal })
+    const copies = await target.storage.copyFiles(
+      { source: from.storage, from: folder, to, files, mayTake },
+      { signal },
+    )
     return files.map((entry, index) => {
       const copy = copies[index]
       return copy && hasSameSizeAndHashes(entry, copy) ? copy : undefined

@@ -7,7 +7,6 @@ import { isRealFolder, contentVersion, hasReliableVersion } from '../contract/en
 import { GatewayError, SourceChangedError } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
-import { removeTree } from '../storage/remove-tree.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
 import type { CopyJob, RemovalReason } from './copy-job.js'
@@ -90,7 +89,7 @@ export async function withBackup<T>(
   const reserved = await job.reserveBackup(place)
   try {
     const result = await writeReserved(reserved.at)
-    await withRemovalCheck(job, 'replaced', to, old, () => removeTree(job.to.storage, to, job.signal))
+    await withRemovalCheck(job, 'replaced', to, old, () => job.to.storage.removeTree(to, { signal: job.signal }))
     return result
   } finally {
     await reserved.restoreOrDiscard()
@@ -145,13 +144,16 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
   }
   const original = job.from.storage.source(from, entry)
   const source = entry.size > minCountedSize ? countedSource(original, job.advance) : undefined
+  const write = async () => {
+    if (job.from.storage !== storage) return storage.write(at, source ?? original, options)
+    await storage.copy(from, at, { ...options, source: source ?? original })
+    return storage.stat(at, { signal: job.signal })
+  }
   try {
-    const copiedByBackend = job.from.storage === storage && (await storage.copy(from, at, options))
-    const written = copiedByBackend
-      ? await storage.stat(at, { signal: job.signal })
-      : await storage.write(at, source ?? original, options)
+    const written = await write()
     assertSame(entry, written)
-    if (copiedByBackend || !source) job.advance(entry.size)
+    if (source) source.complete()
+    else job.advance(entry.size)
     return written
   } catch (error) {
     source?.revert()

@@ -9,7 +9,6 @@ import type { Entry, Identity, Source } from '../contract/driver.js'
 import { contentVersion, isRealFolder, isLink } from '../contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
 import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '../contract/path.js'
-import { statOrUndefined, removeTree } from '../storage/remove-tree.js'
 import type { Storage } from '../storage/storage.js'
 import { createBundles, copyBundle, type Bundle } from './copy-bundle.js'
 import { targetOf, type CopiedState, type CopyJob, type RecordedMembers } from './copy-job.js'
@@ -195,7 +194,9 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     )
     try {
       if (signal.aborted) throw new GatewayError('aborted')
-      return written && (await statOrUndefined(source.storage, childOf(from, name), signal)) !== undefined
+      return (
+        written && (await source.storage.statOrUndefined(childOf(from, name), { signal, link: true })) !== undefined
+      )
     } finally {
       // Also after a failed write, which may have created some of several replicas.
       await to.storage.remove(marker).catch(() => undefined)
@@ -224,7 +225,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       known.extraneous.length > 0 || known.copied.size > 0 || (await journal.hasBegun(source))
     if (earlier && (await isRecorded(earlier))) return absentInSource(earlier.extraneous)
     const extraneous: string[] = []
-    for await (const page of storage.pages(to, { signal }))
+    for await (const page of storage.list(to, { signal }))
       extraneous.push(...absentInSource(page.map(({ name }) => name)))
     await journal.recordExtraneous(source, extraneous)
     return extraneous
@@ -250,9 +251,9 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
 
   async #removeExtraneous(at: Path): Promise<void> {
     const { to, signal } = this.job
-    const old = await statOrUndefined(to.storage, at, signal)
+    const old = await to.storage.statOrUndefined(at, { signal, link: true })
     if (!old) return
-    await withRemovalCheck(this.job, 'surplus', at, old, () => removeTree(to.storage, at, signal))
+    await withRemovalCheck(this.job, 'surplus', at, old, () => to.storage.removeTree(at, { signal }))
   }
 
   /** Members to be copied, by name. If the target treats two names as equal, the second member fails. */
@@ -260,7 +261,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     const [source, target] = [this.job.from.storage, this.job.to.storage]
     const names = new Map<string, Entry>()
     let hasConflict = false
-    for await (const page of source.pages(from, { signal: this.job.signal })) {
+    for await (const page of source.list(from, { signal: this.job.signal })) {
       for (const entry of page) {
         const { name } = entry
         const path = this.#source(childOf(from, name))
@@ -285,8 +286,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   async #createFolder(from: Path, to: Path, earlier: RecordedMembers | undefined): Promise<boolean> {
     const { job } = this
     const { storage } = job.to
-    const old = await statOrUndefined(storage, to, job.signal)
-    if (old?.kind === 'folder' && old.isLink !== true) {
+    const old = await storage.statOrUndefined(to, { signal: job.signal, link: true })
+    if (old && isRealFolder(old)) {
       await this.#assertReusable(from, to)
       return false
     }
@@ -363,7 +364,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   async #file({ from, known }: Member, to: Path, entry: Entry, isNew: boolean): Promise<Copied | undefined> {
     const { job } = this
     // A file that another writer creates after this check is rejected or replaced by the write itself.
-    const old = isNew && !job.merge ? undefined : await statOrUndefined(job.to.storage, to, job.signal)
+    const old =
+      isNew && !job.merge ? undefined : await job.to.storage.statOrUndefined(to, { signal: job.signal, link: true })
     const earlier = old && (await this.#findEarlierCopy(from, entry, old, known))
     if (earlier) {
       job.advance(entry.size)

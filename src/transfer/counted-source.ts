@@ -3,6 +3,8 @@ import { pipeline, Transform } from 'node:stream'
 import type { Source } from '../contract/driver.js'
 
 export interface CountedSource extends Source {
+  /** Reports the bytes of the source that were not read, because the backend copied them by itself. */
+  complete(): void
   /** Reports everything counted so far as a negative number, after a failure. */
   revert(): void
 }
@@ -21,6 +23,7 @@ export function countedSource(source: Source, advance: (bytes: number) => void):
   return {
     ...source,
     revert: takeBack,
+    complete: () => count((source.size ?? counted) - counted),
     async read(range, options) {
       const bytes = await source.read(range, options)
       count((range?.offset ?? 0) - counted)

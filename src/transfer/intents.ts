@@ -3,15 +3,14 @@
  * backend whose rules, properties and attributes must move too, and backups of entries that are being replaced.
  * Interrupted operations are completed or undone when their storage starts, and retried until that succeeds.
  */
+import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { sharedController } from '../contract/cancellation.js'
 import type { Entry } from '../contract/driver.js'
-import { isGatewayError } from '../contract/errors.js'
+import { callIfSupported, isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
-import { siblingPathOf, type Path } from '../contract/path.js'
+import { childOf, parentOf, reservedPrefix, siblingPathOf, type Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { PathLocks } from '../storage/path-locks.js'
-import { backupPathOf, copyFile, statOrUndefined, removeTree } from '../storage/remove-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Intent, Store } from '../store/rows.js'
 import type { Backup } from './copy-job.js'
@@ -142,14 +141,14 @@ export class Intents {
   async #moveToBackupAt(at: Path, { storage, inner }: MountedPath, signal: AbortSignal): Promise<Backup | undefined> {
     const backup = await this.#createBackup({ storage, inner }, at, false)
     try {
-      if (await storage.move(inner, backup.at, { signal })) return backup.markMoved()
+      if (await callIfSupported(() => storage.move(inner, backup.at, { signal }))) return backup.markMoved()
       const entry = await storage.stat(inner, { signal, link: true })
       if (entry.kind === 'file') {
         await backup.setDisposable(true)
-        await copyFile(storage, inner, backup.at, signal)
+        await storage.copy(inner, backup.at, { signal })
         await backup.setDisposable(false)
         await storage.remove(inner, { signal }).catch(async (error: unknown) => {
-          const now = await statOrUndefined(storage, inner, sharedController().signal).catch(() => undefined)
+          const now = await storage.statOrUndefined(inner, { link: true }).catch(() => undefined)
           if (now && isUnchanged(entry, now)) await backup.setDisposable(true)
           throw error
         })
@@ -188,7 +187,7 @@ export class Intents {
         this.#end(storageId, id, async () => {
           await setDisposable(true)
           try {
-            await removeTree(storage, intent.to, sharedController().signal)
+            await storage.removeTree(intent.to)
             await intents.drop(id)
           } catch (error) {
             await recover(true)
@@ -282,12 +281,11 @@ export class Intents {
    * entry. Resolves to false if neither name exists and the backup was not disposable.
    */
   async #recoverBackup(storage: Storage, { id, from, to, disposable }: Intent): Promise<boolean> {
-    const { signal } = sharedController()
     const isTaken = await exists(storage, from)
     if (await exists(storage, to)) {
-      if (!isTaken) await rename(storage, to, from, signal)
-      else if (disposable) await removeTree(storage, to, signal)
-      else await this.#preserveBackup(storage, to, from, signal)
+      if (!isTaken) await rename(storage, to, from)
+      else if (disposable) await storage.removeTree(to)
+      else await this.#preserveBackup(storage, to, from)
     } else if (!isTaken && !disposable) {
       return false
     }
@@ -296,9 +294,9 @@ export class Intents {
   }
 
   /** The entry that has the name now may belong to another user, so both are preserved. */
-  async #preserveBackup(storage: Storage, backup: Path, path: Path, signal: AbortSignal): Promise<void> {
+  async #preserveBackup(storage: Storage, backup: Path, path: Path): Promise<void> {
     const visible = siblingPathOf(path, 'replaced')
-    await rename(storage, backup, visible, signal)
+    await rename(storage, backup, visible)
     const details = { path: storage.treePath(path), backup: storage.treePath(visible) }
     this.parts.log.warn(details, 'the name of a backup is taken; preserved the backup under another name')
   }
@@ -318,17 +316,23 @@ export class Intents {
 }
 
 async function exists(storage: Storage, path: Path): Promise<boolean> {
-  return (await statOrUndefined(storage, path, sharedController().signal)) !== undefined
+  return (await storage.statOrUndefined(path, { link: true })) !== undefined
 }
 
 async function hasMoved(storage: Storage, { from, to }: Pick<Intent, 'from' | 'to'>): Promise<boolean> {
   return (await exists(storage, to)) && !(await exists(storage, from))
 }
 
-async function rename(storage: Storage, from: Path, to: Path, signal: AbortSignal): Promise<void> {
-  if (await storage.move(from, to)) return
-  await copyFile(storage, from, to, signal)
-  await storage.remove(from, { signal })
+/** Copies and removes a file if the backend cannot rename. */
+async function rename(storage: Storage, from: Path, to: Path): Promise<void> {
+  if (await callIfSupported(() => storage.move(from, to))) return
+  await storage.copy(from, to)
+  await storage.remove(from)
+}
+
+/** Returns a new path in the same folder, for a backup of the entry at `path` while it is being replaced. */
+function backupPathOf(path: Path): Path {
+  return childOf(parentOf(path), `${reservedPrefix}aside-${randomUUID()}`)
 }
 
 function isUnchanged(entry: Entry, now: Entry): boolean {

@@ -29,6 +29,7 @@ import type { Lock } from '../store/rows.js'
 import { verdictOn } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { LockedError } from './locks.js'
+import { linkChanged, type Authority } from './operation.js'
 import { isHidden, isSystemFile, symlinkFollowingActions, type Action } from './policy.js'
 import type { AccessOptions } from './preconditions.js'
 import { isClosedOrHidden, isInvisible } from './visibility.js'
@@ -38,7 +39,7 @@ const redactedLocks = new WeakSet<LockedError>()
 
 type Dependencies = Pick<TreeDependencies, 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
 
-export class Access {
+export class Access implements Authority {
   readonly #dependencies: Dependencies
   /** As stored in the account. */
   readonly #account: Principal
@@ -146,19 +147,26 @@ export class Access {
     const at = await this.resolve(path, options)
     this.authorize(action, at, options)
     return last
-      ? this.#resolved(action, at, options)
+      ? this.resolveLinksWithEntry(action, at, options)
       : { at: await this.resolveLinks(action, at, options, false), look: undefined }
   }
 
-  async #resolved(action: Action, at: Path, options: AccessOptions): Promise<ResolvedPath> {
+  /** As `resolveLinks` with `last`, with the entry if resolving has loaded it. */
+  async resolveLinksWithEntry(action: Action, at: Path, options: AccessOptions): Promise<ResolvedPath> {
     if (this.#isUnrestrictedRead(action)) return { at, look: undefined }
     const look = await this.#dependencies.mounts.look(at, { signal: options.signal })
     return look?.path === at ? { at, look } : { at: await this.resolveLinks(action, at, options), look: undefined }
   }
 
+  /** Authorizes reading `at`, a path of the whole tree, and follows its symlinks. */
+  async resolveReadable(at: Path, options: AccessOptions): Promise<Path> {
+    this.authorize('read', at, options)
+    return this.resolveLinks('read', at, options)
+  }
+
   /** Rejects with `busy` if a symlink has replaced a segment of `at`, a path returned by `resolveLinks`. */
   async assertLinksUnchanged(action: Action, at: Path, options: AccessOptions): Promise<void> {
-    if ((await this.#resolved(action, at, options)).at !== at) throw linkChanged()
+    if ((await this.resolveLinks(action, at, options)) !== at) throw linkChanged()
   }
 
   /** Rejects with `busy` if a segment of `folder`, the last one included, has become a symlink. */
@@ -247,7 +255,7 @@ export class Access {
     const nearest = rules.nearest(at)
     const hiding = [...(nearest ? [nearest] : []), ...rules.below(at)].filter(({ hide }) => hide !== '')
     if (hiding.length === 0 || hasPermission(this.principal, 'seeHidden')) return
-    for await (const page of storage.pages(folder, { signal })) {
+    for await (const page of storage.list(folder, { signal })) {
       for (const entry of page) {
         const member = childOf(folder, entry.name)
         if (isInvisible(rules, this.principal, storage.treePath(member))) {
@@ -383,9 +391,4 @@ export class Access {
     const isRevoked = converted.code === 'aborted' && this.principal.signal.aborted
     return isRevoked ? new GatewayError('unauthenticated') : converted
   }
-}
-
-/** The error for a path whose symlinks have changed during an operation. */
-export function linkChanged(): GatewayError {
-  return new GatewayError('busy', { reason: 'a link has changed meanwhile' })
 }

@@ -1,43 +1,39 @@
 /**
- * The folders that users have as their root. One that is not there yet is made when its user first comes to it, by whichever
- * protocol, and with the right to put something into it; for anybody else it is missing, like any other folder.
+ * The base folders of users. A missing base folder is created when its user first accesses the tree by any protocol, if
+ * the user may create something in it. For other users it is missing, like any other folder.
  */
 import type { Principal } from '../accounts/principal.js'
-import { isGatewayError } from '../contract/errors.js'
-import type { Log } from '../contract/log.js'
-import { childOf, isWithin, parentOf, root, type Path } from '../contract/path.js'
-import type { Events } from '../storage/events.js'
-import type { Mounts, MountedPath } from '../storage/mounts.js'
+import { childOf, isWithin, root, type Path } from '../contract/path.js'
+import { MountedTree } from '../storage/mounted-tree.js'
 import { verdictOn } from './authorizer.js'
-import type { Rules } from './folder-rules.js'
-import type { Locks } from './locks.js'
-
-export interface BaseFoldersParts {
-  readonly mounts: Mounts
-  readonly rules: Rules
-  readonly locks: Locks
-  readonly events: Events
-  readonly log: Log
-}
+import type { TreeDependencies } from './dependencies.js'
+import { makeMissingFolders } from './missing-folders.js'
+import { gatewayAuthority, Operations } from './operation.js'
 
 export class BaseFolders {
-  /** Those that were there when they were last asked for. */
+  /** Base folders that existed when they were last used. */
   readonly #known = new Set<Path>()
+  readonly #tree: MountedTree
+  readonly #operations: Operations
 
-  constructor(private readonly parts: BaseFoldersParts) {
+  constructor(
+    private readonly parts: Pick<TreeDependencies, 'mounts' | 'rules' | 'locks' | 'pathLocks' | 'events' | 'log'>,
+  ) {
+    this.#tree = new MountedTree(parts.mounts, parts.log)
+    this.#operations = new Operations(parts, gatewayAuthority, this.#tree)
     parts.events.on((event) => {
       const gone = event.kind === 'moved' ? event.from : event.kind === 'removed' ? event.path : undefined
       if (gone !== undefined) for (const base of this.#known) if (isWithin(gone, base)) this.#known.delete(base)
     })
   }
 
-  /** Resolves in any case: where the folder could not be made, what is asked of it says why. */
+  /** Never rejects: if the folder could not be created, the operation on it reports why. */
   ensure(principal: Principal): Promise<void> | undefined {
     const { base } = principal
     return base === root || this.#known.has(base) ? undefined : this.#ensure(principal)
   }
 
-  /** Something below it was missing, so it may have been taken away by another program. */
+  /** To be called if the folder is missing: another program may have removed it. */
   forget(base: Path): void {
     this.#known.delete(base)
   }
@@ -46,51 +42,21 @@ export class BaseFolders {
     const { base } = principal
     try {
       await this.parts.mounts.whenStarted(base)
-      const missing = await this.#missing(base)
-      if (missing.length > 0) {
-        if (!this.#mayFill(principal)) return
-        for (const folder of missing) await this.#make(folder)
-        this.parts.log.info({ username: principal.username, path: base }, 'a base folder was made')
+      const exists = (await this.#tree.entryOrUndefined(base, {})) !== undefined
+      if (!exists && !this.#mayFill(principal)) return
+      if (!exists) {
+        await makeMissingFolders(this.#tree, this.#operations, base, {})
+        this.parts.log.info({ username: principal.username, path: base }, 'created a base folder')
       }
       this.#known.add(base)
     } catch (error) {
-      this.parts.log.debug({ err: error, path: base }, 'a base folder is not there and could not be made')
+      this.parts.log.debug({ err: error, path: base }, 'could not create a missing base folder')
     }
-  }
-
-  /** The folders on the way to it that are not there, the topmost first. */
-  async #missing(base: Path): Promise<readonly Path[]> {
-    const missing: Path[] = []
-    for (let folder = base; !this.parts.mounts.isVirtual(folder) && folder !== root; folder = parentOf(folder)) {
-      if (await isThere(this.parts.mounts.find(folder))) break
-      missing.unshift(folder)
-    }
-    return missing
-  }
-
-  async #make(folder: Path): Promise<void> {
-    const { mounts, locks } = this.parts
-    if (locks.blocking({ path: folder, membership: true }, undefined, [])) return
-    const { storage, inner } = mounts.find(folder)
-    await storage.mkdir(inner, {}).catch((error: unknown) => {
-      // Another request of the same user came first.
-      if (!isGatewayError(error, 'exists')) throw error
-    })
   }
 
   #mayFill(principal: Principal): boolean {
     const rule = this.parts.rules.nearest(principal.base)
     const ruling = { own: rule, folder: rule }
     return verdictOn(this.parts.rules, principal, 'mkdir', childOf(principal.base, '*'), undefined, ruling) === 'allow'
-  }
-}
-
-async function isThere({ storage, inner }: MountedPath): Promise<boolean> {
-  try {
-    await storage.stat(inner)
-    return true
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) return false
-    throw error
   }
 }

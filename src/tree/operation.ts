@@ -4,6 +4,7 @@
  * is performed. A change with a body is checked before the body is read, and the second check is made when the body has
  * arrived, just before the file takes its name.
  */
+import type { Principal } from '../accounts/principal.js'
 import type { Entry } from '../contract/driver.js'
 import { GatewayError, isGatewayError, NoStorageError } from '../contract/errors.js'
 import { checkName, foldCase, nameOf, type Path } from '../contract/path.js'
@@ -11,9 +12,9 @@ import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { PathClaim } from '../storage/path-locks.js'
 import type { Storage } from '../storage/storage.js'
-import { linkChanged, type Access } from './access.js'
+import type { Lock } from '../store/rows.js'
 import type { TreeDependencies } from './dependencies.js'
-import type { LockedPath } from './locks.js'
+import { LockedError, type LockedPath } from './locks.js'
 import {
   assertPreconditions,
   hasPreconditions,
@@ -67,26 +68,46 @@ export interface Operation<Paths extends readonly ResolvedPath[]> {
   readonly resolve: () => Promise<Paths>
   /** Everything below the paths changes too. */
   readonly tree?: boolean
-  /** The entry of a symlink itself is loaded, not that of its target. */
-  readonly ofSymlink?: boolean
+  /** Which entry is loaded: that of a symlink's target (the default), that of a symlink itself, or none. */
+  readonly load?: 'target' | 'symlink' | 'nothing'
   /** Rejects where what exists at the paths does not suit the change. */
   readonly require?: (...targets: Targets<Paths>) => unknown
   /** Names that the change adds, removes or changes, as WebDAV locks see them. */
   readonly touches: (...targets: Targets<Paths>) => readonly LockedPath[]
 }
 
+/** On whose behalf changes are made. */
+export interface Authority {
+  /** Undefined for the gateway itself: every WebDAV lock blocks it. */
+  readonly principal: Principal | undefined
+  /** The error for a lock that blocks a change. */
+  lockedError(lock: Lock): LockedError
+  /** Returns the path of the whole tree for a path in a precondition. */
+  resolve(path: Path, options: AccessOptions): Promise<Path>
+  /** Authorizes reading `at`, and follows its symlinks. */
+  resolveReadable(at: Path, options: AccessOptions): Promise<Path>
+}
+
+/** Changes that the gateway makes by itself: no rule restricts them. Locks do. */
+export const gatewayAuthority: Authority = {
+  principal: undefined,
+  lockedError: (lock) => new LockedError(lock),
+  resolve: async (path) => path,
+  resolveReadable: async (at) => at,
+}
+
 /** The path locks of one change, and its last check. */
 export interface Publication<Paths extends readonly ResolvedPath[]> {
   /** Takes the path locks and checks again. A rejection releases them. */
-  begin(): Promise<Targets<Paths>>
+  readonly begin: () => Promise<Targets<Paths>>
   /** Releases the path locks. `begin` rejects from now on. */
-  end(): void
+  readonly end: () => void
 }
 
 export class Operations {
   constructor(
     private readonly parts: Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks'>,
-    private readonly access: Access,
+    private readonly authority: Authority,
     private readonly tree: MountedTree,
   ) {}
 
@@ -107,7 +128,25 @@ export class Operations {
     }
   }
 
-  /** For a change that is performed later: `paths` are what it was resolved to. */
+  /**
+   * Performs a change that is published later, when its body has arrived. `perform` receives what the first check found,
+   * and must have `begin` called before it publishes. The path locks are held until it settles.
+   */
+  async publish<Paths extends readonly ResolvedPath[], Result>(
+    operation: Operation<Paths>,
+    perform: (targets: Targets<Paths>, begin: Publication<Paths>['begin']) => Promise<Result>,
+  ): Promise<Result> {
+    const targets = await this.check(operation)
+    const paths = (targets as readonly Target[]).map(({ at }) => at)
+    const publication = this.publication(operation, paths)
+    try {
+      return await perform(targets, publication.begin)
+    } finally {
+      publication.end()
+    }
+  }
+
+  /** For a change whose end `publish` does not know, as of a handle. `paths` are what it was resolved to. */
   publication<Paths extends readonly ResolvedPath[]>(
     operation: Operation<Paths>,
     paths: readonly Path[],
@@ -167,15 +206,16 @@ export class Operations {
   /** The storage of the first path is preferred for the others: several may be mounted at one path. */
   async #load(
     { at, look }: ResolvedPath,
-    { options: { signal }, ofSymlink = false }: Pick<Operation<readonly ResolvedPath[]>, 'options' | 'ofSymlink'>,
+    { options: { signal }, load: loaded = 'target' }: Pick<Operation<readonly ResolvedPath[]>, 'options' | 'load'>,
     first: Target | undefined,
   ): Promise<Target> {
     const { mounts } = this.parts
+    if (loaded === 'nothing') return new Target(at, undefined, () => mounts.find(at, first?.storage))
     if (mounts.isVirtual(at)) {
       return new Target(at, await this.tree.entryOrUndefined(at, { signal }), () => mounts.find(at, first?.storage))
     }
     const mounted = mounts.find(at, first?.storage)
-    const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, link: ofSymlink })
+    const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, link: loaded === 'symlink' })
     return new Target(at, look ? look.entry : await load(), () => mounted, mounted)
   }
 
@@ -201,8 +241,8 @@ export class Operations {
   }
 
   assertUnlocked(touch: LockedPath, options: ChangeOptions): void {
-    const lock = this.parts.locks.blocking(touch, this.access.principal, options.lockTokens ?? [])
-    if (lock) throw this.access.lockedError(lock)
+    const lock = this.parts.locks.blocking(touch, this.authority.principal, options.lockTokens ?? [])
+    if (lock) throw this.authority.lockedError(lock)
   }
 
   async #stateOf(
@@ -211,7 +251,7 @@ export class Operations {
     entry: Entry | undefined,
     options: AccessOptions,
   ): Promise<ResourceState> {
-    const path = other === undefined ? at : await this.access.resolve(other, options)
+    const path = other === undefined ? at : await this.authority.resolve(other, options)
     const own = path === at ? entry : await this.#readable(path, options)
     return { entry: own, tokens: this.parts.locks.covering(path).map((lock) => lock.token) }
   }
@@ -219,8 +259,7 @@ export class Operations {
   /** Undefined also for what the principal may not read: preconditions must not reveal that it exists. */
   async #readable(at: Path, options: AccessOptions): Promise<Entry | undefined> {
     try {
-      this.access.authorize('read', at, options)
-      return await this.tree.entryOrUndefined(await this.access.resolveLinks('read', at, options), options)
+      return await this.tree.entryOrUndefined(await this.authority.resolveReadable(at, options), options)
     } catch (error) {
       const isUnreadable =
         error instanceof NoStorageError || isGatewayError(error, 'denied', 'hidden', 'password_required')
@@ -236,4 +275,9 @@ export class Operations {
  */
 export function assertSamePaths(before: readonly Path[], now: readonly Path[]): void {
   if (before.some((path, index) => foldCase(path) !== foldCase(now[index] ?? path))) throw linkChanged()
+}
+
+/** The error for a path whose symlinks have changed during an operation. */
+export function linkChanged(): GatewayError {
+  return new GatewayError('busy', { reason: 'a link has changed meanwhile' })
 }

@@ -1,11 +1,10 @@
 /**
- * A path of the tree as a driver sees it that stands on other storages. It is resolved through the mounts at each call, so
- * that no order of starting matters and nested mounts are seen. Its changes pass the locks of the paths they reach and take
- * their properties along.
+ * A path of the tree as seen by a driver that is based on other storages. It is resolved at each call, so that storages
+ * can start in any order and nested mounts are included. Its changes take the same steps as those of a principal, on
+ * behalf of the gateway: no rule restricts them, and every WebDAV lock blocks them.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Readable } from 'node:stream'
-import { sharedController } from '../contract/cancellation.js'
 import type {
   Attributes,
   ByteRange,
@@ -26,30 +25,35 @@ import type {
 import { GatewayError } from '../contract/errors.js'
 import { refusedName, under, within, type Path } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
-import type { Mounts, MountedPath } from '../storage/mounts.js'
-import { removeTree } from '../storage/remove-tree.js'
-import type { Store } from '../store/rows.js'
-import { LockedError, type Locks, type LockedPath } from './locks.js'
+import { withHooks } from '../storage/handles.js'
+import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
+import type { MountedPath } from '../storage/mounts.js'
+import type { TreeDependencies } from './dependencies.js'
+import { forgetRemoved, renameByBackend } from './follow-up.js'
+import type { LockedPath } from './locks.js'
+import { gatewayAuthority, Operations, type Operation } from './operation.js'
 
-/** How many storages may stand on one another. */
-const deepest = 16
+/** Maximum number of storages that are based on one another. */
+const maxDepth = 16
 
 /** Names that a folder left out and that are reported as left out once more. */
 const maxReported = 10_000
 
 const depth = new AsyncLocalStorage<number>()
 
-export interface SubtreeDependencies {
-  readonly mounts: Mounts
-  readonly locks: Locks
-  readonly properties: Store['properties']
-}
+export type SubtreeDependencies = Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks' | 'intents' | 'rules' | 'log'>
 
 export class SubtreeDriver implements Driver {
+  readonly #parts: SubtreeDependencies
+  readonly #operations: Operations
+
   constructor(
-    private readonly parts: () => SubtreeDependencies,
+    parts: SubtreeDependencies,
     private readonly base: Path,
-  ) {}
+  ) {
+    this.#parts = parts
+    this.#operations = new Operations(parts, gatewayAuthority, new MountedTree(parts.mounts, parts.log))
+  }
 
   stat(path: Path, options?: CallOptions & { readonly link?: boolean | undefined }): Promise<Entry> {
     return this.#in(path, ({ storage, inner }) => storage.stat(inner, options))
@@ -85,71 +89,94 @@ export class SubtreeDriver implements Driver {
     return this.#in(path, ({ storage, inner }) => storage.read(inner, range, options))
   }
 
-  open(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile> {
-    const open = ({ storage, inner }: MountedPath) => storage.open(inner, mode, options)
-    return mode === 'read' ? this.#in(path, open) : this.#changing(path, {}, open)
+  async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
+    if (mode === 'read') return this.#in(path, ({ storage, inner }) => storage.open(inner, mode, options))
+    const opening = this.#operation(path, options, { membership: mode === 'replace' })
+    const [{ at, storage, inner }] = await this.#operations.check(opening)
+    const publication = this.#operations.publication(opening, [at])
+    const beforePublish = () => this.#begin(options, publication.begin)
+    const file = await this.#deeper(() => storage.open(inner, mode, { ...options, beforePublish }))
+    return withHooks(file, { ended: () => publication.end() })
   }
 
-  write(path: Path, source: Source, options?: WriteOptions): Promise<Entry> {
-    return this.#changing(path, { membership: true }, ({ storage, inner }) => storage.write(inner, source, options))
+  write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
+    const writing = this.#operation(path, options, { membership: true })
+    return this.#operations.publish(writing, ([{ storage, inner }], begin) => {
+      const beforePublish = () => this.#begin(options, begin)
+      return this.#deeper(() => storage.write(inner, source, { ...options, beforePublish }))
+    })
   }
 
-  mkdir(path: Path, options?: CallOptions): Promise<void> {
-    return this.#changing(path, { membership: true }, ({ storage, inner }) => storage.mkdir(inner, options))
+  mkdir(path: Path, options: CallOptions = {}): Promise<void> {
+    return this.#change(path, options, { membership: true }, ({ storage, inner }) => storage.mkdir(inner, options))
   }
 
-  remove(path: Path, options?: CallOptions): Promise<void> {
-    return this.#changing(path, { membership: true }, async ({ storage, inner }, at) => {
+  remove(path: Path, options: CallOptions = {}): Promise<void> {
+    return this.#change(path, options, { membership: true }, async ({ storage, inner }) => {
       await storage.remove(inner, options)
-      await this.parts().properties.delete(at)
+      await forgetRemoved(this.#parts, storage, inner)
     })
   }
 
-  removeTree(path: Path, options?: CallOptions): Promise<void> {
-    const signal = options?.signal ?? sharedController().signal
-    return this.#changing(path, { membership: true, tree: true }, async ({ storage, inner }, at) => {
-      await removeTree(storage, inner, signal)
-      await this.parts().properties.delete(at)
+  removeTree(path: Path, options: CallOptions = {}): Promise<void> {
+    return this.#change(path, options, { membership: true, tree: true }, async ({ storage, inner }) => {
+      const removed: Path[] = []
+      try {
+        await storage.removeTree(inner, { ...options, removed })
+      } finally {
+        for (const each of removed) await forgetRemoved(this.#parts, storage, each)
+      }
     })
   }
 
-  move(from: Path, to: Path, options?: CallOptions): Promise<void> {
+  move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     const touch = { membership: true, tree: true }
-    return this.#changing(from, touch, async (source, at) => {
-      const { mounts, properties } = this.parts()
-      const target = await canonicalTarget(mounts, at, under(this.base, to), options)
-      this.#assertUnlocked({ path: target, ...touch })
-      const { storage, inner } = mounts.find(target, source.storage)
-      if (storage !== source.storage || !(await storage.move(source.inner, inner, options))) {
-        throw new GatewayError('unsupported')
-      }
-      await properties.move(at, target)
+    const moving: Operation<readonly [ResolvedPath, ResolvedPath]> = {
+      options,
+      resolve: async () => {
+        const source = await this.#resolve(from, options)
+        const target = await this.#deeper(() =>
+          canonicalTarget(this.#parts.mounts, source, under(this.base, to), options),
+        )
+        return [toPath(source), toPath(target)]
+      },
+      tree: true,
+      load: 'nothing',
+      require: (source, target) => {
+        this.#assertMovable(source.at)
+        if (source.storage !== target.storage) throw new GatewayError('unsupported')
+      },
+      touches: (source, target) => [
+        { path: source.at, ...touch },
+        { path: target.at, ...touch },
+      ],
+    }
+    return this.#operations.change(moving, async (source, target) => {
+      const rename = () => renameByBackend(this.#parts, source, target, false, options)
+      if (!(await this.#deeper(rename))) throw new GatewayError('unsupported')
     })
   }
 
-  copy(from: Path, to: Path, options?: WriteOptions): Promise<void> {
-    return this.#in(from, async (source) => {
-      const { mounts } = this.parts()
-      const target = await canonicalPath(mounts, under(this.base, to), options)
-      this.#assertUnlocked({ path: target, membership: true })
-      const { storage, inner } = mounts.find(target, source.storage)
-      if (storage !== source.storage || !(await storage.copy(source.inner, inner, options))) {
-        throw new GatewayError('unsupported')
-      }
+  async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
+    const source = this.#parts.mounts.find(await this.#resolve(from, options))
+    const copying = this.#operation(to, options, { membership: true })
+    await this.#operations.publish(copying, ([{ storage, inner }], begin) => {
+      if (storage !== source.storage) throw new GatewayError('unsupported')
+      const beforePublish = () => this.#begin(options, begin)
+      return this.#deeper(() => storage.copy(source.inner, inner, { ...options, beforePublish }))
     })
   }
 
-  setAttributes(path: Path, to: Attributes, options?: CallOptions): Promise<void> {
-    return this.#changing(path, {}, ({ storage, inner }) => storage.setAttributes(inner, to, options))
+  setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
+    return this.#change(path, options, {}, ({ storage, inner }) => storage.setAttributes(inner, to, options))
   }
 
   async directUrl(path: Path, options?: CallOptions): Promise<DirectUrl> {
-    // What is to go through us there does so here too.
-    const link = await this.#in(path, async ({ storage, inner }) =>
-      storage.row.webProxy ? undefined : storage.directUrl(inner, options),
-    )
-    if (!link) throw new GatewayError('unsupported')
-    return link
+    return this.#in(path, async ({ storage, inner }) => {
+      // If downloads of that storage go through the gateway, so do those of the storage above.
+      if (storage.row.webProxy) throw new GatewayError('unsupported')
+      return storage.directUrl(inner, options)
+    })
   }
 
   thumbnail(path: Path, kind: ThumbnailKind, options?: CallOptions): Promise<Thumbnail> {
@@ -160,31 +187,62 @@ export class SubtreeDriver implements Driver {
     return this.#in('/' as Path, ({ storage }) => storage.usage(options))
   }
 
-  #changing<T>(
+  #change(
     path: Path,
+    options: CallOptions,
     touch: Omit<LockedPath, 'path'>,
-    work: (place: MountedPath, at: Path) => Promise<T>,
-  ): Promise<T> {
-    return this.#in(path, (place, at) => {
-      this.#assertUnlocked({ path: at, ...touch })
-      return work(place, at)
-    })
+    perform: (target: MountedPath) => Promise<void>,
+  ): Promise<void> {
+    const operation = this.#operation(path, options, touch)
+    return this.#operations.change(operation, (target) => this.#deeper(() => perform(target)))
   }
 
-  #assertUnlocked(touch: LockedPath): void {
-    const lock = this.parts().locks.blocking(touch, undefined, [])
-    if (lock) throw new LockedError(lock)
+  /** A change of one path. The storage above has loaded the entry and checked what exists. */
+  #operation(path: Path, { signal }: CallOptions, touch: Omit<LockedPath, 'path'>): Operation<readonly [ResolvedPath]> {
+    return {
+      options: { signal },
+      resolve: async () => [toPath(await this.#resolve(path, { signal }))],
+      tree: touch.tree ?? false,
+      load: 'nothing',
+      require: ({ at }) => {
+        if (touch.tree === true) this.#assertMovable(at)
+      },
+      touches: ({ at }) => [{ path: at, ...touch }],
+    }
   }
 
-  /** Runs one level deeper, `at` the path in the whole tree, as the storages spell it; a circle of storages is cut off. */
-  async #in<T>(path: Path, work: (place: MountedPath, at: Path) => Promise<T>): Promise<T> {
+  #assertMovable(at: Path): void {
+    if (this.#parts.mounts.isVirtual(at))
+      throw new GatewayError('denied', { reason: 'a mount point is in this folder' })
+  }
+
+  /** The path locks of a storage are always taken before those of the storages that it is based on. */
+  async #begin({ beforePublish }: WriteOptions, begin: () => Promise<unknown>): Promise<void> {
+    await beforePublish?.()
+    await begin()
+  }
+
+  /** The path in the whole tree, in the spelling of the storages. */
+  async #resolve(path: Path, options: CallOptions): Promise<Path> {
+    const { mounts } = this.#parts
+    await mounts.whenStarted(under(this.base, path))
+    return this.#deeper(() => canonicalPath(mounts, under(this.base, path), options))
+  }
+
+  async #in<T>(path: Path, work: (place: MountedPath) => Promise<T>): Promise<T> {
+    const place = this.#parts.mounts.find(await this.#resolve(path, {}))
+    return this.#deeper(() => work(place))
+  }
+
+  /** Runs work one level deeper. A circle of storages is cut off. */
+  async #deeper<T>(work: () => Promise<T>): Promise<T> {
     const level = (depth.getStore() ?? 0) + 1
-    if (level > deepest) throw new GatewayError('unavailable', { reason: 'storages stand on one another in a circle' })
-    return depth.run(level, async () => {
-      const { mounts } = this.parts()
-      await mounts.whenStarted(under(this.base, path))
-      const at = await canonicalPath(mounts, under(this.base, path))
-      return work(mounts.find(at), at)
-    })
+    if (level > maxDepth)
+      throw new GatewayError('unavailable', { reason: 'storages are based on one another in a circle' })
+    return depth.run(level, work)
   }
+}
+
+function toPath(at: Path): ResolvedPath {
+  return { at, look: undefined }
 }

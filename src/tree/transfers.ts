@@ -9,7 +9,7 @@ import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import { canonicalPath } from '../storage/canonical-case.js'
 import type { SkippedNames } from '../storage/listable-names.js'
-import type { MountedTree } from '../storage/mounted-tree.js'
+import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { Storage } from '../storage/storage.js'
 import type { CopyJob, CopyJournal } from '../transfer/copy-job.js'
@@ -18,6 +18,7 @@ import { MemoryJournal } from '../transfer/memory-journal.js'
 import type { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import { covers } from './folder-rules.js'
+import { renameByBackend } from './follow-up.js'
 import type { LockedPath } from './locks.js'
 import { assertSamePaths, type Operations } from './operation.js'
 import type { AccessOptions, ChangeOptions, WriteResult } from './preconditions.js'
@@ -76,17 +77,18 @@ export class Transfers {
    */
   async transfer(
     kind: Kind,
-    resolve: () => Promise<readonly [source: Path, target: Path]>,
+    resolve: () => Promise<readonly [source: Path, target: ResolvedPath]>,
     ask: TransferOptions & { readonly signal: AbortSignal },
   ): Promise<WriteResult> {
     const [source, target] = await resolve()
-    if (kind === 'copy' || !this.#mayMoveByBackend(source, target, ask)) {
+    if (kind === 'copy' || !this.#mayMoveByBackend(source, target.at, ask)) {
       return this.#complete(await this.#check(kind, source, target, ask), false)
     }
-    const claims = [source, target].map((path) => ({ path, tree: true }))
+    const paths = [source, target.at]
+    const claims = paths.map((path) => ({ path, tree: true }))
     const { result, release } = await this.operations.locked(claims, ask.signal, async () => {
       const [sourceNow, targetNow] = await resolve()
-      assertSamePaths([source, target], [sourceNow, targetNow])
+      assertSamePaths(paths, [sourceNow, targetNow.at])
       return this.#check(kind, sourceNow, targetNow, ask)
     })
     let moved: boolean
@@ -122,7 +124,7 @@ export class Transfers {
   async #check(
     kind: Kind,
     source: Path,
-    target: Path,
+    { at: target, look }: ResolvedPath,
     ask: TransferOptions & { readonly signal: AbortSignal },
   ): Promise<Checked> {
     // What an earlier run began on this storage must not continue on whatever is mounted above it.
@@ -142,11 +144,9 @@ export class Transfers {
     if (source === target) return { done: { entry, created: false } }
     const respells = (await canonicalPath(this.parts.mounts, target, ask)) === source
     // In another case, the name is taken by the source itself.
-    const old = respells ? undefined : await this.tree.entryOrUndefined(target, ask)
+    const old = respells ? undefined : look ? look.entry : await this.tree.entryOrUndefined(target, ask)
     this.#assertReplaceable(source, target, entry, old, ask, kind)
-    const parent = await this.tree.entryOrUndefined(parentOf(target), ask)
-    if (!parent) throw new GatewayError('parent_missing')
-    if (parent.kind !== 'folder') throw new GatewayError('not_dir')
+    if (parentOf(target) !== parentOf(source)) await this.#assertFolder(parentOf(target), ask)
     const to = this.parts.mounts.find(target, from.storage)
     const touches: LockedPath[] = [{ path: target, tree: old?.kind === 'folder', membership: !old }]
     if (kind === 'move') touches.unshift({ path: source, tree: isRealFolder(entry), membership: true })
@@ -158,6 +158,12 @@ export class Transfers {
       await this.access.assertAllVisible(to.storage, to.inner, ask.signal)
     }
     return transfer
+  }
+
+  async #assertFolder(at: Path, options: AccessOptions): Promise<void> {
+    const entry = await this.tree.entryOrUndefined(at, options)
+    if (!entry) throw new GatewayError('parent_missing')
+    if (entry.kind !== 'folder') throw new GatewayError('not_dir')
   }
 
   // What may stand in the way
@@ -219,7 +225,7 @@ export class Transfers {
     const { mount } = storage
     const { base, role } = this.access.principal
     if (role === 'admin' || (isWithin(base, mount) && this.parts.rules.list().length === 0)) return
-    for await (const page of storage.pages(inner, { signal: ask.signal })) {
+    for await (const page of storage.list(inner, { signal: ask.signal })) {
       for (const member of page) {
         const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
         if (isLink(member)) {
@@ -249,26 +255,10 @@ export class Transfers {
     const backup = replaces ? await this.parts.intents.moveToBackup(to, signal) : undefined
     if (replaces && !backup) return false
     try {
-      return await this.#moveByBackend(transfer, replaces, signal)
+      return await renameByBackend(this.parts, from, to, replaces, { signal })
     } finally {
       await backup?.restoreOrDiscard()
     }
-  }
-
-  /** `replaces`: the old target was set aside. */
-  async #moveByBackend(
-    { source, target, from, to }: Transfer,
-    replaces: boolean,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    const { storage } = from
-    const { intents, rules, locks } = this.parts
-    await rules.updateSpelling(source)
-    const move = () => storage.move(from.inner, to.inner, { signal })
-    return intents.move(from, to, replaces, move, async () => {
-      await locks.dropWithin(source, true)
-      await locks.dropWithin(target, false)
-    })
   }
 
   // Item by item

@@ -19,29 +19,18 @@ import type {
   Usage,
 } from '../contract/driver.js'
 import { isLink, isRealFolder } from '../contract/entry.js'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
-import {
-  checkName,
-  childOf,
-  findDeepest,
-  nameOf,
-  parentOf,
-  resolvePath,
-  root,
-  under,
-  within,
-  type Path,
-} from '../contract/path.js'
+import { GatewayError, isGatewayError, undefinedIfUnsupported } from '../contract/errors.js'
+import { checkName, childOf, nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../links/download-routing.js'
 import { throttled } from '../storage/bandwidth.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
-import { removeTree } from '../storage/remove-tree.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
-import type { Storage } from '../storage/storage.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../store/rows.js'
 import { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import { findNames, type SearchResult, type SearchOptions } from './finding.js'
+import { forgetRemoved } from './follow-up.js'
+import { makeMissingFolders } from './missing-folders.js'
 import { Operations, type Operation } from './operation.js'
 import type { Action } from './policy.js'
 import {
@@ -264,7 +253,7 @@ export class VirtualFs {
   directUrl(path: Path, ask: AccessOptions = {}): Promise<DirectUrl | undefined> {
     return this.#access.authorized('link', 'read', path, ask, async (at) => {
       const { storage, inner } = this.#tree.locate(at)
-      return storage.directUrl(inner, ask)
+      return undefinedIfUnsupported(() => storage.directUrl(inner, ask))
     })
   }
 
@@ -386,7 +375,7 @@ export class VirtualFs {
         options: { ...options, signal },
         resolve: this.#resolving('remove', path, options),
         tree: what === 'tree',
-        ofSymlink: true,
+        load: 'symlink',
         require: ({ at, existing }) => {
           this.#access.assertMovable(at, 'delete root folder is not allowed')
           if (what === 'file' && isRealFolder(existing)) throw new GatewayError('is_dir')
@@ -399,13 +388,13 @@ export class VirtualFs {
         if (isRealFolder(existing) && what === 'tree') await this.#access.assertAllVisible(storage, inner, signal)
         const removed: Path[] = []
         try {
-          if (what === 'tree') await removeTree(storage, inner, signal, removed)
+          if (what === 'tree') await storage.removeTree(inner, { signal, removed })
           else {
             await storage.remove(inner, { signal })
             removed.push(inner)
           }
         } finally {
-          for (const each of removed) await this.#forget(storage, storage.treePath(each))
+          for (const each of removed) await forgetRemoved(this.#parts, storage, each)
         }
       })
     }
@@ -417,11 +406,11 @@ export class VirtualFs {
     const resolve = async () => {
       const source = await this.#access.resolveLinks('move', await this.#access.resolve(from, options), options)
       const named = await this.#access.resolveTarget(to, source, options)
-      const target = await this.#access.resolveLinks('receive', named, options)
-      const isSameFolder = parentOf(source) === parentOf(target)
+      const target = await this.#access.resolveLinksWithEntry('receive', named, options)
+      const isSameFolder = parentOf(source) === parentOf(target.at)
       if (!isSameFolder) this.#access.authorize('move', source, options)
-      if (isSameFolder || nameOf(source) !== nameOf(target)) this.#access.authorize('rename', source, options)
-      this.#access.authorize('receive', target, options)
+      if (isSameFolder || nameOf(source) !== nameOf(target.at)) this.#access.authorize('rename', source, options)
+      this.#access.authorize('receive', target.at, options)
       return [source, target] as const
     }
     return this.#access.withErrorContext('move', from, () =>
@@ -433,8 +422,9 @@ export class VirtualFs {
     const resolve = async () => {
       const source = await this.#access.resolveAndAuthorize('read', from, options)
       this.#access.authorize('copy', source, options)
-      const target = await this.#access.resolveLinks('receive', await this.#access.resolve(to, options), options)
-      this.#access.authorize('receive', target, options)
+      const named = await this.#access.resolve(to, options)
+      const target = await this.#access.resolveLinksWithEntry('receive', named, options)
+      this.#access.authorize('receive', target.at, options)
       return [source, target] as const
     }
     return this.#access.withErrorContext('copy', from, () =>
@@ -473,7 +463,7 @@ export class VirtualFs {
     const setting: Operation<OnePath> = {
       options,
       resolve: this.#resolving('attributes', path, options, false),
-      ofSymlink: true,
+      load: 'symlink',
       require: ({ existing }) => {
         if (!isLink(existing) || to.mode === undefined) return
         throw new GatewayError('invalid', { reason: 'a link has no mode of its own' })
@@ -669,26 +659,24 @@ export class VirtualFs {
   #store(path: Path, source: Source, options: FileWriteOptions): Promise<WriteResult> {
     return this.#untilRevoked(options, async (signal) => {
       const writing = this.#writing(path, { ...options, signal })
-      const [target] = await this.#operations.check(writing)
-      const { at, storage, inner, entry: old } = target
-      if (options.parents === true && !old) await this.#makeParents(at, options)
-      const publication = this.#operations.publication(writing, [at])
-      let created = !old
-      const beforePublish = async () => {
-        const [{ entry }] = await publication.begin()
-        created = !entry
-      }
-      // A body may take longer to arrive than the timeout of the lock that its sender presents.
-      const stopExtending = this.#parts.locks.extendDuring(at, options.lockTokens ?? [], this.principal)
-      try {
-        const { createOnly, modified, mode, resumable } = options
-        const { userId: user } = this.principal
-        const write = { signal, user, createOnly, modified, mode, resumable, beforePublish }
-        return { entry: await storage.write(inner, source, write), created }
-      } finally {
-        stopExtending()
-        publication.end()
-      }
+      return this.#operations.publish(writing, async ([{ at, storage, inner, entry: old }], begin) => {
+        if (options.parents === true && !old) await this.#makeParents(at, options)
+        let created = !old
+        const beforePublish = async () => {
+          const [{ entry }] = await begin()
+          created = !entry
+        }
+        // A body may take longer to arrive than the timeout of the lock that its sender presents.
+        const stopExtending = this.#parts.locks.extendDuring(at, options.lockTokens ?? [], this.principal)
+        try {
+          const { createOnly, modified, mode, resumable } = options
+          const { userId: user } = this.principal
+          const write = { signal, user, createOnly, modified, mode, resumable, beforePublish }
+          return { entry: await storage.write(inner, source, write), created }
+        } finally {
+          stopExtending()
+        }
+      })
     })
   }
 
@@ -732,31 +720,11 @@ export class VirtualFs {
     }
   }
 
-  /** Makes the missing folders above `at`, a path of the whole tree. Each is authorized and locked like any other change. */
+  /** Makes the missing folders above `at`, a path of the whole tree. */
   async #makeParents(at: Path, { signal, password, lockTokens }: ChangeOptions): Promise<void> {
     const options = { signal, password, lockTokens }
-    const parent = parentOf(at)
-    const nearest = await findDeepest(parent, (folder) => this.#tree.entryOrUndefined(folder, options))
-    if (nearest && nearest.found.kind !== 'folder') throw new GatewayError('not_dir')
-    const missing: Path[] = []
-    for (let folder = parent; folder !== (nearest?.at ?? root); folder = parentOf(folder)) missing.unshift(folder)
-    for (const folder of missing) {
-      const making: Operation<OnePath> = {
-        options,
-        resolve: async () => {
-          this.#access.authorize('mkdir', folder, options)
-          return [{ at: folder, look: undefined }]
-        },
-        require: ({ entry }) => {
-          if (!entry) checkName(nameOf(folder))
-        },
-        touches: ({ entry }) => (entry ? [] : [{ path: folder, membership: true }]),
-      }
-      await this.#operations.change(making, async ({ entry, storage, inner }) => {
-        // Another request may have made it meanwhile.
-        if (!entry) await storage.mkdir(inner, { signal })
-      })
-    }
+    const authorize = (folder: Path) => this.#access.authorize('mkdir', folder, options)
+    await makeMissingFolders(this.#tree, this.#operations, parentOf(at), options, authorize)
   }
 
   /** Runs work whose signal aborts when the caller's does, and when the principal's session is revoked. */
@@ -804,12 +772,6 @@ export class VirtualFs {
       if (!isGatewayError(error, 'denied', 'hidden', 'password_required')) throw error
       return await this.#tree.entry(at, { signal: ask.signal, link: true })
     }
-  }
-
-  /** Removes what is recorded about a removed path. */
-  async #forget({ records }: Storage, at: Path): Promise<void> {
-    await records.properties.delete(at)
-    await this.#parts.locks.dropWithin(at, true)
   }
 }
 

@@ -1,6 +1,17 @@
 import type { Entry, FileBundle } from '../../src/contract/driver.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import { at, listed, namesIn, put, refuses, textAt, without, type Run, type WritableDriver } from './subject.js'
+import {
+  at,
+  listed,
+  namesIn,
+  put,
+  refuses,
+  textAt,
+  without,
+  type Run,
+  type WritableDriver,
+  type Subject,
+} from './subject.js'
 
 const count = 40
 const names = Array.from({ length: count }, (_, index) => `file-${index}`)
@@ -19,17 +30,18 @@ function all(asked: readonly string[]): Promise<ReadonlySet<string>> {
 }
 
 export async function bundleTests(run: Run): Promise<void> {
-  const copying = (driver: WritableDriver) => {
+  const copying = ({ driver, own }: Subject) => {
     return async (files: readonly Entry[], over: Partial<FileBundle> = {}, signal?: AbortSignal) => {
-      const bundle: FileBundle = { source: driver, from: at('/from'), to: at('/to'), files, mayTake: all, ...over }
+      const bundle: FileBundle = { source: own, from: at('/from'), to: at('/to'), files, mayTake: all, ...over }
       return (await driver.copyFiles?.(bundle, { signal })) ?? []
     }
   }
 
   await run(
     'copyFiles() copies what is as it was told, under names that are free',
-    async (t, { driver }) => {
-      const copy = copying(driver)
+    async (t, subject) => {
+      const { driver } = subject
+      const copy = copying(subject)
       const files = await filled(driver)
       await put(driver, '/to/file-3', 'somebody else’s')
       await put(driver, '/from/file-5', 'it was changed meanwhile')
@@ -52,8 +64,9 @@ export async function bundleTests(run: Run): Promise<void> {
 
   await run(
     'copyFiles() asks once which may take their names, and leaves nothing of the others',
-    async (t, { driver }) => {
-      const copy = copying(driver)
+    async (t, subject) => {
+      const { driver } = subject
+      const copy = copying(subject)
       const files = await filled(driver)
       const asked: (readonly string[])[] = []
       const mayTake = async (wanted: readonly string[]) => {
@@ -74,8 +87,9 @@ export async function bundleTests(run: Run): Promise<void> {
 
   await run(
     'copyFiles() ends when it is told to, and with folders that are missing',
-    async (t, { driver }) => {
-      const copy = copying(driver)
+    async (t, subject) => {
+      const { driver } = subject
+      const copy = copying(subject)
       const files = await filled(driver)
       const controller = new AbortController()
       const mayTake = (wanted: readonly string[]) => {

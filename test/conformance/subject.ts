@@ -7,6 +7,7 @@ import { defaultTraits, type Driver, type Entry, type Source, type Traits } from
 import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import { ListableNames } from '../../src/storage/listable-names.js'
+import { withPathRules } from '../../src/storage/path-rules.js'
 
 export interface Opened {
   readonly driver: Driver
@@ -32,7 +33,10 @@ export interface Candidate {
 export type WritableDriver = Driver & Required<Pick<Driver, 'write' | 'mkdir' | 'remove'>>
 
 export interface Subject {
+  /** The driver as a storage calls it: with the rules that the core checks for every driver. */
   readonly driver: WritableDriver
+  /** The driver alone. */
+  readonly own: Driver
   readonly again: Opened['again']
   readonly traits: Traits
   readonly many: number
@@ -167,7 +171,9 @@ export function subjects(t: Test, candidate: Candidate) {
   ): Promise<void> => {
     await t.test(title, async (t) => {
       const opened = await candidate.open()
-      const { driver } = opened
+      const traits = { ...defaultTraits, ...candidate.traits, ...opened.driver.traits }
+      const driver = withPathRules(opened.driver, traits)
+      const { again } = opened
       try {
         const reason = lacks?.(driver)
         if (reason !== undefined) {
@@ -176,8 +182,9 @@ export function subjects(t: Test, candidate: Candidate) {
         }
         await work(t, {
           driver: driver as WritableDriver,
-          again: opened.again,
-          traits: { ...defaultTraits, ...candidate.traits, ...driver.traits },
+          own: opened.driver,
+          again: again && (async (uploads) => withPathRules(await again(uploads), traits)),
+          traits,
           many: candidate.many ?? 10_000,
           longestName: candidate.longestName ?? 255,
           cannotKeep: candidate.cannotKeep ?? (() => false),

@@ -104,7 +104,7 @@ const asking: Readonly<
 > = {
   stat: (storage, at) => storage.stat(at),
   list: async (storage, at) => {
-    for await (const page of storage.pages(at)) t.equal(page.length, 1)
+    for await (const page of storage.list(at)) t.equal(page.length, 1)
   },
   read: async (storage, at) => buffer(await storage.read(at)),
   write: (storage, at) => storage.write(at, sourceOf('x')),
@@ -113,7 +113,7 @@ const asking: Readonly<
   move: (storage, at) => storage.move(at, y),
   copy: (storage, at) => storage.copy(at, y),
   copyFiles: (storage, at) =>
-    storage.copyFiles(storage, { from: at, to: at, files: [], mayTake: async () => new Set() }),
+    storage.copyFiles({ source: storage, from: at, to: at, files: [], mayTake: async () => new Set() }),
   removeTree: (storage, at) => storage.removeTree(at),
   open: async (storage, at) => {
     const file = await storage.open(at, 'replace')
@@ -177,11 +177,11 @@ void t.test('pages of listings take turns, and none is held up by a page that is
   }
   const { storage } = await newStorage(t, { list, revision: async () => '' }, {}, { parallel: 1 })
   const walk = async (path: Path) => {
-    for await (const _ of storage.pages(path)) await turn()
+    for await (const _ of storage.list(path)) await turn()
   }
   await Promise.all([walk(x), walk(y)])
   t.same(order, ['/x 1', '/y 1', '/x 2', '/y 2', '/x 3', '/y 3'])
-  const pages = storage.pages(x)
+  const pages = storage.list(x)
   await pages.next()
   t.match(await storage.stat(root), { kind: 'folder' }, 'in the middle of a listing')
   await pages.return(undefined)
@@ -202,11 +202,11 @@ void t.test(
       }
     }
     const { storage } = await newStorage(t, { list, revision: async () => '' }, {}, { parallel: 1 })
-    const first = storage.pages(x)
+    const first = storage.list(x)
     await first.next()
     const busy = first.next()
     const controller = new AbortController()
-    const waiting = storage.pages(y, { signal: controller.signal }).next()
+    const waiting = storage.list(y, { signal: controller.signal }).next()
     t.notOk(await isDone(waiting))
     controller.abort()
     await t.rejects(waiting, { code: 'aborted' })

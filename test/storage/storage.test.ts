@@ -6,7 +6,7 @@ import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { ByteRange, Driver, Entry, Source } from '../../src/contract/driver.js'
 import { GatewayError } from '../../src/contract/errors.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath, type Path } from '../../src/contract/path.js'
 import { processorTime } from '../processor-time.js'
 import { bare, newStorage, sourceOf, text, type Over } from '../tree/tree-fixture.js'
 
@@ -74,7 +74,7 @@ void t.test('names that no path can hold are left out of every listing, and each
       t.same(names(await storage.listing(path, { refresh: true })), ['first', 'last'])
       for (const fresh of [true, false]) {
         const paged: string[] = []
-        for await (const page of storage.pages(path, { fresh })) paged.push(...page.map(({ name }) => name))
+        for await (const page of storage.list(path, { fresh })) paged.push(...page.map(({ name }) => name))
         t.same(paged, ['first', 'last'])
       }
     }
@@ -216,7 +216,7 @@ void t.test('a file that is changed over the spool keeps its mode, and gets anot
   t.not(modified.getTime(), time.getTime())
 })
 
-void t.test('what is missing of move, copy and removeTree is said, not done badly', async (t) => {
+void t.test('a storage whose backend cannot copy or remove trees does both, and rejects a rename', async (t) => {
   const refusing = async () => {
     throw new GatewayError('unsupported')
   }
@@ -224,10 +224,21 @@ void t.test('what is missing of move, copy and removeTree is said, not done badl
     const { storage, heard } = await newStorage(t, over)
     await storage.write(x, sourceOf('abc'))
     heard.length = 0
-    t.equal(await storage.move(x, y), false)
-    t.equal(await storage.copy(x, y), false)
-    t.equal(await storage.removeTree(x), false)
-    t.same(heard, [], 'and nobody hears of it')
+    await t.rejects(storage.move(x, y), { code: 'unsupported' })
+    t.same(heard, [], 'no event is emitted for it')
+    await storage.setAttributes(x, { modified: time })
+    await storage.copy(x, y)
+    t.match(await storage.stat(y), { size: 3, modified: time })
+    await t.rejects(storage.copy(root, y), { code: 'unsupported' }, 'of a folder')
+    await storage.mkdir(asPath('/d'))
+    await storage.mkdir(asPath('/d/sub'))
+    await storage.write(asPath('/d/sub/file'), sourceOf('abc'))
+    heard.length = 0
+    const removed: Path[] = []
+    await storage.removeTree(asPath('/d'), { removed })
+    t.same(removed, ['/d'])
+    t.same(heard.length, 3, 'each removed entry is reported')
+    await t.rejects(storage.stat(asPath('/d')), { code: 'not_found' })
     const file = await storage.open(x, 'read')
     t.equal(await file.read(Buffer.alloc(9), 0), 3)
     await file.close()

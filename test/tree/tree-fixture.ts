@@ -180,7 +180,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     driverTypes,
     instance: thisInstance(),
     own: { data: t.testdir(), protectedPaths: [] },
-    tree: (path) => new SubtreeDriver(() => ({ mounts, locks, properties: store.properties }), path),
+    tree: (path) => new SubtreeDriver({ mounts, locks, pathLocks, intents, rules, log }, path),
   })
   const search = await Search.open({
     settings,
@@ -197,7 +197,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   })
   const parts: TreeDependencies = {
     mounts,
-    bases: new BaseFolders({ mounts, rules, locks, events, log }),
+    bases: new BaseFolders({ mounts, rules, locks, pathLocks, events, log }),
     rules,
     locks,
     pathLocks: pathLocks,

@@ -1,0 +1,79 @@
+/**
+ * The rules of every driver that follow from the paths of a call alone. They are checked here, so that no driver checks
+ * them: the root folder stays, a move onto itself does nothing, and no folder is moved into itself.
+ */
+import type { Driver, Traits } from '../contract/driver.js'
+import { GatewayError } from '../contract/errors.js'
+import { foldCase, isWithin, root, type Path } from '../contract/path.js'
+
+/** Returns the driver with its calls checked. */
+export function withPathRules(driver: Driver, { caseSensitive }: Pick<Traits, 'caseSensitive'>): Driver {
+  // The rule of a method that the driver does not have is never called.
+  const inner = driver as Required<Driver>
+  const assertMovable = (path: Path) => {
+    if (path === root) throw new GatewayError('denied', { reason: 'the root folder cannot be removed or moved' })
+  }
+  const assertFile = (path: Path) => {
+    if (path === root) throw new GatewayError('is_dir')
+  }
+  const isBelow = (folder: Path, path: Path) => {
+    const [one, other] = caseSensitive ? [folder, path] : [foldCase(folder), foldCase(path)]
+    return one !== other && isWithin(one, other)
+  }
+  const rules: Partial<Driver> = {
+    read: async (path, range, options) => {
+      assertFile(path)
+      return inner.read(path, range, options)
+    },
+    open: async (path, mode, options) => {
+      assertFile(path)
+      return inner.open(path, mode, options)
+    },
+    write: async (path, source, options) => {
+      assertFile(path)
+      return inner.write(path, source, options)
+    },
+    upload: async (path, plan, options) => {
+      assertFile(path)
+      return inner.upload(path, plan, options)
+    },
+    mkdir: async (path, options) => {
+      if (path === root) throw new GatewayError('exists')
+      return inner.mkdir(path, options)
+    },
+    remove: async (path, options) => {
+      assertMovable(path)
+      return inner.remove(path, options)
+    },
+    removeTree: async (path, options) => {
+      assertMovable(path)
+      return inner.removeTree(path, options)
+    },
+    move: async (from, to, options) => {
+      assertMovable(from)
+      assertFile(to)
+      if (from === to) {
+        await inner.stat(from, { ...options, link: true })
+        return
+      }
+      if (isBelow(from, to)) {
+        const { kind } = await inner.stat(from, { ...options, link: true })
+        throw new GatewayError(kind === 'folder' ? 'invalid' : 'not_dir', {
+          reason: 'an entry cannot be moved into itself',
+        })
+      }
+      return inner.move(from, to, options)
+    },
+    copy: async (from, to, options) => {
+      assertFile(to)
+      return inner.copy(from, to, options)
+    },
+  }
+  return new Proxy(driver, {
+    get(_target, name: keyof Driver) {
+      const value: unknown = Reflect.get(driver, name)
+      if (typeof value !== 'function') return value
+      return (Reflect.get(rules, name) as unknown) ?? (value as () => unknown).bind(driver)
+    },
+  })
+}

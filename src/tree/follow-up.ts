@@ -1,0 +1,39 @@
+/** What follows a change of the tree: stored properties, folder rules, attributes and WebDAV locks. */
+import type { CallOptions } from '../contract/driver.js'
+import { callIfSupported } from '../contract/errors.js'
+import type { Path } from '../contract/path.js'
+import type { MountedPath } from '../storage/mounts.js'
+import type { Storage } from '../storage/storage.js'
+import type { TreeDependencies } from './dependencies.js'
+
+/** Deletes what is recorded about a removed path. */
+export async function forgetRemoved(
+  { locks }: Pick<TreeDependencies, 'locks'>,
+  storage: Storage,
+  path: Path,
+): Promise<void> {
+  const at = storage.treePath(path)
+  await storage.records.properties.delete(at)
+  await locks.dropWithin(at, true)
+}
+
+/**
+ * Renames an entry by its backend. Everything recorded about it follows. Resolves to false if the backend cannot
+ * rename. The caller holds the path locks of both paths. `replaces`: the old target was moved to a backup.
+ */
+export async function renameByBackend(
+  { intents, rules, locks }: Pick<TreeDependencies, 'intents' | 'rules' | 'locks'>,
+  from: MountedPath,
+  to: MountedPath,
+  replaces: boolean,
+  { signal }: CallOptions,
+): Promise<boolean> {
+  const { storage } = from
+  const [source, target] = [storage.treePath(from.inner), to.storage.treePath(to.inner)]
+  await rules.updateSpelling(source)
+  const move = () => callIfSupported(() => storage.move(from.inner, to.inner, { signal }))
+  return intents.move(from, to, replaces, move, async () => {
+    await locks.dropWithin(source, true)
+    await locks.dropWithin(target, false)
+  })
+}

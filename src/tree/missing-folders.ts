@@ -1,0 +1,43 @@
+/** Makes the folders that a path requires. */
+import { GatewayError } from '../contract/errors.js'
+import { checkName, findDeepest, nameOf, parentOf, root, type Path } from '../contract/path.js'
+import type { MountedTree } from '../storage/mounted-tree.js'
+import type { Operations } from './operation.js'
+import type { ChangeOptions } from './preconditions.js'
+
+/**
+ * Makes `folder`, a path of the whole tree, and the missing folders above it. Each is authorized and locked like any
+ * other change. Resolves to the number of folders that did not exist. Rejects with `not_dir` if a file is in the way.
+ */
+export async function makeMissingFolders(
+  tree: MountedTree,
+  operations: Operations,
+  folder: Path,
+  options: ChangeOptions,
+  authorize: (folder: Path) => void = () => undefined,
+): Promise<number> {
+  const nearest = await findDeepest(folder, (path) => tree.entryOrUndefined(path, options))
+  if (nearest && nearest.found.kind !== 'folder') throw new GatewayError('not_dir')
+  const missing: Path[] = []
+  for (let path = folder; path !== (nearest?.at ?? root); path = parentOf(path)) missing.unshift(path)
+  for (const path of missing) {
+    await operations.change(
+      {
+        options,
+        resolve: async () => {
+          authorize(path)
+          return [{ at: path, look: undefined }] as const
+        },
+        require: ({ entry }) => {
+          if (!entry) checkName(nameOf(path))
+        },
+        touches: ({ entry }) => (entry ? [] : [{ path, membership: true }]),
+      },
+      async ({ entry, storage, inner }) => {
+        // Another request may have made it meanwhile.
+        if (!entry) await storage.mkdir(inner, { signal: options.signal })
+      },
+    )
+  }
+  return missing.length
+}

@@ -1,0 +1,91 @@
+/** A driver that is based on other storages: its changes take the steps of every other change. */
+import t from 'tap'
+import { asPath } from '../../src/contract/path.js'
+import { SubtreeDriver } from '../../src/tree/subtree-driver.js'
+import { contents, newTree, openBody, sourceOf, text, type Test } from './tree-fixture.js'
+
+const p = asPath
+
+async function based(t: Test) {
+  const tree = await newTree(t, { '/base': {}, '/other': {} })
+  const subtree = new SubtreeDriver(tree.parts, p('/base'))
+  await tree.mount('/over', { driverOf: async () => subtree })
+  return { tree, fs: tree.as(), subtree }
+}
+
+void t.test('of two writers of one new file, one through each path, the second fails', async (t) => {
+  const { tree, fs } = await based(t)
+  const { source, body } = openBody()
+  const first = fs.write(p('/over/file'), source, { createOnly: true })
+  body.push('first')
+  await fs.write(p('/base/file'), sourceOf('second'), { createOnly: true })
+  body.push(null)
+  await t.rejects(first, { code: 'exists' })
+  t.equal(await text(tree.as().read(p('/base/file'))), 'second')
+})
+
+void t.test('a change below waits until the change of the same entry through the storage above is done', async (t) => {
+  const { tree, subtree } = await based(t)
+  await subtree.mkdir(p('/folder'))
+  const release = await tree.parts.pathLocks.acquire([{ path: p('/base/folder'), tree: true }])
+  const removing = subtree.removeTree(p('/folder'))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  t.equal((await subtree.stat(p('/folder'))).kind, 'folder', 'it waits for the path lock')
+  release()
+  await removing
+  await t.rejects(subtree.stat(p('/folder')), { code: 'not_found' })
+})
+
+void t.test('every lock of a user blocks what the gateway changes below', async (t) => {
+  const { fs, subtree } = await based(t)
+  await fs.write(p('/base/file'), sourceOf('old'))
+  const request = { scope: 'exclusive', deep: false, owner: '', seconds: 60 } as const
+  await fs.lock(p('/base/file'), request)
+  const changes: readonly (() => Promise<unknown>)[] = [
+    () => subtree.write(p('/file'), sourceOf('new')),
+    () => subtree.remove(p('/file')),
+    () => subtree.removeTree(p('/file')),
+    () => subtree.move(p('/file'), p('/moved')),
+    () => subtree.setAttributes(p('/file'), { modified: new Date(0) }),
+    () => subtree.copy(p('/file'), p('/file')),
+  ]
+  for (const change of changes) {
+    await t.rejects(change(), { code: 'locked' })
+  }
+  t.same(await contents(fs, p('/base')), { '/base/file': 'old' })
+})
+
+void t.test('properties and folder rules follow a move, and are deleted with what they belong to', async (t) => {
+  const { tree, fs, subtree } = await based(t)
+  await fs.mkdir(p('/base/folder'))
+  await fs.write(p('/base/folder/file'), sourceOf('x'))
+  const property = { namespace: 'urn:x', name: 'color', value: 'red', language: '' }
+  await fs.setProperties(p('/base/folder/file'), [{ set: property }])
+  await tree.rule('/base/folder', { hide: '^secret$' })
+  await subtree.move(p('/folder'), p('/moved'))
+  t.match(await fs.properties(p('/base/moved/file')), [{ value: 'red' }])
+  t.same(
+    tree.parts.rules.list().map(({ path }) => path),
+    ['/base/moved'],
+  )
+  await subtree.removeTree(p('/moved'))
+  t.same(await tree.store.properties.of(p('/base/moved/file')), [])
+})
+
+void t.test('a folder that contains a mount point is neither moved nor removed', async (t) => {
+  const { tree, subtree } = await based(t)
+  await subtree.mkdir(p('/folder'))
+  await tree.mount('/base/folder/mounted')
+  await t.rejects(subtree.removeTree(p('/folder')), { code: 'denied' })
+  await t.rejects(subtree.move(p('/folder'), p('/moved')), { code: 'denied' })
+})
+
+void t.test('storages that are based on one another in a circle report it', async (t) => {
+  const tree = await newTree(t)
+  await tree.mount('/one', { driverOf: async () => new SubtreeDriver(tree.parts, p('/two')) })
+  await tree.mount('/two', { driverOf: async () => new SubtreeDriver(tree.parts, p('/one')) })
+  const fs = tree.as()
+  await t.rejects(fs.write(p('/one/file'), sourceOf('x')), { code: 'unavailable' })
+  await t.rejects(fs.mkdir(p('/one/folder')), { code: 'unavailable' })
+  await t.rejects(fs.list(p('/one')), { code: 'unavailable' })
+})
