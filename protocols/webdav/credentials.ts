@@ -3,6 +3,7 @@ import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import type { AccessOptions } from '../../src/tree/preconditions.js'
+import type { User } from './engine.js'
 
 export type Authorization =
   | { readonly scheme: 'basic'; readonly username: string; readonly password: string }
@@ -35,12 +36,13 @@ function unreadableHeader(): GatewayError {
   return new GatewayError('unauthenticated', { reason: 'unreadable Authorization header' })
 }
 
-export interface Caller {
-  readonly principal: Principal
+/** The user of a request. */
+export interface Caller extends User {
   /** Whether the request has no user credentials: a 403 then becomes a 401 with a challenge. */
-  readonly anonymous: boolean
+  readonly isDefaultUser: boolean
+  readonly principal: Principal
   /** The password of the guest's credentials, used for folder passwords. */
-  readonly folderPassword?: AccessOptions['password']
+  readonly folderPassword: AccessOptions['password']
 }
 
 /** Authenticates a request by its Authorization header. Rejects with `unauthenticated`, `throttled` or `denied`. */
@@ -49,19 +51,19 @@ export async function authenticate(
   header: string | undefined,
   address: string,
 ): Promise<Caller> {
-  if (header === undefined) return { principal: accounts.guest('webdav'), anonymous: true }
+  if (header === undefined) return callerOf(accounts.guest('webdav'), true)
   const authorization = parseAuthorization(header)
-  if (authorization.scheme === 'bearer') {
-    return { principal: await accounts.byToken(authorization.token, 'webdav'), anonymous: false }
-  }
+  if (authorization.scheme === 'bearer') return callerOf(await accounts.byToken(authorization.token, 'webdav'), false)
   const { username, password } = authorization
   // Requests without credentials are the guest's too. Its password protects nothing and is used for folder passwords.
   const user = accounts.users.byName(username)
-  if (user?.role === guestRole && !user.disabled) {
-    return { principal: accounts.guest('webdav'), anonymous: true, folderPassword: password }
-  }
-  const principal = await accounts.byPassword({ username, password: { plain: password }, address }, 'webdav')
-  return { principal, anonymous: false }
+  if (user?.role === guestRole && !user.disabled) return callerOf(accounts.guest('webdav'), true, password)
+  return callerOf(await accounts.byPassword({ username, password: { plain: password }, address }, 'webdav'), false)
+}
+
+function callerOf(principal: Principal, isDefaultUser: boolean, folderPassword?: string): Caller {
+  const { userId, username } = principal
+  return { uid: String(userId), username, isDefaultUser, principal, folderPassword }
 }
 
 /** The number of the guest role in the database. */

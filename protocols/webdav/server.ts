@@ -1,6 +1,6 @@
 /**
  * The WebDAV protocol: everything below `<site path>/dav/` on the shared HTTP port. It parses the target and headers of
- * a request, lets the engine authenticate and dispatch it, runs the command, and converts errors into responses.
+ * a request, answers it or lets the engine dispatch it, and converts errors into responses.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { toGatewayError } from '../../src/contract/errors.js'
@@ -18,16 +18,20 @@ import { sendOptions, get } from './commands/read.js'
 import { copy, move } from './commands/transfer.js'
 import { mkcol, put, remove } from './commands/write.js'
 import { authenticate, type Caller } from './credentials.js'
-import { Engine } from './engine.js'
+import { Engine, type Dispatchable, type Handler } from './engine.js'
 import { HttpError, toHttpError } from './errors.js'
 import { parseHeaders, type DavHeaders } from './headers.js'
 import { hrefOf, locatePath, normalizeHost, type Site, type Target } from './location.js'
 import { allowedMethods, sendText, sendXml, type Command, type RequestContext } from './request-context.js'
 
-const commands: ReadonlyMap<string, Command> = new Map([
+/** These need nothing of the engine. */
+const directCommands: ReadonlyMap<string, Command> = new Map([
   ['GET', get],
   ['HEAD', get],
   ['PUT', put],
+])
+
+const engineCommands: ReadonlyMap<string, Command> = new Map([
   ['DELETE', remove],
   ['MKCOL', mkcol],
   ['COPY', copy],
@@ -44,64 +48,81 @@ const knownMethods = ['POST', 'PATCH', 'TRACE']
 const challenge = { 'www-authenticate': 'Basic realm="Tidegate", charset="UTF-8"' }
 
 /** A request whose target and headers are valid. */
-interface ValidRequest {
+interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Undefined for OPTIONS, which requires no authentication. */
-  readonly command: Command | undefined
   readonly target: Target
   readonly headers: DavHeaders
   readonly client: Client
-  /** Set by `#authenticate`. `#run` reports the error instead of running the command. */
-  caller?: Caller | { readonly error: unknown }
 }
+
+function isSupported({ method }: IncomingMessage): boolean {
+  return supportedMethods.has(method ?? '')
+}
+const supportedMethods: ReadonlySet<string> = new Set(allowedMethods.split(', '))
 
 /** The handler of the WebDAV protocol. `client`: the public location of this server, and the trusted proxies. */
 export function webdavHandler(gateway: ProtocolGateway, client: ClientOptions): RequestHandler {
   const protocol = new Protocol(gateway, client)
-  const { cors_origins: origins } = gateway.config
-  return (request, response) => {
-    if (!handleCors(request, response, origins, 'declared')) protocol.handle(request, response)
-  }
+  return (request, response) => protocol.handle(request, response)
 }
 
 class Protocol {
   readonly #gateway: ProtocolGateway
   readonly #options: ClientOptions
   readonly #prefix: string
-  readonly #engine: Engine<ValidRequest>
+  readonly #engine: Engine<Exchange, Caller>
 
   constructor(gateway: ProtocolGateway, options: ClientOptions) {
     this.#gateway = gateway
     this.#options = options
     this.#prefix = `${sitePath(options.siteUrl)}/dav`
+    const handlers = new Map<string, Handler<Exchange, Caller>>()
+    for (const [name, command] of engineCommands) {
+      handlers.set(name, (exchange, caller) => this.#run(command, exchange, caller))
+    }
+    for (const name of knownMethods) handlers.set(name, (exchange) => this.#refuseMethod(exchange, 405))
     this.#engine = new Engine({
-      authenticate: (valid) => this.#authenticate(valid),
-      run: (valid) => this.#run(valid),
+      handlers,
+      unknownMethod: (exchange) => this.#refuseMethod(exchange, 501),
+      authenticate: (exchange, proceed) => {
+        if (isSupported(exchange.request)) void this.#authenticate(exchange, proceed)
+        else proceed()
+      },
     })
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
+    if (this.#handleCors(request, response)) return
     try {
-      this.#engine.execute(request.method ?? '', this.#parse(request, response))
+      const exchange = this.#parse(request, response)
+      const command = directCommands.get(request.method ?? '')
+      if (command) {
+        void this.#authenticate(exchange, (caller) => void this.#run(command, exchange, caller))
+      } else if (request.method === 'OPTIONS') {
+        sendOptions(response)
+        void drain(request)
+      } else {
+        const { path, slash } = exchange.target
+        this.#engine.dispatch(exchange, hrefOf(this.#prefix, path, slash))
+        this.#handleCors(request, response) // the engine has removed the headers
+      }
     } catch (error) {
-      this.#sendError(request, response, error)
-      void drain(request)
+      void this.#fail({ request, response }, error)
     }
   }
 
+  #handleCors(request: IncomingMessage, response: ServerResponse): boolean {
+    return handleCors(request, response, this.#gateway.config.cors_origins, 'declared')
+  }
+
   /** Parses everything that can be malformed. Throws a GatewayError or an HTTP error. */
-  #parse(request: IncomingMessage, response: ServerResponse): ValidRequest {
+  #parse(request: IncomingMessage, response: ServerResponse): Exchange {
     const client = clientOf(request, this.#options)
     const target = this.#target(request.url ?? '')
-    const method = request.method ?? ''
-    const command = commands.get(method)
-    if (command === undefined && method !== 'OPTIONS') {
-      const status = knownMethods.includes(method) ? 405 : 501
-      throw new HttpError(status, `${method} is not supported`, { headers: { allow: allowedMethods } })
-    }
-    const headers = parseHeaders(request.headers, () => this.#site(request, client))
-    return { request, response, command, target, headers, client }
+    // A method that is not supported is refused, whatever the headers are.
+    const headers = parseHeaders(isSupported(request) ? request.headers : {}, () => this.#site(request, client))
+    return { request, response, target, headers, client }
   }
 
   #target(requestTarget: string): Target {
@@ -124,37 +145,33 @@ class Protocol {
     return { prefix: this.#prefix, hosts: new Set(hosts) }
   }
 
-  async #authenticate(valid: ValidRequest): Promise<string> {
-    if (valid.command === undefined) return ''
+  /** Calls `proceed` with the authenticated caller, or sends the error response. */
+  async #authenticate(exchange: Exchange, proceed: (caller: Caller) => void): Promise<void> {
+    const { request, client } = exchange
     try {
-      const { authorization } = valid.request.headers
-      valid.caller = await authenticate(this.#gateway.accounts, authorization, valid.client.address)
-      return valid.caller.principal.username
+      proceed(await authenticate(this.#gateway.accounts, request.headers.authorization, client.address))
     } catch (error) {
-      valid.caller = { error }
-      return ''
+      await this.#fail(exchange, error)
     }
   }
 
-  async #run(valid: ValidRequest): Promise<void> {
-    const { request, response, command, caller } = valid
-    const anonymous = caller !== undefined && 'anonymous' in caller && caller.anonymous
+  /** Runs a command and discards the rest of the body. */
+  async #run(command: Command, exchange: Exchange, caller: Caller): Promise<void> {
     try {
-      if (caller !== undefined && 'error' in caller) throw caller.error
-      if (command === undefined) sendOptions(response)
-      else if (caller !== undefined) await command(this.#contextOf(valid, caller, signalOf(response)))
+      await command(this.#contextOf(exchange, caller))
+      await drain(exchange.request)
     } catch (error) {
-      this.#sendError(request, response, error, anonymous)
+      await this.#fail(exchange, error, caller.isDefaultUser)
     }
-    await drain(request)
   }
 
-  #contextOf(
-    { request, response, target, headers }: ValidRequest,
-    caller: Caller,
-    signal: AbortSignal,
-  ): RequestContext {
-    const access = { signal, password: caller.folderPassword }
+  #refuseMethod(exchange: Exchange, status: number): Promise<void> {
+    const reason = `${exchange.request.method} is not supported`
+    return this.#fail(exchange, new HttpError(status, reason, { headers: { allow: allowedMethods } }))
+  }
+
+  #contextOf({ request, response, target, headers }: Exchange, caller: Caller): RequestContext {
+    const access = { signal: signalOf(response), password: caller.folderPassword }
     return {
       request,
       response,
@@ -168,8 +185,14 @@ class Protocol {
     }
   }
 
+  /** Sends the error response and discards the rest of the body. `anonymous`: the request has no user credentials. */
+  async #fail({ request, response }: Dispatchable, error: unknown, anonymous = false): Promise<void> {
+    this.#sendError(request, response, error, anonymous)
+    await drain(request)
+  }
+
   /** Sends the error response, or closes the connection if the response has begun. Logs internal errors once. */
-  #sendError(request: IncomingMessage, response: ServerResponse, error: unknown, anonymous = false): void {
+  #sendError(request: IncomingMessage, response: ServerResponse, error: unknown, anonymous: boolean): void {
     const cause = error instanceof HttpError ? undefined : toGatewayError(error)
     // The tree has logged its own errors, except for a read that fails after the response has begun.
     if (cause?.code === 'internal' && (cause !== error || response.headersSent)) {

@@ -23,3 +23,32 @@ void t.test('a web page of another origin may be a WebDAV client', async (t) => 
   t.equal(options.status, 200, 'OPTIONS of its own is a question to the server')
   t.equal(options.headers.get('dav'), '1, 2, 3')
 })
+
+void t.test('a response has no headers of webdav-server', async (t) => {
+  const origin = 'https://app.example'
+  const { davUrl, adminPassword } = await startGateway(t, { config: { cors_origins: [origin] } })
+  const credentials = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
+  const cases = [
+    { method: 'PROPFIND', authorization: credentials, status: 207 },
+    { method: 'PROPFIND', authorization: 'Basic !!', status: 401 },
+    { method: 'DELETE', authorization: credentials, status: 404 },
+    { method: 'POST', authorization: credentials, status: 405 },
+    { method: 'REPORT', authorization: 'Basic !!', status: 501 },
+  ]
+  for (const { method, authorization, status } of cases) {
+    const path = method === 'DELETE' ? 'missing' : ''
+    const request = (from: string) =>
+      fetch(davUrl + path, {
+        method,
+        headers: { origin: from, authorization, depth: method === 'DELETE' ? 'infinity' : '0' },
+      })
+    const { headers, status: received } = await request(origin)
+    t.equal(received, status, method)
+    t.equal(headers.get('access-control-allow-origin'), origin)
+    t.equal(headers.get('vary'), 'Origin')
+    for (const name of ['server', 'dav', 'ms-author-via', 'access-control-allow-credentials'])
+      t.notOk(headers.has(name), name)
+    t.equal(headers.has('allow'), status > 404)
+    t.notOk((await request('https://other.example')).headers.has('access-control-allow-origin'))
+  }
+})
