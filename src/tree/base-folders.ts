@@ -7,6 +7,7 @@ import { isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { childOf, isWithin, parentOf, root, type Path } from '../contract/path.js'
 import type { Events } from '../storage/events.js'
+import type { MountSupervisor } from '../storage/mount-supervisor.js'
 import type { Mounts, MountedPath } from '../storage/mounts.js'
 import { verdictOn } from './authorizer.js'
 import type { Rules } from './folder-rules.js'
@@ -14,6 +15,7 @@ import type { Locks } from './locks.js'
 
 export interface BaseFoldersParts {
   readonly mounts: Mounts
+  readonly supervisor: Pick<MountSupervisor, 'whenStarted'>
   readonly rules: Rules
   readonly locks: Locks
   readonly events: Events
@@ -45,7 +47,7 @@ export class BaseFolders {
   async #ensure(principal: Principal): Promise<void> {
     const { base } = principal
     try {
-      await this.parts.mounts.whenStarted(base)
+      await this.parts.supervisor.whenStarted(base)
       const missing = await this.#missing(base)
       if (missing.length > 0) {
         if (!this.#mayFill(principal)) return

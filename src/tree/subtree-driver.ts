@@ -26,6 +26,7 @@ import type {
 import { GatewayError } from '../contract/errors.js'
 import { refusedName, under, within, type Path } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
+import type { MountSupervisor } from '../storage/mount-supervisor.js'
 import type { Mounts, MountedPath } from '../storage/mounts.js'
 import { removeTree } from '../storage/remove-tree.js'
 import type { Store } from '../store/rows.js'
@@ -41,6 +42,7 @@ const depth = new AsyncLocalStorage<number>()
 
 export interface SubtreeDependencies {
   readonly mounts: Mounts
+  readonly supervisor: Pick<MountSupervisor, 'whenStarted'>
   readonly locks: Locks
   readonly properties: Store['properties']
 }
@@ -181,8 +183,8 @@ export class SubtreeDriver implements Driver {
     const level = (depth.getStore() ?? 0) + 1
     if (level > deepest) throw new GatewayError('unavailable', { reason: 'storages stand on one another in a circle' })
     return depth.run(level, async () => {
-      const { mounts } = this.parts()
-      await mounts.whenStarted(under(this.base, path))
+      const { mounts, supervisor } = this.parts()
+      await supervisor.whenStarted(under(this.base, path))
       const at = await canonicalPath(mounts, under(this.base, path))
       return work(mounts.find(at), at)
     })

@@ -18,9 +18,9 @@ export interface CompositeTree {
 
 export async function compositeTree(t: Test, mounted: Readonly<Record<string, MountAsk>>): Promise<CompositeTree> {
   const tree = await newTree(t, mounted)
-  const { mounts, locks, store } = tree.parts
+  const { mounts, supervisor, locks, store } = tree.parts
   const env = testEnv({
-    tree: (path) => new SubtreeDriver(() => ({ mounts, locks, properties: store.properties }), path),
+    tree: (path) => new SubtreeDriver(() => ({ mounts, supervisor, locks, properties: store.properties }), path),
   })
   let folders = 0
   const newFolder = async (storage: Path) => {
