@@ -84,7 +84,7 @@ export class Gateway {
   readonly store: Store
   readonly #tree: TreeDependencies
   readonly #bandwidth: Bandwidth
-  readonly #unsubscribe: () => void
+  readonly #unsubscribe: readonly (() => void)[]
 
   private constructor(options: GatewayOptions, parts: Parts) {
     this.config = options.config
@@ -109,10 +109,14 @@ export class Gateway {
       data: resolve(options.config.data),
       as: (principal) => this.#asTask(principal),
     })
-    this.#unsubscribe = parts.store.onForeignChange(async () => {
-      await Promise.all([parts.rules.reload(), parts.locks.reload(), parts.supervisor.reload()])
-      parts.search.mountsChanged()
-    })
+    this.#unsubscribe = [
+      parts.store.onForeignChange('rules', () => parts.rules.reload()),
+      parts.store.onForeignChange('locks', () => parts.locks.reload()),
+      parts.store.onForeignChange('storages', async () => {
+        await parts.supervisor.reload()
+        parts.search.mountsChanged()
+      }),
+    ]
   }
 
   /**
@@ -234,7 +238,7 @@ export class Gateway {
    * backend that does not answer cannot block the exit.
    */
   async close(): Promise<void> {
-    this.#unsubscribe()
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
     // Releases all transfers that wait for bandwidth.
     this.#bandwidth.close()
     await this.tasks.close()
