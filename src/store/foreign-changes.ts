@@ -5,13 +5,14 @@ import type { Topic } from './rows.js'
 /** Milliseconds between two polls. */
 const interval = 250
 
-/** Milliseconds that `close` waits for a running poll: a listener may wait for a backend. */
+/** Milliseconds that `close` waits for running listeners, which may wait for a backend. */
 const closeTimeout = 1000
 
 interface Listener {
   readonly topic: Topic
   readonly notify: () => void | Promise<void>
   isPending: boolean
+  isRunning: boolean
 }
 
 export interface ChangeState {
@@ -23,6 +24,7 @@ export interface ChangeState {
 
 export class ForeignChanges {
   readonly #listeners = new Set<Listener>()
+  readonly #running = new Set<Promise<void>>()
   #timer: NodeJS.Timeout | undefined
   #polling: Promise<void> | undefined
 
@@ -38,7 +40,7 @@ export class ForeignChanges {
   }
 
   listen(topic: Topic, notify: Listener['notify']): () => void {
-    const listener: Listener = { topic, notify, isPending: false }
+    const listener: Listener = { topic, notify, isPending: false, isRunning: false }
     this.#listeners.add(listener)
     this.#timer ??= setInterval(() => {
       this.#polling ??= this.#poll().finally(() => (this.#polling = undefined))
@@ -49,11 +51,11 @@ export class ForeignChanges {
     }
   }
 
-  /** Stops polling. Resolves when the running poll has ended, or after `closeTimeout`. */
+  /** Stops polling. Resolves when running listeners have ended, or after `closeTimeout`. */
   async close(): Promise<void> {
     this.#listeners.clear()
     this.#stop()
-    if (this.#polling) await settlesWithin(this.#polling, closeTimeout)
+    await settlesWithin(Promise.all([this.#polling, ...this.#running]), closeTimeout)
   }
 
   #stop(): void {
@@ -68,7 +70,12 @@ export class ForeignChanges {
       // The next poll tries again.
       return
     }
-    for (const listener of this.#listeners) if (listener.isPending) await this.#notify(listener)
+    // Not awaited: a listener that waits for a backend must not delay the others.
+    for (const listener of this.#listeners) {
+      if (!listener.isPending || listener.isRunning) continue
+      const running = this.#notify(listener).finally(() => this.#running.delete(running))
+      this.#running.add(running)
+    }
   }
 
   async #detect(): Promise<void> {
@@ -85,11 +92,13 @@ export class ForeignChanges {
 
   /** A listener that fails is notified again at the next poll. */
   async #notify(listener: Listener): Promise<void> {
+    listener.isPending = false
+    listener.isRunning = true
     try {
-      listener.isPending = false
       await listener.notify()
     } catch {
       listener.isPending = true
     }
+    listener.isRunning = false
   }
 }

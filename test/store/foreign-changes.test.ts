@@ -72,6 +72,39 @@ void t.test('a listener that fails is notified again, and no other listener is',
   t.same(notified, ['failing', 'rules', 'failing'])
 })
 
+void t.test('a listener that has not ended delays no other, and is not called again meanwhile', async (t) => {
+  const { database, changes, notified } = await open(t)
+  let end: () => void = () => undefined
+  changes.listen('storages', () => {
+    notified.push('storages')
+    return new Promise<void>((resolve) => (end = resolve))
+  })
+  changes.listen('accounts', () => void notified.push('accounts'))
+  database.commit('storages')
+  await polls()
+  database.commit('accounts', 'storages')
+  await polls()
+  t.same(notified, ['storages', 'accounts'])
+  end()
+  await polls()
+  t.same(notified, ['storages', 'accounts', 'storages'], 'the change in the meantime is not lost')
+  end()
+})
+
+void t.test('closing waits for a listener that runs', async (t) => {
+  const { database, changes, notified } = await open(t)
+  const unsubscribe = changes.listen('storages', async () => {
+    notified.push('begun')
+    await polls()
+    notified.push('ended')
+  })
+  database.commit('storages')
+  while (notified.length === 0) await new Promise(setImmediate)
+  unsubscribe()
+  await changes.close()
+  t.same(notified, ['begun', 'ended'])
+})
+
 void t.test('a listener that has unsubscribed is not notified', async (t) => {
   const { database, changes, notified } = await open(t)
   const end = changes.listen('rules', () => void notified.push('first'))
