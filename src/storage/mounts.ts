@@ -142,7 +142,9 @@ export class Mounts {
    */
   startOf(path: Path): Promise<void> | undefined {
     const mounts = this.#mountsOver(path)
-    return mounts.some(({ storage }) => storage) ? undefined : mounts.find(({ starting }) => starting !== undefined)?.starting
+    return mounts.some(({ storage }) => storage)
+      ? undefined
+      : mounts.find(({ starting }) => starting !== undefined)?.starting
   }
 
   /** The location of `path` if its storage ignores case or Unicode normalization; otherwise undefined. */
