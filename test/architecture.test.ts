@@ -122,7 +122,7 @@ function filesWith(line: RegExp): readonly string[] {
 }
 
 void t.test('protocols have no way into the tree but as a principal', async (t) => {
-  // `ProtocolGateway` is the gateway without mounts, store and spool: they do not compile there.
+  // `ProtocolGateway` is the gateway without mounts, supervisor, store and spool: they do not compile there.
   const whole = filesWith(/import (?:type )?\{[^}]*\bGateway\b[^}]*\} from '[./]+\/gateway\/gateway\.js'/)
   t.ok(whole.length > 0, 'the imports were found')
   t.same(

@@ -71,7 +71,9 @@ export async function startGateway(t: Test, options: RunOptions = {}): Promise<R
     const [row] = await gateway.store.storages.all()
     if (!row) throw new Error('no storage was made at the first run')
     const addition = JSON.stringify(options.driver.addition ?? {})
-    await gateway.mounts.apply(await gateway.store.storages.update(row.id, { driver: options.driver.name, addition }))
+    await gateway.supervisor.apply(
+      await gateway.store.storages.update(row.id, { driver: options.driver.name, addition }),
+    )
   }
   return { ...addresses(daemon.http, daemon.sftp ?? ''), gateway, adminPassword, dataFolder, stop }
 }

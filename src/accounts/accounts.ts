@@ -82,7 +82,7 @@ export class Accounts {
     const accounts = new Accounts(options, await SessionTokens.open(store, tokenHours, now))
     await accounts.reload()
     accounts.#disposers.push(
-      store.onForeignChange(() => accounts.reload()),
+      store.onForeignChange('accounts', () => accounts.reload()),
       settings.onChange(() => accounts.#settingsChanged()),
     )
     const timer = setInterval(() => void accounts.#sweep(), sweepInterval).unref()

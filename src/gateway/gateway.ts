@@ -15,8 +15,9 @@ import { Search } from '../search/search.js'
 import { Settings } from '../settings/settings.js'
 import { Bandwidth, unlimited } from '../storage/bandwidth.js'
 import { Events } from '../storage/events.js'
+import { MountSupervisor } from '../storage/mount-supervisor.js'
 import { Mounts } from '../storage/mounts.js'
-import { PathLocks } from '../storage/path-locks.js'
+import { LocalPathLocks } from '../storage/path-locks.js'
 import { Spool } from '../storage/spool.js'
 import { newStorage } from '../store/new-storage.js'
 import type { Store } from '../store/rows.js'
@@ -49,6 +50,7 @@ export interface GatewayOptions {
 }
 
 interface Parts extends TreeDependencies {
+  readonly supervisor: MountSupervisor
   readonly settings: Settings
   readonly bandwidth: Bandwidth
   readonly accounts: Accounts
@@ -60,7 +62,7 @@ interface Parts extends TreeDependencies {
 }
 
 /** The interface of the gateway for protocols: `as` is their only access to the tree. */
-export type ProtocolGateway = Omit<Gateway, 'mounts' | 'store' | 'spool' | 'close'>
+export type ProtocolGateway = Omit<Gateway, 'mounts' | 'supervisor' | 'store' | 'spool' | 'close'>
 
 export class Gateway {
   readonly config: Config
@@ -71,6 +73,7 @@ export class Gateway {
   readonly tasks: Tasks
   readonly downloads: OfflineDownloads
   readonly mounts: Mounts
+  readonly supervisor: MountSupervisor
   readonly storages: StorageAdmin
   /** The drivers of which storages can be created. */
   readonly driverTypes: readonly AnyDriverType[]
@@ -81,7 +84,7 @@ export class Gateway {
   readonly store: Store
   readonly #tree: TreeDependencies
   readonly #bandwidth: Bandwidth
-  readonly #unsubscribe: () => void
+  readonly #unsubscribe: readonly (() => void)[]
 
   private constructor(options: GatewayOptions, parts: Parts) {
     this.config = options.config
@@ -91,6 +94,7 @@ export class Gateway {
     this.links = parts.links
     this.tasks = parts.tasks
     this.mounts = parts.mounts
+    this.supervisor = parts.supervisor
     this.storages = parts.storages
     this.driverTypes = options.drivers
     this.rules = parts.rules
@@ -105,10 +109,14 @@ export class Gateway {
       data: resolve(options.config.data),
       as: (principal) => this.#asTask(principal),
     })
-    this.#unsubscribe = parts.store.onForeignChange(async () => {
-      await Promise.all([parts.rules.reload(), parts.locks.reload(), parts.mounts.reload()])
-      parts.search.mountsChanged()
-    })
+    this.#unsubscribe = [
+      parts.store.onForeignChange('rules', () => parts.rules.reload()),
+      parts.store.onForeignChange('locks', () => parts.locks.reload()),
+      parts.store.onForeignChange('storages', async () => {
+        await parts.supervisor.reload()
+        parts.search.mountsChanged()
+      }),
+    ]
   }
 
   /**
@@ -124,6 +132,7 @@ export class Gateway {
       const settings = await Settings.open(store, log)
       const bandwidth = new Bandwidth(settings)
       const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log })
+      const mounts = new Mounts()
       const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
       const locks = await Locks.load(store.locks)
       const events = new Events()
@@ -137,9 +146,10 @@ export class Gateway {
       })
       const egress = new EgressGuard(() => settings.get('egress_networks'))
       settings.guard('egress_networks', async (networks) => void parseNetworks(networks))
-      const pathLocks = new PathLocks()
+      const pathLocks = new LocalPathLocks()
       const intents = new Intents({ store, rules, pathLocks, log, storageOf })
-      const mounts: Mounts = new Mounts({
+      const supervisor: MountSupervisor = new MountSupervisor({
+        mounts,
         recovery: storageRecovery(intents, uploads),
         egress,
         store,
@@ -150,18 +160,18 @@ export class Gateway {
         driverTypes: options.drivers,
         own: await gatewayFolders(config.data),
         instance: thisInstance(),
-        tree: (path) => new SubtreeDriver({ mounts, locks, pathLocks, intents, rules, log }, path),
+        tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
       })
       const links = new SignedUrls({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
-      await mounts.start()
+      await supervisor.start()
       await rules.reload()
       const search = await Search.open({ settings, mounts, events, log, file: join(config.data, 'search.db') })
       const transferSlots = new Semaphore(() => Math.max(1, settings.number('transfer_files_at_once')))
-      const storages = new StorageAdmin({ store, mounts, locks, events, driverTypes: options.drivers })
+      const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes: options.drivers })
       const downloadRouting = new DownloadRouting(settings, links)
-      const bases = new BaseFolders({ mounts, rules, locks, pathLocks, events, log })
+      const bases = new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log })
       const tree = {
-        ...{ store, rules, locks, events, mounts, intents, bases },
+        ...{ store, rules, locks, events, mounts, supervisor, intents, bases },
         ...{ pathLocks, transferSlots, settings, bandwidth, downloadRouting, search, log },
       }
       const parts = { ...tree, accounts, spool, storages, links, tasks, egress }
@@ -228,14 +238,14 @@ export class Gateway {
    * backend that does not answer cannot block the exit.
    */
   async close(): Promise<void> {
-    this.#unsubscribe()
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
     // Releases all transfers that wait for bandwidth.
     this.#bandwidth.close()
     await this.tasks.close()
     this.downloads.close()
     // Before the storages stop: the index applies their last events.
     await this.search.close()
-    await this.mounts.stop()
+    await this.supervisor.stop()
     this.links.close()
     await this.accounts.close()
     this.settings.close()

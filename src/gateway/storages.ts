@@ -6,6 +6,7 @@ import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, type 
 import type { Events } from '../storage/events.js'
 import { checkOptions, parseAddition } from '../storage/fields.js'
 import { CachePolicies } from '../storage/listings.js'
+import type { MountSupervisor } from '../storage/mount-supervisor.js'
 import { visiblePath, type Mounts } from '../storage/mounts.js'
 import type { StorageRow, Store } from '../store/rows.js'
 import type { Locks } from '../tree/locks.js'
@@ -34,6 +35,7 @@ export class StorageNotStarted extends GatewayError {
 export interface StorageAdminOptions {
   readonly store: Store
   readonly mounts: Mounts
+  readonly supervisor: Pick<MountSupervisor, 'apply' | 'remove' | 'whenStarted'>
   readonly locks: Locks
   readonly events: Events
   readonly driverTypes: readonly AnyDriverType[]
@@ -61,8 +63,8 @@ export class StorageAdmin {
 
   /** Checks whether the backend answers. Rejects with its error, or with `unavailable` if the storage does not run. */
   async check(id: number, { signal }: CallOptions = {}): Promise<void> {
-    const { mounts } = this.parts
-    await mounts.whenStarted(visiblePath(this.#existingRow(id).mountPath), { signal })
+    const { mounts, supervisor } = this.parts
+    await supervisor.whenStarted(visiblePath(this.#existingRow(id).mountPath), { signal })
     const storage = mounts.storageOf(id)
     if (!storage) {
       throw new GatewayError('unavailable', { reason: this.#existingRow(id).status || 'the storage is still starting' })
@@ -112,12 +114,12 @@ export class StorageAdmin {
    * Rejects if closing the driver failed; the storage is deleted nevertheless.
    */
   async delete(id: number): Promise<void> {
-    const { store, mounts } = this.parts
+    const { store, supervisor } = this.parts
     const old = this.#existingRow(id)
     const visible = visiblePath(old.mountPath)
     const { closed } = await this.#order.add(async () => {
       if (!(await store.storages.delete(id))) throw notFound()
-      return { closed: mounts.remove(id) }
+      return { closed: supervisor.remove(id) }
     })
     const failure = await closed
     if (this.#ownsAlone(id, visible)) {
@@ -151,10 +153,10 @@ export class StorageAdmin {
 
   /** Stores and mounts a row. `old`: the row that it replaces, whose path is reported as removed. */
   async #storeAndMount(store: () => Promise<StorageRow>, old?: StorageRow): Promise<StorageRow> {
-    const { mounts, events } = this.parts
+    const { supervisor, events } = this.parts
     const { row, started } = await this.#order.add(async () => {
       const row = await store()
-      const started = mounts.apply(row).then(
+      const started = supervisor.apply(row).then(
         () => undefined,
         (error: unknown) => error,
       )

@@ -63,7 +63,7 @@ export class Settings {
     else if (!isStrongToken(token)) {
       log?.warn({}, `the permanent token is not ${strongToken}: make a new one with "tidegate admin token --reset"`)
     }
-    settings.#unsubscribe = store.onForeignChange(() => settings.#reload())
+    settings.#unsubscribe = store.onForeignChange('settings', () => settings.#reload())
     return settings
   }
 

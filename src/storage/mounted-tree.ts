@@ -1,8 +1,8 @@
 /** The whole tree without authorization: the entries of the storages, and the mount points. */
 import type { CallOptions, Entry, LookupResult } from '../contract/driver.js'
-import { isGatewayError, NoStorageError, toGatewayError, undefinedIfMissing } from '../contract/errors.js'
+import { GatewayError, isGatewayError, NoStorageError, toGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
-import { nameOf, type Path } from '../contract/path.js'
+import { nameOf, root, within, type Path } from '../contract/path.js'
 import type { FolderListing } from './listings.js'
 import type { Mounts, MountedPath } from './mounts.js'
 
@@ -19,9 +19,44 @@ export class MountedTree {
     private readonly log: Log,
   ) {}
 
-  /** Rejects as `Mounts.find` does. */
+  /** Throws as `Mounts.find` does. */
   locate(at: Path): MountedPath {
     return this.mounts.find(at)
+  }
+
+  /**
+   * Resolves the symlinks in `path`, except one in the last segment; with `last`, that one too. Rejects with `denied`
+   * if the real path belongs to another mount point, or if storages that share the mount point resolve it differently.
+   */
+  async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
+    const mountPoint = this.mounts.mountPointOf(path)
+    if (mountPoint === undefined) return path
+    const found = new Set<Path>()
+    for (const storage of this.mounts.storagesAt(mountPoint)) {
+      const real = storage.treePath(await storage.realPath(within(mountPoint, path) ?? root, options))
+      if (this.mounts.mountPointOf(real) !== mountPoint)
+        throw new GatewayError('denied', { reason: 'a link leads into another storage' })
+      found.add(real)
+    }
+    const [real = path, other] = found
+    if (other !== undefined) throw new GatewayError('denied', { reason: 'storages do not agree where a link leads' })
+    return real
+  }
+
+  /**
+   * The result of `realPath` with `last`, and the entry there. Undefined if one call of the backend does not return
+   * both, or if a mount point is involved of which the storage does not know.
+   */
+  async look(path: Path, options: CallOptions = {}): Promise<LookupResult | undefined> {
+    const mountPoint = this.mounts.mountPointOf(path)
+    if (mountPoint === undefined || this.mounts.isVirtual(path)) return undefined
+    const [storage, other] = this.mounts.storagesAt(mountPoint)
+    if (!storage || other) return undefined
+    const look = await storage.look(within(mountPoint, path) ?? root, options)
+    const real = storage.treePath(look.path)
+    return this.mounts.mountPointOf(real) === mountPoint && !this.mounts.isVirtual(real)
+      ? { path: real, entry: look.entry }
+      : undefined
   }
 
   /** The entry at `at`. `link`: of a symlink itself, not of its target. Rejects with `not_found`. */

@@ -1,18 +1,10 @@
-/** The table of storages: which one owns a path, the virtual folders between mounts, and their life. */
-import { settlesWithin, sharedController } from '../contract/cancellation.js'
-import type {
-  AnyDriverType,
-  CallOptions,
-  Driver,
-  DriverEnv,
-  Egress,
-  Entry,
-  Instance,
-  LookupResult,
-  GatewayFolders,
-} from '../contract/driver.js'
-import { GatewayError, NoStorageError, toGatewayError } from '../contract/errors.js'
-import type { Log } from '../contract/log.js'
+/**
+ * The table of mounts: which storage a path of the tree belongs to, and which folders exist only because a storage is
+ * mounted below them. Every look-up is synchronous and asks no backend. `MountSupervisor` fills the table, and starts
+ * and closes the storages.
+ */
+import type { Entry } from '../contract/driver.js'
+import { GatewayError, NoStorageError } from '../contract/errors.js'
 import {
   asPath,
   cleanPath,
@@ -27,488 +19,209 @@ import {
   within,
   type Path,
 } from '../contract/path.js'
-import type { StorageRow, Store } from '../store/rows.js'
-import type { Bandwidth } from './bandwidth.js'
-import type { Events } from './events.js'
-import { mergeAddition, checkOptions, parseAddition } from './fields.js'
-import { ListingBudget } from './listing-cache.js'
-import type { Spool } from './spool.js'
-import { StorageStart } from './storage-start.js'
-import { Storage } from './storage.js'
+import type { StorageRow } from '../store/rows.js'
+import type { Storage } from './storage.js'
 
-/** What has to be put right on a storage before it is used, and after. */
-export interface StorageRecovery {
-  /** Completes or undoes what was interrupted on a storage that is about to be used. Resolves after some seconds in any case. */
-  recover(storage: Storage): Promise<void>
-  /** Discards uploads that no task will resume on a storage that now runs. Never rejects. */
-  discardUnused(storage: Storage): Promise<void>
-  /** Tokens of the uploads that a task may resume, of all storages. */
-  tokens(): Promise<readonly string[]>
-  /** Nothing is tried again from now on. */
-  close(): void
+/** A configured storage and its state. The state changes while the mount is in the table. */
+export interface Mount {
+  readonly row: StorageRow
+  /** The path of the tree where the storage appears: `visiblePath` of the row's mount path. */
+  readonly mountPoint: Path
+  /** Undefined while the storage does not run. */
+  readonly storage: Storage | undefined
+  /** Resolves when the first attempt to start the storage has ended. Undefined from then on, or if it is disabled. */
+  readonly starting: Promise<void> | undefined
+  /** Why the storage does not run, in words for all users. The row's status is for the admin. */
+  readonly reason: string
 }
 
-export interface MountParts {
-  readonly store: Store
-  readonly events: Events
-  readonly spool: Spool
-  readonly bandwidth: Bandwidth
-  readonly log: Log
-  readonly driverTypes: readonly AnyDriverType[]
-  readonly instance: Instance
-  readonly own: GatewayFolders
-  /** The view of a path of the tree for drivers that stand on others. */
-  readonly tree: (path: Path) => Driver
-  readonly egress: Egress
-  readonly recovery: StorageRecovery
-}
-
-/** Where a path of the tree lives. */
+/** The location of a path of the tree. */
 export interface MountedPath {
   readonly storage: Storage
-  /** As the storage sees it. */
+  /** The path within the storage. */
   readonly inner: Path
 }
 
-interface Mount {
-  row: StorageRow
-  readonly visible: Path
-  storage: Storage | undefined
-  /** The first try to start it; it ends with that, or when the mount is taken away. */
-  starting: StorageStart | undefined
-  controller: AbortController
-  retry: NodeJS.Timeout | undefined
-  failures: number
-  /** Why nothing can be asked of it now, in words for everybody; the row's status is for the admin. */
-  reason: string
-}
-
-/** Milliseconds for which a request waits for a storage that is starting. */
-const requestPatience = 5000
-
-/** Seconds until a storage that could not start is tried again, by the number of failures. */
-const retryAfter = [5, 15, 60, 300]
-
-/** How long start-up waits for storages; slower ones go on by themselves. */
-const startPatience = 1500
-
-/** Milliseconds that the storages have to close when the program stops. */
-const closeTimeout = 6000
-
 export class Mounts {
-  readonly #mounts = new Map<number, Mount>()
-  /** Mounts by visible path; several take turns. */
-  #visible = new Map<Path, Mount[]>()
-  /** Segments of the longest of these. */
+  /** All mounts, including disabled ones, by storage id. */
+  #mounts: ReadonlyMap<number, Mount> = new Map()
+  /** Mounts that are not disabled. Several mounts of one mount point serve requests in turn. */
+  #byMountPoint: ReadonlyMap<Path, readonly Mount[]> = new Map()
+  /** Number of segments of the deepest mount point. */
   #deepest = 0
-  /** What mounts put into the folders that lead to them. */
-  #leading = new Map<Path, Map<string, Entry>>()
+  /** For each folder above a mount point, the entries that lead to mount points. */
+  #ancestors: ReadonlyMap<Path, ReadonlyMap<string, Entry>> = new Map()
+  /** Number of the last turn, by mount point. */
   readonly #turns = new Map<Path, number>()
-  readonly #listings = new ListingBudget()
 
-  constructor(readonly parts: MountParts) {}
-
-  /** Starts every storage that is not disabled, all at once; a broken one keeps its row and says why. */
-  async start(): Promise<void> {
-    const rows = await this.parts.store.storages.all()
-    const starting = Promise.all(rows.map((row) => this.#begin(this.#attach(row))))
-    await Promise.race([starting, new Promise((resolve) => setTimeout(resolve, startPatience).unref())])
-  }
-
-  /** Closes every storage. One that does not close in time is logged and left. */
-  async stop(): Promise<void> {
-    this.parts.recovery.close()
-    const closing = new Set(this.#mounts.values())
-    const closed = [...closing].map((mount) => this.remove(mount.row.id).finally(() => closing.delete(mount)))
-    if (await settlesWithin(Promise.all(closed), closeTimeout)) return
-    const storages = [...closing].map(({ row }) => row.mountPath)
-    this.parts.log.warn({ storages }, 'storages did not close in time')
-  }
-
-  /**
-   * Adds or replaces a storage by its row: at once, though the old one may take its time to close and the new one to start.
-   * Rejects with what kept it from starting; its row stays mounted and says so.
-   */
-  async apply(row: StorageRow): Promise<void> {
-    const old = this.#detach(row.id)
-    const mount = this.#attach(row)
-    await this.#end(old)
-    await this.#begin(mount)
-    // Where it was changed again meanwhile, the later change answers for what stands now.
-    const changedAgain = this.#mounts.get(row.id) !== mount && this.#mounts.has(row.id)
-    if (row.disabled || mount.storage || changedAgain) return
-    throw new GatewayError('unavailable', { reason: mount.row.status || 'the storage was removed meanwhile' })
-  }
-
-  /** The path is free at once. Resolves to what went wrong when the storage closed. */
-  async remove(id: number): Promise<GatewayError | undefined> {
-    return this.#end(this.#detach(id))
-  }
-
-  #attach(row: StorageRow): Mount {
-    const mount: Mount = {
-      row,
-      visible: visiblePath(row.mountPath),
-      storage: undefined,
-      starting: row.disabled ? undefined : new StorageStart(),
-      controller: sharedController(),
-      retry: undefined,
-      failures: 0,
-      reason: 'it is disabled',
-    }
-    this.#mounts.set(row.id, mount)
-    this.#arrange()
-    return mount
-  }
-
-  #detach(id: number): Mount | undefined {
-    const mount = this.#mounts.get(id)
-    if (!mount) return undefined
-    this.#mounts.delete(id)
-    this.#arrange()
-    clearTimeout(mount.retry)
-    mount.controller.abort()
-    endStarting(mount)
-    return mount
-  }
-
-  async #end(mount: Mount | undefined): Promise<GatewayError | undefined> {
-    try {
-      await mount?.storage?.close()
-      return undefined
-    } catch (error) {
-      this.parts.log.warn({ err: error, storage: mount?.row.mountPath }, 'a storage did not close well')
-      return toGatewayError(error)
-    }
-  }
-
-  /** Takes up what another process changed. */
-  async reload(): Promise<void> {
-    const before = new Map(this.#mounts)
-    const rows = new Map((await this.parts.store.storages.all()).map((row) => [row.id, row]))
-    // All in one go: while one of them is waited for, others may change again. What this process applied while the rows
-    // were read is newer than they are.
-    const gone = [...before.keys()].filter((id) => !rows.has(id)).map((id) => this.remove(id))
-    const changed = [...rows.values()].filter((row) => {
-      const mount = this.#mounts.get(row.id)
-      return mount === before.get(row.id) && (!mount || !sameConfiguration(mount.row, row))
-    })
-    const applied = changed.map((row) =>
-      this.apply(row).catch((error: unknown) =>
-        this.parts.log.warn({ err: error, storage: row.mountPath }, 'a storage did not start'),
-      ),
-    )
-    await Promise.all([...gone, ...applied])
-  }
-
-  /** By order, then mount path, with the status in force. */
-  rows(): readonly StorageRow[] {
-    return [...this.#mounts.values()]
-      .map((mount) => mount.row)
-      .sort((one, other) => one.order - other.order || (one.mountPath < other.mountPath ? -1 : 1))
-  }
-
-  async #begin(mount: Mount): Promise<void> {
-    if (mount.controller.signal.aborted) return
-    if (mount.row.disabled) await this.#status(mount, 'disabled')
-    else await this.#open(mount).finally(() => endStarting(mount))
-  }
-
-  async #open(mount: Mount): Promise<void> {
-    const { row, controller } = mount
-    try {
-      const type = this.parts.driverTypes.find((each) => each.name === row.driver)
-      if (!type) throw new GatewayError('invalid', { reason: `no driver named: ${row.driver}` })
-      const options = checkOptions(type.fields, parseAddition(row.addition))
-      const driver = await type.open(options as never, this.#env(mount))
-      if (controller.signal.aborted) {
-        await driver.close?.()
-        return
-      }
-      const { events, spool, bandwidth, store, log } = this.parts
-      const storage = new Storage({
-        row,
-        mount: mount.visible,
-        driver,
-        traits: type.traits,
-        events,
-        spool,
-        bandwidth,
-        store,
-        log: log.child({ storage: row.mountPath }),
-        listings: this.#listings,
-        isMountAncestor: (path) => this.isMountAncestor(path),
-      })
-      // Before anybody takes the name of what was set aside.
-      await this.parts.recovery.recover(storage)
-      if (mount.controller.signal.aborted) {
-        await storage.close()
-        return
-      }
-      mount.storage = storage
-      mount.failures = 0
-      void this.parts.recovery.discardUnused(storage)
-      await this.#status(mount, 'work')
-    } catch (error) {
-      if (controller.signal.aborted) return
-      const failure = toGatewayError(error)
-      // What is wrong with an option may name a folder of this machine: that is for the admin.
-      mount.reason = failure.code === 'invalid' ? 'its options are not valid' : failure.reason
-      this.parts.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
-      await this.#status(
-        mount,
-        escapeMarkup(
-          failure.code === 'internal' && failure.cause instanceof Error ? failure.cause.message : failure.reason,
-        ),
-      )
-      this.#retryLater(mount)
-    }
-  }
-
-  #retryLater(mount: Mount): void {
-    if (mount.controller.signal.aborted) return
-    const seconds = retryAfter[Math.min(mount.failures++, retryAfter.length - 1)] ?? 300
-    mount.retry = setTimeout(() => void this.#open(mount), seconds * 1000).unref()
-  }
-
-  async #status(mount: Mount, status: string): Promise<void> {
-    if (mount.row.status === status) return
-    mount.row = { ...mount.row, status }
-    if (this.#mounts.get(mount.row.id) !== mount) return
-    await this.parts.store.storages.update(mount.row.id, { status }).catch((error: unknown) => {
-      this.parts.log.warn({ err: error, storage: mount.row.mountPath }, 'a status could not be stored')
-    })
-  }
-
-  #env(mount: Mount): DriverEnv {
-    const { store, log, instance, own, tree, egress, recovery } = this.parts
-    const { id } = mount.row
-    return {
-      log: log.child({ storage: mount.row.mountPath }),
-      signal: mount.controller.signal,
-      instance,
-      own,
-      save: async (options) => {
-        // One that was replaced has nothing to say about its successor.
-        if (this.#mounts.get(id) !== mount) return
-        const addition = mergeAddition(mount.row.addition, options)
-        mount.row = { ...mount.row, addition }
-        await store.storages.update(id, { addition })
-      },
-      state: {
-        get: (key) => store.driverState.get(id, key),
-        set: (key, value) => store.driverState.set(id, key, value),
-      },
-      resumableUploads: () => recovery.tokens(),
-      tree,
-      egress,
-    }
-  }
-
-  #arrange(): void {
-    const visible = new Map<Path, Mount[]>()
+  /** Replaces the whole table. */
+  replace(mounts: Iterable<Mount>): void {
+    const byMountPoint = new Map<Path, Mount[]>()
+    this.#mounts = new Map([...mounts].map((mount) => [mount.row.id, mount]))
     for (const mount of this.#mounts.values()) {
       if (mount.row.disabled) continue
-      visible.set(mount.visible, [...(visible.get(mount.visible) ?? []), mount])
+      byMountPoint.set(mount.mountPoint, [...(byMountPoint.get(mount.mountPoint) ?? []), mount])
     }
-    this.#visible = visible
-    this.#deepest = maxDepthOf(visible.keys())
-    this.#leading = mountAncestorsOf([...visible.values()].flat())
+    this.#byMountPoint = byMountPoint
+    this.#deepest = maxDepthOf(byMountPoint.keys())
+    this.#ancestors = ancestorsOf([...byMountPoint.values()].flat())
   }
 
+  // Storages
+
+  /** The rows of all storages, with their current status, sorted by order, then mount path. */
+  rows(): readonly StorageRow[] {
+    return [...this.#mounts.values()]
+      .map(({ row }) => row)
+      .sort((one, other) => one.order - other.order || compare(one.mountPath, other.mountPath))
+  }
+
+  /** Undefined if the storage does not run. */
+  storageOf(id: number): Storage | undefined {
+    return this.#mounts.get(id)?.storage
+  }
+
+  /** The row of the storage that `path` belongs to, even if it does not run. */
+  rowOf(path: Path): StorageRow | undefined {
+    return this.#mountsOver(path)[0]?.row
+  }
+
+  /** Whether `path` would belong to another storage if that storage were not disabled. */
+  isDisabled(path: Path): boolean {
+    const current = this.mountPointOf(path)
+    const isNearer = (point: Path) => current === undefined || (point !== current && isWithin(current, point))
+    return [...this.#mounts.values()].some(
+      ({ row, mountPoint }) => row.disabled && isWithin(mountPoint, path) && isNearer(mountPoint),
+    )
+  }
+
+  // Paths
+
   /**
-   * The storage that owns `path`. Rejects with NoStorageError where no mount covers it, with `unavailable` where the
-   * storage did not start, or not yet. Of several that take turns, `preferred` where it is one of them.
+   * The location of `path`. If several storages share the mount point: `preferred` if it is one of them, otherwise the
+   * next running one. Throws NoStorageError if `path` belongs to no storage, and `unavailable` if the storage does not
+   * run.
    */
   find(path: Path, preferred?: Storage): MountedPath {
-    const at = this.#mountOver(path)
-    const mounts = at === undefined ? undefined : this.#visible.get(at)
-    if (at === undefined || !mounts) throw new NoStorageError(path, this.#visible.size === 0)
-    const mount = mounts.find(({ storage }) => storage && storage === preferred) ?? this.#inTurn(at, mounts)
+    const mount = this.#choose(this.#mountsOver(path), preferred)
+    if (!mount) throw new NoStorageError(path, this.#byMountPoint.size === 0)
     if (!mount.storage) {
       const reason = mount.starting
         ? 'Loading storage, please wait'
         : `storage status: ${mount.reason}: storage not init`
       throw new GatewayError('unavailable', { reason })
     }
-    return { storage: mount.storage, inner: within(at, path) ?? root }
+    return { storage: mount.storage, inner: within(mount.mountPoint, path) ?? root }
+  }
+
+  #choose(mounts: readonly Mount[], preferred: Storage | undefined): Mount | undefined {
+    const [first, second] = mounts
+    if (!first || !second) return first
+    const running = mounts.filter(({ storage }) => storage)
+    const match = running.find(({ storage }) => storage === preferred)
+    if (match) return match
+    const candidates = running.length > 0 ? running : mounts
+    const turn = (this.#turns.get(first.mountPoint) ?? -1) + 1
+    if (candidates.length > 1) this.#turns.set(first.mountPoint, turn)
+    return candidates[turn % candidates.length]
+  }
+
+  /** The mount point that `path` belongs to: the nearest one at or above it. */
+  mountPointOf(path: Path): Path | undefined {
+    return this.#mountsOver(path)[0]?.mountPoint
+  }
+
+  /** The running storages of a mount point. */
+  storagesAt(mountPoint: Path): readonly Storage[] {
+    return (this.#byMountPoint.get(mountPoint) ?? []).flatMap(({ storage }) => storage ?? [])
   }
 
   /**
-   * The path that `path` is another way to, through links of the storage that holds it; with `last`, also where its last name is
-   * a link. `denied` where that is in no storage, or in another one, or where mounts that take turns do not agree.
+   * The first attempt to start the storage that `path` belongs to. Undefined if a storage runs there, or none is being
+   * started for the first time.
    */
-  async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
-    const at = this.#mountOver(path)
-    if (at === undefined) return path
-    const found = new Set<Path>()
-    for (const { storage } of this.#visible.get(at) ?? []) {
-      if (!storage) continue
-      const real = storage.treePath(await storage.realPath(within(at, path) ?? root, options))
-      if (this.#mountOver(real) !== at)
-        throw new GatewayError('denied', { reason: 'a link leads into another storage' })
-      found.add(real)
+  startOf(path: Path): Promise<void> | undefined {
+    const mounts = this.#mountsOver(path)
+    return mounts.some(({ storage }) => storage)
+      ? undefined
+      : mounts.find(({ starting }) => starting !== undefined)?.starting
+  }
+
+  /** The location of `path` if its storage ignores case or Unicode normalization; otherwise undefined. */
+  caseInsensitivePath(path: Path): MountedPath | undefined {
+    for (const { storage, mountPoint } of this.#mountsOver(path)) {
+      if (storage?.traits.caseSensitive === false) return { storage, inner: within(mountPoint, path) ?? root }
     }
-    const [real = path, other] = found
-    if (other !== undefined) throw new GatewayError('denied', { reason: 'storages do not agree where a link leads' })
-    return real
-  }
-
-  /**
-   * Where a path leads, as `realPath` with `last` tells, and what stands there. Undefined for a virtual folder, or where
-   * mounts make more of it than their storages know.
-   */
-  async look(path: Path, options: CallOptions = {}): Promise<LookupResult | undefined> {
-    const at = this.#mountOver(path)
-    if (at === undefined || this.isVirtual(path)) return undefined
-    const [mount, other] = this.#visible.get(at) ?? []
-    if (!mount?.storage || other) return undefined
-    const look = await mount.storage.look(within(at, path) ?? root, options)
-    const real = mount.storage.treePath(look.path)
-    return this.#mountOver(real) === at && !this.isVirtual(real) ? { path: real, entry: look.entry } : undefined
-  }
-
-  /**
-   * While the storage that owns `path` is starting: what to wait for before anything is asked of it, some seconds at most. Rejects with
-   * `aborted` when the signal says so.
-   */
-  whenStarted(path: Path, { signal }: CallOptions = {}): Promise<void> | undefined {
-    return this.isStarting(path) ? this.#started(path, signal) : undefined
-  }
-
-  /** Whether the storage that owns `path` has neither come up yet nor failed to. */
-  isStarting(path: Path): boolean {
-    return this.#startingAt(path) !== undefined
-  }
-
-  async #started(path: Path, signal: AbortSignal | undefined): Promise<void> {
-    const until = Date.now() + requestPatience
-    // What was changed meanwhile starts anew.
-    for (let starting = this.#startingAt(path); starting; starting = this.#startingAt(path)) {
-      if (!(await starting.endsWithin(until - Date.now(), signal))) return
-    }
-  }
-
-  #startingAt(path: Path): StorageStart | undefined {
-    const at = this.#mountOver(path)
-    const mounts = at === undefined ? undefined : this.#visible.get(at)
-    return mounts?.some(({ storage }) => storage) ? undefined : mounts?.find(({ starting }) => starting)?.starting
-  }
-
-  #mountOver(path: Path): Path | undefined {
-    for (const at of selfAndAncestors(path, this.#deepest)) if (this.#visible.has(at)) return at
     return undefined
   }
 
-  /** Where a path lies, if the storage there folds case or form; undefined for every other one. */
-  caseInsensitivePath(path: Path): MountedPath | undefined {
-    const at = this.#mountOver(path)
-    if (at === undefined) return undefined
-    const mounts = this.#visible.get(at)
-    const storage = mounts?.find((mount) => mount.storage?.traits.caseSensitive === false)?.storage
-    return storage && { storage, inner: within(at, path) ?? root }
-  }
-
-  /** What all spellings of a path have in common; undefined where it has only one. */
+  /** A key that all spellings of `path` share; undefined for a path with only one spelling. */
   caseFoldedPath(path: Path): Path | undefined {
-    const place = this.caseInsensitivePath(path)
-    return place && under(place.storage.mount, foldCase(place.inner))
+    const location = this.caseInsensitivePath(path)
+    return location && under(location.storage.mount, foldCase(location.inner))
   }
 
-  /** Several mounts of one visible path are asked in turn; one that did not start is passed over. */
-  #inTurn(at: Path, mounts: readonly Mount[]): Mount {
-    const running = mounts.filter((mount) => mount.storage)
-    const choice = running.length > 0 ? running : mounts
-    const turn = (this.#turns.get(at) ?? -1) + 1
-    if (choice.length > 1) this.#turns.set(at, turn)
-    const mount = choice[turn % choice.length]
-    if (!mount) throw new NoStorageError(at, false)
-    return mount
+  #mountsOver(path: Path): readonly Mount[] {
+    for (const at of selfAndAncestors(path, this.#deepest)) {
+      const mounts = this.#byMountPoint.get(at)
+      if (mounts) return mounts
+    }
+    return []
   }
 
-  /** Undefined for one that does not run. */
-  storageOf(id: number): Storage | undefined {
-    return this.#mounts.get(id)?.storage
-  }
+  // Virtual folders
 
-  /** The configuration of the storage that owns the path, whether it runs or not. */
-  rowOf(path: Path): StorageRow | undefined {
-    const at = this.#mountOver(path)
-    return at === undefined ? undefined : this.#visible.get(at)?.[0]?.row
-  }
-
-  /** Whether a storage would own the path if it were not disabled. */
-  isDisabled(path: Path): boolean {
-    const at = this.#mountOver(path)
-    const isNearer = (visible: Path) => at === undefined || (visible !== at && isWithin(at, visible))
-    return [...this.#mounts.values()].some(
-      ({ row, visible }) => row.disabled && isWithin(visible, path) && isNearer(visible),
-    )
-  }
-
-  /** Whether `path` is a mount point, or a folder that exists only because something is mounted below it. */
+  /** Whether `path` is a mount point, or a folder that exists only because a storage is mounted below it. */
   isVirtual(path: Path): boolean {
-    return this.#visible.has(path) || this.isMountAncestor(path)
+    return this.isMountPoint(path) || this.isMountAncestor(path)
   }
 
   isMountPoint(path: Path): boolean {
-    return this.#visible.has(path)
+    return this.#byMountPoint.has(path)
   }
 
+  /** Whether a storage is mounted below `path`. */
   isMountAncestor(path: Path): boolean {
-    return this.#leading.has(path)
+    return this.#ancestors.has(path)
   }
 
-  /** The folders that mounts put into `folder`, by the storages' order, then mount path; each name once. */
+  /** The entries of `folder` that lead to mount points, each name once, sorted by the storages' order, then mount point. */
   foldersIn(folder: Path): readonly Entry[] {
-    return [...(this.#leading.get(folder)?.values() ?? [])]
+    return [...(this.#ancestors.get(folder)?.values() ?? [])]
   }
 
-  /** What a virtual folder looks like by itself; undefined where `path` is none. */
+  /** The entry of a virtual folder. Undefined if `path` is not one, except for the root, which always has an entry. */
   virtualEntry(path: Path): Entry | undefined {
-    if (path === '/') return virtualFolder('', this.#visible.get(root)?.[0]?.row.modified ?? new Date(0))
-    return this.#leading.get(parentOf(path))?.get(nameOf(path))
+    if (path === root) return virtualFolder('', this.#byMountPoint.get(root)?.[0]?.row.modified ?? new Date(0))
+    return this.#ancestors.get(parentOf(path))?.get(nameOf(path))
   }
 }
 
-function endStarting(mount: Mount): void {
-  mount.starting?.end()
-  mount.starting = undefined
+function compare(one: Path, other: Path): number {
+  return one < other ? -1 : 1
 }
 
-/** For each folder above a mount, the names that lead on to it. */
-function mountAncestorsOf(mounts: readonly Mount[]): Map<Path, Map<string, Entry>> {
-  const leading = new Map<Path, Map<string, Entry>>()
+function ancestorsOf(mounts: readonly Mount[]): Map<Path, Map<string, Entry>> {
+  const ancestors = new Map<Path, Map<string, Entry>>()
   const sorted = [...mounts].sort(
-    (one, other) => one.row.order - other.row.order || (one.visible < other.visible ? -1 : 1),
+    (one, other) => one.row.order - other.row.order || compare(one.mountPoint, other.mountPoint),
   )
-  for (const { visible, row } of sorted) {
-    for (let at = visible; at !== '/'; at = parentOf(at)) {
-      const names = leading.get(parentOf(at)) ?? new Map<string, Entry>()
-      leading.set(parentOf(at), names)
+  for (const { mountPoint, row } of sorted) {
+    for (let at = mountPoint; at !== root; at = parentOf(at)) {
+      const names = ancestors.get(parentOf(at)) ?? new Map<string, Entry>()
+      ancestors.set(parentOf(at), names)
       if (!names.has(nameOf(at))) names.set(nameOf(at), virtualFolder(nameOf(at), row.modified))
     }
   }
-  return leading
+  return ancestors
 }
 
 function virtualFolder(name: string, modified: Date): Entry {
   return { name, kind: 'folder', size: 0, modified }
 }
 
-/** `/a.balance1` shows as `/a`: several such storages take turns there. */
+/** `/a.balance1` appears as `/a`: several such storages serve requests in turn. */
 export function visiblePath(mountPath: Path): Path {
   const at = mountPath.lastIndexOf('.balance')
   return at > mountPath.lastIndexOf('/') + 1 ? asPath(mountPath.slice(0, at)) : cleanPath(mountPath)
-}
-
-function sameConfiguration(one: StorageRow, other: StorageRow): boolean {
-  const { status: _oneStatus, ...first } = one
-  const { status: _otherStatus, ...second } = other
-  return JSON.stringify(first) === JSON.stringify(second)
-}
-
-/** A status is shown as HTML by existing clients. */
-function escapeMarkup(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

@@ -1,7 +1,6 @@
 /**
- * Exclusive locks on paths within this process. A change holds a lock from its last check to the end of the driver's
- * call, so that of two concurrent "create only if new" operations one fails. No lock is held while a request body is
- * received.
+ * Exclusive locks on paths. A change holds a lock from its last check to the end of the driver's call, so that of two
+ * concurrent "create only if new" operations one fails. No lock is held while a request body is received.
  */
 import { GatewayError } from '../contract/errors.js'
 import { foldCase, isWithin, type Path } from '../contract/path.js'
@@ -10,6 +9,14 @@ export interface PathClaim {
   readonly path: Path
   /** true: the claim includes everything below the path. */
   readonly tree: boolean
+}
+
+export interface PathLocks {
+  /**
+   * Acquires all claims together; overlapping requests are served in order. Returns a function that releases them;
+   * calling it again has no effect. Rejects with `busy` after `timeout` milliseconds, and with `aborted`.
+   */
+  acquire(claims: readonly PathClaim[], signal?: AbortSignal, timeout?: number): Promise<() => void>
 }
 
 interface Waiter {
@@ -25,16 +32,13 @@ function overlaps(one: PathClaim, other: PathClaim): boolean {
   )
 }
 
-export class PathLocks {
+/** Excludes changes by this process only. */
+export class LocalPathLocks implements PathLocks {
   /** Trees that are locked, and the number of locks on each single path. */
   readonly #trees = new Set<PathClaim>()
   readonly #names = new Map<Path, number>()
   readonly #waiting: Waiter[] = []
 
-  /**
-   * Acquires all claims together; overlapping requests are served in order. Returns a function that releases them;
-   * calling it again has no effect. Rejects with `busy` after `timeout` milliseconds, and with `aborted`.
-   */
   async acquire(requested: readonly PathClaim[], signal?: AbortSignal, timeout = 10_000): Promise<() => void> {
     if (signal?.aborted) throw new GatewayError('aborted')
     // Paths that a case-insensitive backend may treat as the same exclude each other on every backend. Locks are short.

@@ -1,31 +1,47 @@
-/** Detects commits of other processes. */
+/** Detects commits of other processes, and notifies the listeners of the topics that they changed. */
 import { settlesWithin } from '../contract/cancellation.js'
+import type { Topic } from './rows.js'
 
 /** Milliseconds between two polls. */
 const interval = 250
 
-/** Milliseconds that `close` waits for a running poll: a listener may wait for a backend. */
+/** Milliseconds that `close` waits for running listeners, which may wait for a backend. */
 const closeTimeout = 1000
 
-type Listener = () => void | Promise<void>
+interface Listener {
+  readonly topic: Topic
+  readonly notify: () => void | Promise<void>
+  isPending: boolean
+  isRunning: boolean
+}
+
+export interface ChangeState {
+  /** A number that changes when another process commits, and is unaffected by commits of this connection. */
+  version(): Promise<number>
+  /** The number of changes of each topic, by any process. */
+  counts(): Promise<ReadonlyMap<Topic, number>>
+}
 
 export class ForeignChanges {
-  /** Listeners, and whether a notification is pending. */
-  readonly #listeners = new Map<Listener, boolean>()
+  readonly #listeners = new Set<Listener>()
+  readonly #running = new Set<Promise<void>>()
   #timer: NodeJS.Timeout | undefined
   #polling: Promise<void> | undefined
 
-  /**
-   * `version` resolves to a number that changes when another process commits, and is unaffected by commits of this
-   * connection. `lastVersion` is its current value.
-   */
-  constructor(
-    private readonly version: () => Promise<number>,
+  private constructor(
+    private readonly state: ChangeState,
     private lastVersion: number,
+    private lastCounts: ReadonlyMap<Topic, number>,
   ) {}
 
-  listen(listener: Listener): () => void {
-    this.#listeners.set(listener, false)
+  /** Detects changes that are committed from now on. */
+  static async open(state: ChangeState): Promise<ForeignChanges> {
+    return new ForeignChanges(state, await state.version(), await state.counts())
+  }
+
+  listen(topic: Topic, notify: Listener['notify']): () => void {
+    const listener: Listener = { topic, notify, isPending: false, isRunning: false }
+    this.#listeners.add(listener)
     this.#timer ??= setInterval(() => {
       this.#polling ??= this.#poll().finally(() => (this.#polling = undefined))
     }, interval).unref()
@@ -35,11 +51,11 @@ export class ForeignChanges {
     }
   }
 
-  /** Stops polling. Resolves when the running poll has ended, or after `closeTimeout`. */
+  /** Stops polling. Resolves when running listeners have ended, or after `closeTimeout`. */
   async close(): Promise<void> {
     this.#listeners.clear()
     this.#stop()
-    if (this.#polling) await settlesWithin(this.#polling, closeTimeout)
+    await settlesWithin(Promise.all([this.#polling, ...this.#running]), closeTimeout)
   }
 
   #stop(): void {
@@ -49,27 +65,40 @@ export class ForeignChanges {
 
   async #poll(): Promise<void> {
     try {
-      const version = await this.version()
-      if (version !== this.lastVersion) {
-        this.lastVersion = version
-        for (const listener of this.#listeners.keys()) this.#listeners.set(listener, true)
-      }
+      await this.#detect()
     } catch {
       // The next poll tries again.
       return
     }
-    for (const [listener, isPending] of this.#listeners) {
-      if (isPending) await this.#notify(listener)
+    // Not awaited: a listener that waits for a backend must not delay the others.
+    for (const listener of this.#listeners) {
+      if (!listener.isPending || listener.isRunning) continue
+      const running = this.#notify(listener).finally(() => this.#running.delete(running))
+      this.#running.add(running)
     }
+  }
+
+  async #detect(): Promise<void> {
+    const version = await this.state.version()
+    if (version === this.lastVersion) return
+    // Read after the version: a commit in between is included here, and its new version then changes no count.
+    const counts = await this.state.counts()
+    for (const listener of this.#listeners) {
+      if (counts.get(listener.topic) !== this.lastCounts.get(listener.topic)) listener.isPending = true
+    }
+    this.lastVersion = version
+    this.lastCounts = counts
   }
 
   /** A listener that fails is notified again at the next poll. */
   async #notify(listener: Listener): Promise<void> {
+    listener.isPending = false
+    listener.isRunning = true
     try {
-      this.#listeners.set(listener, false)
-      await listener()
+      await listener.notify()
     } catch {
-      if (this.#listeners.has(listener)) this.#listeners.set(listener, true)
+      listener.isPending = true
     }
+    listener.isRunning = false
   }
 }

@@ -8,6 +8,7 @@ import { createTaskJournal } from './migrations/005-task-journal.js'
 import { nameStoragesOfIntents } from './migrations/006-intents.js'
 import { addCopyStates } from './migrations/007-copy-states.js'
 import { createUploads } from './migrations/008-uploads.js'
+import { countChanges } from './migrations/009-change-counts.js'
 
 /** One step of the schema. A released step is never changed; later changes are new steps. */
 export type Migration = (query: Knex) => Promise<void>
@@ -22,6 +23,7 @@ export const migrations: readonly Migration[] = [
   nameStoragesOfIntents,
   addCopyStates,
   createUploads,
+  countChanges,
 ]
 
 /**

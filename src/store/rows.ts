@@ -357,12 +357,19 @@ export interface Store extends FileRecords {
     deleteAll(storageId: number): Promise<void>
   }
   /**
-   * Calls `listener` within about 250 ms after another process has committed a change, and again at intervals while it
-   * rejects. Returns an unsubscriber.
+   * Calls `listener` within about 250 ms after another process has committed a change of the topic's rows, and again at
+   * intervals while it rejects. Earlier changes of the topic by this process may be reported along with a foreign
+   * commit. Returns an unsubscriber.
    */
-  onForeignChange(listener: () => void | Promise<void>): () => void
+  onForeignChange(topic: Topic, listener: () => void | Promise<void>): () => void
   close(): Promise<void>
 }
+
+/**
+ * Rows that a component holds in memory, and reads again after another process has changed them. `accounts`: users, SSH
+ * keys, app passwords and revoked tokens.
+ */
+export type Topic = 'accounts' | 'locks' | 'rules' | 'settings' | 'storages'
 
 export interface LockRequest {
   readonly scope: 'exclusive' | 'shared'

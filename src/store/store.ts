@@ -16,7 +16,7 @@ import { Presence } from './presence.js'
 import { ensurePrivate } from './private-file.js'
 import { PropertiesTable } from './properties.js'
 import { RevokedTokensTable } from './revoked-tokens.js'
-import type { FileRecords, Store } from './rows.js'
+import type { FileRecords, Store, Topic } from './rows.js'
 import { RulesTable } from './rules.js'
 import { SecretsTable } from './secrets.js'
 import { SettingsTable } from './settings.js'
@@ -37,8 +37,11 @@ export async function openStore(file: string, steps?: readonly Migration[]): Pro
   const connection = connect(file)
   try {
     await migrate(connection, steps)
-    const version = (): Promise<number> => dataVersion(connection)
-    return tables(connection, new ForeignChanges(version, await version()))
+    const foreignChanges = await ForeignChanges.open({
+      version: () => dataVersion(connection),
+      counts: () => changeCounts(connection),
+    })
+    return tables(connection, foreignChanges)
   } catch (error) {
     await connection.destroy()
     throw isGatewayError(error) ? error : unusable(file, error)
@@ -75,6 +78,11 @@ async function dataVersion(connection: Knex): Promise<number> {
   return rows[0]?.data_version ?? 0
 }
 
+async function changeCounts(connection: Knex): Promise<ReadonlyMap<Topic, number>> {
+  const rows = await connection<{ topic: Topic; count: number }>('change_counts').select()
+  return new Map(rows.map(({ topic, count }) => [topic, count]))
+}
+
 function unusable(file: string, error: unknown): GatewayError {
   const why = error instanceof Error ? error.message : String(error)
   return new GatewayError('unavailable', { reason: `the database ${file} cannot be used: ${why}`, cause: error })
@@ -99,7 +107,7 @@ function tables(connection: Knex, foreignChanges: ForeignChanges): Store {
     tasks: new TasksTable(database),
     uploads: new UploadsTable(database),
     driverState: new DriverStateTable(database),
-    onForeignChange: (listener) => foreignChanges.listen(listener),
+    onForeignChange: (topic, listener) => foreignChanges.listen(topic, listener),
     close: async () => {
       await foreignChanges.close()
       try {

@@ -1,5 +1,5 @@
 /** What transfers recover when a storage starts: interrupted intents, then uploads that no task will resume. */
-import type { StorageRecovery } from '../storage/mounts.js'
+import type { StorageRecovery } from '../storage/mount-supervisor.js'
 import type { Intents } from './intents.js'
 import type { ResumableUploads } from './resumable-uploads.js'
 

@@ -23,7 +23,7 @@ import {
 } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
 import { withHooks } from '../storage/handles.js'
-import type { ResolvedPath } from '../storage/mounted-tree.js'
+import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Lock } from '../store/rows.js'
 import { verdictOn } from './authorizer.js'
@@ -37,17 +37,19 @@ import { isClosedOrHidden, isInvisible } from './visibility.js'
 /** Errors whose lock has already been redacted. */
 const redactedLocks = new WeakSet<LockedError>()
 
-type Dependencies = Pick<TreeDependencies, 'mounts' | 'bases' | 'rules' | 'settings' | 'log'>
+type Dependencies = Pick<TreeDependencies, 'mounts' | 'supervisor' | 'bases' | 'rules' | 'settings' | 'log'>
 
 export class Access implements Authority {
   readonly #dependencies: Dependencies
+  readonly #tree: MountedTree
   /** As stored in the account. */
   readonly #account: Principal
   /** The same principal with paths in the backends' spelling, as far as they have been resolved. */
   #canonical: Principal
 
-  constructor(dependencies: Dependencies, principal: Principal) {
+  constructor(dependencies: Dependencies, tree: MountedTree, principal: Principal) {
     this.#dependencies = dependencies
+    this.#tree = tree
     this.#account = principal
     this.#canonical = principal
   }
@@ -64,7 +66,7 @@ export class Access implements Authority {
    */
   async resolve(path: Path, options: AccessOptions): Promise<Path> {
     const requested = this.#underBase(path)
-    await this.#dependencies.mounts.whenStarted(requested, options)
+    await this.#dependencies.supervisor.whenStarted(requested, options)
     const at = await canonicalPath(this.#dependencies.mounts, requested, { signal: options.signal })
     this.#updateSpelling(requested, at)
     return at
@@ -73,7 +75,7 @@ export class Access implements Authority {
   /** As `resolve`, for the target of a move of `source`, a path of the whole tree. */
   async resolveTarget(path: Path, source: Path, options: AccessOptions): Promise<Path> {
     const requested = this.#underBase(path)
-    await this.#dependencies.mounts.whenStarted(requested, options)
+    await this.#dependencies.supervisor.whenStarted(requested, options)
     return canonicalTarget(this.#dependencies.mounts, source, requested, { signal: options.signal })
   }
 
@@ -127,12 +129,12 @@ export class Access implements Authority {
     if (this.#isUnrestrictedRead(action)) return at
     // The base is a folder to the principal, even if the storage has a symlink there.
     if (at === this.principal.base && !last) return at
-    const resolved = await mounts.realPath(at, { signal: options.signal, last })
+    const resolved = await this.#tree.realPath(at, { signal: options.signal, last })
     if (resolved === at) return at
     const real = await canonicalPath(mounts, resolved, { signal: options.signal })
     await this.#authorizeRealPath(action, at, real, options)
     if (action !== 'read' || !last) return real
-    const linkPath = await mounts.realPath(at, { signal: options.signal })
+    const linkPath = await this.#tree.realPath(at, { signal: options.signal })
     if (linkPath !== at && linkPath !== real) await this.#authorizeRealPath(action, at, linkPath, options)
     return linkPath
   }
@@ -154,7 +156,7 @@ export class Access implements Authority {
   /** As `resolveLinks` with `last`, with the entry if resolving has loaded it. */
   async resolveLinksWithEntry(action: Action, at: Path, options: AccessOptions): Promise<ResolvedPath> {
     if (this.#isUnrestrictedRead(action)) return { at, look: undefined }
-    const look = await this.#dependencies.mounts.look(at, { signal: options.signal })
+    const look = await this.#tree.look(at, { signal: options.signal })
     return look?.path === at ? { at, look } : { at: await this.resolveLinks(action, at, options), look: undefined }
   }
 
@@ -194,8 +196,7 @@ export class Access implements Authority {
       }
       return
     }
-    const isInsideBase =
-      isWithin(base, real) || isWithin(await this.#dependencies.mounts.realPath(base, { last: true }), real)
+    const isInsideBase = isWithin(base, real) || isWithin(await this.#tree.realPath(base, { last: true }), real)
     if (!isInsideBase) throw new GatewayError('denied', { reason: 'a link that leads out of your folder' })
     this.authorize(action, real, options)
   }

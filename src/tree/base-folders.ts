@@ -17,7 +17,10 @@ export class BaseFolders {
   readonly #operations: Operations
 
   constructor(
-    private readonly parts: Pick<TreeDependencies, 'mounts' | 'rules' | 'locks' | 'pathLocks' | 'events' | 'log'>,
+    private readonly parts: Pick<
+      TreeDependencies,
+      'mounts' | 'supervisor' | 'rules' | 'locks' | 'pathLocks' | 'events' | 'log'
+    >,
   ) {
     this.#tree = new MountedTree(parts.mounts, parts.log)
     this.#operations = new Operations(parts, gatewayAuthority, this.#tree)
@@ -41,7 +44,7 @@ export class BaseFolders {
   async #ensure(principal: Principal): Promise<void> {
     const { base } = principal
     try {
-      await this.parts.mounts.whenStarted(base)
+      await this.parts.supervisor.whenStarted(base)
       const exists = (await this.#tree.entryOrUndefined(base, {})) !== undefined
       if (!exists && !this.#mayFill(principal)) return
       if (!exists) {

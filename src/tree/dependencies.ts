@@ -5,6 +5,7 @@ import type { Search } from '../search/search.js'
 import type { Settings } from '../settings/settings.js'
 import type { Bandwidth } from '../storage/bandwidth.js'
 import type { Events } from '../storage/events.js'
+import type { MountSupervisor } from '../storage/mount-supervisor.js'
 import type { Mounts } from '../storage/mounts.js'
 import type { PathLocks } from '../storage/path-locks.js'
 import type { Store } from '../store/rows.js'
@@ -16,6 +17,7 @@ import type { Locks } from './locks.js'
 
 export interface TreeDependencies {
   readonly mounts: Mounts
+  readonly supervisor: Pick<MountSupervisor, 'whenStarted'>
   readonly bases: BaseFolders
   readonly rules: Rules
   readonly locks: Locks

@@ -41,7 +41,10 @@ const maxReported = 10_000
 
 const depth = new AsyncLocalStorage<number>()
 
-export type SubtreeDependencies = Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks' | 'intents' | 'rules' | 'log'>
+export type SubtreeDependencies = Pick<
+  TreeDependencies,
+  'mounts' | 'supervisor' | 'locks' | 'pathLocks' | 'intents' | 'rules' | 'log'
+>
 
 export class SubtreeDriver implements Driver {
   readonly #parts: SubtreeDependencies
@@ -224,8 +227,8 @@ export class SubtreeDriver implements Driver {
 
   /** The path in the whole tree, in the spelling of the storages. */
   async #resolve(path: Path, options: CallOptions): Promise<Path> {
-    const { mounts } = this.#parts
-    await mounts.whenStarted(under(this.base, path))
+    const { mounts, supervisor } = this.#parts
+    await supervisor.whenStarted(under(this.base, path))
     return this.#deeper(() => canonicalPath(mounts, under(this.base, path), options))
   }
 

@@ -104,8 +104,8 @@ export class VirtualFs {
     readonly principal: Principal,
   ) {
     this.#parts = parts
-    this.#access = new Access(parts, principal)
     this.#tree = new MountedTree(parts.mounts, parts.log)
+    this.#access = new Access(parts, this.#tree, principal)
     this.#operations = new Operations(parts, this.#access, this.#tree)
     this.#transfers = new Transfers(parts, this.#access, this.#tree, this.#operations)
   }
@@ -275,7 +275,7 @@ export class VirtualFs {
     // Asked of every entry of a folder that is listed: it must cost next to nothing where nothing is mounted.
     const mounted = paths.filter((path) => {
       const at = under(this.#access.principal.base, path)
-      return mounts.isMountPoint(at) && !mounts.isStarting(at)
+      return mounts.isMountPoint(at) && !mounts.startOf(at)
     })
     const usages = await Promise.all(
       mounted.map(async (path) => {

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { asPath } from '../../src/contract/path.js'
-import { PathLocks, type PathClaim } from '../../src/storage/path-locks.js'
+import { LocalPathLocks, type PathClaim, type PathLocks } from '../../src/storage/path-locks.js'
 
 const name = (path: string): PathClaim => ({ path: asPath(path), tree: false })
 const tree = (path: string): PathClaim => ({ path: asPath(path), tree: true })
@@ -18,7 +18,7 @@ function taker(reservations: PathLocks, log: string[]) {
 
 void t.test('of two who want a name the second waits until the first is done', async (t) => {
   const log: string[] = []
-  const take = taker(new PathLocks(), log)
+  const take = taker(new LocalPathLocks(), log)
   const first = await take('first', name('/a'))
   const second = take('second', name('/a'))
   await turn()
@@ -32,7 +32,7 @@ void t.test('of two who want a name the second waits until the first is done', a
 
 void t.test('other names are free, and members of a folder that is only named', async (t) => {
   const log: string[] = []
-  const take = taker(new PathLocks(), log)
+  const take = taker(new LocalPathLocks(), log)
   await take('a', name('/a'))
   await take('b', name('/b'))
   await take('ab', name('/ab'))
@@ -42,7 +42,7 @@ void t.test('other names are free, and members of a folder that is only named', 
 
 void t.test('a tree excludes everything in it, and waits for all of it', async (t) => {
   const log: string[] = []
-  const take = taker(new PathLocks(), log)
+  const take = taker(new LocalPathLocks(), log)
   const holding = await take('tree', tree('/a'))
   const below = take('below', name('/a/b/c'))
   const itself = take('itself', name('/a'))
@@ -61,7 +61,7 @@ void t.test('a tree excludes everything in it, and waits for all of it', async (
 
 void t.test('whoever waits is not overtaken by those who want the same', async (t) => {
   const log: string[] = []
-  const take = taker(new PathLocks(), log)
+  const take = taker(new LocalPathLocks(), log)
   const reader = await take('holder', name('/a/x'))
   const whole = take('whole', tree('/a'))
   const late = take('late', name('/a/y'))
@@ -77,7 +77,7 @@ void t.test('whoever waits is not overtaken by those who want the same', async (
 
 void t.test('all claims of one taker are granted together', async (t) => {
   const log: string[] = []
-  const take = taker(new PathLocks(), log)
+  const take = taker(new LocalPathLocks(), log)
   const b = await take('b', name('/b'))
   const both = take('a and b', name('/a'), name('/b'))
   const a = take('a', name('/a'))
@@ -92,7 +92,7 @@ void t.test('all claims of one taker are granted together', async (t) => {
 })
 
 void t.test('patience ends with busy, and lets those behind through', async (t) => {
-  const reservations = new PathLocks()
+  const reservations = new LocalPathLocks()
   const holding = await reservations.acquire([name('/a/x')])
   const waiting = reservations.acquire([tree('/a')], undefined, 20)
   const behind = reservations.acquire([name('/a/y')])
@@ -103,7 +103,7 @@ void t.test('patience ends with busy, and lets those behind through', async (t) 
 })
 
 void t.test('an abort ends the wait, and lets those behind through', async (t) => {
-  const reservations = new PathLocks()
+  const reservations = new LocalPathLocks()
   const controller = new AbortController()
   const holding = await reservations.acquire([name('/a/x')])
   const waiting = reservations.acquire([tree('/a')], controller.signal)
@@ -117,7 +117,7 @@ void t.test('an abort ends the wait, and lets those behind through', async (t) =
 })
 
 void t.test('nothing hangs on to a long-lived signal', async (t) => {
-  const reservations = new PathLocks()
+  const reservations = new LocalPathLocks()
   const { signal } = new AbortController()
   const holding = await reservations.acquire([name('/a')], signal)
   const waiting = reservations.acquire([name('/a')], signal)

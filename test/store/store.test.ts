@@ -5,8 +5,10 @@ import { promisify } from 'node:util'
 import knex from 'knex'
 import t, { type TAP } from 'tap'
 import { asPath, root } from '../../src/contract/path.js'
+import { Database } from '../../src/store/database.js'
 import { migrate, migrations, type Migration } from '../../src/store/migrations.js'
-import type { Store, Lock, Property } from '../../src/store/rows.js'
+import type { Store, Lock, Property, Topic } from '../../src/store/rows.js'
+import { StoragesTable } from '../../src/store/storages.js'
 import { openStore } from '../../src/store/store.js'
 import { ruleRow, storageRow, userRow } from './store-rows.js'
 
@@ -29,6 +31,8 @@ async function fresh(test: Test): Promise<Store> {
   return store
 }
 type Test = Pick<TAP, 'testdir' | 'teardown'>
+
+const wait = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 const property = (name: string, value = name): Property => ({ namespace: 'urn:x', name, value, language: '' })
 
@@ -67,20 +71,20 @@ void t.test('a database of every earlier version is brought up to date and keeps
 
 void t.test('intents of an earlier version are those of the storages that their paths were in', async (t) => {
   const file = join(t.testdir(), 'intents.db')
-  const early = await openStore(file, migrations.slice(0, 5))
+  const early = knex({ client: 'sqlite3', connection: { filename: file }, useNullAsDefault: true })
+  await migrate(early, migrations.slice(0, 5))
+  const storages = new StoragesTable(new Database(early))
   const ids: number[] = []
   for (const [mountPath, disabled] of [
     ['/', false],
     ['/deep', true],
     ['/turns.balance1', false],
   ] as const) {
-    ids.push((await early.storages.insert(storageRow({ mountPath: asPath(mountPath), disabled }))).id)
+    ids.push((await storages.insert(storageRow({ mountPath: asPath(mountPath), disabled }))).id)
   }
-  await early.close()
-  const again = knex({ client: 'sqlite3', connection: { filename: file }, useNullAsDefault: true })
   for (const at of ['/x', '/deep/x', '/turns/x'])
-    await again('intents').insert({ kind: 'aside', from_path: at, to_path: `${at}-aside` })
-  await again.destroy()
+    await early('intents').insert({ kind: 'aside', from_path: at, to_path: `${at}-aside` })
+  await early.destroy()
   const store = await openStore(file)
   const expected = { kind: 'aside', from: '/x', to: '/x-aside', disposable: false }
   t.match(
@@ -502,11 +506,10 @@ void t.test('what another process writes is told, what we write is not', async (
   t.teardown(() => store.close())
   let told = 0
   let failures = 2
-  const ended = store.onForeignChange(async () => {
+  const ended = store.onForeignChange('settings', async () => {
     told++
     if (failures-- > 0) throw new Error('not now')
   })
-  const wait = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
   await store.settings.set(new Map([['ours', '1']]))
   await wait(600)
   t.equal(told, 0)
@@ -519,6 +522,73 @@ void t.test('what another process writes is told, what we write is not', async (
   await elsewhere(file, `await store.settings.set(new Map([['theirs', '2']]))`)
   await wait(400)
   t.equal(told, 3)
+})
+
+void t.test('each change is reported to the listeners of its topic only', async (t) => {
+  const file = join(t.testdir(), 'tidegate.db')
+  const [store, other] = [await openStore(file), await openStore(file)]
+  t.teardown(() => Promise.all([store.close(), other.close()]))
+  const topics: readonly Topic[] = ['accounts', 'locks', 'rules', 'settings', 'storages']
+  const notified: Topic[] = []
+  for (const topic of topics) store.onForeignChange(topic, () => void notified.push(topic))
+  const [from, to] = [asPath('/a'), asPath('/b')]
+  const lock: Lock = {
+    token: 'urn:uuid:1',
+    path: from,
+    userId: 1,
+    username: 'ada',
+    scope: 'exclusive',
+    deep: true,
+    owner: '',
+    expires: new Date(Date.now() + 60_000),
+  }
+  const key = { userId: 1, title: 'k', type: 'ssh-ed25519', blob: Buffer.from('b'), fingerprint: 'f' }
+  const appPassword = {
+    userId: 1,
+    name: 'n',
+    prefix: 'p',
+    digest: 'd',
+    protocols: ['webdav'],
+    readOnly: false,
+  } as const
+  const dates = { added: new Date(0), lastUsed: new Date(0) }
+  const move = { storageId: 1, kind: 'move', from, to, disposable: false } as const
+  const changes: readonly (readonly [topic: Topic | undefined, change: () => Promise<unknown>])[] = [
+    ['accounts', () => other.users.insert(userRow({}))],
+    ['accounts', () => other.users.change(1, () => ({ disabled: true }))],
+    ['accounts', () => other.keys.insert({ ...key, ...dates })],
+    ['accounts', () => other.keys.delete(1)],
+    ['accounts', () => other.appPasswords.insert({ ...appPassword, ...dates })],
+    ['accounts', () => other.appPasswords.delete(1)],
+    ['accounts', () => other.revokedTokens.insert('token', new Date())],
+    ['accounts', () => other.users.delete(1)],
+    ['locks', () => other.locks.grant(lock, () => undefined)],
+    ['locks', () => other.locks.refresh(lock.token, new Date(Date.now() + 90_000))],
+    ['locks', () => other.locks.deleteWithin(from)],
+    ['storages', () => other.storages.insert(storageRow({}))],
+    ['storages', () => other.storages.update(1, { disabled: true })],
+    ['rules', () => other.rules.insert(ruleRow({ path: from }))],
+    ['rules', () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],
+    ['rules', () => other.rules.move(to, from)],
+    ['rules', () => other.rules.delete(1)],
+    ['settings', () => other.settings.set(new Map([['a', 'b']]))],
+    ['settings', () => other.settings.delete('a')],
+    [undefined, () => other.intents.insert(move).then((id) => other.intents.apply(id, root))],
+    [undefined, () => other.properties.change(from, [{ set: property('p') }])],
+    [undefined, () => other.attributes.set(from, { mode: 1 })],
+    [undefined, () => other.folders.put(from)],
+    [undefined, () => other.driverState.set(1, 'key', 'value')],
+    [undefined, () => other.secrets.obtain('name', 'value')],
+    ['storages', () => other.storages.delete(1)],
+  ]
+  for (const [index, [topic, change]] of changes.entries()) {
+    notified.length = 0
+    await change()
+    for (let n = 0; n < 50 && topic !== undefined && notified.length === 0; n++) await wait(20)
+    // The poll that follows a change without a topic.
+    if (topic === undefined) await wait(300)
+    t.same(notified, topic === undefined ? [] : [topic], `change ${index + 1}`)
+  }
 })
 
 void t.test('what was answered outlives a killed process', async (t) => {

@@ -43,7 +43,7 @@ async function stages(t: Test, old: Readonly<Record<string, string>>): Promise<(
     far: flaky(new MemoryDriver(0), far),
   })
   let drivers = flakyOnes(planned())
-  const { as, mounts, store } = await newTree(t, {
+  const { as, supervisor, store } = await newTree(t, {
     '/near': { driverOf: async () => drivers.near.driver },
     '/far': { driverOf: async () => drivers.far.driver },
   })
@@ -51,7 +51,7 @@ async function stages(t: Test, old: Readonly<Record<string, string>>): Promise<(
   return async () => {
     const plan: Stage['plan'] = planned()
     const current = (drivers = flakyOnes(plan))
-    for (const row of rows) await mounts.apply(row)
+    for (const row of rows) await supervisor.apply(row)
     const fs = as()
     const all = Object.entries(files).map(([path, content]): [string, string] => [`/near${path}`, content])
     for (const [path, content] of Object.entries(old)) all.push([`/far${path}`, content])

@@ -81,10 +81,10 @@ void t.test('a mount of a folder within that of another mount', async (t) => {
 })
 
 void t.test('an alias, and what it shows', async (t) => {
-  const { folder, as, mount, mounts } = await locals(t, { '/one': 'first', '/two': 'second' })
+  const { folder, as, mount, supervisor } = await locals(t, { '/one': 'first', '/two': 'second' })
   const policies = { write_conflict_policy: 'all', put_conflict_policy: 'all' }
   const alias = (paths: string) => () =>
-    aliasType.open(checkOptions(aliasFields, { paths, ...policies }), testEnv({ tree: mounts.parts.tree }))
+    aliasType.open(checkOptions(aliasFields, { paths, ...policies }), testEnv({ tree: supervisor.parts.tree }))
   await mount('/single', { driverOf: alias('x:/one') })
   await mount('/named', { driverOf: alias('a:/one\nb:/one') })
   await mount('/merged', { driverOf: alias('x:/one\nx:/two') })
@@ -122,11 +122,11 @@ void t.test('an alias, and what it shows', async (t) => {
 })
 
 void t.test('an encrypted view, and what it stands on', async (t) => {
-  const { folder, as, mount, mounts } = await locals(t, { '/plain': 'disk' })
+  const { folder, as, mount, supervisor } = await locals(t, { '/plain': 'disk' })
   const open = () =>
     cryptType.open(
       checkOptions(cryptFields, { remote_path: '/plain', password: 'secret', filename_encryption: 'off' }),
-      testEnv({ tree: mounts.parts.tree }),
+      testEnv({ tree: supervisor.parts.tree }),
     )
   await mount('/crypt', { driverOf: open })
   const fs = as()

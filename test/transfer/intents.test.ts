@@ -26,16 +26,16 @@ async function newDisk(t: Test, over: Over = {}) {
       disposable: false,
       ...fields,
     })
-  return { ...tree, driver, row, cutOff, start: () => tree.mounts.apply(row) }
+  return { ...tree, driver, row, cutOff, start: () => tree.supervisor.apply(row) }
 }
 
 void t.test('what was set aside comes back when its storage starts, wherever it is mounted then', async (t) => {
-  const { driver, row, cutOff, mounts, store, as } = await newDisk(t)
+  const { driver, row, cutOff, supervisor, store, as } = await newDisk(t)
   await driver.write?.(aside, sourceOf('old'))
   await cutOff()
-  await mounts.apply({ ...row, disabled: true })
+  await supervisor.apply({ ...row, disabled: true })
   t.equal((await store.intents.all()).length, 1, 'it waits')
-  await mounts.apply({ ...row, mountPath: p('/elsewhere') })
+  await supervisor.apply({ ...row, mountPath: p('/elsewhere') })
   t.same(await contents(as(), p('/elsewhere')), { '/elsewhere/x': 'old' })
   t.same(await store.intents.all(), [])
 })

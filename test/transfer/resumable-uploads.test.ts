@@ -165,18 +165,18 @@ void t.test('what somebody else has put there meanwhile stays, and nothing is ke
 })
 
 void t.test('what is kept for a task goes with it, or when its storage starts again', async (t) => {
-  const { plan, copy, staged, uploads, store, mounts } = await stage(t)
+  const { plan, copy, staged, uploads, store, mounts, supervisor } = await stage(t)
   plan.push(cut(18 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
   const row = mounts.rowOf(p('/far'))
   if (!row) throw new Error('the storage has a row')
-  await mounts.apply({ ...row, disabled: true })
+  await supervisor.apply({ ...row, disabled: true })
   await store.tasks.delete([taskId])
   await uploads.discardAll(taskId)
   t.equal(staged().length, 1, 'a storage that does not run lets go of nothing')
   t.equal((await store.uploads.orphaned()).length, 1)
   t.same(await uploads.tokens(), [], 'nobody goes on with it')
-  await mounts.apply(row)
+  await supervisor.apply(row)
   while ((await store.uploads.orphaned()).length > 0) await new Promise(setImmediate)
   t.same(staged(), [])
 })
@@ -257,13 +257,13 @@ void t.test('of a source without revisions that has settled it is kept', async (
 })
 
 void t.test('it begins anew where the storage of its source was configured anew', async (t) => {
-  const { plan, copy, reads, mounts } = await stage(t)
+  const { plan, copy, reads, mounts, supervisor } = await stage(t)
   plan.push(cut(18 * mebibyte))
   await t.rejects(copy(), { code: 'unavailable' })
   plan.length = 0
   const row = mounts.rowOf(p('/near'))
   if (!row) throw new Error('the storage has a row')
-  await mounts.apply({ ...row, modified: new Date(row.modified.getTime() + 1) })
+  await supervisor.apply({ ...row, modified: new Date(row.modified.getTime() + 1) })
   await copy()
   t.same(reads, [undefined, undefined])
 })
@@ -293,7 +293,7 @@ void t.test(
       new Promise<void>((resolve, reject) => {
         asked.push(() => (hangs ? reject(new GatewayError('unavailable')) : resolve()))
       })
-    const { plan, copy, uploads, store, mounts } = await stage(t, { over: { dropUpload } })
+    const { plan, copy, uploads, store, mounts, supervisor } = await stage(t, { over: { dropUpload } })
     plan.push(cut(18 * mebibyte))
     await t.rejects(copy(), { code: 'unavailable' })
     const first = uploads.discardAll(taskId)
@@ -310,7 +310,7 @@ void t.test(
     hangs = false
     const row = mounts.rowOf(p('/far'))
     if (!row) throw new Error('the storage has a row')
-    await mounts.apply(row)
+    await supervisor.apply(row)
     while (asked.length < 2) await new Promise(setImmediate)
     asked[1]?.()
     while ((await store.uploads.orphaned()).length > 0) await new Promise(setImmediate)

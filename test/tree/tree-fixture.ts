@@ -17,8 +17,9 @@ import { Settings } from '../../src/settings/settings.js'
 import { Bandwidth } from '../../src/storage/bandwidth.js'
 import { Events, type TreeEvent } from '../../src/storage/events.js'
 import { ListingBudget } from '../../src/storage/listing-cache.js'
+import { MountSupervisor } from '../../src/storage/mount-supervisor.js'
 import { Mounts } from '../../src/storage/mounts.js'
-import { PathLocks } from '../../src/storage/path-locks.js'
+import { LocalPathLocks } from '../../src/storage/path-locks.js'
 import { Spool } from '../../src/storage/spool.js'
 import { Storage } from '../../src/storage/storage.js'
 import type { StorageRow, Store, FolderRule } from '../../src/store/rows.js'
@@ -143,6 +144,7 @@ export interface MountAsk extends Partial<StorageRow> {
 export interface Tree {
   readonly parts: TreeDependencies
   readonly mounts: Mounts
+  readonly supervisor: MountSupervisor
   readonly store: Store
   readonly settings: Settings
   readonly drivers: ReadonlyMap<string, Driver>
@@ -158,6 +160,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   const store = await newStore(t)
   const log = createLog('silent')
   const events = new Events()
+  const mounts = new Mounts()
   const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path))
   const locks = await Locks.load(store.locks)
   const spool = await Spool.open(join(t.testdir(), `spool-${randomUUID()}`))
@@ -165,11 +168,12 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   const bandwidth = new Bandwidth(settings)
   const drivers = new Map<string, Driver>()
   const driverTypes: AnyDriverType[] = []
-  const pathLocks = new PathLocks()
+  const pathLocks = new LocalPathLocks()
   const storageOf = (id: number) => mounts.storageOf(id)
   const intents = new Intents({ store, rules, pathLocks, log, storageOf })
   const uploads = new ResumableUploads({ store: store.uploads, storageOf, log })
-  const mounts: Mounts = new Mounts({
+  const supervisor: MountSupervisor = new MountSupervisor({
+    mounts,
     recovery: storageRecovery(intents, uploads),
     egress: new EgressGuard(() => ''),
     store,
@@ -180,7 +184,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     driverTypes,
     instance: thisInstance(),
     own: { data: t.testdir(), protectedPaths: [] },
-    tree: (path) => new SubtreeDriver({ mounts, locks, pathLocks, intents, rules, log }, path),
+    tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
   })
   const search = await Search.open({
     settings,
@@ -191,13 +195,14 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   })
   t.teardown(async () => {
     await search.close()
-    await mounts.stop()
+    await supervisor.stop()
     bandwidth.close()
     settings.close()
   })
   const parts: TreeDependencies = {
     mounts,
-    bases: new BaseFolders({ mounts, rules, locks, pathLocks, events, log }),
+    supervisor,
+    bases: new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log }),
     rules,
     locks,
     pathLocks: pathLocks,
@@ -227,13 +232,14 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
       })
     }
     const row = await store.storages.insert(storageRow({ mountPath: asPath(path), driver: name, ...fields }))
-    await mounts.apply(row)
+    await supervisor.apply(row)
     return row
   }
   for (const [path, ask] of Object.entries(mounted)) await mount(path, ask).catch(() => undefined)
   return {
     parts,
     mounts,
+    supervisor,
     store,
     settings,
     drivers,

@@ -175,11 +175,11 @@ void t.test('a locked file is locked for this api too', async (t) => {
 
 void t.test('a mount point is neither moved, renamed nor removed', async (t) => {
   const served = await serve(t)
-  const { store, mounts } = served.gateway
+  const { store, supervisor } = served.gateway
   const [mounted] = await store.storages.all()
   if (mounted === undefined) throw new Error('nothing is mounted')
   const row = { ...mounted, id: mounted.id + 1, mountPath: asPath('/folder/mounted') }
-  await mounts.apply(await store.storages.insert(row))
+  await supervisor.apply(await store.storages.insert(row))
   await served.put('/folder/mounted/file', 'x')
   await served.post('/api/fs/mkdir', { path: '/other' })
   for (const [call, body] of [

@@ -1,0 +1,325 @@
+/**
+ * Starts and closes the storages, and keeps the table of mounts current. A storage that cannot start stays mounted,
+ * reports why in its status, and is started again after increasing pauses.
+ */
+import { settlesWithin, sharedController, untilAborted } from '../contract/cancellation.js'
+import type {
+  AnyDriverType,
+  CallOptions,
+  Driver,
+  DriverEnv,
+  Egress,
+  GatewayFolders,
+  Instance,
+} from '../contract/driver.js'
+import { GatewayError, toGatewayError } from '../contract/errors.js'
+import type { Log } from '../contract/log.js'
+import type { Path } from '../contract/path.js'
+import type { StorageRow, Store } from '../store/rows.js'
+import type { Bandwidth } from './bandwidth.js'
+import type { Events } from './events.js'
+import { mergeAddition, checkOptions, parseAddition } from './fields.js'
+import { ListingBudget } from './listing-cache.js'
+import { visiblePath, type Mount, type Mounts } from './mounts.js'
+import type { Spool } from './spool.js'
+import { Storage } from './storage.js'
+
+/** Recovers what an interruption left on a storage. */
+export interface StorageRecovery {
+  /**
+   * Completes or undoes interrupted operations on a storage that is not in use yet. Resolves after some seconds in any
+   * case.
+   */
+  recover(storage: Storage): Promise<void>
+  /** Discards uploads that no task will resume, on a storage that runs. Never rejects. */
+  discardUnused(storage: Storage): Promise<void>
+  /** Tokens of the uploads that a task may resume, on all storages. */
+  tokens(): Promise<readonly string[]>
+  /** Ends all retries. */
+  close(): void
+}
+
+export interface MountSupervisorOptions {
+  /** The table that the supervisor fills. */
+  readonly mounts: Mounts
+  readonly store: Store
+  readonly events: Events
+  readonly spool: Spool
+  readonly bandwidth: Bandwidth
+  readonly log: Log
+  readonly driverTypes: readonly AnyDriverType[]
+  readonly instance: Instance
+  readonly own: GatewayFolders
+  /** A path of the tree as a driver, for drivers that are made of other storages. */
+  readonly tree: (path: Path) => Driver
+  readonly egress: Egress
+  readonly recovery: StorageRecovery
+}
+
+/** The supervisor changes the state that the table shows. */
+interface SupervisedMount extends Mount {
+  row: StorageRow
+  storage: Storage | undefined
+  starting: Promise<void> | undefined
+  reason: string
+  /** Resolves `starting` and removes it. */
+  readonly endFirstStart: () => void
+  /** Aborts when the mount is removed or replaced. */
+  readonly controller: AbortController
+  retry: NodeJS.Timeout | undefined
+  /** Number of consecutive failures. */
+  failures: number
+}
+
+/** Milliseconds that a request waits for a storage that is being started. */
+const requestTimeout = 5000
+
+/** Seconds before the next attempt to start a storage, by the number of failures. */
+const retryPauses = [5, 15, 60, 300]
+
+/** Milliseconds that `start` waits for the storages. Slower ones continue in the background. */
+const startTimeout = 1500
+
+/** Milliseconds that `stop` waits for the storages to close. */
+const closeTimeout = 6000
+
+export class MountSupervisor {
+  readonly #mounts = new Map<number, SupervisedMount>()
+  readonly #listings = new ListingBudget()
+
+  constructor(readonly parts: MountSupervisorOptions) {}
+
+  /** Starts all storages that are not disabled, concurrently. Resolves when all have started or failed, or soon after. */
+  async start(): Promise<void> {
+    const rows = await this.parts.store.storages.all()
+    await settlesWithin(Promise.all(rows.map((row) => this.#begin(this.#attach(row)))), startTimeout)
+  }
+
+  /** Closes all storages. A storage that does not close in time is logged and abandoned. */
+  async stop(): Promise<void> {
+    this.parts.recovery.close()
+    const closing = new Set(this.#mounts.values())
+    const closed = [...closing].map((mount) => this.remove(mount.row.id).finally(() => closing.delete(mount)))
+    if (await settlesWithin(Promise.all(closed), closeTimeout)) return
+    const storages = [...closing].map(({ row }) => row.mountPath)
+    this.parts.log.warn({ storages }, 'storages did not close in time')
+  }
+
+  /**
+   * Mounts a storage as its row says, in place of the storage with the same id. The table changes at once; the old
+   * storage is then closed and the new one is started, unless it is disabled. Rejects with `unavailable` if it does not
+   * start; it stays mounted, and is started again later.
+   */
+  async apply(row: StorageRow): Promise<void> {
+    const old = this.#detach(row.id)
+    const mount = this.#attach(row)
+    await this.#close(old)
+    await this.#begin(mount)
+    // If the storage was changed again in the meantime, that call reports whether it started.
+    const wasReplaced = this.#mounts.get(row.id) !== mount && this.#mounts.has(row.id)
+    if (row.disabled || mount.storage || wasReplaced) return
+    throw new GatewayError('unavailable', { reason: mount.row.status || 'the storage was removed meanwhile' })
+  }
+
+  /** Unmounts a storage at once, and closes it. Resolves to the error if closing failed. */
+  async remove(id: number): Promise<GatewayError | undefined> {
+    return this.#close(this.#detach(id))
+  }
+
+  /**
+   * Reads the stored rows, which another process has changed. Unmounts the storages whose rows were deleted, and
+   * applies rows that are new or changed. Other storages continue to run.
+   */
+  async reload(): Promise<void> {
+    const before = new Map(this.#mounts)
+    const rows = new Map((await this.parts.store.storages.all()).map((row) => [row.id, row]))
+    // All changes begin in the same turn of the event loop: a later `apply` must not be overwritten with these rows.
+    // Mounts that this process changed while the rows were read are newer than the rows.
+    const removed = [...before.keys()].filter((id) => !rows.has(id)).map((id) => this.remove(id))
+    const changed = [...rows.values()].filter((row) => {
+      const mount = this.#mounts.get(row.id)
+      return mount === before.get(row.id) && (!mount || !hasSameConfiguration(mount.row, row))
+    })
+    const applied = changed.map((row) =>
+      this.apply(row).catch((error: unknown) =>
+        this.parts.log.warn({ err: error, storage: row.mountPath }, 'a storage did not start'),
+      ),
+    )
+    await Promise.all([...removed, ...applied])
+  }
+
+  /**
+   * If the storage that `path` belongs to is being started for the first time: resolves when it has started or failed,
+   * or after some seconds. Rejects with `aborted`. Undefined if there is nothing to wait for.
+   */
+  whenStarted(path: Path, { signal }: CallOptions = {}): Promise<void> | undefined {
+    return this.parts.mounts.startOf(path) && this.#untilStarted(path, signal)
+  }
+
+  async #untilStarted(path: Path, signal: AbortSignal | undefined): Promise<void> {
+    const { mounts } = this.parts
+    const deadline = Date.now() + requestTimeout
+    // A storage that is replaced while it starts is started once more.
+    for (let start = mounts.startOf(path); start; start = mounts.startOf(path)) {
+      if (!(await untilAborted(settlesWithin(start, deadline - Date.now()), signal))) return
+    }
+  }
+
+  #attach(row: StorageRow): SupervisedMount {
+    let resolve: () => void = () => undefined
+    const firstStart = new Promise<void>((done) => (resolve = done))
+    const mount: SupervisedMount = {
+      row,
+      mountPoint: visiblePath(row.mountPath),
+      storage: undefined,
+      starting: row.disabled ? undefined : firstStart,
+      reason: 'it is disabled',
+      endFirstStart: () => {
+        mount.starting = undefined
+        resolve()
+      },
+      controller: sharedController(),
+      retry: undefined,
+      failures: 0,
+    }
+    this.#mounts.set(row.id, mount)
+    this.parts.mounts.replace(this.#mounts.values())
+    return mount
+  }
+
+  #detach(id: number): SupervisedMount | undefined {
+    const mount = this.#mounts.get(id)
+    if (!mount) return undefined
+    this.#mounts.delete(id)
+    this.parts.mounts.replace(this.#mounts.values())
+    clearTimeout(mount.retry)
+    mount.controller.abort()
+    mount.endFirstStart()
+    return mount
+  }
+
+  async #close(mount: SupervisedMount | undefined): Promise<GatewayError | undefined> {
+    try {
+      await mount?.storage?.close()
+      return undefined
+    } catch (error) {
+      this.parts.log.warn({ err: error, storage: mount?.row.mountPath }, 'a storage did not close well')
+      return toGatewayError(error)
+    }
+  }
+
+  async #begin(mount: SupervisedMount): Promise<void> {
+    if (mount.controller.signal.aborted) return
+    if (mount.row.disabled) await this.#setStatus(mount, 'disabled')
+    else await this.#open(mount).finally(mount.endFirstStart)
+  }
+
+  async #open(mount: SupervisedMount): Promise<void> {
+    const { row, controller } = mount
+    try {
+      const storage = await this.#newStorage(mount)
+      if (!storage) return
+      // Before requests can create a file where an interrupted operation has left one to restore.
+      await this.parts.recovery.recover(storage)
+      if (controller.signal.aborted) {
+        await storage.close()
+        return
+      }
+      mount.storage = storage
+      mount.failures = 0
+      void this.parts.recovery.discardUnused(storage)
+      await this.#setStatus(mount, 'work')
+    } catch (error) {
+      if (controller.signal.aborted) return
+      const failure = toGatewayError(error)
+      // The error of an invalid option may name a folder of this machine, which only the admin may see.
+      mount.reason = failure.code === 'invalid' ? 'its options are not valid' : failure.reason
+      this.parts.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
+      await this.#setStatus(
+        mount,
+        escapeMarkup(
+          failure.code === 'internal' && failure.cause instanceof Error ? failure.cause.message : failure.reason,
+        ),
+      )
+      this.#retryLater(mount)
+    }
+  }
+
+  /** Opens the driver. Undefined if the mount was removed in the meantime. */
+  async #newStorage(mount: SupervisedMount): Promise<Storage | undefined> {
+    const { row, controller } = mount
+    const type = this.parts.driverTypes.find((each) => each.name === row.driver)
+    if (!type) throw new GatewayError('invalid', { reason: `no driver named: ${row.driver}` })
+    const options = checkOptions(type.fields, parseAddition(row.addition))
+    const driver = await type.open(options as never, this.#env(mount))
+    if (controller.signal.aborted) {
+      await driver.close?.()
+      return undefined
+    }
+    const { mounts, events, spool, bandwidth, store, log } = this.parts
+    return new Storage({
+      row,
+      mount: mount.mountPoint,
+      driver,
+      traits: type.traits,
+      events,
+      spool,
+      bandwidth,
+      store,
+      log: log.child({ storage: row.mountPath }),
+      listings: this.#listings,
+      isMountAncestor: (path) => mounts.isMountAncestor(path),
+    })
+  }
+
+  #retryLater(mount: SupervisedMount): void {
+    if (mount.controller.signal.aborted) return
+    const seconds = retryPauses[Math.min(mount.failures++, retryPauses.length - 1)] ?? 300
+    mount.retry = setTimeout(() => void this.#open(mount), seconds * 1000).unref()
+  }
+
+  async #setStatus(mount: SupervisedMount, status: string): Promise<void> {
+    if (mount.row.status === status) return
+    mount.row = { ...mount.row, status }
+    if (this.#mounts.get(mount.row.id) !== mount) return
+    await this.parts.store.storages.update(mount.row.id, { status }).catch((error: unknown) => {
+      this.parts.log.warn({ err: error, storage: mount.row.mountPath }, 'a status could not be stored')
+    })
+  }
+
+  #env(mount: SupervisedMount): DriverEnv {
+    const { store, log, instance, own, tree, egress, recovery } = this.parts
+    const { id } = mount.row
+    return {
+      log: log.child({ storage: mount.row.mountPath }),
+      signal: mount.controller.signal,
+      instance,
+      own,
+      save: async (options) => {
+        // The options of a replaced mount must not overwrite those of its successor.
+        if (this.#mounts.get(id) !== mount) return
+        const addition = mergeAddition(mount.row.addition, options)
+        mount.row = { ...mount.row, addition }
+        await store.storages.update(id, { addition })
+      },
+      state: {
+        get: (key) => store.driverState.get(id, key),
+        set: (key, value) => store.driverState.set(id, key, value),
+      },
+      resumableUploads: () => recovery.tokens(),
+      tree,
+      egress,
+    }
+  }
+}
+
+function hasSameConfiguration(one: StorageRow, other: StorageRow): boolean {
+  const { status: _oneStatus, ...first } = one
+  const { status: _otherStatus, ...second } = other
+  return JSON.stringify(first) === JSON.stringify(second)
+}
+
+/** Existing clients show a status as HTML. */
+function escapeMarkup(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}

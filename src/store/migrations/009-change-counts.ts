@@ -1,0 +1,30 @@
+import type { Knex } from 'knex'
+
+/** The topic of each table whose changes other processes are notified of. */
+const topics = {
+  users: 'accounts',
+  ssh_keys: 'accounts',
+  app_passwords: 'accounts',
+  revoked_tokens: 'accounts',
+  locks: 'locks',
+  folder_rules: 'rules',
+  settings: 'settings',
+  storages: 'storages',
+}
+
+/** Counts the changes of each topic. Triggers do, so that no writer of a table can omit it. */
+export async function countChanges(query: Knex): Promise<void> {
+  await query.schema.createTable('change_counts', (table) => {
+    table.text('topic').primary()
+    table.bigInteger('count').notNullable()
+  })
+  await query('change_counts').insert([...new Set(Object.values(topics))].map((topic) => ({ topic, count: 0 })))
+  for (const [table, topic] of Object.entries(topics)) {
+    for (const change of ['insert', 'update', 'delete']) {
+      await query.raw(
+        `create trigger ${table}_${change}_count after ${change} on ${table} begin ` +
+          `update change_counts set count = count + 1 where topic = '${topic}'; end`,
+      )
+    }
+  }
+}

@@ -1,0 +1,333 @@
+import { mock } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { AnyDriverType, Driver } from '../../src/contract/driver.js'
+import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { asPath } from '../../src/contract/path.js'
+import { storageRow } from '../store/store-rows.js'
+import { altered, newTree, sourceOf } from '../tree/tree-fixture.js'
+
+const refused = async (): Promise<Driver> => {
+  throw new GatewayError('unavailable', { reason: 'no <b>answer</b>', cause: new Error('/srv/secret') })
+}
+const crashed = async (): Promise<Driver> => {
+  throw new Error("ENOENT: no such file or directory, scandir '/srv/secret'")
+}
+
+void t.test('a storage that does not start reports why, does not affect others, and can be removed', async (t) => {
+  const { mounts, supervisor, store } = await newTree(t, {
+    '/bad': { driverOf: refused },
+    '/worse': { driverOf: crashed },
+    '/good': {},
+  })
+  t.equal(mounts.find(asPath('/good')).storage.mount, '/good')
+  t.throws(() => mounts.find(asPath('/bad/x')), { code: 'unavailable', message: /no <b>answer/ })
+  const internal = /storage status: internal error: storage not init/
+  t.throws(
+    () => mounts.find(asPath('/worse/x')),
+    { message: internal },
+    'what only the admin may see stays in the status',
+  )
+  const status = new Map((await store.storages.all()).map((row) => [row.mountPath as string, row.status]))
+  t.match(status.get('/bad'), 'no &lt;b&gt;answer')
+  t.match(status.get('/worse'), '/srv/secret')
+  t.equal(status.get('/good'), 'work')
+  const bad = mounts.rows().find((row) => row.mountPath === '/bad')
+  await supervisor.remove(bad?.id ?? 0)
+  t.notOk(mounts.isMountPoint(asPath('/bad')))
+})
+
+void t.test('an invalid configuration is reported, and stays mounted', async (t) => {
+  const tree = await newTree(t, {})
+  await t.rejects(tree.mount('/a', { addition: '[1]' }), { code: 'unavailable', reason: /must be the JSON text/ })
+  await t.rejects(tree.mount('/b', { addition: 'nonsense' }), { code: 'unavailable' })
+  t.same(
+    tree.mounts.rows().map(({ mountPath }) => mountPath),
+    ['/a', '/b'],
+  )
+  t.equal(tree.mounts.rowOf(asPath('/a/x'))?.mountPath, '/a')
+})
+
+void t.test('a storage that was removed while it started is closed', async (t) => {
+  let arrive: (driver: Driver) => void = () => undefined
+  let closed = 0
+  const driver = altered(new MemoryDriver(0), {
+    close: async () => {
+      closed++
+    },
+  })
+  const tree = await newTree(t, {})
+  const mounting = tree.mount('/late', { driverOf: () => new Promise((resolve) => (arrive = resolve)) })
+  while (!tree.mounts.isMountPoint(asPath('/late'))) await turn()
+  t.throws(() => tree.mounts.find(asPath('/late')), { code: 'unavailable' })
+  const [row] = tree.mounts.rows()
+  const removing = tree.supervisor.remove(row?.id ?? 0)
+  arrive(driver)
+  await t.rejects(mounting)
+  await removing
+  t.equal(closed, 1)
+  t.same(tree.mounts.rows(), [])
+})
+
+void t.test('requests wait for a storage that is being started', async (t) => {
+  const tree = await newTree(t, {})
+  let arrive: () => void = () => undefined
+  const driverOf = () =>
+    new Promise<Driver>((resolve) => {
+      arrive = () => resolve(new MemoryDriver(0))
+    })
+  const mounting = tree.mount('/late', { driverOf })
+  await tree.mount('/')
+  while (!tree.mounts.isMountPoint(asPath('/late'))) await turn()
+  t.throws(() => tree.mounts.find(asPath('/late/x')), {
+    code: 'unavailable',
+    message: /Loading storage, please wait$/,
+  })
+  t.equal(tree.supervisor.whenStarted(asPath('/x')), undefined, 'a path of another storage waits for nothing')
+  const gone = new AbortController()
+  const asked = [
+    tree.as().list(asPath('/late')),
+    tree.as().mkdir(asPath('/late/d/e'), { parents: true }),
+    tree.as({ base: '/late/home' }).write(asPath('/y'), sourceOf('abc')),
+    tree
+      .as()
+      .copy(asPath('/late/none'), asPath('/late/copy'), { overwrite: false })
+      .catch((error: unknown) => (isGatewayError(error) ? error.code : error)),
+  ]
+  const left = tree.as().list(asPath('/late'), { signal: gone.signal })
+  gone.abort()
+  await t.rejects(left, { code: 'aborted' })
+  arrive()
+  await mounting
+  t.equal((await Promise.all(asked)).at(-1), 'not_found')
+  t.same((await tree.as().list(asPath('/late'))).entries.map(({ name }) => name).sort(), ['d', 'home'])
+})
+
+void t.test(
+  'a request that waits is refused when the storage does not start, and waits for the one that replaces it',
+  async (t) => {
+    const tree = await newTree(t, {})
+    const settle: ((driver?: Driver) => void)[] = []
+    const driverOf = () =>
+      new Promise<Driver>((resolve, reject) => {
+        settle.push((driver) => (driver ? resolve(driver) : reject(new GatewayError('unavailable', { reason: 'no' }))))
+      })
+    const mounting = tree.mount('/late', { driverOf })
+    while (settle.length === 0) await turn()
+    const refused = t.rejects(tree.as().list(asPath('/late')), { code: 'unavailable', reason: /storage status: no/ })
+    settle[0]?.()
+    await t.rejects(mounting)
+    await refused
+    const [row] = tree.mounts.rows()
+    if (!row) throw new Error('there is no row')
+    const second = tree.supervisor.apply(row)
+    while (settle.length < 2) await turn()
+    const waiting = tree.as().list(asPath('/late'))
+    const third = tree.supervisor.apply(row)
+    settle[1]?.(new MemoryDriver(0))
+    await second
+    while (settle.length < 3) await turn()
+    settle[2]?.(new MemoryDriver(0))
+    await third
+    t.same((await waiting).entries, [])
+  },
+)
+
+void t.test('concurrent changes of one storage leave one driver open', async (t) => {
+  let open = 0
+  const tree = await newTree(t, {})
+  const driverOf = async () => {
+    open++
+    await turn()
+    return altered(new MemoryDriver(0), {
+      close: async () => {
+        await turn()
+        open--
+      },
+    })
+  }
+  const row = await tree.mount('/a', { driverOf })
+  await Promise.all([1, 2, 3].map((order) => tree.supervisor.apply({ ...row, order })))
+  t.equal(open, 1)
+  t.equal(tree.mounts.rowOf(asPath('/a'))?.order, 3)
+  await tree.supervisor.stop()
+  t.equal(open, 0)
+})
+
+void t.test('reload applies what another process changed, and other storages continue to run', async (t) => {
+  const { mounts, supervisor, store, mount, as } = await newTree(t, { '/a': {}, '/b': {} })
+  await as().write(asPath('/a/x'), sourceOf('abc'))
+  const [a, b] = mounts.rows()
+  if (!a || !b) throw new Error('no rows')
+  await store.storages.delete(b.id)
+  await store.storages.insert(storageRow({ mountPath: asPath('/c'), driver: a.driver }))
+  await supervisor.reload()
+  t.same(
+    mounts.rows().map(({ mountPath }) => mountPath),
+    ['/a', '/c'],
+  )
+  t.equal((await as().stat(asPath('/a/x'))).size, 3, 'the same storage')
+  await store.storages.update(a.id, { disabled: true })
+  await supervisor.reload()
+  t.notOk(mounts.isMountPoint(asPath('/a')))
+  t.equal(mounts.rows().find(({ id }) => id === a.id)?.status, 'disabled')
+  const all = store.storages.all.bind(store.storages)
+  let read: () => void = () => undefined
+  store.storages.all = async () => {
+    const rows = await all()
+    await new Promise<void>((resolve) => (read = resolve))
+    return rows
+  }
+  const reloading = supervisor.reload()
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await mount('/new')
+  read()
+  await reloading
+  t.ok(mounts.isMountPoint(asPath('/new')), 'a storage that was mounted while the rows were read stays')
+})
+
+void t.test('a driver stores changed options and has a small store of its own', async (t) => {
+  const tree = await newTree(t, {})
+  const row = await tree.store.storages.insert(storageRow({ mountPath: asPath('/s'), driver: 'saves' }))
+  ;(tree.supervisor.parts.driverTypes as AnyDriverType[]).push({
+    name: 'saves',
+    fields: { token: { type: 'string' } },
+    open: async (options: { token: string }, env) => {
+      await env.save({ token: `${options.token}+` })
+      await env.state.set('seen', 'yes')
+      t.equal(await env.state.get('seen'), 'yes')
+      return new MemoryDriver(0)
+    },
+  })
+  await tree.supervisor.apply(row)
+  await tree.supervisor.reload()
+  const stored = (await tree.store.storages.all()).find(({ id }) => id === row.id)
+  t.match(JSON.parse(stored?.addition ?? '{}'), { token: '+' }, 'once: saving restarts nothing')
+})
+
+/** Replaces `setTimeout` for the rest of the test. */
+function mockTimers(t: Test): (milliseconds: number) => void {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  return (milliseconds) => mock.timers.tick(milliseconds)
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn()
+}
+
+/** Long enough for work that waits for nothing to end. */
+async function settled(): Promise<void> {
+  for (let turns = 0; turns < 50; turns++) await turn()
+}
+
+void t.test('a storage that does not start is started again after increasing pauses', async (t) => {
+  const tree = await newTree(t, {})
+  const { storages } = tree.store
+  const update = storages.update.bind(storages)
+  let stored = 0
+  storages.update = async (id, changes) => {
+    const row = await update(id, changes)
+    stored++
+    return row
+  }
+  const tick = mockTimers(t)
+  let attempts = 0
+  const driverOf = async () => {
+    if (++attempts < 7) throw new GatewayError('unavailable', { reason: `failure ${attempts}` })
+    return new MemoryDriver(0)
+  }
+  await t.rejects(tree.mount('/a', { driverOf }), { code: 'unavailable', reason: 'failure 1' })
+  for (const [index, seconds] of [5, 15, 60, 300, 300, 300].entries()) {
+    tick(seconds * 1000 - 1)
+    await settled()
+    t.equal(attempts, index + 1, `not before ${seconds} s`)
+    tick(1)
+    // The next pause begins when the status is stored.
+    await until(() => stored === index + 2)
+    await settled()
+    t.equal(attempts, index + 2)
+  }
+  t.equal(tree.mounts.rowOf(asPath('/a'))?.status, 'work')
+  t.equal((await tree.as().list(asPath('/a'))).entries.length, 0)
+})
+
+void t.test('a storage that was removed or replaced is not started again', async (t) => {
+  const tree = await newTree(t, {})
+  const tick = mockTimers(t)
+  let attempts = 0
+  const driverOf = async () => {
+    attempts++
+    throw new GatewayError('unavailable')
+  }
+  await t.rejects(tree.mount('/a', { driverOf }))
+  await t.rejects(tree.mount('/b', { driverOf }))
+  const [a, b] = tree.mounts.rows()
+  if (!a || !b) throw new Error('there are no rows')
+  await tree.supervisor.remove(a.id)
+  await tree.supervisor.apply({ ...b, disabled: true })
+  tick(3600_000)
+  await settled()
+  t.equal(attempts, 2)
+})
+
+void t.test('after a failure, nothing waits for the next attempt', async (t) => {
+  const tree = await newTree(t, { '/a': { driverOf: refused } })
+  t.equal(tree.supervisor.whenStarted(asPath('/a')), undefined)
+})
+
+void t.test('a request waits for some seconds, and the start of the daemon for less', async (t) => {
+  const tree = await newTree(t, {})
+  let opened = 0
+  const hangs = () => {
+    opened++
+    return new Promise<Driver>(() => undefined)
+  }
+  await tree.mount('/quick')
+  await tree.mount('/off', { disabled: true })
+  void tree.mount('/hangs', { driverOf: hangs }).catch(() => undefined)
+  await until(() => opened === 1)
+  for (const { id } of tree.mounts.rows()) await tree.supervisor.remove(id)
+  const tick = mockTimers(t)
+  let hasStarted = false
+  const starting = tree.supervisor.start().then(() => (hasStarted = true))
+  await until(() => opened === 2 && tree.mounts.startOf(asPath('/quick')) === undefined)
+  t.notOk(hasStarted)
+  tick(1500)
+  await starting
+  t.equal(tree.mounts.find(asPath('/quick')).storage.mount, '/quick')
+  t.notOk(tree.mounts.isMountPoint(asPath('/off')))
+  let hasWaited = false
+  const waiting = tree.supervisor.whenStarted(asPath('/hangs/x'))?.then(() => (hasWaited = true))
+  tick(4999)
+  await settled()
+  t.notOk(hasWaited)
+  tick(1)
+  await waiting
+  t.throws(() => tree.mounts.find(asPath('/hangs')), { code: 'unavailable', message: /Loading storage/ })
+})
+
+void t.test('a storage that does not close is abandoned', async (t) => {
+  const tree = await newTree(t, {
+    '/hangs': { over: { close: () => new Promise(() => undefined) } },
+    '/a': {},
+  })
+  const tick = mockTimers(t)
+  const stopping = tree.supervisor.stop()
+  await settled()
+  tick(6000)
+  await stopping
+  t.same(tree.mounts.rows(), [])
+})
+
+void t.test('the error of closing a driver is returned, and the storage is unmounted', async (t) => {
+  const close = async () => {
+    throw new GatewayError('unavailable', { reason: 'the connection was lost' })
+  }
+  const tree = await newTree(t, { '/a': { over: { close } } })
+  const [row] = tree.mounts.rows()
+  t.match(await tree.supervisor.remove(row?.id ?? 0), { code: 'unavailable', reason: 'the connection was lost' })
+  t.notOk(tree.mounts.isMountPoint(asPath('/a')))
+  t.equal(await tree.supervisor.remove(99), undefined, 'removing an unknown storage does nothing')
+})
