@@ -143,18 +143,21 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
       release = await checkPublish(job, to, job.overwrite)
     },
   }
-  const original = job.from.storage.source(from, entry)
+  const original = job.meter.source(job.from.storage, from, entry)
   const source = entry.size > minCountedSize ? countedSource(original, job.advance) : undefined
+  const transfer = job.meter.start(storage, 'write')
   try {
     const copiedByBackend = job.from.storage === storage && (await storage.copy(from, at, options))
     const written = copiedByBackend
       ? await storage.stat(at, { signal: job.signal })
-      : await storage.write(at, source ?? original, options)
+      : await storage.write(at, transfer.counted(source ?? original), options)
     assertSame(entry, written)
     if (copiedByBackend || !source) job.advance(entry.size)
+    transfer.end()
     return written
   } catch (error) {
     source?.revert()
+    transfer.end(error)
     throw error
   } finally {
     release?.()
