@@ -17,6 +17,7 @@ import { changeEndpoints } from './routes/change.js'
 import { documentationEndpoints } from './routes/documentation.js'
 import { linkEndpoints } from './routes/link.js'
 import { meEndpoints } from './routes/me.js'
+import { metricsEndpoints } from './routes/metrics.js'
 import { offlineDownloadEndpoints } from './routes/offline-download.js'
 import { publicEndpoints } from './routes/public.js'
 import { searchEndpoints } from './routes/search.js'
@@ -49,6 +50,7 @@ export const endpoints: readonly Endpoint[] = [
   ...adminIndexEndpoints,
   ...documentationEndpoints(() => documentedEndpoints),
   ...siteEndpoints,
+  ...metricsEndpoints,
 ]
 
 /** All that the OpenAPI document describes: the endpoints, and the downloads, which bypass the router. */

@@ -118,7 +118,7 @@ export class Accounts {
    * reasons.
    */
   async byToken(token: string, protocol: ProtocolName): Promise<Principal> {
-    if (this.#isPermanentToken(token)) {
+    if (this.isPermanentToken(token)) {
       const admin = this.users.byUniqueRole(2)
       if (admin === undefined) throw sessionRevoked('failed find user: record not found')
       return this.#principal(admin, 'permanent', protocol)
@@ -126,6 +126,10 @@ export class Accounts {
     const claims = this.#tokens.read(token)
     const { user, jti, exp } = this.#validate(claims)
     return this.#principal(user, `token:${jti}`, protocol, exp * 1000)
+  }
+
+  isPermanentToken(token: string): boolean {
+    return this.#permanentToken !== '' && timingSafeEqualText(token, this.#permanentToken)
   }
 
   /**
@@ -266,10 +270,6 @@ export class Accounts {
     if (user.disabled) throw sessionRevoked(disabledReason)
     if (user.passwordTime !== claims.pwd_ts) throw sessionRevoked('Password has been changed, login please')
     return { ...claims, user }
-  }
-
-  #isPermanentToken(token: string): boolean {
-    return this.#permanentToken !== '' && timingSafeEqualText(token, this.#permanentToken)
   }
 
   #principal(user: UserRow, credential: Credential, protocol: ProtocolName, until?: number): Principal {

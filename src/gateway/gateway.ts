@@ -39,6 +39,7 @@ import { needsSignature } from '../tree/visibility.js'
 import type { Config } from './config.js'
 import { firstStorageFolder, gatewayFolders } from './data-folder.js'
 import { thisInstance } from './instance.js'
+import { Metrics } from './metrics.js'
 import { StorageAdmin, insertStorage } from './storages.js'
 
 export interface GatewayOptions {
@@ -80,6 +81,7 @@ export class Gateway {
   readonly rules: Rules
   readonly locks: Locks
   readonly search: Search
+  readonly metrics: Metrics
   readonly spool: Spool
   readonly store: Store
   readonly #tree: TreeDependencies
@@ -100,6 +102,7 @@ export class Gateway {
     this.rules = parts.rules
     this.locks = parts.locks
     this.search = parts.search
+    this.metrics = new Metrics(parts)
     this.spool = parts.spool
     this.store = parts.store
     this.#tree = parts
@@ -145,7 +148,9 @@ export class Gateway {
         limit: () => spoolLimit(settings),
       })
       const egress = new EgressGuard(() => settings.get('egress_networks'))
-      settings.guard('egress_networks', async (networks) => void parseNetworks(networks))
+      for (const key of ['egress_networks', 'metrics_networks']) {
+        settings.guard(key, async (networks) => void parseNetworks(networks))
+      }
       const pathLocks = new LocalPathLocks()
       const intents = new Intents({ store, rules, pathLocks, log, storageOf })
       const supervisor: MountSupervisor = new MountSupervisor({
@@ -200,7 +205,8 @@ export class Gateway {
 
   /** The tree without the speed limits of clients, because tasks transfer nothing from or to clients. */
   #asTask(principal: Principal): VirtualFs {
-    return new VirtualFs({ ...this.#tree, bandwidth: { toClients: unlimited, fromClients: unlimited } }, principal)
+    const bandwidth = { toClients: unlimited, fromClients: unlimited }
+    return new VirtualFs({ ...this.#tree, bandwidth }, principal, 'task')
   }
 
   /** Adds a task that copies or moves `from` to the new path `to`. Both paths are relative to the principal's base. */

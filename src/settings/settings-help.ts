@@ -143,6 +143,9 @@ export const settingsHelp = {
   offline_download_temp_dir:
     'Folder of this machine to which aria2 and qBittorrent write and from which the gateway reads, with the same path for all of them. ' +
     'Empty: temp in the data folder.',
+  metrics_networks:
+    'Addresses and networks, one per line, from which /metrics can be read without the permanent token, such as 10.0.0.7 or ' +
+    '192.168.1.0/24.',
   // offlineDownload
   aria2_uri: 'URL of the JSON-RPC interface of aria2.',
   aria2_secret: 'Secret of that interface (--rpc-secret). Empty: none.',

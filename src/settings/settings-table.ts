@@ -223,6 +223,7 @@ export const settingsTable: readonly SettingDefinition[] = [
     ['egress_proxy', 'string', '', 'private'],
     ['offline_download_size_limit', 'number', '102400', 'private'],
     ['offline_download_temp_dir', 'string', '', 'private'],
+    ['metrics_networks', 'text', '', 'private'],
   ]),
   ...inGroup('offlineDownload', [
     ['aria2_uri', 'string', 'http://localhost:6800/jsonrpc', 'private'],

@@ -1,9 +1,10 @@
 /**
- * Notifications about changes of the tree, for listing caches and the search index. Listeners are called synchronously,
- * before the operation that made the change returns.
+ * Notifications about changes of the tree, for listing caches and the search index, and about transfers, for metrics.
+ * Listeners are called synchronously, before the operation that made the change returns.
  */
 import type { Entry } from '../contract/driver.js'
 import type { Path } from '../contract/path.js'
+import type { TransferEvent } from './transfer-meter.js'
 
 /** Paths are of the whole tree. */
 export type TreeEvent =
@@ -19,6 +20,7 @@ export type ListingListener = (folder: Path, entries: readonly Entry[]) => void
 export class Events {
   readonly #listeners = new Set<(event: TreeEvent) => void>()
   readonly #listingListeners = new Set<ListingListener>()
+  readonly #transferListeners = new Set<(event: TransferEvent) => void>()
 
   /** Subscribes to changes. Returns a function that ends the subscription. */
   on(listener: (event: TreeEvent) => void): () => void {
@@ -42,5 +44,16 @@ export class Events {
   /** Notifies the listeners of a complete listing. Must not be called if the folder has changed since it was read. */
   emitListing(folder: Path, entries: readonly Entry[]): void {
     for (const listener of this.#listingListeners) listener(folder, entries)
+  }
+
+  /** Subscribes to transfers, each of which is reported when it ends. Returns a function that ends the subscription. */
+  onTransfer(listener: (event: TransferEvent) => void): () => void {
+    this.#transferListeners.add(listener)
+    return () => this.#transferListeners.delete(listener)
+  }
+
+  /** Called by `TransferMeter` alone. */
+  emitTransfer(event: TransferEvent): void {
+    for (const listener of this.#transferListeners) listener(event)
   }
 }

@@ -441,6 +441,9 @@ export interface FileHooks {
   /** Awaited before a read or write of `bytes` bytes. */
   readonly reading?: (bytes: number) => Promise<void>
   readonly writing?: (bytes: number) => Promise<void>
+  /** Called with the number of bytes after each read and write that succeeds. */
+  readonly didRead?: (bytes: number) => void
+  readonly didWrite?: (bytes: number) => void
   /** Called before each `write` and `truncate`. */
   readonly changing?: () => void
   /** Called before `commit`. */
@@ -449,13 +452,15 @@ export interface FileHooks {
   readonly committed?: (stored: Entry, attributes: Attributes) => Promise<Entry>
   /** Converts an error before it is reported. */
   readonly failed?: (error: unknown, op: 'read' | 'write' | 'close') => unknown
+  /** Called after `close`, also if it rejects. */
+  readonly closed?: () => void
   /** Called after `close` and after `commit`, also if they reject. */
   readonly ended?: () => void
 }
 
 /** Returns a handle with the same methods as `file`, each of which runs the hooks. */
 export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
-  const { before, reading, writing, changing, committing, committed, ended } = hooks
+  const { before, reading, writing, didRead, didWrite, changing, committing, committed, closed, ended } = hooks
   const { failed = (error: unknown): unknown => error } = hooks
   const withFailed = async <T>(op: 'read' | 'write' | 'close', work: () => Promise<T>): Promise<T> => {
     try {
@@ -470,12 +475,15 @@ export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
       withFailed('read', async () => {
         before?.()
         if (reading) await reading(into.length)
-        return file.read(into, position)
+        const bytes = await file.read(into, position)
+        didRead?.(bytes)
+        return bytes
       }),
     close: async () => {
       try {
         await withFailed('close', () => file.close())
       } finally {
+        closed?.()
         ended?.()
       }
     },
@@ -484,9 +492,11 @@ export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
     over.write = (from, position) =>
       withFailed('write', async () => {
         before?.()
-        if (writing) await writing(from.reduce((sum, { length }) => sum + length, 0))
+        const bytes = from.reduce((sum, { length }) => sum + length, 0)
+        if (writing) await writing(bytes)
         changing?.()
         await file.write?.(from, position)
+        didWrite?.(bytes)
       })
   }
   if (file.truncate) {

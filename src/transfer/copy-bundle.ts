@@ -43,6 +43,9 @@ export async function copyBundle(
 ): Promise<readonly (Entry | undefined)[]> {
   const { from, to: target, signal } = job
   const pathOf = (name: string) => target.storage.treePath(childOf(to, name))
+  // What a storage copies within itself is no transfer.
+  const isTransfer = from.storage !== target.storage
+  const transfers = isTransfer ? [job.meter.start(from.storage, 'read'), job.meter.start(target.storage, 'write')] : []
   let release: (() => void) | undefined
   const mayTake = async (names: readonly string[]) => {
     const grant = await job.beforePublish(names.map(pathOf), false)
@@ -54,10 +57,18 @@ export async function copyBundle(
       { source: from.storage, from: folder, to, files, mayTake },
       { signal },
     )
+    const bytes = copies.reduce((sum, copy) => sum + (copy?.size ?? 0), 0)
+    for (const transfer of transfers) {
+      transfer.count(bytes)
+      transfer.end()
+    }
     return files.map((entry, index) => {
       const copy = copies[index]
       return copy && hasSameSizeAndHashes(entry, copy) ? copy : undefined
     })
+  } catch (error) {
+    for (const transfer of transfers) transfer.end(error)
+    throw error
   } finally {
     release?.()
   }

@@ -3,6 +3,7 @@ import { under, within, type Path } from '../contract/path.js'
 import type { SkippedNames } from '../storage/listable-names.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
+import type { TransferMeter } from '../storage/transfer-meter.js'
 import type { Semaphore } from './semaphore.js'
 
 export interface CopyJob {
@@ -46,6 +47,8 @@ export interface CopyJob {
   readonly beforeRemove: (what: RemovalReason, inner: Path, tree: boolean) => Promise<() => void>
   /** Limits the number of concurrent files; shared by all jobs. */
   readonly slots: Semaphore
+  /** Measures what is read from one storage and written to the other. */
+  readonly meter: TransferMeter
   /** Called with the number of bytes that were completed since the last call; negative after a failure. */
   readonly advance: (bytes: number) => void
   readonly journal: CopyJournal

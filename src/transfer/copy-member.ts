@@ -142,21 +142,25 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
       release = await checkPublish(job, to, job.overwrite)
     },
   }
-  const original = job.from.storage.source(from, entry)
+  const original = job.meter.source(job.from.storage, from, entry)
   const source = entry.size > minCountedSize ? countedSource(original, job.advance) : undefined
   const write = async () => {
-    if (job.from.storage !== storage) return storage.write(at, source ?? original, options)
-    await storage.copy(from, at, { ...options, source: source ?? original })
+    const counted = transfer.counted(source ?? original)
+    if (job.from.storage !== storage) return storage.write(at, counted, options)
+    await storage.copy(from, at, { ...options, source: counted })
     return storage.stat(at, { signal: job.signal })
   }
+  const transfer = job.meter.start(storage, 'write')
   try {
     const written = await write()
     assertSame(entry, written)
     if (source) source.complete()
     else job.advance(entry.size)
+    transfer.end()
     return written
   } catch (error) {
     source?.revert()
+    transfer.end(error)
     throw error
   } finally {
     release?.()

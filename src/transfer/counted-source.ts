@@ -1,6 +1,6 @@
 /** A source that reports the number of bytes read from it. */
-import { pipeline, Transform } from 'node:stream'
 import type { Source } from '../contract/driver.js'
+import { countBytes } from '../storage/byte-count.js'
 
 export interface CountedSource extends Source {
   /** Reports the bytes of the source that were not read, because the backend copied them by itself. */
@@ -27,15 +27,7 @@ export function countedSource(source: Source, advance: (bytes: number) => void):
     async read(range, options) {
       const bytes = await source.read(range, options)
       count((range?.offset ?? 0) - counted)
-      const counter = new Transform({
-        highWaterMark: bytes.readableHighWaterMark,
-        transform(chunk: Buffer, _encoding, callback) {
-          count(chunk.length)
-          callback(null, chunk)
-        },
-      })
-      // An error of either stream destroys both; the reader receives it from `counter`.
-      return pipeline(bytes, counter, () => undefined)
+      return countBytes(bytes, count)
     },
   }
 }

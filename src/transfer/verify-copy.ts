@@ -44,6 +44,7 @@ async function isEqualLink(job: CopyJob, from: Path, copy: Entry): Promise<boole
 
 async function isEqualFile(job: CopyJob, from: Path, entry: Entry, copy: Entry): Promise<boolean> {
   if (copy.kind !== 'file' || isLink(copy)) return false
-  const { from: source, to, signal } = job
-  return isSameContent(source.storage.source(from, entry), to.storage.source(targetOf(job, from), copy), signal)
+  const { from: source, to, meter, signal } = job
+  const one = meter.source(source.storage, from, entry)
+  return isSameContent(one, meter.source(to.storage, targetOf(job, from), copy), signal)
 }

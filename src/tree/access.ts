@@ -22,7 +22,7 @@ import {
   type Path,
 } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
-import { withHooks } from '../storage/handles.js'
+import { withHooks, type FileHooks } from '../storage/handles.js'
 import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Lock } from '../store/rows.js'
@@ -309,12 +309,16 @@ export class Access implements Authority {
 
   /**
    * Wraps a handle: every call rejects with `unauthenticated` once the principal is revoked, and errors are redacted.
+   * `hooks`: further ones; the result of `failed` is ignored.
    */
-  guardHandle(path: Path, file: OpenFile, ended?: () => void): OpenFile {
+  guardHandle(path: Path, file: OpenFile, hooks: Omit<FileHooks, 'before'>): OpenFile {
     return withHooks(file, {
+      ...hooks,
       before: () => this.assertNotRevoked(),
-      failed: (error, op) => this.redactError(error).at(op, path),
-      ...(ended && { ended }),
+      failed: (error, op) => {
+        hooks.failed?.(error, op)
+        return this.redactError(error).at(op, path)
+      },
     })
   }
 

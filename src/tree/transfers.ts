@@ -12,6 +12,7 @@ import type { SkippedNames } from '../storage/listable-names.js'
 import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { Storage } from '../storage/storage.js'
+import type { TransferMeter } from '../storage/transfer-meter.js'
 import type { CopyJob, CopyJournal } from '../transfer/copy-job.js'
 import { copyTree, moveTree } from '../transfer/copy.js'
 import { MemoryJournal } from '../transfer/memory-journal.js'
@@ -69,6 +70,7 @@ export class Transfers {
     private readonly access: Access,
     private readonly tree: MountedTree,
     private readonly operations: Operations,
+    private readonly meter: TransferMeter,
   ) {}
 
   /**
@@ -301,6 +303,7 @@ export class Transfers {
       merge: ask.merge === true,
       overwrite: ask.overwrite,
       slots: transferSlots,
+      meter: this.meter,
       journal: ask.journal ?? new MemoryJournal(),
       advance: (bytes) => ask.advance?.(bytes),
       // What the principal cannot see is not copied for them.

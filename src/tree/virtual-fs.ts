@@ -4,7 +4,7 @@
  * has arrived. Paths that go in and come out are the principal's own; within an operation, `at` is of the whole tree.
  */
 import { Readable } from 'node:stream'
-import type { Principal } from '../accounts/principal.js'
+import type { Principal, ProtocolName } from '../accounts/principal.js'
 import { joinSignals } from '../contract/cancellation.js'
 import type {
   Attributes,
@@ -25,6 +25,8 @@ import type { DownloadRoute, DownloadRouteOptions } from '../links/download-rout
 import { throttled } from '../storage/bandwidth.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
+import type { Storage } from '../storage/storage.js'
+import { TransferMeter } from '../storage/transfer-meter.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../store/rows.js'
 import { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
@@ -98,16 +100,20 @@ export class VirtualFs {
   readonly #tree: MountedTree
   readonly #operations: Operations
   readonly #transfers: Transfers
+  readonly #meter: TransferMeter
 
+  /** `by`: what the transfers of file content are reported of. */
   constructor(
     parts: TreeDependencies,
     readonly principal: Principal,
+    by: ProtocolName | 'task' = principal.protocol,
   ) {
     this.#parts = parts
     this.#tree = new MountedTree(parts.mounts, parts.log)
     this.#access = new Access(parts, this.#tree, principal)
     this.#operations = new Operations(parts, this.#access, this.#tree)
-    this.#transfers = new Transfers(parts, this.#access, this.#tree, this.#operations)
+    this.#meter = new TransferMeter(parts.events, by)
+    this.#transfers = new Transfers(parts, this.#access, this.#tree, this.#operations, this.#meter)
   }
 
   // Reading
@@ -177,9 +183,10 @@ export class VirtualFs {
     return this.#access.authorized('read', 'read', path, ask, async (at) => {
       const { storage, inner } = this.#tree.locate(at)
       const joined = joinSignals(ask.signal, this.principal.signal)
+      const transfer = this.#meter.start(storage, 'read')
       try {
         const stored = await storage.read(inner, range, { signal: joined.signal, user: this.principal.userId })
-        const bytes = this.#parts.bandwidth.toClients.stream(stored)
+        const bytes = transfer.deliver(this.#parts.bandwidth.toClients.stream(stored))
         // It may fail, or be stopped, before whoever gets it listens.
         bytes.on('error', () => undefined)
         try {
@@ -193,6 +200,7 @@ export class VirtualFs {
         joined.signal.addEventListener('abort', stop, { once: true })
         return bytes.once('close', () => joined.release())
       } catch (error) {
+        transfer.end(error)
         joined.release()
         throw error
       }
@@ -210,8 +218,8 @@ export class VirtualFs {
       if (mode !== 'read') return this.#openToWrite(path, mode, change)
       const at = await this.#access.resolveAndAuthorize('read', path, change)
       const { storage, inner } = this.#tree.locate(at)
-      const file = await storage.open(inner, 'read', { signal: change.signal, user: this.principal.userId })
-      return this.#readable(path, at, file, change)
+      const open = () => storage.open(inner, 'read', { signal: change.signal, user: this.principal.userId })
+      return this.#openToRead(path, at, storage, open, change)
     })
   }
 
@@ -223,22 +231,34 @@ export class VirtualFs {
     return this.#access.withErrorContext('open', path, async () => {
       const at = await this.#access.resolveAndAuthorize('read', path, ask)
       const { storage, inner } = this.#tree.locate(at)
-      const file = await storage.openOwn(inner, 'read', { signal: ask.signal })
-      if (!file) return { entry: await storage.stat(inner, { signal: ask.signal }) }
-      return { entry: file.entry, file: await this.#readable(path, at, file, ask) }
+      const open = () => storage.openOwn(inner, 'read', { signal: ask.signal })
+      const file = await this.#openToRead(path, at, storage, open, ask)
+      return file ? { entry: file.entry, file } : { entry: await storage.stat(inner, { signal: ask.signal }) }
     })
   }
 
-  /** What was opened at `at`, for the principal to read. */
-  async #readable(path: Path, at: Path, file: OpenFile, ask: AccessOptions): Promise<OpenFile> {
+  /** What `open` returns for the file at `at`, for the principal to read. */
+  async #openToRead<File extends OpenFile | undefined>(
+    path: Path,
+    at: Path,
+    storage: Storage,
+    open: () => Promise<File>,
+    ask: AccessOptions,
+  ): Promise<OpenFile | File> {
+    const hooks = this.#meter.handle(storage, 'read', ask.signal)
+    let file: File | undefined
     try {
+      file = await open()
+      if (!file) return file
       await this.#access.assertLinksUnchanged('read', at, ask)
+      const { toClients, fromClients } = this.#parts.bandwidth
+      return this.#access.guardHandle(path, throttled(file, toClients, fromClients), hooks)
     } catch (error) {
-      await file.close()
+      hooks.failed(error)
+      hooks.closed()
+      await file?.close()
       throw error
     }
-    const { toClients, fromClients } = this.#parts.bandwidth
-    return this.#access.guardHandle(path, throttled(file, toClients, fromClients))
   }
 
   /** How the bytes of a file reach whoever asks there. `denied` where the storage has them not go through us. */
@@ -668,11 +688,17 @@ export class VirtualFs {
         }
         // A body may take longer to arrive than the timeout of the lock that its sender presents.
         const stopExtending = this.#parts.locks.extendDuring(at, options.lockTokens ?? [], this.principal)
+        const transfer = this.#meter.start(storage, 'write')
         try {
           const { createOnly, modified, mode, resumable } = options
           const { userId: user } = this.principal
           const write = { signal, user, createOnly, modified, mode, resumable, beforePublish }
-          return { entry: await storage.write(inner, source, write), created }
+          const entry = await storage.write(inner, transfer.counted(source), write)
+          transfer.end()
+          return { entry, created }
+        } catch (error) {
+          transfer.end(error)
+          throw error
         } finally {
           stopExtending()
         }
@@ -697,15 +723,23 @@ export class VirtualFs {
     }
     const { signal, createOnly, modified, mode: bits = options.modeOver?.(old), readable } = options
     const { userId: user } = this.principal
-    const file = await storage.open(
-      inner,
-      mode,
-      mustExist
-        ? { signal, user, readable: true, beforePublish }
-        : { signal, user, createOnly, modified, mode: bits, readable, beforePublish },
-    )
-    const { toClients, fromClients } = this.#parts.bandwidth
-    return { ...this.#access.guardHandle(path, throttled(file, toClients, fromClients), () => publication.end()), old }
+    const hooks = this.#meter.handle(storage, mode, signal)
+    try {
+      const file = await storage.open(
+        inner,
+        mode,
+        mustExist
+          ? { signal, user, readable: true, beforePublish }
+          : { signal, user, createOnly, modified, mode: bits, readable, beforePublish },
+      )
+      const { toClients, fromClients } = this.#parts.bandwidth
+      const throttledFile = throttled(file, toClients, fromClients)
+      return { ...this.#access.guardHandle(path, throttledFile, { ...hooks, ended: () => publication.end() }), old }
+    } catch (error) {
+      hooks.failed(error)
+      hooks.closed()
+      throw error
+    }
   }
 
   /** The last check of a handle: other requests may have made or removed the file since it was opened. */

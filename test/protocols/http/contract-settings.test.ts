@@ -134,7 +134,8 @@ const table: Readonly<Record<number, string>> = {
     egress_networks text … p
     egress_proxy string … p
     offline_download_size_limit number 102400 p
-    offline_download_temp_dir string … p`,
+    offline_download_temp_dir string … p
+    metrics_networks text … p`,
   5: `aria2_uri string http://localhost:6800/jsonrpc p
     aria2_secret string … p
     qbittorrent_url string http://admin:adminadmin@localhost:8080/ p

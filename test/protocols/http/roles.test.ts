@@ -153,6 +153,8 @@ const table: Readonly<Record<string, Row>> = {
   'get /api/docs': { codes: everybody },
   'any /ping': { codes: everybody },
   'get /robots.txt': { codes: everybody },
+  // Only the permanent token opens it, and nobody here has that.
+  'get /metrics': { codes: [401, 401, 401, 401, 401] },
   'get /manifest.json': { codes: everybody },
   'get /static/manifest.json': { codes: everybody },
   'get /favicon.ico': { codes: [302, 302, 302, 302, 302] },

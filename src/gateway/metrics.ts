@@ -1,0 +1,101 @@
+/** Metrics of the gateway, in the text format of Prometheus. Labels have configured values only, never paths or users. */
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { version } from '../contract/version.js'
+import type { Events } from '../storage/events.js'
+import type { Mounts } from '../storage/mounts.js'
+import type { TransferEvent } from '../storage/transfer-meter.js'
+import type { StorageRow } from '../store/rows.js'
+import { taskKinds, taskStates } from '../tasks/task.js'
+import type { Tasks } from '../tasks/tasks.js'
+
+export interface MetricsDependencies {
+  readonly events: Pick<Events, 'onTransfer'>
+  readonly tasks: Pick<Tasks, 'all'>
+  readonly mounts: Pick<Mounts, 'rows' | 'storageOf'>
+}
+
+/** In seconds. */
+const durationBuckets = [0.1, 1, 10, 60, 600, 3600]
+
+const storageStates = ['working', 'starting', 'failed', 'disabled'] as const
+
+export class Metrics {
+  readonly #registry = new Registry()
+  #hasProcessMetrics = false
+
+  constructor({ events, tasks, mounts }: MetricsDependencies) {
+    const registers = [this.#registry]
+    const labelNames = ['protocol', 'storage', 'direction', 'outcome'] as const
+    const transfers = new Counter({
+      name: 'tidegate_transfers_total',
+      help: 'Transfers of file content that have ended. The protocol is "task" for tasks, the storage is its mount path.',
+      labelNames,
+      registers,
+    })
+    const bytes = new Counter({
+      name: 'tidegate_transfer_bytes_total',
+      help: 'Bytes of file content that these transfers read from storages or wrote to them.',
+      labelNames,
+      registers,
+    })
+    const duration = new Histogram({
+      name: 'tidegate_transfer_duration_seconds',
+      help: 'Duration of these transfers.',
+      labelNames: ['protocol', 'direction'] as const,
+      buckets: durationBuckets,
+      registers,
+    })
+    events.onTransfer((event: TransferEvent) => {
+      const { by: protocol, direction, outcome } = event
+      const labels = { protocol, storage: event.storage.mountPath, direction, outcome }
+      transfers.inc(labels)
+      bytes.inc(labels, event.bytes)
+      duration.observe({ protocol, direction }, event.seconds)
+    })
+    new Gauge({
+      name: 'tidegate_storages',
+      help: 'Storages by status.',
+      labelNames: ['status'] as const,
+      registers,
+      collect() {
+        for (const status of storageStates) this.set({ status }, 0)
+        for (const row of mounts.rows()) this.inc({ status: statusOf(row, mounts.storageOf(row.id) !== undefined) })
+      },
+    })
+    new Gauge({
+      name: 'tidegate_tasks',
+      help: 'Tasks by kind and state, including finished ones that are still listed.',
+      labelNames: ['kind', 'state'] as const,
+      registers,
+      collect() {
+        for (const kind of taskKinds) for (const state of taskStates) this.set({ kind, state }, 0)
+        for (const { kind, state } of tasks.all) this.inc({ kind, state })
+      },
+    })
+    new Gauge({
+      name: 'tidegate_build_info',
+      help: 'Always 1. The version is a label.',
+      labelNames: ['version'] as const,
+      registers,
+    }).set({ version }, 1)
+  }
+
+  /** The media type of `text`. */
+  get contentType(): string {
+    return this.#registry.contentType
+  }
+
+  text(): Promise<string> {
+    // They need a timer that runs 100 times a second, so only a gateway that is monitored has them.
+    if (!this.#hasProcessMetrics) collectDefaultMetrics({ register: this.#registry })
+    this.#hasProcessMetrics = true
+    return this.#registry.metrics()
+  }
+}
+
+function statusOf({ disabled, status }: StorageRow, isRunning: boolean): (typeof storageStates)[number] {
+  if (disabled) return 'disabled'
+  if (isRunning) return 'working'
+  // A stored `work` is of an earlier run.
+  return status === '' || status === 'work' ? 'starting' : 'failed'
+}

@@ -1,0 +1,163 @@
+/**
+ * Measures every transfer of file content between a client or a task and a storage, and reports it once, when it ends
+ * (docs/decisions/0020). A transfer is one stream or one open handle. A backend's own copies and downloads from a direct
+ * URL do not pass through the gateway and are none.
+ */
+import type { Readable } from 'node:stream'
+import type { Entry, OpenMode, Source } from '../contract/driver.js'
+import { GatewayError, toGatewayError, type ErrorCode } from '../contract/errors.js'
+import type { Path } from '../contract/path.js'
+import type { StorageRow } from '../store/rows.js'
+import { countBytes } from './byte-count.js'
+import type { Events } from './events.js'
+import type { FileHooks } from './handles.js'
+import type { Storage } from './storage.js'
+
+/** 'aborted': by the client, the task, or the end of the principal's session. */
+export type TransferOutcome = 'completed' | 'failed' | 'aborted'
+
+export interface TransferEvent {
+  /** The protocol of the client, or `task`. */
+  readonly by: string
+  readonly storage: StorageRow
+  /** 'read': from the storage. */
+  readonly direction: 'read' | 'write'
+  readonly bytes: number
+  readonly outcome: TransferOutcome
+  readonly seconds: number
+}
+
+/** What an error means for the transfer. 'refused': the request was wrong, not the transfer. */
+const outcomes: Readonly<Record<ErrorCode, 'failed' | 'aborted' | 'refused'>> = {
+  not_found: 'refused',
+  parent_missing: 'refused',
+  exists: 'refused',
+  not_dir: 'refused',
+  is_dir: 'refused',
+  not_empty: 'refused',
+  denied: 'refused',
+  hidden: 'refused',
+  password_required: 'refused',
+  unauthenticated: 'aborted',
+  throttled: 'refused',
+  invalid: 'refused',
+  precondition_failed: 'refused',
+  unsupported: 'refused',
+  locked: 'refused',
+  range: 'refused',
+  too_large: 'refused',
+  no_space: 'failed',
+  busy: 'refused',
+  unavailable: 'failed',
+  timeout: 'failed',
+  aborted: 'aborted',
+  internal: 'failed',
+}
+
+/** The transfers of one client or task. */
+export class TransferMeter {
+  /** `by`: the protocol of the client, or `task`. */
+  constructor(
+    private readonly events: Pick<Events, 'emitTransfer'>,
+    private readonly by: string,
+  ) {}
+
+  /** Starts a transfer. The caller must end it. */
+  start(storage: Pick<Storage, 'row'>, direction: TransferEvent['direction']): MeteredTransfer {
+    return new MeteredTransfer(this.events, this.by, storage.row, direction)
+  }
+
+  /** A stored file as a source. Each read of it is a transfer. */
+  source(storage: Storage, path: Path, entry: Entry): Source {
+    const source = storage.source(path, entry)
+    return {
+      ...source,
+      read: async (range, options) => {
+        const transfer = this.start(storage, 'read')
+        try {
+          return transfer.deliver(await source.read(range, options))
+        } catch (error) {
+          transfer.end(error)
+          throw error
+        }
+      },
+    }
+  }
+
+  /** The hooks that measure a handle. `signal` aborts when the client disconnects. */
+  handle(storage: Storage, mode: OpenMode, signal: AbortSignal | undefined): HandleMeter {
+    const transfer = this.start(storage, mode === 'read' ? 'read' : 'write')
+    // Reads of a handle that writes are a transfer in the other direction.
+    const reads = mode === 'read' ? transfer : this.start(storage, 'read')
+    let failure: unknown
+    let isPublished = mode !== 'replace'
+    return {
+      didRead: reads.count,
+      didWrite: transfer.count,
+      committing: () => {
+        failure = undefined
+        isPublished = true
+      },
+      failed: (error) => {
+        failure = error
+      },
+      closed: () => {
+        if (!isPublished || signal?.aborted === true) failure ??= new GatewayError('aborted')
+        transfer.end(failure)
+        reads.end()
+      },
+    }
+  }
+}
+
+type HandleMeter = Required<Pick<FileHooks, 'didRead' | 'didWrite' | 'committing' | 'closed'>> & {
+  readonly failed: (error: unknown) => void
+}
+
+class MeteredTransfer {
+  #bytes = 0
+  #hasEnded = false
+  readonly #started = performance.now()
+
+  constructor(
+    private readonly events: Pick<Events, 'emitTransfer'>,
+    private readonly by: string,
+    private readonly storage: StorageRow,
+    private readonly direction: TransferEvent['direction'],
+  ) {}
+
+  readonly count = (bytes: number): void => {
+    this.#bytes += bytes
+  }
+
+  /** Returns the stream, which is the whole transfer. Its bytes are counted as they are consumed; its end is reported. */
+  deliver(stream: Readable): Readable {
+    return countBytes(stream, this.count).once('close', () => {
+      this.end(stream.readableEnded ? undefined : (stream.errored ?? new GatewayError('aborted')))
+    })
+  }
+
+  /** Returns the source with its bytes counted as the storage consumes them. */
+  counted(source: Source): Source {
+    return { ...source, read: async (range, options) => countBytes(await source.read(range, options), this.count) }
+  }
+
+  /**
+   * Reports the transfer, which failed if there is an error. Does nothing if it has ended before. A transfer without
+   * content is not reported if it was completed or refused.
+   */
+  end(error?: unknown): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    const outcome = error === undefined ? 'completed' : outcomes[toGatewayError(error).code]
+    if (this.#bytes === 0 && (outcome === 'completed' || outcome === 'refused')) return
+    this.events.emitTransfer({
+      by: this.by,
+      storage: this.storage,
+      direction: this.direction,
+      bytes: this.#bytes,
+      outcome: outcome === 'refused' ? 'failed' : outcome,
+      seconds: (performance.now() - this.#started) / 1000,
+    })
+  }
+}

@@ -1,0 +1,114 @@
+import { once } from 'node:events'
+import { PassThrough, Readable, Writable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import { setImmediate as turn } from 'node:timers/promises'
+import t from 'tap'
+import { GatewayError } from '../../src/contract/errors.js'
+import { countBytes } from '../../src/storage/byte-count.js'
+import { Events } from '../../src/storage/events.js'
+import { TransferMeter, type TransferEvent } from '../../src/storage/transfer-meter.js'
+import { storageRow } from '../store/store-rows.js'
+import { sourceOf } from '../tree/tree-fixture.js'
+
+const storage = { row: { ...storageRow({}), id: 7 } }
+
+function measured() {
+  const events = new Events()
+  const heard: Omit<TransferEvent, 'storage' | 'seconds'>[] = []
+  events.onTransfer(({ by, direction, bytes, outcome }) => heard.push({ by, direction, bytes, outcome }))
+  return { meter: new TransferMeter(events, 'webdav'), heard }
+}
+
+const chunks = [Buffer.alloc(10), Buffer.alloc(20), Buffer.alloc(3)]
+const stream = () => Readable.from(chunks, { objectMode: false })
+
+void t.test('bytes are counted whichever way a stream is consumed', async (t) => {
+  const ways: Record<string, (bytes: Readable) => Promise<unknown>> = {
+    'by iteration': (bytes) => buffer(bytes),
+    'by pipeline': (bytes) => pipeline(bytes, new Writable({ write: (_chunk, _encoding, done) => done() })),
+    'by events': (bytes) =>
+      once(
+        bytes.on('data', () => undefined),
+        'end',
+      ),
+    'by read()': async (bytes) => {
+      await turn()
+      while (!bytes.readableEnded) {
+        bytes.read()
+        await turn()
+      }
+    },
+    discarded: (bytes) => once(bytes.resume(), 'end'),
+  }
+  for (const [way, consume] of Object.entries(ways)) {
+    let count = 0
+    await consume(countBytes(stream(), (bytes) => (count += bytes)))
+    t.equal(count, 33, way)
+  }
+})
+
+void t.test('counting does not start a stream, and loses nothing for a consumer that comes later', async (t) => {
+  let count = 0
+  const bytes = countBytes(new PassThrough(), (more) => (count += more))
+  bytes.end('content')
+  for (let turns = 0; turns < 5; turns++) await turn()
+  t.equal(count, 0)
+  t.equal((await buffer(bytes)).toString(), 'content')
+  t.equal(count, 7)
+})
+
+void t.test('a stream is one transfer, reported when it closes', async (t) => {
+  const { meter, heard } = measured()
+  await buffer(meter.start(storage, 'read').deliver(stream()))
+  await turn()
+  t.same(heard, [{ by: 'webdav', direction: 'read', bytes: 33, outcome: 'completed' }])
+})
+
+void t.test('a stream that its consumer destroys is aborted, and one that fails has failed', async (t) => {
+  const { meter, heard } = measured()
+  const left = meter.start(storage, 'read').deliver(new PassThrough())
+  left.destroy()
+  await once(left, 'close')
+  const broken = meter.start(storage, 'read').deliver(new PassThrough())
+  broken.destroy(new GatewayError('unavailable'))
+  await t.rejects(buffer(broken))
+  await turn()
+  t.same(
+    heard.map(({ outcome }) => outcome),
+    ['aborted', 'failed'],
+  )
+})
+
+void t.test('a source is counted as it is read', async (t) => {
+  const { meter, heard } = measured()
+  const transfer = meter.start(storage, 'write')
+  const source = transfer.counted(sourceOf('some content'))
+  t.equal(source.size, 12)
+  await buffer(await source.read())
+  transfer.end()
+  transfer.end(new GatewayError('internal'))
+  t.same(heard, [{ by: 'webdav', direction: 'write', bytes: 12, outcome: 'completed' }], 'once')
+})
+
+void t.test('a request that is refused is no transfer, unless content was sent', async (t) => {
+  const { meter, heard } = measured()
+  const ended = (bytes: number, error?: Error) => {
+    const transfer = meter.start(storage, 'write')
+    transfer.count(bytes)
+    transfer.end(error)
+  }
+  ended(0)
+  ended(0, new GatewayError('not_found'))
+  ended(0, new GatewayError('locked'))
+  t.same(heard, [])
+  ended(5, new GatewayError('locked'))
+  ended(0, new GatewayError('unavailable'))
+  ended(0, new Error('unforeseen'))
+  ended(0, new GatewayError('aborted'))
+  ended(0, new GatewayError('unauthenticated'))
+  t.same(
+    heard.map(({ outcome }) => outcome),
+    ['failed', 'failed', 'failed', 'aborted', 'aborted'],
+  )
+})
