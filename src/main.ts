@@ -77,6 +77,10 @@ const program = new Command('tidegate')
     const isKnown = word.startsWith('-') || commands.some((command) => command.name() === word)
     if (!isKnown) program.error(`error: unknown command '${word}'`)
   })
+  .hook('postAction', (_program, command) => {
+    // A driver that `check` has opened may have left connections or timers, which must not keep the process alive.
+    if (command.name() !== 'serve') process.exit()
+  })
 withAddressOptions(withDataOptions(program.command('serve', { isDefault: true })))
   .description('run the daemon')
   .action(serve)

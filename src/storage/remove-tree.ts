@@ -82,13 +82,3 @@ export async function copyFile(storage: Storage, from: Path, to: Path, signal: A
   const written = await storage.write(to, storage.source(from, entry), options)
   if (written.size !== entry.size) throw new GatewayError('internal', { reason: 'the copy has another size' })
 }
-
-/** The entry at `path`, of a symlink itself; undefined if nothing exists there. */
-export async function statOrUndefined(storage: Storage, path: Path, signal: AbortSignal): Promise<Entry | undefined> {
-  try {
-    return await storage.stat(path, { signal, link: true })
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) return undefined
-    throw error
-  }
-}

@@ -118,6 +118,7 @@ export class Storage {
       row: parts.row,
       driver: this.#driver,
       budget: parts.listings,
+      log: parts.log,
       pages: (path, options) => this.#pagesOfDriver(path, options),
       read: (path, entries) => this.#events.emitListing(this.treePath(path), entries),
     })

@@ -9,7 +9,7 @@ import type { Entry, Identity, Source } from '../contract/driver.js'
 import { contentVersion, isRealFolder, isLink } from '../contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
 import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '../contract/path.js'
-import { statOrUndefined, removeTree } from '../storage/remove-tree.js'
+import { removeTree } from '../storage/remove-tree.js'
 import type { Storage } from '../storage/storage.js'
 import { createBundles, copyBundle, type Bundle } from './copy-bundle.js'
 import { targetOf, type CopiedState, type CopyJob, type RecordedMembers } from './copy-job.js'
@@ -195,7 +195,9 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     )
     try {
       if (signal.aborted) throw new GatewayError('aborted')
-      return written && (await statOrUndefined(source.storage, childOf(from, name), signal)) !== undefined
+      return (
+        written && (await source.storage.statOrUndefined(childOf(from, name), { signal, link: true })) !== undefined
+      )
     } finally {
       // Also after a failed write, which may have created some of several replicas.
       await to.storage.remove(marker).catch(() => undefined)
@@ -250,7 +252,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
 
   async #removeExtraneous(at: Path): Promise<void> {
     const { to, signal } = this.job
-    const old = await statOrUndefined(to.storage, at, signal)
+    const old = await to.storage.statOrUndefined(at, { signal, link: true })
     if (!old) return
     await withRemovalCheck(this.job, 'surplus', at, old, () => removeTree(to.storage, at, signal))
   }
@@ -285,7 +287,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   async #createFolder(from: Path, to: Path, earlier: RecordedMembers | undefined): Promise<boolean> {
     const { job } = this
     const { storage } = job.to
-    const old = await statOrUndefined(storage, to, job.signal)
+    const old = await storage.statOrUndefined(to, { signal: job.signal, link: true })
     if (old?.kind === 'folder' && old.isLink !== true) {
       await this.#assertReusable(from, to)
       return false
@@ -363,7 +365,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   async #file({ from, known }: Member, to: Path, entry: Entry, isNew: boolean): Promise<Copied | undefined> {
     const { job } = this
     // A file that another writer creates after this check is rejected or replaced by the write itself.
-    const old = isNew && !job.merge ? undefined : await statOrUndefined(job.to.storage, to, job.signal)
+    const lookup = () => job.to.storage.statOrUndefined(to, { signal: job.signal, link: true })
+    const old = isNew && !job.merge ? undefined : await lookup()
     const earlier = old && (await this.#findEarlierCopy(from, entry, old, known))
     if (earlier) {
       job.advance(entry.size)

@@ -11,7 +11,7 @@ import type { Log } from '../contract/log.js'
 import { siblingPathOf, type Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { PathLocks } from '../storage/path-locks.js'
-import { backupPathOf, copyFile, statOrUndefined, removeTree } from '../storage/remove-tree.js'
+import { backupPathOf, copyFile, removeTree } from '../storage/remove-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Intent, Store } from '../store/rows.js'
 import type { Backup } from './copy-job.js'
@@ -149,7 +149,7 @@ export class Intents {
         await copyFile(storage, inner, backup.at, signal)
         await backup.setDisposable(false)
         await storage.remove(inner, { signal }).catch(async (error: unknown) => {
-          const now = await statOrUndefined(storage, inner, sharedController().signal).catch(() => undefined)
+          const now = await storage.statOrUndefined(inner, { link: true }).catch(() => undefined)
           if (now && isUnchanged(entry, now)) await backup.setDisposable(true)
           throw error
         })
@@ -318,7 +318,7 @@ export class Intents {
 }
 
 async function exists(storage: Storage, path: Path): Promise<boolean> {
-  return (await statOrUndefined(storage, path, sharedController().signal)) !== undefined
+  return (await storage.statOrUndefined(path, { link: true })) !== undefined
 }
 
 async function hasMoved(storage: Storage, { from, to }: Pick<Intent, 'from' | 'to'>): Promise<boolean> {

@@ -14,7 +14,6 @@ import {
 } from '../contract/errors.js'
 import { childOf, type Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
-import { statOrUndefined } from '../storage/remove-tree.js'
 import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
 import { sameFileError, sameness } from './same-file.js'
 import type { EnteredFolder, TreeVisitor } from './tree-walk.js'
@@ -80,7 +79,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
   /** Recreates an empty folder if its removal also removed its copy. */
   async #assertCopyExists(from: Path): Promise<void> {
     const { from: source, to, signal } = this.job
-    if (await statOrUndefined(to.storage, targetOf(this.job, from), signal)) return
+    if (await to.storage.statOrUndefined(targetOf(this.job, from), { signal, link: true })) return
     await source.storage.mkdir(from, { signal })
     throw sameFileError()
   }
@@ -105,7 +104,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
       if (contentVersion(now) !== known.source) {
         throw new SourceChangedError()
       }
-      const copy = await statOrUndefined(target.storage, target.inner, signal)
+      const copy = await target.storage.statOrUndefined(target.inner, { signal, link: true })
       if (!copy) throw new GatewayError('busy', { reason: 'its copy no longer exists' })
       const verified = await verifiedCopy(job, from, now, copy, known)
       if (!verified || (verified !== known && !(await isUnchanged(target, verified, signal)))) {
@@ -137,7 +136,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
       })
     let copyExists = false
     try {
-      copyExists = (await statOrUndefined(target.storage, target.inner, signal)) !== undefined
+      copyExists = (await target.storage.statOrUndefined(target.inner, { signal, link: true })) !== undefined
     } finally {
       await (copyExists ? backup.remove() : backup.restoreOrDiscard())
     }
@@ -151,6 +150,6 @@ async function isUnchanged(
   { copy }: CopiedState,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const now = await statOrUndefined(storage, inner, signal)
+  const now = await storage.statOrUndefined(inner, { signal, link: true })
   return now !== undefined && contentVersion(now) === copy
 }

@@ -289,9 +289,22 @@ void t.test('a new file that is written with gaps, or given a size, has zeros wh
 void t.test('one request does not make zeros without end', async (t) => {
   const { writer, stored } = writerInto()
   await writer.truncate(2 ** 50)
-  await t.rejects(writer.commit(), { code: 'unsupported', reason: 'the file has a gap' })
+  await t.rejects(writer.commit(), { code: 'unsupported', reason: /a gap must not exceed 67108864 bytes/ })
   await writer.close()
   t.equal(stored.content, undefined)
+})
+
+void t.test('a write that leaves a gap that no commit fills is refused when it is made', async (t) => {
+  const { writer, stored } = writerInto()
+  const maxGap = 64 * 1024 * 1024
+  await writer.write([Buffer.from('abc')], 0)
+  const refusal = { code: 'unsupported', reason: /a gap must not exceed 67108864 bytes/ }
+  await t.rejects(writer.write([Buffer.from('x')], 4 + maxGap), refusal)
+  await writer.write([Buffer.from('x')], 3 + maxGap)
+  await t.rejects(writer.write([Buffer.from('y')], 5 + 2 * maxGap), refusal)
+  await writer.write([Buffer.from('y')], 4 + 2 * maxGap)
+  await writer.commit()
+  t.equal(stored.content?.length, 5 + 2 * maxGap)
 })
 
 void t.test('a write that jumps back, overlaps, or holds back too much is refused clearly', async (t) => {
