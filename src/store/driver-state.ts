@@ -24,8 +24,4 @@ export class DriverStateTable {
       else await table.insert({ storage_id: storageId, key, value }).onConflict(['storage_id', 'key']).merge()
     })
   }
-
-  async deleteAll(storageId: number): Promise<void> {
-    await this.database.run((query) => query<StateColumns>('driver_state').where({ storage_id: storageId }).delete())
-  }
 }
