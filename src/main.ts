@@ -3,8 +3,12 @@
 import type { Logger } from 'pino'
 import { afterStartup } from './process/gc-flags.js' // must be the first import that loads code
 import { Command } from 'commander'
-import { addDataCommands } from './cli/commands.js'
+import { addAdminCommands } from './cli/admin.js'
+import { addCheckCommand } from './cli/check.js'
 import { withAddressOptions, withDataOptions, type ServeFlags } from './cli/data-folder.js'
+import { addKeyCommands } from './cli/keys.js'
+import { addStorageCommands } from './cli/storages.js'
+import { addUserCommands } from './cli/users.js'
 import { loadConfig } from './gateway/config.js'
 import { GatewayError } from './contract/errors.js'
 import { createLog } from './process/log.js'
@@ -77,10 +81,18 @@ const program = new Command('tidegate')
     const isKnown = word.startsWith('-') || commands.some((command) => command.name() === word)
     if (!isKnown) program.error(`error: unknown command '${word}'`)
   })
+  .hook('postAction', (_program, command) => {
+    // A driver that `check` has opened may have left connections or timers, which must not keep the process alive.
+    if (command.name() !== 'serve') process.exit()
+  })
 withAddressOptions(withDataOptions(program.command('serve', { isDefault: true })))
   .description('run the daemon')
   .action(serve)
-addDataCommands(program)
+addUserCommands(program)
+addKeyCommands(program)
+addStorageCommands(program)
+addAdminCommands(program)
+addCheckCommand(program)
 
 try {
   await program.parseAsync()

@@ -56,7 +56,7 @@ export class Connection {
     readonly features: Features,
   ) {}
 
-  /** Connects and authenticates. Rejects with `unauthenticated`, `unavailable`, `timeout` or `aborted`. */
+  /** Connects and authenticates. Rejects with `denied`, `unavailable`, `timeout` or `aborted`. */
   static async open(account: Account, passive: PassiveMode, signal: AbortSignal): Promise<Connection> {
     const client = new Client(replyTimeout)
     client.ftp.encoding = 'latin1' // raw bytes, which NameEncoding decodes

@@ -17,7 +17,8 @@ const byCode: Readonly<Record<number, ErrorCode>> = {
   421: 'unavailable',
   425: 'unavailable',
   426: 'unavailable',
-  430: 'unauthenticated',
+  // Not `unauthenticated`, which concerns the client of the gateway.
+  430: 'denied',
   434: 'unavailable',
   450: 'busy',
   451: 'unavailable',
@@ -28,7 +29,7 @@ const byCode: Readonly<Record<number, ErrorCode>> = {
   503: 'unavailable',
   504: 'unsupported',
   522: 'unavailable',
-  530: 'unauthenticated',
+  530: 'denied',
   532: 'denied',
   533: 'unavailable',
   534: 'unavailable',
@@ -71,8 +72,8 @@ export function translated(error: unknown): GatewayError {
   if (error instanceof FTPError) {
     const [, fromText] = byText.find(([pattern]) => pattern.test(error.message)) ?? []
     const code = fromText === undefined || fromText === 'by code' ? byCode[error.code] : fromText
-    if (code !== undefined)
-      return new GatewayError(code, { cause: error, ...(code === 'unauthenticated' && credentialsRefused) })
+    const isSignIn = error.code === 430 || error.code === 530
+    if (code !== undefined) return new GatewayError(code, { cause: error, ...(isSignIn && credentialsRefused) })
     return new GatewayError('unavailable', {
       reason: 'the FTP server refused the request without a reason',
       cause: error,

@@ -5,9 +5,20 @@
 import type { Source } from '../../src/contract/driver.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { pump, type Sink } from '../lib/pump.js'
-import { returnBuffer, bufferSize, takeBuffer } from './buffer-pool.js'
 import { translateError } from './errors.js'
 import { writeAll, type Syscalls } from './syscalls.js'
+
+/**
+ * Bytes of each buffer of the pool. Allocating and collecting new buffers costs more than copying the data into
+ * existing ones.
+ */
+const bufferSize = 128 * 1024
+/** Maximum number of unused buffers: while bodies are being received, and while none is. */
+const maxFree = 128
+const maxIdle = 16
+
+/** Unused buffers. */
+const freeBuffers: Buffer[] = []
 
 const maxBatch = 1024 * 1024
 const minBatch = bufferSize
@@ -121,4 +132,18 @@ class FileSink implements Sink {
     await this.#writing.catch(() => undefined)
     returnBuffer(this.#buffers.splice(0), activeBodies === 0)
   }
+}
+
+/**
+ * Returns a buffer of `bufferSize` bytes with arbitrary content. The caller returns it with `returnBuffer` when it is
+ * no longer read.
+ */
+function takeBuffer(): Buffer {
+  return freeBuffers.pop() ?? Buffer.allocUnsafeSlow(bufferSize)
+}
+
+/** Returns buffers to the pool. `idle`: no body is being received. */
+function returnBuffer(buffers: readonly Buffer[], idle: boolean): void {
+  freeBuffers.push(...buffers)
+  freeBuffers.length = Math.min(freeBuffers.length, idle ? maxIdle : maxFree)
 }

@@ -1,5 +1,5 @@
 /** The driver type of storages in memory: for tests and disposable data. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType } from '../../src/contract/driver.js'
 
 export const memoryFields = {
   size_limit: { type: 'number', default: 0, help: 'Maximum total bytes of all files; 0: no limit.' },
@@ -9,8 +9,6 @@ export const memoryFields = {
     help: 'Off: names that differ only in case are the same name, as on Windows and macOS.',
   },
 } as const
-
-export type MemoryOptions = OptionsOf<typeof memoryFields>
 
 export const memoryType: DriverType<typeof memoryFields> = {
   name: 'Memory',

@@ -318,10 +318,6 @@ export class Connection {
     return this.#requestStatus((sftp, done) => sftp.ext_openssh_rename(from, to, done))
   }
 
-  hardLink(from: string, to: string): Promise<void> {
-    return this.#requestStatus((sftp, done) => sftp.ext_openssh_hardlink(from, to, done))
-  }
-
   sync(handle: Buffer): Promise<void> {
     return this.#requestStatus((sftp, done) => sftp.ext_openssh_fsync(handle, done))
   }

@@ -5,8 +5,9 @@ import { status } from './client/statuses.js'
 
 type Meaning = readonly [code: ErrorCode, reason?: string]
 
-const wrongCredentials: Meaning = ['unauthenticated', 'the server rejects the user name or the password']
-const accountRestricted: Meaning = ['unauthenticated', 'the server does not allow this account to sign in']
+// Not `unauthenticated`, which concerns the client of the gateway.
+const wrongCredentials: Meaning = ['denied', 'the server rejects the user name or the password']
+const accountRestricted: Meaning = ['denied', 'the server does not allow this account to sign in']
 const handleClosed: Meaning = ['unavailable', 'the server has closed the file']
 const overloaded: Meaning = ['unavailable', 'the server is short of resources']
 
@@ -53,11 +54,11 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
   [status.invalidWorkstation, accountRestricted],
   [status.logonTypeNotGranted, accountRestricted],
   [status.trustedRelationshipFailure, accountRestricted],
-  [status.accountDisabled, ['unauthenticated', 'the account is disabled']],
-  [status.accountExpired, ['unauthenticated', 'the account has expired']],
-  [status.accountLockedOut, ['unauthenticated', 'the account is locked']],
-  [status.passwordExpired, ['unauthenticated', 'the password has expired']],
-  [status.passwordMustChange, ['unauthenticated', 'the password must be changed first']],
+  [status.accountDisabled, ['denied', 'the account is disabled']],
+  [status.accountExpired, ['denied', 'the account has expired']],
+  [status.accountLockedOut, ['denied', 'the account is locked']],
+  [status.passwordExpired, ['denied', 'the password has expired']],
+  [status.passwordMustChange, ['denied', 'the password must be changed first']],
 ])
 
 const connectionMeanings: Readonly<Record<ConnectionError['kind'], Meaning>> = {

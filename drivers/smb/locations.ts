@@ -59,7 +59,7 @@ export class Locations {
       if (isMissing(error) || isStatus(error, status.objectNameInvalid, status.objectPathInvalid)) return undefined
       if (!isStatus(error, status.accessDenied)) throw error
       // The account may traverse this folder but not list it.
-      const facts = await share.facts(joinWirePath(folder, wire)).catch((failure: unknown) => {
+      const facts = await share.ownFacts(joinWirePath(folder, wire)).catch((failure: unknown) => {
         if (isMissing(failure)) return undefined
         throw failure
       })

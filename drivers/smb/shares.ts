@@ -1,5 +1,6 @@
 /** A pool of connections to one share: opened on demand, shared by concurrent calls, closed when idle. */
 import { GatewayError } from '../../src/contract/errors.js'
+import { ConnectionError } from './client/errors.js'
 import type { Share } from './client/share.js'
 
 /**
@@ -40,11 +41,11 @@ export class SharePool {
   constructor(private readonly connect: (signal: AbortSignal) => Promise<Share>) {}
 
   /**
-   * Runs `work` on the connection with the fewest calls. If the server has ended the session, runs it once more on
-   * another connection: the server has not processed the request that failed.
+   * Runs `work` on the connection with the fewest calls. If a request of it fails because the server has ended the
+   * session, runs it once more on another connection: the server has not processed that request.
    */
   async use<T>(work: (share: Share) => Promise<T>): Promise<T> {
-    return this.#runWithRetry(work, (share) => share.broken?.kind === 'ended')
+    return this.#runWithRetry(work, (_share, error) => error instanceof ConnectionError && error.kind === 'ended')
   }
 
   /**
@@ -54,12 +55,15 @@ export class SharePool {
     return this.#runWithRetry(work, (share) => share.broken !== undefined)
   }
 
-  async #runWithRetry<T>(work: (share: Share) => Promise<T>, isRetryable: (share: Share) => boolean): Promise<T> {
+  async #runWithRetry<T>(
+    work: (share: Share) => Promise<T>,
+    isRetryable: (share: Share, error: unknown) => boolean,
+  ): Promise<T> {
     const lease = await this.acquire()
     try {
       return await work(lease.share)
     } catch (error) {
-      if (this.#end.signal.aborted || !isRetryable(lease.share)) throw error
+      if (this.#end.signal.aborted || !isRetryable(lease.share, error)) throw error
     } finally {
       lease.release()
     }

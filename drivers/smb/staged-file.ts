@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
-import { StatusError } from './client/errors.js'
+import { afterChange, StatusError } from './client/errors.js'
 import type { FileId } from './client/messages.js'
 import type { Share } from './client/share.js'
 import { status } from './client/statuses.js'
@@ -121,7 +121,7 @@ async function replaceOpen(share: Share, id: FileId, wirePath: string): Promise<
     if (old.isFolder) throw new StatusError(status.fileIsADirectory)
     await share.rename(old.id, `${wirePath}~replaced-${randomBytes(4).toString('hex')}`, false)
     try {
-      await share.rename(id, wirePath, true)
+      await afterChange(share.rename(id, wirePath, true))
     } catch (error) {
       await share.rename(old.id, wirePath, false).catch(async (restoreError: unknown) => {
         // Another client has created a file with this name, so the old file counts as replaced.
@@ -130,7 +130,7 @@ async function replaceOpen(share: Share, id: FileId, wirePath: string): Promise<
       })
       throw error
     }
-    await share.setDeleteOnClose(old.id)
+    await afterChange(share.setDeleteOnClose(old.id))
   } finally {
     await share.closeFile(old.id).catch(() => undefined)
   }

@@ -1,7 +1,6 @@
 /** Authentication of API requests by their Authorization header. */
 import type { IncomingMessage } from 'node:http'
 import type { Principal } from '../../src/accounts/principal.js'
-import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import type { HttpApi } from './context.js'
 
 /** The token of the Authorization header, with or without a `Bearer ` prefix. Empty if the header is missing. */
@@ -14,8 +13,4 @@ export async function principalOf(api: HttpApi, request: IncomingMessage): Promi
   const { accounts } = api.gateway
   const token = tokenOf(request)
   return token === '' ? accounts.guest('http') : accounts.byToken(token, 'http')
-}
-
-export async function treeOf(api: HttpApi, request: IncomingMessage): Promise<VirtualFs> {
-  return api.gateway.as(await principalOf(api, request))
 }

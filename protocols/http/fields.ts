@@ -98,14 +98,17 @@ function parseJson(json: string): unknown {
 
 /** Maximum number of JSON values, nested ones included, or of form pairs. Limits the time of parsing and validation. */
 const valueLimit = 50_000
+/** Maximum number of fields of one object. Objects with many names take far longer than lists of the same length. */
+const fieldLimit = 1000
 
-function tooManyValues(): ApiError {
-  return new ApiError(400, `the body holds more than ${valueLimit} values`)
+function tooMany(limit: number, what: 'values' | 'fields'): ApiError {
+  return new ApiError(400, `the body holds more than ${limit} ${what}`)
 }
 
 /** The JSON object or array at the start of the text. Ignores what follows it, because clients rely on that. */
 function firstValue(text: string): string {
-  let depth = 0
+  /** The number of fields of each open object, or 0 for a list; innermost last. */
+  const open: number[] = []
   let values = 0
   let quoted = false
   for (let index = 0; index < text.length; index++) {
@@ -113,12 +116,16 @@ function firstValue(text: string): string {
     if (quoted && character === '\\') index++
     else if (character === '"') quoted = !quoted
     else if (quoted) continue
-    else if (character === '}' || character === ']') depth--
-    else if (character === '{' || character === '[') depth++
-    else if (character === ',') values++
-    else continue
-    if (depth === 0 && !quoted) return text.slice(0, index + 1)
-    if (depth + values > valueLimit) throw tooManyValues()
+    else if (character === '}' || character === ']') open.pop()
+    else if (character === '{' || character === '[') open.push(character === '{' ? 1 : 0)
+    else if (character === ',') {
+      const fields = open.pop() ?? 0
+      if (fields === fieldLimit) throw tooMany(fieldLimit, 'fields')
+      open.push(fields === 0 ? 0 : fields + 1)
+      values++
+    } else continue
+    if (open.length === 0 && !quoted) return text.slice(0, index + 1)
+    if (open.length + values > valueLimit) throw tooMany(valueLimit, 'values')
   }
   return text
 }
@@ -126,7 +133,7 @@ function firstValue(text: string): string {
 function parseForm(text: string): URLSearchParams {
   let pairs = 0
   for (let index = text.indexOf('&'); index >= 0; index = text.indexOf('&', index + 1)) {
-    if (++pairs > valueLimit) throw tooManyValues()
+    if (++pairs > valueLimit) throw tooMany(valueLimit, 'values')
   }
   // URLSearchParams and replaceAll are slow on many plus signs, which encode spaces. split and join are not.
   return new URLSearchParams(text.split('+').join(' '))
@@ -134,10 +141,13 @@ function parseForm(text: string): URLSearchParams {
 
 function fieldsFromPairs(pairs: Iterable<[string, string]>): Fields {
   const fields: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>
+  let count = 0
   for (const [name, value] of pairs) {
     const previous = fields[name]
-    if (previous === undefined) fields[name] = value
-    else if (Array.isArray(previous)) previous.push(value)
+    if (previous === undefined) {
+      if (++count > fieldLimit) throw tooMany(fieldLimit, 'fields')
+      fields[name] = value
+    } else if (Array.isArray(previous)) previous.push(value)
     else fields[name] = [previous, value]
   }
   return fields
@@ -149,7 +159,7 @@ async function multipartFields(request: IncomingMessage, limit: number): Promise
   try {
     const form = new Busboy({
       headers: request.headers as typeof request.headers & { 'content-type': string },
-      limits: { files: 0, fieldSize: limit, fields: 1000 },
+      limits: { files: 0, fieldSize: limit, fields: fieldLimit },
     })
     form.on('field', (name, value) => {
       pairs.push([name, value])
@@ -215,7 +225,6 @@ const itemsPerCheck = 500
  * The first issue if a field is a long list; undefined if there is none or no list is long. Validates such lists in
  * batches, because zod collects every issue of a list.
  */
-
 function issueInList(schema: z.ZodType, value: unknown): z.core.$ZodIssue | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const lists = Object.entries(value).filter(([, each]) => Array.isArray(each) && each.length > itemsPerCheck)

@@ -4,7 +4,6 @@ import { CodeRequired } from '../../src/accounts/errors.js'
 import { hasPermission, type Principal } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
-import { KeyboardInteractive } from './keyboard-interactive.js'
 import { algorithmOf, hasValidSignature } from './signature-blob.js'
 
 /** The parts of the gateway that sign-in uses. */
@@ -100,4 +99,38 @@ function authorize(principal: Principal): SignInResult {
 
 function refused(): GatewayError {
   return new ProtocolSignInError('unauthenticated', { op: 'sign in' })
+}
+
+/** Prompts of keyboard-interactive authentication (RFC 4256 §3.2), one per request. */
+class KeyboardInteractive {
+  #aborted = false
+
+  constructor(private readonly context: KeyboardAuthContext) {
+    context.once('abort', () => (this.#aborted = true))
+  }
+
+  /**
+   * Sends a prompt and resolves to the response. `shown`: the client may echo the input. Rejects with `aborted` if the
+   * client starts another authentication request, with `unauthenticated` for a malformed response.
+   */
+  async prompt(prompt: string, { shown }: { readonly shown: boolean }): Promise<string> {
+    this.assertNotAborted()
+    const responses = await new Promise<unknown>((resolve) =>
+      this.context.prompt([{ prompt, echo: shown }], (value: unknown) => resolve(value)),
+    )
+    this.assertNotAborted()
+    const [response] = Array.isArray(responses) && responses.length === 1 ? (responses as readonly unknown[]) : []
+    // RFC 4256 §3.4: the number of responses must match the number of prompts.
+    if (typeof response !== 'string') throw new GatewayError('unauthenticated', { op: 'sign in' })
+    return response
+  }
+
+  /**
+   * Throws `aborted` if the client has started another authentication request, which abandons this one (RFC 4252 §5.1).
+   */
+  assertNotAborted(): void {
+    if (this.#aborted) {
+      throw new GatewayError('aborted', { op: 'sign in', reason: 'superseded by another authentication request' })
+    }
+  }
 }

@@ -9,6 +9,7 @@ import { z } from 'zod'
 import { driverTypes } from '../../drivers/index.js'
 import { WebClient } from '../../protocols/http/site/web-client.js'
 import { sitePath } from '../../protocols/lib/client.js'
+import { settlesWithin, untilAborted } from '../contract/cancellation.js'
 import type { AnyDriverType, Driver, DriverEnv } from '../contract/driver.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import { root } from '../contract/path.js'
@@ -38,8 +39,8 @@ class NotCheckedError extends GatewayError {
   }
 }
 
-/** Milliseconds for a storage or a port to answer. */
-const timeout = 15_000
+/** Milliseconds for a storage or the daemon to answer. */
+const answerTimeout = 15_000
 
 export function addCheckCommand(program: Command): void {
   withAddressOptions(withCommonOptions(program.command('check')))
@@ -53,12 +54,14 @@ export function addCheckCommand(program: Command): void {
     })
 }
 
+/** `timeout`: milliseconds for each storage to answer. */
 export async function check(
   config: Config,
   drivers: readonly AnyDriverType[] = driverTypes,
+  timeout = answerTimeout,
 ): Promise<readonly Finding[]> {
   const findings: Finding[] = [{ what: 'configuration', ok: true, detail: `data in ${config.data}` }]
-  findings.push(...(await checkDatabase(config, drivers)))
+  findings.push(...(await checkDatabase(config, drivers, timeout)))
   if (config.dist_dir !== '') findings.push(await finding('web client', () => checkWebClient(config)))
   for (const [what, address] of [
     ['http', config.http],
@@ -94,7 +97,11 @@ async function checkWebClient(config: Config): Promise<string> {
   return `pages from ${config.dist_dir}`
 }
 
-async function checkDatabase(config: Config, drivers: readonly AnyDriverType[]): Promise<readonly Finding[]> {
+async function checkDatabase(
+  config: Config,
+  drivers: readonly AnyDriverType[],
+  timeout: number,
+): Promise<readonly Finding[]> {
   let store: Store | undefined
   const database = await finding('database', async () => {
     store = await openStore(await databaseOf(config))
@@ -103,7 +110,7 @@ async function checkDatabase(config: Config, drivers: readonly AnyDriverType[]):
   })
   if (store === undefined) return [database]
   try {
-    return [database, ...(await checkStorages({ config, store, drivers }, () => true))]
+    return [database, ...(await checkStorages({ config, store, drivers, timeout }, () => true))]
   } finally {
     await store.close()
   }
@@ -114,13 +121,15 @@ export async function checkStorage(
   id: number,
   { config, store }: Pick<Subject, 'config' | 'store'>,
 ): Promise<Finding | undefined> {
-  return (await checkStorages({ config, store, drivers: driverTypes }, (row) => row.id === id)).at(-1)
+  const subject = { config, store, drivers: driverTypes, timeout: answerTimeout }
+  return (await checkStorages(subject, (row) => row.id === id)).at(-1)
 }
 
 interface Subject {
   readonly config: Config
   readonly store: Store
   readonly drivers: readonly AnyDriverType[]
+  readonly timeout: number
 }
 
 /**
@@ -158,16 +167,20 @@ function storageFinding(row: StorageRow, work: () => Promise<string>): Promise<F
 
 /**
  * Opens and closes the storage as the daemon does. Stores what the driver saves meanwhile, such as a refreshed token.
+ * Rejects after the timeout, even if the driver ignores its signal.
  */
 async function openStorage(
   row: StorageRow,
-  { store, drivers }: Subject,
+  { store, drivers, timeout }: Subject,
   shared: Pick<DriverEnv, 'own' | 'egress'>,
 ): Promise<string> {
   const type = drivers.find((each) => each.name === row.driver)
   if (type === undefined) throw new GatewayError('invalid', { reason: `there is no driver ${row.driver}` })
   const options = checkOptions(type.fields, parseAddition(row.addition))
-  const signal = AbortSignal.timeout(timeout)
+  const deadline = new AbortController()
+  // AbortSignal.timeout does not keep the process alive while a driver waits for nothing.
+  const timer = setTimeout(() => deadline.abort(), timeout)
+  const { signal } = deadline
   let { addition } = row
   const writes: Promise<unknown>[] = []
   const tracked = <T>(work: Promise<T>) => {
@@ -194,11 +207,15 @@ async function openStorage(
   }
   let driver: Driver | undefined
   try {
-    driver = await type.open(options as never, env)
-    await driver.stat(root, { signal })
+    driver = await untilAborted(type.open(options as never, env), signal, { undo: (late) => late.close?.() })
+    await untilAborted(driver.stat(root, { signal }), signal)
     return `${row.driver} opens`
+  } catch (error) {
+    if (!signal.aborted) throw error
+    throw new GatewayError('timeout', { reason: `it does not answer within ${timeout / 1000} seconds`, cause: error })
   } finally {
-    await driver?.close?.()
+    clearTimeout(timer)
+    if (driver?.close) await settlesWithin(driver.close(), timeout)
     await Promise.all(writes)
   }
 }
@@ -236,7 +253,7 @@ async function askDaemon(
  * token.
  */
 async function announcedUrl(folder: string): Promise<string> {
-  const deadline = Date.now() + timeout
+  const deadline = Date.now() + answerTimeout
   for (;;) {
     const holder = await lockHolderOf(folder)
     if (holder?.url !== undefined) return holder.url
@@ -253,7 +270,7 @@ const envelope = z.object({ code: z.number(), message: z.string() })
 
 async function request(url: string, headers: Record<string, string> = {}): Promise<string> {
   try {
-    const response = await fetch(url, { headers, redirect: 'error', signal: AbortSignal.timeout(timeout) })
+    const response = await fetch(url, { headers, redirect: 'error', signal: AbortSignal.timeout(answerTimeout) })
     return await response.text()
   } catch (error) {
     throw new GatewayError('unavailable', { reason: 'the daemon does not answer in time', cause: error })

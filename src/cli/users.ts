@@ -1,13 +1,22 @@
 /** `tidegate user …` */
 import type { Command } from 'commander'
 import type { Accounts } from '../accounts/accounts.js'
-import { allPermissions } from '../accounts/principal.js'
+import { allPermissions, permissionBits } from '../accounts/principal.js'
 import { GatewayError } from '../contract/errors.js'
 import type { UserRow } from '../store/rows.js'
 import { inDataFolder, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
 import { readPassword, withPasswordOptions, type PasswordFlags } from './password.js'
-import { namesOf, parsePermissions, permissionNames } from './permissions.js'
+
+/** Permission bits by name, such as `webdav-read`. */
+const permissionsByName: ReadonlyMap<string, number> = new Map(
+  Object.entries(permissionBits).map(([name, bit]) => [
+    name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+    bit,
+  ]),
+)
+
+const permissionNames: readonly string[] = [...permissionsByName.keys()]
 
 const roles = ['general', 'guest', 'admin'] as const
 
@@ -111,4 +120,24 @@ function describe(user: UserRow) {
     disabled: user.disabled,
     two_step: user.otpSecret !== '',
   }
+}
+
+/** Parses a list of names, `all`, `none`, or a number to permission bits. Throws `invalid` for an unknown name. */
+function parsePermissions(text: string): number {
+  if (text === 'all') return allPermissions
+  if (text === 'none') return 0
+  if (/^\d+$/.test(text)) return Number(text)
+  return text.split(',').reduce((sum, name) => {
+    const bit = permissionsByName.get(name.trim())
+    if (bit === undefined) {
+      throw new GatewayError('invalid', {
+        reason: `unknown permission "${name.trim()}"; there are: ${permissionNames.join(', ')}, all, none`,
+      })
+    }
+    return sum | bit
+  }, 0)
+}
+
+function namesOf(permissions: number): readonly string[] {
+  return [...permissionsByName].filter(([, bit]) => (permissions & bit) !== 0).map(([name]) => name)
 }

@@ -148,14 +148,14 @@ export class StreamReader implements OpenFile {
 
 /** Maximum bytes of out-of-order writes that are buffered. */
 const maxBuffered = 8 * 1024 * 1024
-/** Bytes of zeros per write into a gap, and the maximum size of one gap: one request must not fill a backend. */
+/** Bytes of zeros per write into a gap, and the maximum size of a gap: one request must not fill a backend. */
 const zeroChunk = 1024 * 1024
 const maxGap = 64 * 1024 * 1024
 
 /**
- * Writes a new file to a backend as one stream. Writes slightly ahead are buffered until the bytes before them arrive.
- * Gaps that remain at the commit are filled with zeros. A write before the stream's position rejects with
- * `unsupported`.
+ * Writes a new file to a backend as one stream. Writes ahead of the stream's position are buffered until the bytes
+ * before them arrive. Gaps that remain at the commit are filled with zeros; the commit rejects with `unsupported` if one
+ * is too large. A write rejects with `unsupported` before the stream's position, and if too much is buffered.
  */
 export class StreamWriter implements OpenFile {
   readonly #body = new PassThrough({ highWaterMark: 1024 * 1024 })
@@ -247,7 +247,7 @@ export class StreamWriter implements OpenFile {
   }
 
   async #zerosTo(end: number): Promise<void> {
-    if (end - this.#position > maxGap) throw new GatewayError('unsupported', { reason: 'the file has a gap' })
+    assertGap(end - this.#position)
     while (this.#position < end) await this.#send(Buffer.alloc(Math.min(zeroChunk, end - this.#position)))
   }
 
@@ -320,6 +320,12 @@ export class StreamWriter implements OpenFile {
     if (!this.#committed) this.#discard()
     await (this.#committed ?? this.#done).catch(() => undefined)
   }
+}
+
+function assertGap(bytes: number): void {
+  if (bytes <= maxGap) return
+  const reason = `this storage takes new files from front to back, and a gap must not exceed ${maxGap} bytes`
+  throw new GatewayError('unsupported', { reason })
 }
 
 function outOfOrder(): GatewayError {

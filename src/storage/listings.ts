@@ -6,6 +6,7 @@
 import { untilAborted, sharedController } from '../contract/cancellation.js'
 import type { CallOptions, Driver, Entry, ListOptions } from '../contract/driver.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
+import type { DriverLog } from '../contract/log.js'
 import { nameOf, parentOf, within, type Path } from '../contract/path.js'
 import {
   compilePatterns,
@@ -44,6 +45,7 @@ export interface ListingsParts {
   readonly row: StorageRow
   readonly driver: Pick<Driver, 'stat' | 'revision'>
   readonly budget: ListingBudget
+  readonly log: DriverLog
   /** Lists a folder of the backend, in any order. */
   readonly pages: (path: Path, options: ListOptions) => AsyncIterable<readonly Entry[]>
   /** Called with each complete listing, unless the listing was invalidated during the load. */
@@ -59,7 +61,7 @@ export class Listings {
   constructor(dependencies: ListingsParts) {
     this.#dependencies = dependencies
     this.#cache = new ListingCache(dependencies.budget)
-    this.#policies = storedPolicies(dependencies.row)
+    this.#policies = storedPolicies(dependencies)
   }
 
   /**
@@ -235,11 +237,12 @@ export class CachePolicies {
 }
 
 /** The policies of a row. Empty if they cost too much: the row may be older than the limit. */
-function storedPolicies({ customCachePolicies }: StorageRow): CachePolicies {
+function storedPolicies({ row, log }: ListingsParts): CachePolicies {
   try {
-    return new CachePolicies(customCachePolicies)
+    return new CachePolicies(row.customCachePolicies)
   } catch (error) {
-    if (error instanceof CostlyPatternError) return new CachePolicies('')
-    throw error
+    if (!(error instanceof CostlyPatternError)) throw error
+    log.warn({ err: error }, 'the cache policies of the storage exceed a limit and are ignored')
+    return new CachePolicies('')
   }
 }

@@ -137,6 +137,7 @@ export class Storage implements Driver {
       row: parts.row,
       driver: this.#driver,
       budget: parts.listings,
+      log: parts.log,
       pages: (path, options) => this.#pagesOfDriver(path, options),
       read: (path, entries) => this.#events.emitListing(this.treePath(path), entries),
     })

@@ -1,4 +1,4 @@
-import { selfAndAncestors, type Path } from '../contract/path.js'
+import { selfAndAncestors } from '../contract/path.js'
 import { integer, path, readRow, text, time, bool, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 import { subtree } from './ranges.js'
@@ -45,10 +45,6 @@ export class LocksTable {
 
   async delete(token: string): Promise<boolean> {
     return (await this.database.run((query) => query('locks').where({ token }).delete())) > 0
-  }
-
-  async deleteWithin(path: Path): Promise<void> {
-    await this.database.run((query) => query('locks').where(subtree(path)).delete())
   }
 
   async sweep(now: Date): Promise<void> {

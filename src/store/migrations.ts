@@ -1,34 +1,21 @@
 import type { Knex } from 'knex'
 import { GatewayError } from '../contract/errors.js'
-import { createAccounts } from './migrations/001-accounts.js'
-import { createTree } from './migrations/002-tree.js'
-import { createAppPasswords } from './migrations/003-app-passwords.js'
-import { createFolders } from './migrations/004-folders.js'
-import { createTaskJournal } from './migrations/005-task-journal.js'
-import { nameStoragesOfIntents } from './migrations/006-intents.js'
-import { addCopyStates } from './migrations/007-copy-states.js'
-import { createUploads } from './migrations/008-uploads.js'
-import { countChanges } from './migrations/009-change-counts.js'
+import { countChanges } from './change-counts.js'
+import { createSchema } from './schema.js'
 
 /** One step of the schema. A released step is never changed; later changes are new steps. */
 export type Migration = (query: Knex) => Promise<void>
 
-/** In order: the first one creates version 1, the next one version 2, and so on. */
-export const migrations: readonly Migration[] = [
-  createAccounts,
-  createTree,
-  createAppPasswords,
-  createFolders,
-  createTaskJournal,
-  nameStoragesOfIntents,
-  addCopyStates,
-  createUploads,
-  countChanges,
-]
+/** The version that the first step creates. Databases of earlier versions were written by unreleased programs. */
+const firstVersion = 8
+
+/** In order: each step after the first brings the schema to the next version. */
+export const migrations: readonly Migration[] = [createSchema, countChanges]
 
 /**
  * Migrates the schema to the newest version. Each step runs in its own transaction; a failed step leaves the previous
- * version. Safe for concurrent processes. Rejects with `unsupported` if a newer program has written the database.
+ * version. Safe for concurrent processes. Rejects with `unsupported` if a newer or an unreleased program has written
+ * the database.
  */
 export async function migrate(knex: Knex, steps: readonly Migration[] = migrations): Promise<void> {
   await knex.raw(
@@ -45,18 +32,25 @@ async function runNextStep(query: Knex, steps: readonly Migration[]): Promise<bo
   await query('schema_version').where({ id: 1 }).update({ id: 1 })
   const row = await query<{ id: number; version: number }>('schema_version').where({ id: 1 }).first()
   const version = row?.version ?? 0
-  if (version > steps.length) {
+  const newest = firstVersion + steps.length - 1
+  if (version > newest) {
     throw new GatewayError('unsupported', {
       reason:
         `the database was written by a newer Tidegate (its schema is version ${version}, ` +
-        `this program supports up to ${steps.length}): run the newer program, or restore an older backup`,
+        `this program supports up to ${newest}): run the newer program, or restore an older backup`,
     })
   }
-  const step = steps[version]
+  if (version > 0 && version < firstVersion) {
+    throw new GatewayError('unsupported', {
+      reason:
+        `the database was written by an unreleased Tidegate (its schema is version ${version}, this program ` +
+        `supports ${firstVersion} and later): rename data.db, so that the next start creates a new one; files are kept`,
+    })
+  }
+  const next = version === 0 ? firstVersion : version + 1
+  const step = steps[next - firstVersion]
   if (step === undefined) return false
   await step(query)
-  await query('schema_version')
-    .where({ id: 1 })
-    .update({ version: version + 1 })
+  await query('schema_version').where({ id: 1 }).update({ version: next })
   return true
 }

@@ -311,7 +311,6 @@ export interface Store extends FileRecords {
     grant(lock: Lock, conflict: (active: readonly Lock[]) => Lock | undefined): Promise<Lock | undefined>
     refresh(token: string, expires: Date): Promise<boolean>
     delete(token: string): Promise<boolean>
-    deleteWithin(path: Path): Promise<void>
     sweep(now: Date): Promise<void>
   }
   readonly tasks: {
@@ -354,7 +353,6 @@ export interface Store extends FileRecords {
   readonly driverState: {
     get(storageId: number, key: string): Promise<string | undefined>
     set(storageId: number, key: string, value: string | undefined): Promise<void>
-    deleteAll(storageId: number): Promise<void>
   }
   /**
    * Calls `listener` within about 250 ms after another process has committed a change of the topic's rows, and again at

@@ -1,3 +1,4 @@
+/** Settings, and secrets that the gateway generates. */
 import type { Database } from './database.js'
 
 interface SettingColumns {
@@ -23,5 +24,22 @@ export class SettingsTable {
 
   async delete(key: string): Promise<boolean> {
     return (await this.database.run((query) => query<SettingColumns>('settings').where({ key }).delete())) > 0
+  }
+}
+
+interface SecretColumns {
+  name: string
+  value: string
+}
+
+export class SecretsTable {
+  constructor(private readonly database: Database) {}
+
+  async obtain(name: string, candidate: string): Promise<string> {
+    return this.database.transaction(async (query) => {
+      await query<SecretColumns>('secrets').insert({ name, value: candidate }).onConflict('name').ignore()
+      const row = await query<SecretColumns>('secrets').where({ name }).first()
+      return row?.value ?? candidate
+    })
   }
 }

@@ -1,29 +1,24 @@
-/** Opens the database. Each table has its own file in this folder; there is no SQL elsewhere. */
+/** Opens the database. The tables have their files in this folder; there is no SQL elsewhere. */
 import knex, { type Knex } from 'knex'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
-import { AppPasswordsTable } from './app-passwords.js'
+import { AppPasswordsTable, KeysTable, RevokedTokensTable, UsersTable } from './accounts.js'
 import { AttributesTable } from './attributes.js'
 import { Commits, Database } from './database.js'
-import { DriverStateTable } from './driver-state.js'
 import { toStoreError } from './errors.js'
 import { FoldersTable } from './folders.js'
 import { ForeignChanges } from './foreign-changes.js'
 import { IntentsTable } from './intents.js'
-import { KeysTable } from './keys.js'
 import { LocksTable } from './locks.js'
 import { migrate, type Migration } from './migrations.js'
 import { Presence } from './presence.js'
 import { ensurePrivate } from './private-file.js'
 import { PropertiesTable } from './properties.js'
-import { RevokedTokensTable } from './revoked-tokens.js'
 import type { FileRecords, Store, Topic } from './rows.js'
 import { RulesTable } from './rules.js'
-import { SecretsTable } from './secrets.js'
-import { SettingsTable } from './settings.js'
-import { StoragesTable } from './storages.js'
+import { SecretsTable, SettingsTable } from './settings.js'
+import { DriverStateTable, StoragesTable } from './storages.js'
 import { TasksTable } from './tasks.js'
 import { UploadsTable } from './uploads.js'
-import { UsersTable } from './users.js'
 
 /**
  * Opens the database file, creates it if it is missing (its folder must exist), and migrates its schema. Only the owner

@@ -364,8 +364,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   async #file({ from, known }: Member, to: Path, entry: Entry, isNew: boolean): Promise<Copied | undefined> {
     const { job } = this
     // A file that another writer creates after this check is rejected or replaced by the write itself.
-    const old =
-      isNew && !job.merge ? undefined : await job.to.storage.statOrUndefined(to, { signal: job.signal, link: true })
+    const lookup = () => job.to.storage.statOrUndefined(to, { signal: job.signal, link: true })
+    const old = isNew && !job.merge ? undefined : await lookup()
     const earlier = old && (await this.#findEarlierCopy(from, entry, old, known))
     if (earlier) {
       job.advance(entry.size)

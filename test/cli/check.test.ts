@@ -113,6 +113,63 @@ await t.test(
   },
 )
 
+await t.test('check gives up a storage whose driver ignores its signal', async (t) => {
+  const never = () => new Promise<never>(() => undefined)
+  const memory = async (env: DriverEnv) => memoryType.open({ size_limit: 0, case_sensitive: true }, env)
+  const types: readonly AnyDriverType[] = [
+    { name: 'Silent', fields: {}, open: never },
+    {
+      name: 'Deaf',
+      fields: {},
+      open: async (_options: never, env: DriverEnv) => Object.assign(await memory(env), { stat: never, close: never }),
+    },
+  ]
+  const running = await startGateway(t, { driverTypes: types })
+  const { gateway, dataFolder } = running
+  for (const driver of ['Silent', 'Deaf']) {
+    await gateway.store.storages.insert(newStorage({ mountPath: asPath(`/${driver}`), driver, addition: '{}' }))
+  }
+  await running.stop()
+  const config = { ...configSchema.parse({ http: '127.0.0.1:0', sftp: 'off' }), data: dataFolder }
+  const findings = await check(config, types, 200)
+  for (const driver of ['Silent', 'Deaf']) {
+    const detail = 'it does not answer within 0.2 seconds'
+    t.match(
+      findings.find(({ what }) => what === `storage /${driver}`),
+      { ok: false, detail },
+    )
+  }
+})
+
+await t.test('check exits although a driver has left a connection open', async (t) => {
+  const running = await startGateway(t)
+  const { dataFolder, gateway } = running
+  await gateway.store.storages.insert(newStorage({ mountPath: asPath('/open'), driver: 'Open', addition: '{}' }))
+  await running.stop()
+  const url = (path: string) => JSON.stringify(new URL(`../../${path}`, import.meta.url).href)
+  const program = `
+    import { driverTypes } from ${url('drivers/index.js')}
+    import { memoryType } from ${url('drivers/memory/index.js')}
+    const open = async (options, env) => {
+      setInterval(() => undefined, 1000)
+      return memoryType.open({ size_limit: 0, case_sensitive: true }, env)
+    }
+    driverTypes.push({ name: 'Open', fields: {}, open })
+    await import(${url('src/main.js')})
+  `
+  const file = join(t.testdir(), 'program.mjs')
+  await writeFile(file, program)
+  const words = [file, 'check', '--data', dataFolder, '--sftp', 'off', '--http', '127.0.0.1:0']
+  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const timer = setTimeout(() => child.kill('SIGKILL'), 20_000)
+  let out = ''
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+  const [status] = (await once(child, 'close')) as [number | null]
+  clearTimeout(timer)
+  t.equal(status, 0)
+  t.match(out, /^ok +storage \/open +Open opens$/m)
+})
+
 await t.test('check beside a daemon opens nothing: the daemon says whether each backend answers', async (t) => {
   const { first, check, saved, state } = await rotating(t)
   const tokens = [saved.token, state.token]

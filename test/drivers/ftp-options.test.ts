@@ -32,7 +32,7 @@ for (const [name, scheme, start] of [
     await trusting.close?.()
     if (scheme === 'ftps') return // such a server says nothing to who is silent
     const plain = { address: `127.0.0.1:${server.port}` }
-    await refuses(t, () => open(server, path, plain), ['unavailable', 'unauthenticated'], 'without TLS')
+    await refuses(t, () => open(server, path, plain), ['unavailable', 'denied'], 'without TLS')
   })
 }
 
@@ -115,7 +115,7 @@ void t.test('wrong options are told for what they are', { skip }, async (t) => {
     () => undefined,
     (reason: unknown) => reason as Error & { code: string },
   )
-  t.equal(error?.code, 'unauthenticated')
+  t.equal(error?.code, 'denied')
   t.notMatch(`${String(error)} ${JSON.stringify(error)} ${String(error?.cause)}`, /secret/, 'without the password')
   await refuses(t, () => open(server, path, { password: 'a\r\nDELE x' }), 'invalid', 'a password with a line break')
   await refuses(t, () => open(server, path, { address: 'host:port:more' }), 'invalid', 'an address that is none')

@@ -3,11 +3,15 @@ import t, { type Test } from 'tap'
 import { ConnectionError } from '../../drivers/smb/client/errors.js'
 import { commands } from '../../drivers/smb/client/header.js'
 import { Share } from '../../drivers/smb/client/share.js'
+import { status } from '../../drivers/smb/client/statuses.js'
 import { smbFields, smbType } from '../../drivers/smb/index.js'
+import { Locations } from '../../drivers/smb/locations.js'
 import { SharePool } from '../../drivers/smb/shares.js'
+import { renamePath } from '../../drivers/smb/staged-file.js'
+import { asPath } from '../../src/contract/path.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import { refuses } from '../conformance/subject.js'
-import { startGuestSmb, type GuestSmb } from '../services/guest-smb.js'
+import { startGuestSmb, type AnswerOptions, type Asked, type GuestSmb } from '../services/guest-smb.js'
 import { testEnv } from './env.js'
 
 function open({ port }: GuestSmb, limits: { answer?: number; work?: number } = {}, signal?: AbortSignal) {
@@ -139,6 +143,109 @@ await t.test('close() ends a connection that is being made, whatever it waits fo
     await fails(t, held, 'closed', `command ${silent}`)
     await server.opened(0)
   }
+})
+
+/** A server on which a file can be renamed or removed once; `rule` may answer a request otherwise. */
+async function startOneFile(t: Test, rule: (asked: Asked) => AnswerOptions | 'later' | undefined) {
+  const state = { isChanged: false }
+  const server = await startGuestSmb(t, (asked) => {
+    const answer = rule(asked)
+    if (answer !== undefined) return answer
+    if (asked.command === commands.setInfo) state.isChanged = true
+    if (asked.command !== commands.create) return undefined
+    return state.isChanged ? { status: status.objectNameNotFound } : { body: Buffer.alloc(88) }
+  })
+  const shares = new SharePool((signal) => open(server, {}, signal))
+  t.teardown(() => shares.close())
+  return { state, shares }
+}
+
+await t.test(
+  'a change that the server has made is not repeated when another call finds the session ended',
+  async (t) => {
+    for (const isAnswered of [true, false]) {
+      const held: Asked[] = []
+      const { state, shares } = await startOneFile(t, (asked) => {
+        if (asked.command === commands.setInfo) {
+          state.isChanged = true
+          held.push(asked)
+          return 'later'
+        }
+        if (asked.command !== commands.flush) return undefined
+        setTimeout(() => {
+          if (isAnswered) for (const each of held) each.answer()
+          else asked.disconnect()
+        }, 50)
+        return { status: status.userSessionDeleted }
+      })
+      const renaming = shares
+        .use((share) => renamePath(share, 'old', 'new', false))
+        .then(
+          () => 'renamed',
+          (error: unknown) => error,
+        )
+      while (held.length === 0) await new Promise((resolve) => setImmediate(resolve))
+      const other = await shares.acquire()
+      await fails(t, other.share.flush(Buffer.alloc(16)), 'ended', 'the other call')
+      await fails(t, other.share.flush(Buffer.alloc(16)), 'ended', 'and every later one')
+      if (isAnswered) t.equal(await renaming, 'renamed')
+      else t.match(await renaming, { name: 'ConnectionError', kind: 'lost' })
+    }
+  },
+)
+
+await t.test('a change is not repeated when the session ends in the middle of it', async (t) => {
+  const { shares } = await startOneFile(t, ({ command }) =>
+    command === commands.close ? { status: status.userSessionDeleted } : undefined,
+  )
+  await fails(
+    t,
+    shares.use((share) => share.removeAt('old', 'temporary')),
+    'lost',
+    'a removal',
+  )
+})
+
+await t.test('a call that the server has not processed is repeated when the session has ended', async (t) => {
+  let ended = 0
+  const { shares } = await startOneFile(t, ({ command }) =>
+    command === commands.setInfo && ended++ === 0 ? { status: status.userSessionDeleted } : undefined,
+  )
+  await shares.use((share) => renamePath(share, 'old', 'new', false))
+  t.equal(ended, 2)
+})
+
+await t.test('a symlink is recognized in a folder that cannot be listed', async (t) => {
+  const [fileAll, attributeTag, reparsePoint, symlinkTag] = [18, 35, 0x400, 0xa000000c]
+  const openReparsePoint = 0x200000
+  const information = (data: Buffer): AnswerOptions => {
+    const body = Buffer.alloc(8 + data.length)
+    body.writeUInt16LE(72, 2)
+    body.writeUInt32LE(data.length, 4)
+    data.copy(body, 8)
+    return { body }
+  }
+  const server = await startGuestSmb(t, ({ command, body }) => {
+    if (command === commands.create && body.readUInt16LE(46) === 'folder'.length * 2) {
+      return { status: status.accessDenied }
+    }
+    if (command === commands.create) {
+      const isFollowed = (body.readUInt32LE(40) & openReparsePoint) === 0
+      return isFollowed ? { status: status.stoppedOnSymlink } : { body: Buffer.alloc(88) }
+    }
+    if (command !== commands.queryInfo) return undefined
+    const data = Buffer.alloc(100)
+    if (body.readUInt8(3) === fileAll) {
+      data.writeUInt32LE(reparsePoint, 32)
+    } else if (body.readUInt8(3) === attributeTag) {
+      data.writeUInt32LE(reparsePoint, 0)
+      data.writeUInt32LE(symlinkTag, 4)
+    }
+    return information(data)
+  })
+  const share = await open(server)
+  t.match(await new Locations('').entryAt(share, asPath('/folder/link')), { name: 'link', kind: 'link' })
+  share.close()
 })
 
 await t.test('a storage that starts ends with its mount, although the server says nothing', async (t) => {

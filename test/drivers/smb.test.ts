@@ -65,9 +65,9 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, asyn
       t.same(await namesIn(driver, '/'), ['file'], JSON.stringify(good))
       await driver.close?.()
     }
-    await refuses(t, () => openShare(server, { password: 'wrong' }), 'unauthenticated', 'a wrong password')
-    await refuses(t, () => openShare(server, { password: '' }), 'unauthenticated', 'no password')
-    await refuses(t, () => openShare(server, { username: 'nobody-here' }), 'unauthenticated', 'let in as a guest alone')
+    await refuses(t, () => openShare(server, { password: 'wrong' }), 'denied', 'a wrong password')
+    await refuses(t, () => openShare(server, { password: '' }), 'denied', 'no password')
+    await refuses(t, () => openShare(server, { username: 'nobody-here' }), 'denied', 'let in as a guest alone')
     await refuses(t, () => openShare(server, { share_name: 'none' }), 'unavailable', 'a share that is not there')
     await refuses(t, () => openShare(server, { share_name: 'files/below' }), 'invalid', 'a share that is none')
     await refuses(t, () => openShare(server, { address: 'host:port:more' }), 'invalid', 'an address that is none')

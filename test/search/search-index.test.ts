@@ -1,6 +1,7 @@
 /** The index file by itself: all ways to answer a query give the same answer. */
 import { stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import knex from 'knex'
 import t from 'tap'
 import type { Principal } from '../../src/accounts/principal.js'
 import { asPath, childOf, isWithin, parentOf, type Path } from '../../src/contract/path.js'
@@ -175,6 +176,27 @@ void t.test('counting ends in time: what is asked for is there, and more is know
   t.same(names.map(path), want.slice(3000, 3100).map(path))
   t.ok(total > 3100 && total < want.length, `${total} of ${want.length}`)
   t.match(await search(30_000, { counting: 0, page: 0 }), { names: [], total: Number })
+})
+
+void t.test('a move that fails leaves what is at its target', async (t) => {
+  const file = join(t.testdir(), 'failing.db')
+  const index = await openSearchIndex(file)
+  const { writer } = index
+  t.teardown(() => index.close())
+  await writer.put([
+    { parent: asPath('/'), name: 'from', kind: 'file', size: 1 },
+    { parent: asPath('/'), name: 'to', kind: 'folder', size: 0 },
+    { parent: asPath('/to'), name: 'inner', kind: 'file', size: 2 },
+  ])
+  const other = knex({ client: 'sqlite3', connection: { filename: file }, useNullAsDefault: true })
+  await other.raw("create trigger refused before update on names begin select raise(abort, 'refused'); end")
+  await t.rejects(writer.move(asPath('/from'), asPath('/to')))
+  await other.raw('drop trigger refused')
+  await other.destroy()
+  t.equal(await writer.count(), 3)
+  t.equal(await writer.kindOf(asPath('/to/inner')), 'file')
+  t.equal(await writer.move(asPath('/from'), asPath('/to')), true)
+  t.equal(await writer.count(), 1)
 })
 
 void t.test('trees are moved and removed by range: what is called alike stays', async (t) => {

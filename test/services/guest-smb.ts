@@ -13,9 +13,12 @@ import { status } from '../../drivers/smb/client/statuses.js'
 /** A request, and the ways to answer it. */
 export interface Asked {
   readonly command: number
+  /** The request behind its header. */
+  readonly body: Buffer
   /** Of this connection, from 0. */
   readonly messageId: number
   answer(options?: AnswerOptions): void
+  disconnect(): void
   /** What comes behind it on this connection stays unread until the call of what is returned. */
   readNoMore(): () => void
 }
@@ -106,7 +109,9 @@ function askedBy(message: Buffer, socket: Socket): Asked {
   const command = message.readUInt16LE(12)
   return {
     command,
+    body: message.subarray(headerLength),
     messageId: Number(message.readBigUInt64LE(24)),
+    disconnect: () => void socket.destroy(),
     readNoMore: () => {
       socket.pause()
       return () => void socket.resume()

@@ -6,6 +6,7 @@ import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { ByteRange, Driver, Entry, Source } from '../../src/contract/driver.js'
 import { GatewayError } from '../../src/contract/errors.js'
+import type { DriverLog } from '../../src/contract/log.js'
 import { asPath, type Path } from '../../src/contract/path.js'
 import { processorTime } from '../processor-time.js'
 import { bare, newStorage, sourceOf, text, type Over } from '../tree/tree-fixture.js'
@@ -688,6 +689,18 @@ void t.test('cache policies of the storage set the time of single folders', asyn
   await storage.mkdir(asPath('/fresh'))
   for (const path of ['/fresh', '/fresh', '/', '/']) await storage.listing(asPath(path))
   t.equal(calls.list, 3)
+})
+
+void t.test('stored cache policies that exceed a limit are ignored, and that is logged once', async (t) => {
+  const { over, calls } = counted()
+  const logged: string[] = []
+  const log = { warn: (_details: object, message: string) => void logged.push(message) } as unknown as DriverLog
+  const { storage } = await newStorage(t, over, { customCachePolicies: `/x:0\n${'a'.repeat(1001)}:1` }, {}, log)
+  t.same(logged, ['the cache policies of the storage exceed a limit and are ignored'])
+  await storage.mkdir(x)
+  for (let times = 0; times < 2; times++) await storage.listing(x)
+  t.equal(calls.list, 1, 'the folder is cached as if there were no policy')
+  t.equal(logged.length, 1)
 })
 
 void t.test('a closed storage hears nothing more and ends its loads', async (t) => {

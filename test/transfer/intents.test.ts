@@ -3,7 +3,8 @@ import { EventEmitter, once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import type { Driver } from '../../src/contract/driver.js'
+import { GatewayError, NoStorageError } from '../../src/contract/errors.js'
 import { asPath as p } from '../../src/contract/path.js'
 import type { Intent } from '../../src/store/rows.js'
 import { altered, bare, contents, newTree, sourceOf, type Over, type Test, type Tree } from '../tree/tree-fixture.js'
@@ -46,6 +47,23 @@ void t.test('it waits while neither it nor its name is found, as on a disk that 
   await start()
   t.equal((await store.intents.all()).length, 1)
   await driver.write?.(aside, sourceOf('old'))
+  await start()
+  t.same(await contents(as(), p('/disk')), { '/disk/x': 'old' })
+  t.same(await store.intents.all(), [])
+})
+
+void t.test('it waits while the storage below a composite storage is not mounted', async (t) => {
+  const over: { stat?: Driver['stat'] } = {
+    stat: async (path) => {
+      throw new NoStorageError(path, false)
+    },
+  }
+  const { driver, cutOff, start, store, as } = await newDisk(t, over)
+  await driver.write?.(aside, sourceOf('old'))
+  await cutOff({ disposable: true })
+  await start()
+  t.equal((await store.intents.all()).length, 1)
+  delete over.stat
   await start()
   t.same(await contents(as(), p('/disk')), { '/disk/x': 'old' })
   t.same(await store.intents.all(), [])

@@ -1,5 +1,4 @@
 /** A store's locks in memory. */
-import { isWithin } from '../../src/contract/path.js'
 import type { Store, Lock } from '../../src/store/rows.js'
 
 type LocksTable = Store['locks']
@@ -25,10 +24,6 @@ export class LocksInMemory implements LocksTable {
 
   async delete(token: string): Promise<boolean> {
     return this.rows.delete(token)
-  }
-
-  async deleteWithin(path: Lock['path']): Promise<void> {
-    for (const lock of this.rows.values()) if (isWithin(path, lock.path)) this.rows.delete(lock.token)
   }
 
   async sweep(now: Date): Promise<void> {

@@ -148,8 +148,7 @@ export class Connection {
 
   /** Closes the connection and rejects all pending requests with `error`. */
   break(error: ConnectionError): void {
-    if (this.#broken !== undefined) return
-    this.#broken = error
+    this.#broken ??= error
     clearInterval(this.#timeoutTimer)
     this.#credits.clear()
     for (const pending of this.#pending) pending.reject(error)
@@ -157,6 +156,28 @@ export class Connection {
     this.#sent.clear()
     this.#onBreak?.(error)
     this.#socket.destroy()
+  }
+
+  /**
+   * Handles the response that the session has ended. Rejects this request and all requests that were not sent with
+   * `ended`. The others were sent before: each awaits its own response, because the server may have processed it. After
+   * the last of them the connection is closed.
+   */
+  #endSession(answered: Pending, message: string): void {
+    const ended = new ConnectionError('ended', message)
+    this.#broken ??= ended
+    this.#credits.clear()
+    const isPartlyProcessed = answered.compound.some(({ response }) => response !== undefined)
+    answered.reject(isPartlyProcessed ? new ConnectionError('lost', message) : ended)
+    this.#sent.delete(answered.id)
+    this.#pending.delete(answered)
+    const sent = new Set(this.#sent.values())
+    for (const pending of this.#pending) {
+      if (sent.has(pending)) continue
+      pending.reject(ended)
+      this.#pending.delete(pending)
+    }
+    if (sent.size === 0) this.break(ended)
   }
 
   /**
@@ -214,7 +235,8 @@ export class Connection {
    * promise for each response.
    */
   send(requests: readonly Request[]): Promise<ResponseMessage>[] {
-    const compound = requests.map((request) => new Pending(request))
+    const compound: Pending[] = []
+    for (const request of requests) compound.push(new Pending(request, compound))
     const answers = compound.map(({ answer }) => answer)
     if (this.#broken !== undefined) {
       for (const pending of compound) pending.reject(this.#broken)
@@ -296,7 +318,7 @@ export class Connection {
     this.#lastReceived = Date.now()
     try {
       this.#frames.push(bytes, (frame) => {
-        if (this.#broken === undefined) this.#processFrame(frame)
+        if (this.#broken === undefined || this.#sent.size > 0) this.#processFrame(frame)
       })
     } catch (error) {
       const fault =
@@ -333,7 +355,7 @@ export class Connection {
     }
     if (endedStatuses.has(header.status)) {
       // The server has no keys for this session any more, so the response is neither signed nor encrypted.
-      this.break(new ConnectionError('ended', `the server has ended the session: ${statusName(header.status)}`))
+      this.#endSession(pending, `the server has ended the session: ${statusName(header.status)}`)
       return
     }
     const isInterim = header.status === status.pending && header.isAsync
@@ -355,7 +377,8 @@ export class Connection {
     if (!pending.isSent || pending.response === undefined || !this.#sent.delete(pending.id)) return
     this.#pending.delete(pending)
     pending.resolve(pending.response)
-    this.#assertCredits()
+    if (this.#broken === undefined) this.#assertCredits()
+    else if (this.#sent.size === 0) this.break(this.#broken)
   }
 
   #verifyProtection({ header, message }: ResponseMessage): void {
@@ -380,7 +403,11 @@ class Pending {
   resolve: (answer: ResponseMessage) => void = () => undefined
   reject: (error: ConnectionError) => void = () => undefined
 
-  constructor(readonly request: Request) {
+  /** `compound`: the requests that are sent together with this one, itself included. */
+  constructor(
+    readonly request: Request,
+    readonly compound: readonly Pending[],
+  ) {
     this.cost = Credits.costOf(request.payloadSize ?? 0)
     this.answer = new Promise((resolve, reject) => {
       this.resolve = resolve

@@ -10,7 +10,10 @@ export class StatusError extends Error {
   }
 }
 
-/** The connection is unusable. The server may have processed the pending requests. */
+/**
+ * The connection is unusable. The server may have processed the request, except if `kind` is `ended`: then it has
+ * processed neither the request nor any other request of the same compound.
+ */
 export class ConnectionError extends Error {
   override readonly name: string = 'ConnectionError'
 
@@ -29,5 +32,18 @@ export class ProtocolError extends ConnectionError {
 
   constructor(message: string, options?: ErrorOptions) {
     super('protocol', message, options)
+  }
+}
+
+/**
+ * Awaits a request that follows a completed change of the same operation. An ended session rejects with `lost` instead
+ * of `ended`, because a repetition of the operation would repeat the change.
+ */
+export async function afterChange<T>(request: Promise<T>): Promise<T> {
+  try {
+    return await request
+  } catch (error) {
+    if (!(error instanceof ConnectionError) || error.kind !== 'ended') throw error
+    throw new ConnectionError('lost', error.message, { cause: error })
   }
 }

@@ -196,6 +196,7 @@ const fileBasicInformation = 4
 const fileRenameInformation = 10
 const fileDispositionInformation = 13
 const fileEndOfFileInformation = 20
+const fileAttributeTagInformation = 35
 const fileFsFullSizeInformation = 7
 
 function queryInfoRequest(id: FileId, type: number, kind: number, size: number): Request {
@@ -228,6 +229,15 @@ export function parseFile(answer: Buffer): FileFacts {
     changed: info.readBigUInt64LE(24),
     index: info.readBigUInt64LE(64),
   }
+}
+
+export function queryTagRequest(id: FileId): Request {
+  return queryInfoRequest(id, infoTypes.file, fileAttributeTagInformation, 8)
+}
+
+/** The reparse tag of FileAttributeTagInformation (MS-FSCC §2.4.6). */
+export function parseTag(answer: Buffer): number {
+  return part(answer, answer.readUInt16LE(headerLength + 2), answer.readUInt32LE(headerLength + 4)).readUInt32LE(4)
 }
 
 export function querySpaceRequest(id: FileId): Request {

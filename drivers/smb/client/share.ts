@@ -4,9 +4,10 @@
  */
 import { Connection, type ResponseMessage, type ConnectionLimits } from './connection.js'
 import { bytesPerCredit } from './credits.js'
-import { ConnectionError, StatusError } from './errors.js'
+import { afterChange, ConnectionError, StatusError } from './errors.js'
 import {
   access,
+  attributes,
   closeRequest,
   copyChunksRequest,
   copyKeyRequest,
@@ -23,10 +24,12 @@ import {
   parseFile,
   parseRead,
   parseSpace,
+  parseTag,
   parseWrite,
   queryDirectoryRequest,
   queryFileRequest,
   querySpaceRequest,
+  queryTagRequest,
   readRequest,
   renameRequest,
   truncateRequest,
@@ -151,6 +154,23 @@ export class Share {
     return this.connection.parseOrBreak(answer, parseFile)
   }
 
+  /** As `facts`, but of a symlink itself. */
+  async ownFacts(path: string): Promise<FileFacts> {
+    const [created, queried, tagged, closed] = this.connection.send([
+      createRequest({ path, access: access.readAttributes, disposition: disposition.open, options: openReparsePoint }),
+      queryFileRequest(relatedFileId),
+      queryTagRequest(relatedFileId),
+      closeRequest(relatedFileId),
+    ])
+    await successOf(created)
+    const facts = this.connection.parseOrBreak(await successOf(queried), parseFile)
+    const tag = await answerOf(tagged)
+    await answerOf(closed)
+    if ((facts.attributes & attributes.reparsePoint) === 0) return facts
+    if (tag.header.status !== status.success) throw new StatusError(tag.header.status)
+    return { ...facts, reparseTag: this.connection.parseOrBreak(tag.message, parseTag) }
+  }
+
   /** Opens a handle, which the caller must close. */
   open(path: string, purpose: OpenPurpose): Promise<OpenResult> {
     return this.connection.requestParsed(createRequest({ path, ...opening[purpose] }), parseCreate)
@@ -261,9 +281,11 @@ export class Share {
     await answerOf(closed)
     if (header.status === status.success) return
     if (isRenamed && temporary !== undefined)
-      await this.#compound(
-        createRequest({ path: temporary, ...opening.changing }),
-        renameRequest(relatedFileId, path, false),
+      await afterChange(
+        this.#compound(
+          createRequest({ path: temporary, ...opening.changing }),
+          renameRequest(relatedFileId, path, false),
+        ),
       )
     throw new StatusError(header.status)
   }

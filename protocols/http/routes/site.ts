@@ -1,10 +1,28 @@
 /** Resources that browsers, crawlers and monitors request from any site. */
+import type { Settings } from '../../../src/settings/settings.js'
 import { sitePath } from '../../lib/client.js'
 import { endpoint, type Endpoint } from '../endpoint.js'
-import { manifest, manifestHeaders } from '../site/manifest.js'
-import { faviconUrl } from '../site/pictures.js'
+import { faviconUrl, firstLogo } from '../site/pictures.js'
 
 const types = ['text/plain']
+
+const manifestHeaders = {
+  'Content-Type': 'application/manifest+json; charset=utf-8',
+  'Cache-Control': 'public, max-age=3600',
+}
+
+/** The Web Application Manifest (W3C), with which browsers install the site as an app. `site` is the path of the site, without a trailing slash. */
+function manifest(settings: Settings, site: string): object {
+  const start = site || '/'
+  const logo = firstLogo(settings)
+  return {
+    name: settings.get('site_title'),
+    display: 'standalone',
+    scope: start,
+    start_url: start,
+    icons: logo === '' ? [] : [{ src: logo, sizes: '512x512', type: 'image/png' }],
+  }
+}
 
 function manifestEndpoint(path: `/${string}`, summary: string): Endpoint {
   return endpoint({

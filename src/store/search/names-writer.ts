@@ -110,15 +110,16 @@ export class NamesWriter {
   }
 
   /**
-   * Moves the entry at `from` and its descendants to `to`, replacing what is there. False if `from` is not indexed; the
-   * entry at `to` is removed in any case.
+   * Moves the entry at `from` and its descendants to `to` in one transaction, replacing what is there. False if `from`
+   * is not indexed; the entry at `to` is removed in any case.
    */
   async move(from: Path, to: Path): Promise<boolean> {
     if (from === to) return true
     assertDisjoint(from, to)
-    await this.remove(to)
     return this.database.transaction(async (query) => {
       const name = nameOf(to)
+      const replaced = atOrBelow(to)
+      await query.raw(`delete from names where ${replaced.sql}`, [...replaced.values])
       const moved = await query('names')
         .where({ parent: parentOf(from), name: nameOf(from) })
         .update({ parent: parentOf(to), name, folded: foldedOf(name) })

@@ -222,6 +222,25 @@ void t.test('a body of very many values is refused before it is read', async (t)
   t.match(await ask(url, { body: form }), { names: names.map((name) => `${name} b`) })
 })
 
+void t.test('a body with an object of very many fields is refused before it is read', async (t) => {
+  const url = await echo(t, z.object({ rows: z.array(z.looseObject({})).optional() }), 1024 * 1024)
+  const tooMany = { code: 400, message: 'the body holds more than 1000 fields' }
+  const objectOf = (count: number, name: (number: number) => string) =>
+    `{${Array.from({ length: count }, (_, number) => `"${name(number)}":0`).join(',')}}`
+  const formOf = (count: number) => Array.from({ length: count }, (_, number) => `${number}=`).join('&')
+  for (const name of [String, (number: number) => `name ${number}`]) {
+    for (const body of [objectOf(49_000, name), objectOf(1001, name), `{"rows":[{},${objectOf(1001, name)}]}`]) {
+      t.strictSame(await ask(url, { body }), tooMany, body.slice(0, 40))
+    }
+    t.notSame(await ask(url, { body: objectOf(1000, name) }), tooMany)
+    t.notSame(await ask(url, { body: `{"rows":[${Array(40).fill(objectOf(1000, name)).join(',')}]}` }), tooMany)
+  }
+  t.strictSame(await ask(url, { body: formOf(1001) }), tooMany)
+  t.notSame(await ask(url, { body: formOf(1000) }), tooMany)
+  const rows = Array<object>(20_000).fill({ a: 0, b: 0 })
+  t.match(await ask(url, { body: JSON.stringify({ rows }) }), { rows })
+})
+
 void t.test('of a long list with many faults the first one is told, and the others are not looked for', async (t) => {
   const rows = z.object({ rows: z.array(z.object({ key: z.string(), value: z.string() })), other: z.array(z.string()) })
   const row = { key: 'a', value: 'b' }

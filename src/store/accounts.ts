@@ -1,0 +1,125 @@
+/** Accounts: users, SSH keys, app passwords and revoked tokens. */
+import { GatewayError } from '../contract/errors.js'
+import {
+  bool,
+  bytes,
+  integer,
+  optional,
+  path,
+  readRow,
+  text,
+  time,
+  wordList,
+  type Columns,
+  type StoredRow,
+} from './columns.js'
+import type { Database } from './database.js'
+import { RowTable } from './row-table.js'
+import type { AppPasswordProtocol, AppPasswordRow, KeyRow, UserRow } from './rows.js'
+
+const userColumns: Columns<UserRow> = {
+  id: integer('id'),
+  username: text('username'),
+  passwordHash: text('password_hash'),
+  passwordTime: integer('password_time'),
+  basePath: path('base_path'),
+  role: integer<UserRow['role']>('role'),
+  permission: integer('permission'),
+  disabled: bool('disabled'),
+  ssoId: text('sso_id'),
+  otpSecret: text('otp_secret'),
+}
+
+export class UsersTable extends RowTable<UserRow> {
+  constructor(database: Database) {
+    super(database, 'users', userColumns)
+  }
+
+  async change(id: number, decide: (stored: UserRow) => Partial<Omit<UserRow, 'id'>>): Promise<UserRow> {
+    return this.database.guarded('users', async (query) => {
+      const stored = await query<StoredRow>(this.table).where({ id }).first()
+      if (stored === undefined) throw new GatewayError('not_found', { reason: 'record not found' })
+      return this.updateWith(query, id, decide(readRow(this.columns, stored)))
+    })
+  }
+
+  async useOtpStep(id: number, step: number): Promise<boolean> {
+    const changed = await this.database.run((query) =>
+      query(this.table).where({ id }).andWhere('otp_step', '<', step).update({ otp_step: step }),
+    )
+    return changed > 0
+  }
+}
+
+const keyColumns: Columns<KeyRow> = {
+  id: integer('id'),
+  userId: integer('user_id'),
+  title: text('title'),
+  type: text('type'),
+  blob: bytes('blob'),
+  fingerprint: text('fingerprint'),
+  added: time('added'),
+  lastUsed: time('last_used'),
+}
+
+export class KeysTable extends RowTable<KeyRow> {
+  constructor(database: Database) {
+    super(database, 'ssh_keys', keyColumns)
+  }
+
+  async touch(id: number, lastUsed: Date): Promise<void> {
+    await this.database.run((query) => query(this.table).where({ id }).update({ last_used: lastUsed.getTime() }))
+  }
+}
+
+const appPasswordColumns: Columns<AppPasswordRow> = {
+  id: integer('id'),
+  userId: integer('user_id'),
+  name: text('name'),
+  prefix: text('prefix'),
+  digest: text('digest'),
+  protocols: wordList<AppPasswordProtocol>('doors'),
+  readOnly: bool('read_only'),
+  added: time('added'),
+  lastUsed: optional(time('last_used')),
+}
+
+export class AppPasswordsTable extends RowTable<AppPasswordRow> {
+  constructor(database: Database) {
+    super(database, 'app_passwords', appPasswordColumns)
+  }
+
+  async touch(id: number, lastUsed: Date): Promise<void> {
+    await this.database.run((query) => query(this.table).where({ id }).update({ last_used: lastUsed.getTime() }))
+  }
+}
+
+interface RevokedColumns {
+  id: string
+  /** Text if the database driver does not support 64-bit integers. */
+  expires: number | string
+}
+
+export class RevokedTokensTable {
+  constructor(private readonly database: Database) {}
+
+  async all(): Promise<Map<string, Date>> {
+    const rows = await this.database.read((query) =>
+      query<RevokedColumns>('revoked_tokens').where('expires', '>', Date.now()).select('id', 'expires'),
+    )
+    return new Map(rows.map(({ id, expires }) => [id, new Date(Number(expires))]))
+  }
+
+  /** Inserting a token twice is no error. */
+  async insert(id: string, expires: Date): Promise<void> {
+    await this.database.run((query) =>
+      query<RevokedColumns>('revoked_tokens').insert({ id, expires: expires.getTime() }).onConflict('id').ignore(),
+    )
+  }
+
+  async sweep(now: Date): Promise<void> {
+    await this.database.run((query) =>
+      query<RevokedColumns>('revoked_tokens').where('expires', '<=', now.getTime()).delete(),
+    )
+  }
+}

@@ -1,0 +1,222 @@
+import type { Knex } from 'knex'
+
+/**
+ * Creates all tables. Ranges over `path` rely on byte order, which is SQLite's default; a database with a
+ * language-dependent collation needs byte order for these columns (PostgreSQL: collation "C").
+ */
+export async function createSchema(query: Knex): Promise<void> {
+  await createAccounts(query)
+  await createTree(query)
+  await createTasks(query)
+}
+
+/** Users and their credentials, storages, settings, secrets, revoked tokens and guards. */
+async function createAccounts(query: Knex): Promise<void> {
+  await query.schema.createTable('users', (table) => {
+    table.increments('id')
+    table.text('username').notNullable().unique()
+    table.text('password_hash').notNullable()
+    table.bigInteger('password_time').notNullable()
+    table.text('base_path').notNullable()
+    table.integer('role').notNullable()
+    table.integer('permission').notNullable()
+    table.boolean('disabled').notNullable()
+    table.text('sso_id').notNullable()
+    table.text('otp_secret').notNullable()
+    // The newest time step (RFC 6238) whose code was used: a code works once.
+    table.bigInteger('otp_step').notNullable().defaultTo(0)
+  })
+  // At most one guest and one admin, even if two processes insert concurrently.
+  await query.raw('create unique index users_single_roles on users (role) where role in (1, 2)')
+
+  await query.schema.createTable('ssh_keys', (table) => {
+    table.increments('id')
+    table.integer('user_id').notNullable().references('id').inTable('users').onDelete('CASCADE')
+    table.text('title').notNullable()
+    table.text('type').notNullable()
+    table.binary('blob').notNullable()
+    table.text('fingerprint').notNullable()
+    table.bigInteger('added').notNullable()
+    table.bigInteger('last_used').notNullable()
+    table.unique(['user_id', 'title'])
+  })
+
+  // Passwords for single programs.
+  await query.schema.createTable('app_passwords', (table) => {
+    table.increments('id')
+    table.integer('user_id').notNullable().references('id').inTable('users').onDelete('CASCADE')
+    table.text('name').notNullable()
+    table.text('prefix').notNullable().unique()
+    table.text('digest').notNullable()
+    table.text('doors').notNullable()
+    table.boolean('read_only').notNullable()
+    table.bigInteger('added').notNullable()
+    table.bigInteger('last_used')
+    table.unique(['user_id', 'name'])
+  })
+
+  await query.schema.createTable('storages', (table) => {
+    table.increments('id')
+    table.text('mount_path').notNullable().unique()
+    table.integer('order').notNullable()
+    table.text('driver').notNullable()
+    table.integer('cache_expiration').notNullable()
+    table.text('custom_cache_policies').notNullable()
+    table.text('status').notNullable()
+    table.text('addition').notNullable()
+    table.text('remark').notNullable()
+    table.bigInteger('modified').notNullable()
+    table.boolean('disabled').notNullable()
+    table.boolean('disable_index').notNullable()
+    table.boolean('enable_sign').notNullable()
+    table.text('order_by').notNullable()
+    table.text('order_direction').notNullable()
+    table.text('extract_folder').notNullable()
+    table.boolean('web_proxy').notNullable()
+    table.text('webdav_policy').notNullable()
+    table.boolean('proxy_range').notNullable()
+    table.text('down_proxy_url').notNullable()
+    table.boolean('disable_proxy_sign').notNullable()
+  })
+
+  await query.schema.createTable('settings', (table) => {
+    table.text('key').primary()
+    table.text('value').notNullable()
+  })
+
+  await query.schema.createTable('secrets', (table) => {
+    table.text('name').primary()
+    table.text('value').notNullable()
+  })
+
+  await query.schema.createTable('revoked_tokens', (table) => {
+    table.text('id').primary()
+    table.bigInteger('expires').notNullable()
+  })
+
+  await query.schema.createTable('guards', (table) => {
+    table.text('name').primary()
+  })
+  await query('guards').insert([{ name: 'users' }, { name: 'locks' }])
+}
+
+/** Records about paths of the tree, and about storages. */
+async function createTree(query: Knex): Promise<void> {
+  await query.schema.createTable('folder_rules', (table) => {
+    table.increments('id')
+    table.text('path').notNullable().unique()
+    table.text('password').notNullable()
+    table.boolean('password_sub').notNullable()
+    table.boolean('write').notNullable()
+    table.boolean('write_sub').notNullable()
+    table.text('hide').notNullable()
+    table.boolean('hide_sub').notNullable()
+    table.text('readme').notNullable()
+    table.boolean('readme_sub').notNullable()
+    table.text('header').notNullable()
+    table.boolean('header_sub').notNullable()
+    // Lists of user ids, as JSON.
+    table.text('read_users').notNullable()
+    table.boolean('read_users_sub').notNullable()
+    table.text('write_users').notNullable()
+    table.boolean('write_users_sub').notNullable()
+  })
+
+  await query.schema.createTable('locks', (table) => {
+    table.text('token').primary()
+    table.text('path').notNullable().index()
+    table.integer('user_id').notNullable()
+    table.text('username').notNullable()
+    table.text('scope').notNullable()
+    table.boolean('deep').notNullable()
+    table.text('owner').notNullable()
+    table.bigInteger('expires').notNullable()
+  })
+
+  await query.schema.createTable('properties', (table) => {
+    table.text('path').notNullable()
+    table.text('parent').notNullable().index()
+    table.text('namespace').notNullable()
+    table.text('name').notNullable()
+    table.text('value').notNullable()
+    table.text('language').notNullable()
+    table.primary(['path', 'namespace', 'name'])
+  })
+
+  await query.schema.createTable('attributes', (table) => {
+    table.text('path').primary()
+    table.text('parent').notNullable().index()
+    table.bigInteger('modified')
+    table.integer('mode')
+  })
+
+  await query.schema.createTable('driver_state', (table) => {
+    table.integer('storage_id').notNullable().references('id').inTable('storages').onDelete('CASCADE')
+    table.text('key').notNullable()
+    table.text('value').notNullable()
+    table.primary(['storage_id', 'key'])
+  })
+
+  // Empty folders of backends that cannot store them.
+  await query.schema.createTable('folders', (table) => {
+    table.text('path').primary()
+    table.text('parent').notNullable().index()
+    table.bigInteger('modified').notNullable()
+  })
+
+  await query.schema.createTable('intents', (table) => {
+    table.increments('id')
+    table.integer('storage_id').notNullable().references('id').inTable('storages').onDelete('CASCADE').index()
+    table.text('kind').notNullable()
+    table.text('from_path').notNullable()
+    table.text('to_path').notNullable()
+    table.boolean('spare').notNullable()
+  })
+}
+
+/** Tasks, their items, and the resumable uploads of large files. Uploads without a task are orphans. */
+async function createTasks(query: Knex): Promise<void> {
+  await query.schema.createTable('tasks', (table) => {
+    table.text('id').primary()
+    table.text('kind').notNullable()
+    table.text('name').notNullable()
+    table.integer('user_id').notNullable()
+    table.text('state').notNullable()
+    table.text('status').notNullable()
+    table.text('error').notNullable()
+    table.bigInteger('total_bytes').notNullable()
+    table.bigInteger('done_bytes').notNullable()
+    table.bigInteger('started')
+    table.bigInteger('ended')
+    // Data for resuming the task after a restart.
+    table.text('username').notNullable().defaultTo('')
+    table.text('role').notNullable().defaultTo('general')
+    table.text('plan').notNullable().defaultTo('{}')
+    table.integer('tries').notNullable().defaultTo(0)
+    table.bigInteger('created').notNullable().defaultTo(0)
+  })
+
+  await query.schema.createTable('task_items', (table) => {
+    table.text('task_id').notNullable().references('id').inTable('tasks').onDelete('CASCADE')
+    // The path of the source in two columns, so that the members of a folder can be selected.
+    table.text('parent').notNullable()
+    table.text('name').notNullable()
+    table.text('state').notNullable()
+    table.text('source').notNullable()
+    table.bigInteger('size').notNullable()
+    table.text('error').notNullable()
+    // The state of the copy when it was verified; empty if it was not recorded.
+    table.text('copy').notNullable().defaultTo('')
+    table.primary(['task_id', 'parent', 'name'])
+  })
+
+  await query.schema.createTable('uploads', (table) => {
+    table.increments('id')
+    table.text('task_id').references('id').inTable('tasks').onDelete('SET NULL')
+    table.text('path').notNullable()
+    table.text('source').notNullable()
+    table.integer('storage_id').notNullable().references('id').inTable('storages').onDelete('CASCADE').index()
+    table.text('token').notNullable()
+    table.unique(['task_id', 'path'])
+  })
+}

@@ -1,0 +1,43 @@
+/** A database as the build with eight migrations wrote it: its dump by `sqlite3`, one statement a line. */
+export const schema8 = `
+CREATE TABLE schema_version (id integer not null primary key, version integer not null);
+INSERT INTO schema_version VALUES(1,8);
+CREATE TABLE "users" ("id" integer not null primary key autoincrement, "username" text not null, "password_hash" text not null, "password_time" bigint not null, "base_path" text not null, "role" integer not null, "permission" integer not null, "disabled" boolean not null, "sso_id" text not null, "otp_secret" text not null, "otp_step" bigint not null default '0');
+CREATE TABLE "ssh_keys" ("id" integer not null primary key autoincrement, "user_id" integer not null, "title" text not null, "type" text not null, "blob" blob not null, "fingerprint" text not null, "added" bigint not null, "last_used" bigint not null, foreign key("user_id") references "users"("id") on delete CASCADE);
+CREATE TABLE "storages" ("id" integer not null primary key autoincrement, "mount_path" text not null, "order" integer not null, "driver" text not null, "cache_expiration" integer not null, "custom_cache_policies" text not null, "status" text not null, "addition" text not null, "remark" text not null, "modified" bigint not null, "disabled" boolean not null, "disable_index" boolean not null, "enable_sign" boolean not null, "order_by" text not null, "order_direction" text not null, "extract_folder" text not null, "web_proxy" boolean not null, "webdav_policy" text not null, "proxy_range" boolean not null, "down_proxy_url" text not null, "disable_proxy_sign" boolean not null);
+INSERT INTO storages VALUES(1,'/disk',0,'Memory',0,'','','{}','',1700000000000,0,0,0,'name','asc','front',0,'native_proxy',0,'',0);
+CREATE TABLE "settings" ("key" text, "value" text not null, primary key ("key"));
+INSERT INTO settings VALUES('kept','yes');
+CREATE TABLE "secrets" ("name" text, "value" text not null, primary key ("name"));
+CREATE TABLE "revoked_tokens" ("id" text, "expires" bigint not null, primary key ("id"));
+CREATE TABLE "guards" ("name" text, primary key ("name"));
+INSERT INTO guards VALUES('users');
+INSERT INTO guards VALUES('locks');
+CREATE TABLE "folder_rules" ("id" integer not null primary key autoincrement, "path" text not null, "password" text not null, "password_sub" boolean not null, "write" boolean not null, "write_sub" boolean not null, "hide" text not null, "hide_sub" boolean not null, "readme" text not null, "readme_sub" boolean not null, "header" text not null, "header_sub" boolean not null, "read_users" text not null, "read_users_sub" boolean not null, "write_users" text not null, "write_users_sub" boolean not null);
+CREATE TABLE "locks" ("token" text, "path" text not null, "user_id" integer not null, "username" text not null, "scope" text not null, "deep" boolean not null, "owner" text not null, "expires" bigint not null, primary key ("token"));
+CREATE TABLE "properties" ("path" text not null, "parent" text not null, "namespace" text not null, "name" text not null, "value" text not null, "language" text not null, primary key ("path", "namespace", "name"));
+CREATE TABLE "attributes" ("path" text, "parent" text not null, "modified" bigint, "mode" integer, primary key ("path"));
+INSERT INTO attributes VALUES('/disk/x','/disk',NULL,384);
+CREATE TABLE "tasks" ("id" text, "kind" text not null, "name" text not null, "user_id" integer not null, "state" text not null, "status" text not null, "error" text not null, "total_bytes" bigint not null, "done_bytes" bigint not null, "started" bigint, "ended" bigint, "username" text not null default '', "role" text not null default 'general', "plan" text not null default '{}', "tries" integer not null default '0', "created" bigint not null default '0', primary key ("id"));
+CREATE TABLE "driver_state" ("storage_id" integer not null, "key" text not null, "value" text not null, foreign key("storage_id") references "storages"("id") on delete CASCADE, primary key ("storage_id", "key"));
+CREATE TABLE "app_passwords" ("id" integer not null primary key autoincrement, "user_id" integer not null, "name" text not null, "prefix" text not null, "digest" text not null, "doors" text not null, "read_only" boolean not null, "added" bigint not null, "last_used" bigint, foreign key("user_id") references "users"("id") on delete CASCADE);
+CREATE TABLE "folders" ("path" text, "parent" text not null, "modified" bigint not null, primary key ("path"));
+CREATE TABLE "task_items" ("task_id" text not null, "parent" text not null, "name" text not null, "state" text not null, "source" text not null, "size" bigint not null, "error" text not null, "copy" text not null default '', foreign key("task_id") references "tasks"("id") on delete CASCADE, primary key ("task_id", "parent", "name"));
+CREATE TABLE "intents" ("id" integer not null primary key autoincrement, "storage_id" integer not null, "kind" text not null, "from_path" text not null, "to_path" text not null, "spare" boolean not null, foreign key("storage_id") references "storages"("id") on delete CASCADE);
+INSERT INTO intents VALUES(1,1,'aside','/x','/x-aside',1);
+CREATE TABLE "uploads" ("id" integer not null primary key autoincrement, "task_id" text, "path" text not null, "source" text not null, "storage_id" integer not null, "token" text not null, foreign key("task_id") references "tasks"("id") on delete SET NULL, foreign key("storage_id") references "storages"("id") on delete CASCADE);
+CREATE UNIQUE INDEX "users_username_unique" on "users" ("username");
+CREATE UNIQUE INDEX users_single_roles on users (role) where role in (1, 2);
+CREATE UNIQUE INDEX "ssh_keys_user_id_title_unique" on "ssh_keys" ("user_id", "title");
+CREATE UNIQUE INDEX "storages_mount_path_unique" on "storages" ("mount_path");
+CREATE UNIQUE INDEX "folder_rules_path_unique" on "folder_rules" ("path");
+CREATE INDEX "locks_path_index" on "locks" ("path");
+CREATE INDEX "properties_parent_index" on "properties" ("parent");
+CREATE INDEX "attributes_parent_index" on "attributes" ("parent");
+CREATE UNIQUE INDEX "app_passwords_prefix_unique" on "app_passwords" ("prefix");
+CREATE UNIQUE INDEX "app_passwords_user_id_name_unique" on "app_passwords" ("user_id", "name");
+CREATE INDEX "folders_parent_index" on "folders" ("parent");
+CREATE INDEX "intents_storage_id_index" on "intents" ("storage_id");
+CREATE INDEX "uploads_storage_id_index" on "uploads" ("storage_id");
+CREATE UNIQUE INDEX "uploads_task_id_path_unique" on "uploads" ("task_id", "path");
+`
