@@ -62,30 +62,35 @@ async function databaseOf(file: string, statements: string): Promise<string> {
   return file
 }
 
-void t.test('a database that an earlier build made opens with its tables as they were, and has those of a new one', async (t) => {
-  const file = await databaseOf(join(t.testdir(), 'old.db'), schema8)
-  const tablesOf = async (each: string) => {
-    const database = knex({ client: 'sqlite3', connection: { filename: each }, useNullAsDefault: true })
-    const tables: readonly { sql: string }[] = await database.raw('select sql from sqlite_master where sql is not null')
-    const versions: readonly object[] = await database('schema_version')
-    await database.destroy()
-    return { tables: tables.map(({ sql }) => sql.replaceAll('`', '"')).sort(), versions }
-  }
-  const before = await tablesOf(file)
-  const store = await openStore(file)
-  t.same([...(await store.settings.all())], [['kept', 'yes']])
-  const [storage] = await store.storages.all()
-  t.match(storage, { mountPath: '/disk', driver: 'Memory', modified: new Date(1_700_000_000_000) })
-  const intent = { storageId: storage?.id, kind: 'aside', from: '/x', to: '/x-aside', disposable: true }
-  t.match(await store.intents.ofStorage(storage?.id ?? 0), [intent])
-  t.match(await store.attributes.of(asPath('/disk/x')), { mode: 0o600 })
-  await store.close()
-  const after = await tablesOf(file)
-  for (const table of before.tables) t.ok(after.tables.includes(table), table)
-  const empty = join(t.testdir(), 'new.db')
-  await (await openStore(empty)).close()
-  t.same(await tablesOf(empty), after)
-})
+void t.test(
+  'a database that an earlier build made opens with its tables as they were, and has those of a new one',
+  async (t) => {
+    const file = await databaseOf(join(t.testdir(), 'old.db'), schema8)
+    const tablesOf = async (each: string) => {
+      const database = knex({ client: 'sqlite3', connection: { filename: each }, useNullAsDefault: true })
+      const tables: readonly { sql: string }[] = await database.raw(
+        'select sql from sqlite_master where sql is not null',
+      )
+      const versions: readonly object[] = await database('schema_version')
+      await database.destroy()
+      return { tables: tables.map(({ sql }) => sql.replaceAll('`', '"')).sort(), versions }
+    }
+    const before = await tablesOf(file)
+    const store = await openStore(file)
+    t.same([...(await store.settings.all())], [['kept', 'yes']])
+    const [storage] = await store.storages.all()
+    t.match(storage, { mountPath: '/disk', driver: 'Memory', modified: new Date(1_700_000_000_000) })
+    const intent = { storageId: storage?.id, kind: 'aside', from: '/x', to: '/x-aside', disposable: true }
+    t.match(await store.intents.ofStorage(storage?.id ?? 0), [intent])
+    t.match(await store.attributes.of(asPath('/disk/x')), { mode: 0o600 })
+    await store.close()
+    const after = await tablesOf(file)
+    for (const table of before.tables) t.ok(after.tables.includes(table), table)
+    const empty = join(t.testdir(), 'new.db')
+    await (await openStore(empty)).close()
+    t.same(await tablesOf(empty), after)
+  },
+)
 
 void t.test('a database of an unreleased version is refused, and the refusal says what to do', async (t) => {
   for (const version of [1, 7]) {
