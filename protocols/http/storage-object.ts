@@ -4,6 +4,7 @@ import type { AnyDriverType, DriverConfig, Usage } from '../../src/contract/driv
 import type { StorageConfiguration, StorageRow } from '../../src/gateway/storages.js'
 import { commonFields } from './driver-template.js'
 import { ApiError } from './errors.js'
+import { escapeMarkup } from './escape.js'
 import { flag, flagValue, optionalField, integer, integerValue, requiredText, text } from './fields.js'
 import { mountDetails, mountDetailsData } from './mount-details.js'
 import { wireTime } from './object.js'
@@ -119,7 +120,7 @@ export function storageObject(row: StorageRow, usage?: Usage): z.input<typeof st
     driver: row.driver,
     cache_expiration: row.cacheExpiration,
     custom_cache_policies: row.customCachePolicies,
-    status: row.status,
+    status: escapeMarkup(row.status),
     addition: row.addition,
     remark: row.remark,
     modified: wireTime(row.modified),

@@ -2,15 +2,21 @@
 import { join } from 'node:path'
 import PQueue from 'p-queue'
 import type { Source } from '../contract/driver.js'
-import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
-import { checkName, childOf, under, type Path } from '../contract/path.js'
+import {
+  GatewayError,
+  isGatewayError,
+  nameTaken,
+  toGatewayError,
+  TreeError,
+  type MemberFailure,
+} from '../contract/errors.js'
+import { checkName, childOf, nameOf, under, type Path } from '../contract/path.js'
 import { readFrom } from '../storage/spool.js'
 import type { TaskRun } from '../tasks/task.js'
 import { pathBelowBase } from '../tasks/transfer-tasks.js'
 import { countedSource } from '../transfer/counted-source.js'
 import { isSameContent } from '../transfer/same-content.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
-import { existsError } from './destination.js'
 import type { FetchedPlan } from './download.js'
 import { fetchedFiles, type FetchedFile } from './temporary-folders.js'
 
@@ -78,7 +84,7 @@ async function storeOne(fs: VirtualFs, { plan, file, path, run }: FileToStore): 
     const storedSize = resumes ? await sizeOf(fs, path, access) : undefined
     const isStored =
       storedSize !== undefined && (await isSameContent(local, { size: storedSize, rereadable: true, read }, signal))
-    if (!isStored) throw existsError(path, error)
+    if (!isStored) throw nameTaken(nameOf(path), error)
     run.advance(size)
   }
   await items.record(key, { source: state, size, distinct: true })

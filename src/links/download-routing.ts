@@ -56,7 +56,7 @@ export class DownloadRouting {
       if (url === undefined) verdict = verdictFor(false)
       else if (verdict === 'direct') return { kind: 'direct', url }
     }
-    if (verdict === 'refused') throw new GatewayError('denied', { reason: 'proxy not allowed' })
+    if (verdict === 'refused') throw new GatewayError('denied', { detail: 'proxy_refused' })
     if (verdict !== 'own proxy') return stream
     const { kind } = await storage.stat(path)
     if (kind === 'folder') throw new GatewayError('is_dir')

@@ -11,7 +11,7 @@ import type {
   LookupResult,
   GatewayFolders,
 } from '../contract/driver.js'
-import { GatewayError, NoStorageError, toGatewayError } from '../contract/errors.js'
+import { GatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import {
   asPath,
@@ -257,9 +257,7 @@ export class Mounts {
       this.parts.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
       await this.#status(
         mount,
-        escapeMarkup(
-          failure.code === 'internal' && failure.cause instanceof Error ? failure.cause.message : failure.reason,
-        ),
+        failure.code === 'internal' && failure.cause instanceof Error ? failure.cause.message : failure.reason,
       )
       this.#retryLater(mount)
     }
@@ -317,19 +315,20 @@ export class Mounts {
   }
 
   /**
-   * The storage that owns `path`. Rejects with NoStorageError where no mount covers it, with `unavailable` where the
+   * The storage that owns `path`. Throws `not_found` where no mount covers it, and `unavailable` where the
    * storage did not start, or not yet. Of several that take turns, `preferred` where it is one of them.
    */
   find(path: Path, preferred?: Storage): MountedPath {
     const at = this.#mountOver(path)
     const mounts = at === undefined ? undefined : this.#visible.get(at)
-    if (at === undefined || !mounts) throw new NoStorageError(path, this.#visible.size === 0)
+    if (at === undefined || !mounts) {
+      throw new GatewayError('not_found', { detail: this.#visible.size === 0 ? 'nothing_mounted' : 'no_storage', path })
+    }
     const mount = mounts.find(({ storage }) => storage && storage === preferred) ?? this.#inTurn(at, mounts)
     if (!mount.storage) {
-      const reason = mount.starting
-        ? 'Loading storage, please wait'
-        : `storage status: ${mount.reason}: storage not init`
-      throw new GatewayError('unavailable', { reason })
+      throw mount.starting
+        ? new GatewayError('unavailable', { detail: 'storage_starting' })
+        : new GatewayError('unavailable', { detail: 'storage_failed', reason: mount.reason })
     }
     return { storage: mount.storage, inner: within(at, path) ?? root }
   }
@@ -423,7 +422,7 @@ export class Mounts {
     const turn = (this.#turns.get(at) ?? -1) + 1
     if (choice.length > 1) this.#turns.set(at, turn)
     const mount = choice[turn % choice.length]
-    if (!mount) throw new NoStorageError(at, false)
+    if (!mount) throw new GatewayError('not_found', { detail: 'no_storage', path: at })
     return mount
   }
 
@@ -507,9 +506,4 @@ function sameConfiguration(one: StorageRow, other: StorageRow): boolean {
   const { status: _oneStatus, ...first } = one
   const { status: _otherStatus, ...second } = other
   return JSON.stringify(first) === JSON.stringify(second)
-}
-
-/** A status is shown as HTML by existing clients. */
-function escapeMarkup(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

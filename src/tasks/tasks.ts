@@ -219,7 +219,7 @@ export class Tasks {
   #entry(principal: Principal, kind: TaskKind, id: string): TaskEntry {
     const entry = this.#entries.get(id)
     if (entry?.task.kind !== kind || !isVisible(entry.task, principal)) {
-      throw new GatewayError('not_found', { reason: 'task not found' })
+      throw new GatewayError('not_found', { detail: 'task_missing' })
     }
     return entry
   }

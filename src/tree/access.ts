@@ -199,15 +199,15 @@ export class Access {
       if (action === 'write' || action === 'mkdir') this.assertAllowedName(nameOf(at))
       return
     }
-    if (verdict === 'denied' && action === 'refresh')
-      throw new GatewayError('denied', { reason: 'Refresh without permission' })
-    throw new GatewayError(verdict)
+    throw new GatewayError(verdict, {
+      detail: verdict === 'denied' && action === 'refresh' ? 'refresh_denied' : undefined,
+    })
   }
 
   /** Rejects with `denied` for the name of a system file if the setting `ignore_system_files` is on. */
   assertAllowedName(name: string): void {
     if (isSystemFile(name) && this.#dependencies.settings.bool('ignore_system_files')) {
-      throw new GatewayError('denied', { reason: 'system file upload ignored' })
+      throw new GatewayError('denied', { detail: 'system_file' })
     }
   }
 
@@ -259,9 +259,9 @@ export class Access {
   }
 
   /** Rejects with `denied` for mount points, the folders above them, and the principal's base: they cannot be moved. */
-  assertMovable(at: Path, reason: string): void {
+  assertMovable(at: Path, detail: 'mount_moved' | 'mount_removed'): void {
     if (at === this.principal.base || this.#dependencies.mounts.isVirtual(at))
-      throw new GatewayError('denied', { reason })
+      throw new GatewayError('denied', { detail })
   }
 
   /**

@@ -388,7 +388,7 @@ export class VirtualFs {
         tree: what === 'tree',
         ofSymlink: true,
         require: ({ at, existing }) => {
-          this.#access.assertMovable(at, 'delete root folder is not allowed')
+          this.#access.assertMovable(at, 'mount_removed')
           if (what === 'file' && isRealFolder(existing)) throw new GatewayError('is_dir')
           if (what === 'folder' && !isRealFolder(existing)) throw new GatewayError('not_dir')
           if (isRealFolder(existing)) this.#access.authorizeBelow('remove', at, options)
@@ -451,7 +451,7 @@ export class VirtualFs {
       const { mounts } = this.#parts
       const source = await this.#access.resolveAndAuthorize(kind === 'copy' ? 'read' : 'move', from, ask)
       this.#access.authorize(kind, source, ask)
-      if (kind === 'move') this.#access.assertMovable(source, 'move root folder is not allowed')
+      if (kind === 'move') this.#access.assertMovable(source, 'mount_moved')
       const target = await this.#access.resolveLinks('receive', await this.#access.resolve(to, ask), ask)
       this.#access.authorize('receive', target, ask)
       const { storage } = mounts.find(source)

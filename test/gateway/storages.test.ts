@@ -156,7 +156,7 @@ void t.test('a storage that fails is told by its id and reason', async (t) => {
   observed.failure = 'no <answer>'
   const error: unknown = await storages.create(configuration({})).catch((thrown: unknown) => thrown)
   if (!(error instanceof StorageNotStarted)) throw new Error('it started')
-  t.match(storages.get(error.id), { status: 'no &lt;answer&gt;', mountPath: '/a' })
+  t.match(storages.get(error.id), { status: 'no <answer>', mountPath: '/a' })
   await storages.restartAll()
   observed.failure = undefined
   await storages.restartAll()

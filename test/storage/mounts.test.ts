@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { AnyDriverType, Driver } from '../../src/contract/driver.js'
-import { GatewayError, isGatewayError, NoStorageError } from '../../src/contract/errors.js'
+import { GatewayError, isGatewayError, isWithoutStorage } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { storageRow } from '../store/store-rows.js'
 import { altered, newTree, sourceOf } from '../tree/tree-fixture.js'
@@ -35,11 +35,11 @@ void t.test('the longest mount that covers a path owns it', async (t) => {
 
 void t.test('where nothing is mounted, that is said', async (t) => {
   const empty = await newTree(t, {})
-  t.throws(() => empty.mounts.find(asPath('/')), { code: 'not_found', reason: /please add a storage first/ })
+  t.throws(() => empty.mounts.find(asPath('/')), { code: 'not_found', detail: 'nothing_mounted' })
   const { mounts } = await newTree(t, { '/a': {} })
-  t.throws(() => mounts.find(asPath('/b')), { code: 'not_found', reason: 'storage not found' })
-  const told = new NoStorageError('/home/ada/x', false).at('list', '/x')
-  t.ok(told instanceof NoStorageError)
+  t.throws(() => mounts.find(asPath('/b')), { code: 'not_found', detail: 'no_storage' })
+  const told = new GatewayError('not_found', { detail: 'no_storage', path: '/home/ada/x' }).at('list', '/x')
+  t.ok(isWithoutStorage(told))
   t.notMatch(told.message, 'home')
 })
 
@@ -97,14 +97,13 @@ void t.test('a broken storage says so, keeps nobody else from working, and can b
   })
   t.equal(mounts.find(asPath('/good')).storage.mount, '/good')
   t.throws(() => mounts.find(asPath('/bad/x')), { code: 'unavailable', message: /no <b>answer/ })
-  const internal = /storage status: internal error: storage not init/
   t.throws(
     () => mounts.find(asPath('/worse/x')),
-    { message: internal },
+    { detail: 'storage_failed', message: 'internal error' },
     'what only the admin may see stays in the status',
   )
   const status = new Map((await store.storages.all()).map((row) => [row.mountPath as string, row.status]))
-  t.match(status.get('/bad'), 'no &lt;b&gt;answer')
+  t.match(status.get('/bad'), 'no <b>answer')
   t.match(status.get('/worse'), '/srv/secret')
   t.equal(status.get('/good'), 'work')
   const bad = mounts.rows().find((row) => row.mountPath === '/bad')
@@ -159,7 +158,7 @@ void t.test('whoever asks while a storage starts waits for it', async (t) => {
   while (!tree.mounts.isMountPoint(asPath('/late'))) await turn()
   t.throws(() => tree.mounts.find(asPath('/late/x')), {
     code: 'unavailable',
-    message: /Loading storage, please wait$/,
+    detail: 'storage_starting',
   })
   t.equal(tree.mounts.whenStarted(asPath('/x')), undefined, 'what others own waits for nothing')
   const gone = new AbortController()
@@ -192,7 +191,11 @@ void t.test(
       })
     const mounting = tree.mount('/late', { driverOf })
     while (settle.length === 0) await turn()
-    const refused = t.rejects(tree.as().list(asPath('/late')), { code: 'unavailable', reason: /storage status: no/ })
+    const refused = t.rejects(tree.as().list(asPath('/late')), {
+      code: 'unavailable',
+      detail: 'storage_failed',
+      reason: 'no',
+    })
     settle[0]?.()
     await t.rejects(mounting)
     await refused

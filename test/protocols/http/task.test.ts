@@ -284,7 +284,7 @@ void t.test('whoever may not is told so at once, and who lost the right fails la
   while (gate.writes.length === 0) await delay(10)
   await users.delete(users.byName('eve')!.id)
   release()
-  t.match((await served.ended('move'))[1], { state: 7, creator: 'eve', error: 'failed find user: record not found' })
+  t.match((await served.ended('move'))[1], { state: 7, creator: 'eve', error: 'the account does not exist' })
   t.equal(await served.content('/a/sub/two'), 'second')
 })
 
