@@ -27,10 +27,10 @@ const concurrency = 4
 export async function storeFetched(fs: VirtualFs, plan: FetchedPlan, run: TaskRun): Promise<void> {
   const { items, principal, signal } = run
   await items.fail([])
-  run.setStatus('getting src object')
+  run.setPhase('looking_up')
   const files = await fetchedFiles(plan.folder, plan.entry)
   run.setTotal(files.reduce((sum, { size }) => sum + size, 0))
-  if (files[0]?.kind === 'folder') run.setStatus('src object is dir, listing objs')
+  if (files[0]?.kind === 'folder') run.setPhase('listing_folder')
   const folder = pathBelowBase(principal, plan.to)
   const failures: MemberFailure[] = []
   const attempt = async (file: FetchedFile) => {

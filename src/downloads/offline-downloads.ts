@@ -261,7 +261,7 @@ export class OfflineDownloads {
     await this.#space.withClaim(plan.folder, (claim) =>
       fetchByProgram({ tool, plan, egress, limit: this.#limit, claim }, run, prepare),
     )
-    run.setStatus('offline download completed, maybe transferring')
+    run.setPhase('storing_download')
     await this.#addTransfers(run.principal, plan)
     if (plan.seedMinutes > 0) await seed(tool, plan, plan.seedMinutes, run)
   }

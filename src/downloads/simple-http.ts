@@ -22,11 +22,11 @@ export interface SimpleDownload extends Omit<RemoteOptions, 'signal'> {
 export async function downloadInto(fs: VirtualFs, download: SimpleDownload, run: TaskRun): Promise<void> {
   const { address, folder, password, speed, ...options } = download
   const { signal } = run
-  run.setStatus(`[${simpleHttp}]: connecting`)
+  run.setPhase({ tool: simpleHttp, state: 'connecting' })
   const file = await RemoteFile.open(address, { ...options, signal })
   try {
     run.setTotal(file.size ?? 0)
-    run.setStatus(`[${simpleHttp}]: downloading`)
+    run.setPhase({ tool: simpleHttp, state: 'downloading' })
     let bytes = 0
     const advance = (count: number) => {
       bytes += count

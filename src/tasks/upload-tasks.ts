@@ -52,7 +52,7 @@ export function uploadRequest(
     password,
   }
   const name = `upload ${nameOf(to)} to ${displayPath(mounts, parentOf(at))}`
-  return { kind: 'upload', name, plan, status: 'uploading', totalBytes: received.size }
+  return { kind: 'upload', name, plan, phase: 'storing_upload', totalBytes: received.size }
 }
 
 /** The names of the spool files that these tasks need. */
@@ -79,7 +79,7 @@ async function upload(spool: Spool, fs: VirtualFs, run: TaskRun): Promise<void> 
   const modified = time === undefined ? undefined : new Date(time)
   const received = spool.find(spooled, { hashes, modified })
   if (!received) throw new GatewayError('unsupported', { reason: 'the received bytes are gone: upload the file again' })
-  run.setStatus('uploading')
+  run.setPhase('storing_upload')
   const source = countedSource(received, run.advance)
   try {
     const resumable = items.resumableUpload(to, spooled)
