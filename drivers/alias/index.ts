@@ -44,7 +44,7 @@ export type AliasOptions = OptionsOf<typeof aliasFields>
 export const aliasType: DriverType<typeof aliasFields> = {
   name: 'Alias',
   fields: aliasFields,
-  config: { local_sort: true, no_cache: true, default_root: '/', proxy_range: true },
+  facts: { directUrls: 'preferred', uncached: true, composite: true },
   async open(options, env) {
     const { openAlias } = await import('./alias.js')
     return openAlias(options, env)

@@ -51,7 +51,7 @@ export type CryptOptions = OptionsOf<typeof cryptFields>
 export const cryptType: DriverType<typeof cryptFields> = {
   name: 'Crypt',
   fields: cryptFields,
-  config: { local_sort: true, only_proxy: true, no_cache: true, default_root: '/' },
+  facts: { uncached: true, composite: true },
   async open(options, env) {
     const { openCrypt } = await import('./crypt.js')
     return openCrypt(options, env)

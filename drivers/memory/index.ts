@@ -15,12 +15,7 @@ export type MemoryOptions = OptionsOf<typeof memoryFields>
 export const memoryType: DriverType<typeof memoryFields> = {
   name: 'Memory',
   fields: memoryFields,
-  config: {
-    local_sort: true,
-    only_proxy: true,
-    no_cache: true,
-    alert: 'warning|All files are lost when the storage stops.',
-  },
+  facts: { uncached: true, warning: 'All files are lost when the storage stops.' },
   async open(options) {
     const { MemoryDriver } = await import('./memory.js')
     return new MemoryDriver(options.size_limit, options.case_sensitive)

@@ -37,7 +37,7 @@ export type S3Options = OptionsOf<typeof s3Fields>
 export const s3Type: DriverType<typeof s3Fields> = {
   name: 'S3',
   fields: s3Fields,
-  config: { local_sort: true, default_root: '/' },
+  facts: { directUrls: 'preferred' },
   traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 128, remote: true },
   async open(options, env) {
     const { openS3 } = await import('./s3.js')

@@ -24,7 +24,6 @@ export type SftpOptions = OptionsOf<typeof sftpFields>
 export const sftpType: DriverType<typeof sftpFields> = {
   name: 'SFTP',
   fields: sftpFields,
-  config: { local_sort: true, only_proxy: true, default_root: '/' },
   // Times are whole seconds in version 3 of the protocol.
   traits: { timeStep: 1000, remote: true },
   async open(options, env) {

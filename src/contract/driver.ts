@@ -404,26 +404,25 @@ type ValueOf<F extends Field> = F['type'] extends 'number' | 'float'
 /** The options that a driver is opened with: every field is present, with defaults filled in. */
 export type OptionsOf<F extends Fields> = { readonly [K in keyof F]: ValueOf<F[K]> }
 
-/** Facts about a driver that the HTTP API reports in addition to its fields. The core does not read them. */
-export interface DriverConfig {
-  readonly local_sort?: boolean
-  readonly only_proxy?: boolean
-  readonly no_cache?: boolean
-  readonly no_upload?: boolean
-  readonly need_ms?: boolean
-  readonly default_root?: string
-  readonly alert?: string
-  readonly only_indices?: boolean
-  readonly prefer_proxy?: boolean
-  /** The form includes the common field of this name; not reported as a fact itself. */
-  readonly proxy_range?: boolean
+/** Facts about a driver from which a protocol derives which options a storage has, and their defaults. */
+export interface DriverFacts {
+  /** 'preferred': clients should download from the backend's own URLs; 'possible': only if the admin asks for it. */
+  readonly directUrls?: 'preferred' | 'possible'
+  /** Listings need no cache: the backend lists fast, or another storage has cached them. */
+  readonly uncached?: boolean
+  /** The files are those of other storages. */
+  readonly composite?: boolean
+  /** The driver expects messages from the admin. */
+  readonly interactive?: boolean
+  /** Shown to the admin as a warning. */
+  readonly warning?: string
 }
 
 export interface DriverType<F extends Fields = Fields> {
   /** Name shown to the admin, such as 'Local'. */
   readonly name: string
   readonly fields: F
-  readonly config?: DriverConfig
+  readonly facts?: DriverFacts
   readonly traits?: Partial<Traits>
   /** Imports the implementation on demand. Rejects if the backend cannot be used. */
   open(options: OptionsOf<F>, env: DriverEnv): Promise<Driver>

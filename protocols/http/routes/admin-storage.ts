@@ -10,7 +10,7 @@ import { escapeMarkup } from '../escape.js'
 import { integerValue, paging, rowId } from '../fields.js'
 import { pageOf } from '../paging.js'
 import { pageData } from '../schemas.js'
-import { configurationOf, driverConfig, storageData, storageFields, storageObject } from '../storage-object.js'
+import { configurationOf, driverFacts, storageData, storageFields, storageObject } from '../storage-object.js'
 
 const unknown: Refusal = { code: 500, text: 'failed get storage: record not found' }
 const startFailed: Refusal = {
@@ -100,7 +100,7 @@ export const adminStorageEndpoints = [
     async answer({ context, api, fields }) {
       const { driverTypes, storages } = api.gateway
       try {
-        const configuration = configurationOf(fields, driverConfig(driverTypes, fields.driver))
+        const configuration = configurationOf(fields, driverFacts(driverTypes, fields.driver))
         const { id } = await withConfigurationErrors(() => storages.create(configuration))
         return { id }
       } catch (error) {
@@ -121,7 +121,7 @@ export const adminStorageEndpoints = [
     refusals: [...configurationRefusals, unknown, startFailed, { code: 500, text: 'driver cannot be changed' }],
     async answer({ api, fields }) {
       const { driverTypes, storages } = api.gateway
-      const configuration = configurationOf(fields, driverConfig(driverTypes, fields.driver))
+      const configuration = configurationOf(fields, driverFacts(driverTypes, fields.driver))
       await withStartErrors(() => storages.update(fields.id, configuration))
     },
   }),

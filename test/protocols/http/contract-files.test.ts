@@ -151,7 +151,6 @@ const kept = new MemoryDriver(0)
 const sorted: AnyDriverType = {
   name: 'Sorted',
   fields: {},
-  config: { local_sort: true },
   open: async () => altered(kept, { close: undefined }),
 }
 

@@ -15,6 +15,7 @@ export function linkedType(linking: Linking): AnyDriverType {
   return {
     name: 'Linked',
     fields: {},
+    facts: { directUrls: 'preferred' },
     open: async () => {
       const driver = new MemoryDriver(0)
       return Object.assign(driver, {

@@ -27,6 +27,7 @@ export const adminPassword = 'admin password'
 const localInMemory: AnyDriverType = {
   name: 'Local',
   fields: { root_folder_path: { type: 'string', default: '' } },
+  facts: { directUrls: 'preferred' },
   open: () => memoryType.open({ size_limit: 0, case_sensitive: true }, undefined as never),
 }
 
