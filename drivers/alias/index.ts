@@ -1,5 +1,5 @@
 /** Driver type `Alias`: several paths of the tree, merged into one. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 const writing = ['disabled', 'first', 'deterministic', 'deterministic_or_all', 'all', 'all_strict'] as const
 

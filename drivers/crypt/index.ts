@@ -1,5 +1,5 @@
 /** Driver type `Crypt`: encrypted files in another path of the tree, in the format of rclone's crypt. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const cryptFields = {
   filename_encryption: {

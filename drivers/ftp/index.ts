@@ -1,5 +1,5 @@
 /** Folders on an FTP server, with or without TLS. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const ftpFields = {
   address: {

@@ -1,5 +1,5 @@
 /** The driver type of local folders. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const localFields = {
   root_folder_path: {

@@ -1,5 +1,5 @@
 /** The driver type of storages in memory: for tests and disposable data. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const memoryFields = {
   size_limit: { type: 'number', default: 0, help: 'Maximum total bytes of all files; 0: no limit.' },

@@ -1,5 +1,5 @@
 /** Buckets of Amazon S3 and of compatible servers. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const s3Fields = {
   root_folder_path: { type: 'string', default: '/', required: true, help: 'Folder of the bucket that is shown.' },

@@ -1,5 +1,5 @@
 /** Storages on an SFTP server. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const sftpFields = {
   address: { type: 'string', required: true, help: 'host:port; the port is 22 where it is left out.' },

@@ -1,5 +1,5 @@
 /** Driver type `SMB`: a share of an SMB server (Windows, Samba, a NAS). */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const smbFields = {
   root_folder_path: {

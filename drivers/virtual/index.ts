@@ -1,5 +1,5 @@
 /** The driver type of generated files and folders, for tests and demonstrations. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const virtualFields = {
   root_folder_path: { type: 'string', help: 'Any text. It determines the generated files.' },

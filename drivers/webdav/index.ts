@@ -1,5 +1,5 @@
 /** Driver type `WebDav`: a folder on a WebDAV server. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const webdavFields = {
   vendor: { type: 'select', options: ['sharepoint', 'other'], default: 'other' },

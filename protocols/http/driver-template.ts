@@ -1,6 +1,6 @@
 /** The form for a storage in the admin's client: common fields, fields of the driver, and flags of the driver. */
 import { z } from 'zod'
-import { fieldTypes, type AnyDriverType, type DriverFacts, type Field } from '../../src/contract/driver.js'
+import { fieldTypes, type AnyDriverType, type DriverFacts, type Field } from '../../src/contract/driver-type.js'
 
 const fieldData = z
   .object({

@@ -1,6 +1,7 @@
 /** API representation of storages in requests and responses. */
 import { z } from 'zod'
-import type { AnyDriverType, DriverFacts, Usage } from '../../src/contract/driver.js'
+import type { Usage } from '../../src/contract/capabilities.js'
+import type { AnyDriverType, DriverFacts } from '../../src/contract/driver-type.js'
 import type { StorageConfiguration, StorageRow } from '../../src/gateway/storages.js'
 import { commonFields } from './driver-template.js'
 import { ApiError } from './errors.js'

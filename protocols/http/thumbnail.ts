@@ -1,6 +1,6 @@
 /** Thumbnails of files, for downloads with `type=thumb`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Thumbnail, ThumbnailKind } from '../../src/contract/driver.js'
+import type { Thumbnail, ThumbnailKind } from '../../src/contract/capabilities.js'
 import { isGatewayError } from '../../src/contract/errors.js'
 import { nameOf, type Path } from '../../src/contract/path.js'
 import { etagOf } from '../../src/tree/preconditions.js'

@@ -1,6 +1,8 @@
 /** The administration of storages: validates, stores and mounts their rows. */
 import PQueue from 'p-queue'
-import type { AnyDriverType, CallOptions, Usage } from '../contract/driver.js'
+import type { Usage } from '../contract/capabilities.js'
+import type { CallOptions } from '../contract/driver.js'
+import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, type Path } from '../contract/path.js'
 import type { Events } from '../storage/events.js'

@@ -1,5 +1,5 @@
 /** Routes downloads by the verdict of the download policy. */
-import type { DirectUrl } from '../contract/driver.js'
+import type { DirectUrl } from '../contract/capabilities.js'
 import { GatewayError } from '../contract/errors.js'
 import { extensionOf, extensionsOf } from '../contract/file-extensions.js'
 import { encodePath, nameOf, trimTrailing, type Path } from '../contract/path.js'

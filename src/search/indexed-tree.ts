@@ -1,7 +1,7 @@
 /**
  * The part of the whole tree that belongs in the index, as the storages report it. Permissions are not checked here.
  */
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { isGatewayError, isWithoutStorage } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import {

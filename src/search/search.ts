@@ -4,7 +4,7 @@
  */
 import PQueue from 'p-queue'
 import { settlesWithin } from '../contract/cancellation.js'
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { root, type Path } from '../contract/path.js'

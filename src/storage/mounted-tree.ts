@@ -1,5 +1,7 @@
 /** The whole tree without authorization: the entries of the storages, and the mount points. */
-import type { CallOptions, Entry, LookupResult } from '../contract/driver.js'
+import type { LookupResult } from '../contract/capabilities.js'
+import type { CallOptions } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import {
   GatewayError,
   isGatewayError,

@@ -1,16 +1,10 @@
 /** The table of storages: which one owns a path, the virtual folders between mounts, and their life. */
 import { settlesWithin, sharedController } from '../contract/cancellation.js'
-import type {
-  AnyDriverType,
-  CallOptions,
-  Driver,
-  DriverEnv,
-  Egress,
-  Entry,
-  Instance,
-  LookupResult,
-  GatewayFolders,
-} from '../contract/driver.js'
+import type { LookupResult } from '../contract/capabilities.js'
+import type { CallOptions, Driver } from '../contract/driver.js'
+import type { DriverEnv, Egress, GatewayFolders, Instance } from '../contract/driver-env.js'
+import type { AnyDriverType } from '../contract/driver-type.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import {

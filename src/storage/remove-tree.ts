@@ -1,6 +1,6 @@
 /** Removes trees, item by item if the backend cannot do it in one step. Helpers for replacing files. */
 import { randomUUID } from 'node:crypto'
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
 import { childOf, parentOf, reservedPrefix, type Path } from '../contract/path.js'
 import type { Storage } from './storage.js'

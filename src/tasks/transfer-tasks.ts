@@ -1,7 +1,7 @@
 /** Copies and moves between storages as tasks. */
 import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../contract/cancellation.js'
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, TreeError } from '../contract/errors.js'
 import { childOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import { visiblePath, type Mounts } from '../storage/mounts.js'

@@ -1,7 +1,7 @@
 /** Tasks that store uploads which the gateway has received completely. */
 import { basename } from 'node:path'
 import type { Principal } from '../accounts/principal.js'
-import type { Hashes } from '../contract/driver.js'
+import type { Hashes } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { nameOf, parentOf, under, type Path } from '../contract/path.js'
 import type { Mounts } from '../storage/mounts.js'

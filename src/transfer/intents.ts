@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { sharedController } from '../contract/cancellation.js'
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { siblingPathOf, type Path } from '../contract/path.js'

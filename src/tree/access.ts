@@ -4,7 +4,7 @@
  * before it creates a base folder, and `visible-names.ts` for search results.
  */
 import { hasPermission, type Principal } from '../accounts/principal.js'
-import type { OpenFile } from '../contract/driver.js'
+import type { OpenFile } from '../contract/capabilities.js'
 import { isRealFolder } from '../contract/entry.js'
 import { GatewayError, toGatewayError, TreeError } from '../contract/errors.js'
 import {

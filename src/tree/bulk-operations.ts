@@ -3,7 +3,7 @@
  * that can be predicted are found before the first change.
  */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
 import { checkName, childOf, nameOf, relativePathError, type Path } from '../contract/path.js'
 import type { AccessOptions } from './preconditions.js'

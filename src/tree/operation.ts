@@ -4,7 +4,7 @@
  * is performed. A change with a body is checked before the body is read, and the second check is made when the body has
  * arrived, just before the file takes its name.
  */
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, isWithoutStorage } from '../contract/errors.js'
 import { checkName, foldCase, nameOf, type Path } from '../contract/path.js'
 import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'

@@ -3,8 +3,7 @@
  * backend under a reservation, else item by item. Properties, rules and locks follow. Callers have judged the source.
  */
 import { hasPermission } from '../accounts/principal.js'
-import type { Entry } from '../contract/driver.js'
-import { isRealFolder, isLink } from '../contract/entry.js'
+import { isLink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import { canonicalPath } from '../storage/canonical-case.js'

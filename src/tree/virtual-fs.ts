@@ -8,17 +8,15 @@ import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../contract/cancellation.js'
 import type {
   Attributes,
-  ByteRange,
-  Entry,
   DirectUrl,
   OpenFile,
   OpenMode,
-  Source,
   Thumbnail,
   ThumbnailKind,
   Usage,
-} from '../contract/driver.js'
-import { isLink, isRealFolder } from '../contract/entry.js'
+} from '../contract/capabilities.js'
+import type { ByteRange, Source } from '../contract/driver.js'
+import { isLink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import {
   checkName,

@@ -1,6 +1,7 @@
 /** Reading the tree: list, get, dirs. */
 import { z } from 'zod'
-import type { Entry, Usage } from '../../../src/contract/driver.js'
+import type { Usage } from '../../../src/contract/capabilities.js'
+import type { Entry } from '../../../src/contract/entry.js'
 import { hasDetail, isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/contract/path.js'
 import type { AccessOptions } from '../../../src/tree/preconditions.js'

@@ -1,7 +1,7 @@
 /** Changes of the tree: mkdir, rename, move, copy, remove. */
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
-import type { Entry } from '../../../src/contract/driver.js'
+import type { Entry } from '../../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import {
   checkName,

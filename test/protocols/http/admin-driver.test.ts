@@ -1,7 +1,7 @@
 import t from 'tap'
 import { driverTypes } from '../../../drivers/index.js'
 import { driverTemplate } from '../../../protocols/http/driver-template.js'
-import type { AnyDriverType } from '../../../src/contract/driver.js'
+import type { AnyDriverType } from '../../../src/contract/driver-type.js'
 import { serve } from './served.js'
 
 const type = (details: Partial<AnyDriverType>): AnyDriverType => ({
