@@ -1,5 +1,5 @@
 /** All driver types. Importing this module does not load an implementation. */
-import type { AnyDriverType } from '../src/contract/driver.js'
+import type { AnyDriverType } from '../src/contract/driver-type.js'
 import { aliasType } from './alias/index.js'
 import { cryptType } from './crypt/index.js'
 import { ftpType } from './ftp/index.js'

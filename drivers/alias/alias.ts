@@ -4,19 +4,10 @@
  */
 import type { Readable } from 'node:stream'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
-import type {
-  Attributes,
-  ByteRange,
-  CallOptions,
-  Driver,
-  DriverEnv,
-  Entry,
-  Identity,
-  DirectUrl,
-  Source,
-  Usage,
-  WriteOptions,
-} from '../../src/contract/driver.js'
+import type { Attributes, DirectUrl, Usage } from '../../src/contract/capabilities.js'
+import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { Entry, Identity } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
 import type { AliasOptions } from './index.js'

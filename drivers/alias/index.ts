@@ -1,5 +1,5 @@
 /** Driver type `Alias`: several paths of the tree, merged into one. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 const writing = ['disabled', 'first', 'deterministic', 'deterministic_or_all', 'all', 'all_strict'] as const
 
@@ -44,7 +44,7 @@ export type AliasOptions = OptionsOf<typeof aliasFields>
 export const aliasType: DriverType<typeof aliasFields> = {
   name: 'Alias',
   fields: aliasFields,
-  config: { local_sort: true, no_cache: true, default_root: '/', proxy_range: true },
+  facts: { directUrls: 'preferred', uncached: true, composite: true },
   async open(options, env) {
     const { openAlias } = await import('./alias.js')
     return openAlias(options, env)

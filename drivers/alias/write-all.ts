@@ -2,7 +2,8 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { Entry, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { Source, WriteOptions } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 
 /** Writes `source` to one storage. */

@@ -4,21 +4,11 @@
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
-import type {
-  Attributes,
-  ByteRange,
-  CallOptions,
-  Driver,
-  DriverEnv,
-  Entry,
-  Identity,
-  Source,
-  Thumbnail,
-  ThumbnailKind,
-  Traits,
-  Usage,
-  WriteOptions,
-} from '../../src/contract/driver.js'
+import type { Attributes, Thumbnail, ThumbnailKind, Usage } from '../../src/contract/capabilities.js'
+import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { Entry, Identity } from '../../src/contract/entry.js'
+import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, cleanPath, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
 import {

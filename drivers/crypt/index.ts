@@ -1,5 +1,5 @@
 /** Driver type `Crypt`: encrypted files in another path of the tree, in the format of rclone's crypt. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const cryptFields = {
   filename_encryption: {
@@ -51,7 +51,7 @@ export type CryptOptions = OptionsOf<typeof cryptFields>
 export const cryptType: DriverType<typeof cryptFields> = {
   name: 'Crypt',
   fields: cryptFields,
-  config: { local_sort: true, only_proxy: true, no_cache: true, default_root: '/' },
+  facts: { uncached: true, composite: true },
   async open(options, env) {
     const { openCrypt } = await import('./crypt.js')
     return openCrypt(options, env)

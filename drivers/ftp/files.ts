@@ -2,7 +2,7 @@
  * Looks up paths and lists folders: with MLST and MLSD if the server has them, otherwise with SIZE, MDTM, CWD and LIST.
  */
 import type { Readable } from 'node:stream'
-import type { Entry } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { isListableName, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import type { Connection } from './connection.js'

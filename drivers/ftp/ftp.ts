@@ -1,17 +1,11 @@
 /** A folder on an FTP server as a storage. */
 import { Readable } from 'node:stream'
 import { untilAborted } from '../../src/contract/cancellation.js'
-import type {
-  Attributes,
-  ByteRange,
-  CallOptions,
-  Driver,
-  DriverEnv,
-  Entry,
-  Source,
-  Traits,
-  WriteOptions,
-} from '../../src/contract/driver.js'
+import type { Attributes } from '../../src/contract/capabilities.js'
+import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { Entry } from '../../src/contract/entry.js'
+import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import { childOf, isListableName, nameOf, parentOf, trimTrailing, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'

@@ -1,5 +1,5 @@
 /** Folders on an FTP server, with or without TLS. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const ftpFields = {
   address: {
@@ -28,7 +28,6 @@ export type FtpOptions = OptionsOf<typeof ftpFields>
 export const ftpType: DriverType<typeof ftpFields> = {
   name: 'FTP',
   fields: ftpFields,
-  config: { local_sort: true, only_proxy: true, default_root: '/' },
   traits: { remote: true },
   async open(options, env) {
     const { openFtp } = await import('./ftp.js')

@@ -13,7 +13,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Egress } from '../../src/contract/driver.js'
+import type { Egress } from '../../src/contract/driver-env.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { HttpAuthorization, type Credentials } from './http-authorization.js'
 import { networkError } from './network-errors.js'

@@ -3,7 +3,7 @@
  * gateway are not used, because a server that is another gateway rejects them.
  */
 import { randomBytes } from 'node:crypto'
-import type { Instance } from '../../src/contract/driver.js'
+import type { Instance } from '../../src/contract/driver-env.js'
 import { cleanPath, nameOf, type Path } from '../../src/contract/path.js'
 
 const prefix = '.~tidegate-part-'

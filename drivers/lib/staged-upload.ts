@@ -5,7 +5,9 @@
  */
 import type { Readable } from 'node:stream'
 import { untilAborted } from '../../src/contract/cancellation.js'
-import type { Driver, Entry, Source, Upload } from '../../src/contract/driver.js'
+import type { Upload } from '../../src/contract/capabilities.js'
+import type { Driver, Source } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { writeAll, type PipelinedFile } from './pipelined-io.js'
 import { resumeTokenOf, type ResumableFile } from './staged-names.js'
 

@@ -3,7 +3,9 @@
  * when the caller allows it (docs/decisions/0016).
  */
 import { throwIfAborted } from '../../src/contract/cancellation.js'
-import type { CallOptions, Entry, FileBundle } from '../../src/contract/driver.js'
+import type { FileBundle } from '../../src/contract/capabilities.js'
+import type { CallOptions } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import { entryFrom, systemTime } from './entry.js'

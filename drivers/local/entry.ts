@@ -1,6 +1,6 @@
 /** Converts the status of a file to an Entry. */
 import { constants, type BigIntStats } from 'node:fs'
-import type { Entry } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 
 /** The status of a name, without following a symlink. Times in nanoseconds. */
 export interface Status {

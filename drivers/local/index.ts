@@ -1,5 +1,5 @@
 /** The driver type of local folders. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const localFields = {
   root_folder_path: {
@@ -54,7 +54,7 @@ export type LocalOptions = OptionsOf<typeof localFields>
 export const localType: DriverType<typeof localFields> = {
   name: 'Local',
   fields: localFields,
-  config: { local_sort: true, only_proxy: true, no_cache: true, default_root: '/' },
+  facts: { uncached: true },
   traits: { caseSensitive: process.platform === 'linux' },
   async open(options, env) {
     const { openLocal } = await import('./local.js')

@@ -6,28 +6,21 @@ import { addAbortSignal, type Readable } from 'node:stream'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type {
   Attributes,
-  ByteRange,
-  CallOptions,
-  Driver,
-  DriverEnv,
-  Entry,
   FileBundle,
-  Identity,
-  ListOptions,
   LookupResult,
   OpenFile,
   OpenMode,
   OpenOptions,
-  GatewayFolders,
-  Source,
   Thumbnail,
   ThumbnailKind,
-  Traits,
   Upload,
   UploadPlan,
   Usage,
-  WriteOptions,
-} from '../../src/contract/driver.js'
+} from '../../src/contract/capabilities.js'
+import type { ByteRange, CallOptions, Driver, ListOptions, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { DriverEnv, GatewayFolders } from '../../src/contract/driver-env.js'
+import type { Entry, Identity } from '../../src/contract/entry.js'
+import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { foldCase, nameOf, type Path } from '../../src/contract/path.js'
 import { copyBundle } from './bundle.js'

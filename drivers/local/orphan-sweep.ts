@@ -1,7 +1,7 @@
 /** Removes staged files of runs that have ended. */
 import { lstat, readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Instance } from '../../src/contract/driver.js'
+import type { Instance } from '../../src/contract/driver-env.js'
 import type { DriverLog } from '../../src/contract/log.js'
 import { reservedName, type RootFolder } from './root-folder.js'
 import type { StagingRegistry } from './staging-registry.js'

@@ -2,7 +2,7 @@
 import { constants } from 'node:fs'
 import { readFile, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Instance } from '../../src/contract/driver.js'
+import type { Instance } from '../../src/contract/driver-env.js'
 import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'

@@ -2,16 +2,9 @@
 import { constants, copyFile, type BigIntStats } from 'node:fs'
 import { promisify } from 'node:util'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
-import type {
-  Attributes,
-  Entry,
-  OpenFile,
-  OpenOptions,
-  Source,
-  Upload,
-  UploadPlan,
-  WriteOptions,
-} from '../../src/contract/driver.js'
+import type { Attributes, OpenFile, OpenOptions, Upload, UploadPlan } from '../../src/contract/capabilities.js'
+import type { Source, WriteOptions } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { nameOf, type Path } from '../../src/contract/path.js'
 import { entryOf, systemTime } from './entry.js'
 import { systemCode, translateError } from './errors.js'

@@ -1,5 +1,5 @@
 /** The driver type of storages in memory: for tests and disposable data. */
-import type { DriverType } from '../../src/contract/driver.js'
+import type { DriverType } from '../../src/contract/driver-type.js'
 
 export const memoryFields = {
   size_limit: { type: 'number', default: 0, help: 'Maximum total bytes of all files; 0: no limit.' },
@@ -13,12 +13,7 @@ export const memoryFields = {
 export const memoryType: DriverType<typeof memoryFields> = {
   name: 'Memory',
   fields: memoryFields,
-  config: {
-    local_sort: true,
-    only_proxy: true,
-    no_cache: true,
-    alert: 'warning|All files are lost when the storage stops.',
-  },
+  facts: { uncached: true, warning: 'All files are lost when the storage stops.' },
   async open(options) {
     const { MemoryDriver } = await import('./memory.js')
     return new MemoryDriver(options.size_limit, options.case_sensitive)

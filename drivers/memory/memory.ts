@@ -4,20 +4,10 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
-import type {
-  Attributes,
-  ByteRange,
-  CallOptions,
-  Driver,
-  Entry,
-  OpenFile,
-  OpenMode,
-  OpenOptions,
-  Source,
-  Traits,
-  Usage,
-  WriteOptions,
-} from '../../src/contract/driver.js'
+import type { Attributes, OpenFile, OpenMode, OpenOptions, Usage } from '../../src/contract/capabilities.js'
+import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
+import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { foldCase, nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
 import { Content } from './content.js'

@@ -1,5 +1,5 @@
 /** Buckets of Amazon S3 and of compatible servers. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const s3Fields = {
   root_folder_path: { type: 'string', default: '/', required: true, help: 'Folder of the bucket that is shown.' },
@@ -37,7 +37,7 @@ export type S3Options = OptionsOf<typeof s3Fields>
 export const s3Type: DriverType<typeof s3Fields> = {
   name: 'S3',
   fields: s3Fields,
-  config: { local_sort: true, default_root: '/' },
+  facts: { directUrls: 'preferred' },
   traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 128, remote: true },
   async open(options, env) {
     const { openS3 } = await import('./s3.js')

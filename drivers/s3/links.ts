@@ -1,7 +1,7 @@
 /** Presigned URLs, by which a client downloads a file without credentials for a limited time. */
 import { GetObjectCommand } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
-import type { DirectUrl } from '../../src/contract/driver.js'
+import type { DirectUrl } from '../../src/contract/capabilities.js'
 import { parseServerUrl, type BucketClient } from './client.js'
 import type { S3Options } from './index.js'
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { AbortMultipartUploadCommand, HeadObjectCommand, ListPartsCommand, type Part } from '@aws-sdk/client-s3'
-import type { UploadPlan } from '../../src/contract/driver.js'
+import type { UploadPlan } from '../../src/contract/capabilities.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import type { BucketClient } from './client.js'
 import { revisionOf } from './keys.js'

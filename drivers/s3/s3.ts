@@ -13,20 +13,11 @@ import {
 } from '@aws-sdk/client-s3'
 import mimeTypes from 'mime-types'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
-import type {
-  ByteRange,
-  CallOptions,
-  Driver,
-  DriverEnv,
-  Entry,
-  DirectUrl,
-  ListOptions,
-  Source,
-  Traits,
-  Upload,
-  UploadPlan,
-  WriteOptions,
-} from '../../src/contract/driver.js'
+import type { DirectUrl, Upload, UploadPlan } from '../../src/contract/capabilities.js'
+import type { ByteRange, CallOptions, Driver, ListOptions, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { Entry } from '../../src/contract/entry.js'
+import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { KeyedMutex } from '../lib/keyed-mutex.js'

@@ -1,6 +1,6 @@
 /** Converts between the server's file attributes and entries. */
 import type { Stats } from 'ssh2'
-import type { Entry } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 
 /** Attributes that set the modification time, in seconds. The protocol sets both times or none. */
 export function timesOf(modified: Date | undefined): { atime: number; mtime: number } | undefined {

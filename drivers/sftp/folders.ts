@@ -1,6 +1,7 @@
 /** Folders of the server: converts their names to entries, and removes orphaned staged files. */
 import type { FileEntryWithStats, Stats } from 'ssh2'
-import type { DriverEnv, Entry } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { isListableName, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'
 import { isOrphan, resumablePaths, stagingRun } from '../lib/staged-names.js'

@@ -1,5 +1,5 @@
 /** Storages on an SFTP server. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const sftpFields = {
   address: { type: 'string', required: true, help: 'host:port; the port is 22 where it is left out.' },
@@ -24,7 +24,6 @@ export type SftpOptions = OptionsOf<typeof sftpFields>
 export const sftpType: DriverType<typeof sftpFields> = {
   name: 'SFTP',
   fields: sftpFields,
-  config: { local_sort: true, only_proxy: true, default_root: '/' },
   // Times are whole seconds in version 3 of the protocol.
   traits: { timeStep: 1000, remote: true },
   async open(options, env) {

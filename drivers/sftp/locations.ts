@@ -3,7 +3,8 @@
  * servers use even fewer, so the cause of a failure is found by looking at the path.
  */
 import type { Stats } from 'ssh2'
-import type { Entry, WriteOptions } from '../../src/contract/driver.js'
+import type { WriteOptions } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { nameOf, parentOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
 import type { Connection } from './connection.js'

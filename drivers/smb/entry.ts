@@ -1,5 +1,5 @@
 /** Converts the attributes that the server reports to an `Entry`. */
-import type { Entry } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { attributes, type FileFacts } from './client/messages.js'
 
 /** Tags of the reparse points that are shown as symlinks (MS-FSCC §2.1.2.1): symbolic links and junctions. */

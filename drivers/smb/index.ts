@@ -1,5 +1,5 @@
 /** Driver type `SMB`: a share of an SMB server (Windows, Samba, a NAS). */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const smbFields = {
   root_folder_path: {
@@ -25,7 +25,7 @@ export type SmbOptions = OptionsOf<typeof smbFields>
 export const smbType: DriverType<typeof smbFields> = {
   name: 'SMB',
   fields: smbFields,
-  config: { local_sort: true, only_proxy: true, no_cache: true, default_root: '.' },
+  facts: { uncached: true },
   traits: { caseSensitive: false, remote: true },
   async open(options, env) {
     const { openSmb } = await import('./smb.js')

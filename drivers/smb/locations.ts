@@ -1,5 +1,5 @@
 /** Maps paths of the tree to paths of the share, looks them up in the spelling of the server, and refines errors. */
-import type { Entry } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
 import type { FileFacts } from './client/messages.js'

@@ -1,5 +1,5 @@
 /** Operations on an open file, split into requests of the size that the server accepts. */
-import type { OpenFile } from '../../src/contract/driver.js'
+import type { OpenFile } from '../../src/contract/capabilities.js'
 import { writeBuffers, type PipelinedFile } from '../lib/pipelined-io.js'
 import type { FileId } from './client/messages.js'
 import type { Share } from './client/share.js'

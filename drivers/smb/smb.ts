@@ -3,20 +3,16 @@ import type { Readable } from 'node:stream'
 import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
 import type {
   Attributes,
-  ByteRange,
-  CallOptions,
-  Driver,
-  DriverEnv,
-  Entry,
   OpenFile,
   OpenMode,
   OpenOptions,
-  Source,
   Upload,
   UploadPlan,
   Usage,
-  WriteOptions,
-} from '../../src/contract/driver.js'
+} from '../../src/contract/capabilities.js'
+import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, cleanPath, nameOf, parentOf, segmentsOf, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'

@@ -1,5 +1,5 @@
 /** The driver type of generated files and folders, for tests and demonstrations. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const virtualFields = {
   root_folder_path: { type: 'string', help: 'Any text. It determines the generated files.' },
@@ -14,7 +14,7 @@ export type VirtualOptions = OptionsOf<typeof virtualFields>
 export const virtualType: DriverType<typeof virtualFields> = {
   name: 'Virtual',
   fields: virtualFields,
-  config: { local_sort: true, only_proxy: true, need_ms: true },
+  facts: { interactive: true },
   async open(options) {
     const { VirtualDriver } = await import('./virtual.js')
     return new VirtualDriver(options)

@@ -1,5 +1,5 @@
 /** Converts the properties of a WebDAV resource to an `Entry`. */
-import type { Entry, HashName } from '../../src/contract/driver.js'
+import type { Entry, HashName } from '../../src/contract/entry.js'
 import type { Properties } from './multistatus.js'
 
 export function entryOf(name: string, { isFolder, size = 0, modified = new Date(0), ...more }: Properties): Entry {

@@ -1,5 +1,5 @@
 /** Driver type `WebDav`: a folder on a WebDAV server. */
-import type { DriverType, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverType, OptionsOf } from '../../src/contract/driver-type.js'
 
 export const webdavFields = {
   vendor: { type: 'select', options: ['sharepoint', 'other'], default: 'other' },
@@ -19,7 +19,7 @@ export type WebdavOptions = OptionsOf<typeof webdavFields>
 export const webdavType: DriverType<typeof webdavFields> = {
   name: 'WebDav',
   fields: webdavFields,
-  config: { local_sort: true, prefer_proxy: true, default_root: '/' },
+  facts: { directUrls: 'possible' },
   // The server sets modification times, until it has been seen to accept those of the client.
   traits: { timeStep: Number.POSITIVE_INFINITY, parallel: 64, remote: true },
   async open(options, env) {

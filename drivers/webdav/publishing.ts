@@ -3,7 +3,7 @@
  * several steps may have removed the old file already, or may still be moving. A staged file is therefore removed only
  * if it cannot be the only copy.
  */
-import type { DriverEnv } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { isGatewayError } from '../../src/contract/errors.js'
 import { siblingPathOf, childOf, type Path } from '../../src/contract/path.js'
 import { BackgroundDeleter } from '../lib/background-deleter.js'

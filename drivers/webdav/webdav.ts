@@ -1,18 +1,11 @@
 /** The WebDAV driver: a folder on a WebDAV server. */
 import { PassThrough, Readable } from 'node:stream'
 import { throwIfAborted, untilAborted } from '../../src/contract/cancellation.js'
-import type {
-  ByteRange,
-  CallOptions,
-  Driver,
-  DriverEnv,
-  Entry,
-  DirectUrl,
-  Source,
-  Traits,
-  Usage,
-  WriteOptions,
-} from '../../src/contract/driver.js'
+import type { DirectUrl, Usage } from '../../src/contract/capabilities.js'
+import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { Entry } from '../../src/contract/entry.js'
+import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { childOf, nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { HttpClient, type HttpResponse, type OneShotBody } from '../lib/http-client.js'

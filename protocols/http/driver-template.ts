@@ -1,6 +1,6 @@
-/** The form for a storage in the admin's client: common fields, fields of the driver, and traits of the driver. */
+/** The form for a storage in the admin's client: common fields, fields of the driver, and flags of the driver. */
 import { z } from 'zod'
-import { fieldTypes, type AnyDriverType, type DriverConfig, type Field } from '../../src/contract/driver.js'
+import { fieldTypes, type AnyDriverType, type DriverFacts, type Field } from '../../src/contract/driver-type.js'
 
 const fieldData = z
   .object({
@@ -31,30 +31,31 @@ export const templateData = z
         only_indices: z.boolean(),
         prefer_proxy: z.boolean(),
       })
-      .describe('Traits of the driver.'),
+      .describe('Flags of the driver.'),
   })
   .meta({ id: 'DriverTemplate' })
 
 export type DriverTemplate = z.infer<typeof templateData>
 
-export function driverTemplate({ name, fields, config = {} }: AnyDriverType): DriverTemplate {
+export function driverTemplate({ name, fields, facts = {} }: AnyDriverType): DriverTemplate {
+  const { directUrls, uncached = false, interactive = false, warning } = facts
+  const rootField = fields.root_folder_path ?? fields.root_folder_id
   return {
-    common: commonFields(config).map(([field, details]) => templateField(field, details)),
-    additional: Object.entries(fields).map(([field, details]) =>
-      templateField(field, withRootDefault(field, details, config)),
-    ),
+    common: commonFields(facts).map(([field, details]) => templateField(field, details)),
+    additional: Object.entries(fields).map(([field, details]) => templateField(field, details)),
     config: {
       name,
-      local_sort: config.local_sort ?? false,
+      // The gateway sorts the listings of every driver.
+      local_sort: true,
       only_local: false,
-      only_proxy: config.only_proxy ?? false,
-      no_cache: config.no_cache ?? false,
-      no_upload: config.no_upload ?? false,
-      need_ms: config.need_ms ?? false,
-      default_root: config.default_root ?? '',
-      alert: config.alert ?? '',
-      only_indices: config.only_indices ?? false,
-      prefer_proxy: config.prefer_proxy ?? false,
+      only_proxy: directUrls === undefined,
+      no_cache: uncached,
+      no_upload: false,
+      need_ms: interactive,
+      default_root: String(rootField ? (rootField.default ?? '') : '/'),
+      alert: warning === undefined ? '' : `warning|${warning}`,
+      only_indices: false,
+      prefer_proxy: directUrls === 'possible',
     },
   }
 }
@@ -62,17 +63,16 @@ export function driverTemplate({ name, fields, config = {} }: AnyDriverType): Dr
 type NamedField = readonly [name: string, field: Field]
 
 /** The fields of a storage that are not specific to its driver, in display order. */
-export function commonFields(config: DriverConfig): readonly NamedField[] {
+export function commonFields({ directUrls, uncached = false, composite = false }: DriverFacts): readonly NamedField[] {
   const proxies = ['use_proxy_url', 'native_proxy']
-  const proxied = config.only_proxy === true || config.prefer_proxy === true
-  const when = (condition: boolean | undefined, ...fields: NamedField[]): NamedField[] =>
-    condition === true ? fields : []
+  const redirects = directUrls !== undefined
+  const when = (condition: boolean, ...fields: NamedField[]): NamedField[] => (condition ? fields : [])
   return [
     ['mount_path', { type: 'string', required: true, help: 'The path of the storage in the tree. Must be unique.' }],
     ['order', { type: 'number', help: 'Storages are started and listed in ascending order.' }],
     ['remark', { type: 'text' }],
     ...when(
-      config.no_cache !== true,
+      !uncached,
       [
         'cache_expiration',
         { type: 'number', default: 30, required: true, help: 'Minutes for which listings are cached. 0: no caching.' },
@@ -82,40 +82,28 @@ export function commonFields(config: DriverConfig): readonly NamedField[] {
         { type: 'text', help: 'Lines of pattern:minutes for single folders. ** matches any depth.' },
       ],
     ),
-    ...when(config.only_proxy !== true, [
-      'web_proxy',
-      config.prefer_proxy === true ? { type: 'bool', default: true } : { type: 'bool' },
-    ]),
+    ...when(redirects, ['web_proxy', directUrls === 'possible' ? { type: 'bool', default: true } : { type: 'bool' }]),
     [
       'webdav_policy',
       {
         type: 'select',
-        default: proxied ? 'native_proxy' : '302_redirect',
-        options: config.only_proxy === true ? proxies : ['302_redirect', ...proxies],
+        default: directUrls === 'preferred' ? '302_redirect' : 'native_proxy',
+        options: redirects ? ['302_redirect', ...proxies] : proxies,
         required: true,
       },
     ],
-    ...when(config.proxy_range === true && config.only_proxy !== true, [
+    ...when(redirects && composite, [
       'proxy_range',
-      { type: 'bool', help: 'Range requests go through this server, even if the backend could serve them directly.' },
+      { type: 'bool', help: 'Has no effect: this server always requests the ranges of what it proxies itself.' },
     ]),
     ['down_proxy_url', { type: 'text' }],
     ['disable_proxy_sign', { type: 'bool', default: false, help: 'Links to the address above are not signed.' }],
-    ...when(
-      config.local_sort,
-      ['order_by', { type: 'select', options: ['name', 'size', 'modified'] }],
-      ['order_direction', { type: 'select', options: ['asc', 'desc'] }],
-    ),
+    ['order_by', { type: 'select', options: ['name', 'size', 'modified'] }],
+    ['order_direction', { type: 'select', options: ['asc', 'desc'] }],
     ['extract_folder', { type: 'select', options: ['front', 'back'] }],
     ['disable_index', { type: 'bool', default: false, required: true }],
     ['enable_sign', { type: 'bool', default: false, required: true }],
   ]
-}
-
-/** Applies the driver's `default_root` to its root field: it becomes the default, and the field is required. */
-function withRootDefault(name: string, field: Field, { default_root: root = '' }: DriverConfig): Field {
-  if (name !== 'root_folder_path' && name !== 'root_folder_id') return field
-  return { ...field, default: field.default ?? root, required: root !== '' }
 }
 
 function templateField(name: string, { type, default: value = '', options = [], required, help = '' }: Field) {

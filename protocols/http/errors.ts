@@ -1,12 +1,11 @@
-/** Maps error codes of the core to codes and messages of the API. Clients parse both. */
+/** Maps codes and details of errors to codes and messages of the API. Clients parse both. */
 import {
   isGatewayError,
-  NoStorageError,
   toGatewayError,
   type ErrorCode,
+  type ErrorDetail,
   type GatewayError,
 } from '../../src/contract/errors.js'
-import { RelativePathError } from '../../src/contract/path.js'
 
 /** An error with the code and message that the API sends. */
 export class ApiError extends Error {
@@ -27,13 +26,15 @@ interface Rule {
   /** The HTTP status of responses without an envelope, such as downloads. */
   readonly status: number
   /** The message. Absent: the reason of the error. Clients match the end of the message, so nothing may be appended. */
-  readonly text?: string | ((error: GatewayError) => string)
+  readonly text?: Text
 }
 
+type Text = string | ((error: GatewayError) => string)
+
 const table: Readonly<Record<ErrorCode, Rule>> = {
-  not_found: { code: 500, status: 404, text: missingText },
+  not_found: { code: 500, status: 404, text: 'object not found' },
   parent_missing: { code: 500, status: 404, text: 'failed to get parent dir: object not found' },
-  exists: { code: 403, status: 409, text: existsText },
+  exists: { code: 403, status: 409, text: 'file exists' },
   not_dir: { code: 500, status: 404, text: 'not a folder' },
   is_dir: { code: 500, status: 400, text: 'not a file' },
   not_empty: { code: 500, status: 409, text: 'the folder is not empty' },
@@ -56,15 +57,66 @@ const table: Readonly<Record<ErrorCode, Rule>> = {
   internal: { code: 500, status: 500, text: 'internal error' },
 }
 
-function missingText(error: GatewayError): string {
-  if (!(error instanceof NoStorageError)) return 'object not found'
-  const suffix = error.reason === 'storage not found' ? `; rawPath: ${error.path ?? '/'}` : ''
-  return `failed get storage: ${error.reason}${suffix}`
+/** The text of each detail, with the code of the error unless it has its own. */
+const details: Readonly<Record<ErrorDetail, Text | Required<Rule>>> = {
+  relative_path: { code: 403, status: 403, text: 'using relative path is not allowed' },
+  name_taken: ({ subject = '' }) => `file [${subject}] exists`,
+  into_itself: { code: 500, status: 500, text: 'the destination folder is a subfolder of the source folder' },
+  // On 403 clients prompt for a password. No password allows a change of a mount point.
+  mount_moved: { code: 500, status: 500, text: 'move root folder is not allowed' },
+  mount_removed: { code: 500, status: 500, text: 'delete root folder is not allowed' },
+  refresh_denied: 'Refresh without permission',
+  system_file: 'system file upload ignored',
+  nothing_mounted: 'failed get storage: storage not found; please add a storage first',
+  no_storage: ({ path = '/' }) => `failed get storage: storage not found; rawPath: ${path}`,
+  storage_starting: 'Loading storage, please wait',
+  storage_failed: ({ reason }) => `storage status: ${reason}: storage not init`,
+  storage_enabled: 'this storage have enabled',
+  storage_disabled: 'this storage have disabled',
+  driver_unknown: ({ subject = '' }) => `failed get driver new: no driver named: ${subject}`,
+  driver_changed: 'driver cannot be changed',
+  wrong_credentials: 'Invalid username or password',
+  code_required: 'Invalid 2FA code',
+  sign_in_throttled:
+    'Too many unsuccessful sign-in attempts have been made using an incorrect username or password, Try again later.',
+  account_missing: 'failed find user: record not found',
+  account_disabled: 'Current user is disabled, replace please',
+  guest_disabled: 'Guest user is disabled, login please',
+  password_changed: 'Password has been changed, login please',
+  token_revoked: 'token is invalidated',
+  token_expired: 'token is expired',
+  token_not_active: 'token not active yet',
+  built_in_role: 'admin or guest user can not be created',
+  built_in_deleted: { code: 500, status: 500, text: 'cannot delete admin or guest' },
+  role_changed: 'role can not be changed',
+  admin_disabled: 'admin user can not be disabled',
+  signature_missing: 'expire missing',
+  signature_malformed: 'expire invalid',
+  signature_expired: 'sign expired',
+  signature_wrong: 'sign invalid',
+  proxy_refused: 'proxy not allowed',
+  setting_refused: {
+    code: 500,
+    status: 500,
+    text: ({ subject = '', reason }) => `failed to execute hook on ${subject}: ${reason}`,
+  },
+  setting_in_use: { code: 500, status: 500, text: ({ subject = '' }) => `setting [${subject}] is not deprecated` },
+  search_off: { code: 404, status: 404, text: 'search not available' },
+  index_running: 'index is running',
+  index_idle: 'index is not running',
+  task_missing: { code: 404, status: 404, text: 'task not found' },
+  tool_unknown: ({ subject = '' }) => `tool ${subject} not found`,
+  tool_failed: ({ subject = '', reason }) => `failed init offline download tool ${subject}: ${reason}`,
 }
 
-/** `file [name] exists` if the reason names the file, else `file exists`. */
-function existsText(error: GatewayError): string {
-  return error.reason.startsWith('file [') ? error.reason : 'file exists'
+/** The text of the error's detail, else its reason. */
+export function messageOf(error: GatewayError): string {
+  const rule = error.detail && details[error.detail]
+  return textOf(typeof rule === 'object' ? rule.text : rule, error)
+}
+
+function textOf(text: Text | undefined, error: GatewayError): string {
+  return typeof text === 'function' ? text(error) : (text ?? error.reason)
 }
 
 export interface ApiErrorBody {
@@ -82,14 +134,10 @@ export function toApiErrorBody(thrown: unknown): ApiErrorBody {
     return { code, status: code, message }
   }
   const error = toGatewayError(thrown)
-  const { retryAfter } = error
-  if (error instanceof RelativePathError) return { code: 403, status: 403, message: error.reason }
-  // On 403 clients prompt for a password. No password allows a change of a mount point.
-  if (error.code === 'denied' && error.reason.endsWith('root folder is not allowed')) {
-    return { code: 500, status: 500, message: error.reason }
-  }
-  const { code, status, text } = table[error.code]
-  const message = text === undefined ? error.reason : typeof text === 'string' ? text : text(error)
+  const { detail, retryAfter } = error
+  const special = detail && details[detail]
+  const { code, status, text } = typeof special === 'object' ? special : table[error.code]
+  const message = detail === undefined ? textOf(text, error) : messageOf(error)
   return { code, status, message, retryAfter }
 }
 

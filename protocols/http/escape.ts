@@ -16,6 +16,11 @@ export function forText(text: string): string {
   return referenced(text, /[&<>"'\\\u0000-\u001f\u2028\u2029]/g)
 }
 
+/** Escapes a status text, which clients insert as HTML. Quotes stay readable for those that show it as text. */
+export function escapeMarkup(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
 /** Escapes the value of an attribute, quoted or unquoted. */
 export function forAttribute(text: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are among what must not pass

@@ -1,5 +1,5 @@
 /** File types by extension. Clients choose icons and previews by their numbers. */
-import type { ThumbnailKind } from '../../src/contract/driver.js'
+import type { ThumbnailKind } from '../../src/contract/capabilities.js'
 import { extensionOf, extensionsOf } from '../../src/contract/file-extensions.js'
 import type { Settings } from '../../src/settings/settings.js'
 

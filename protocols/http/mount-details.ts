@@ -1,6 +1,6 @@
 /** API representation of the space usage of a storage, in bytes. */
 import { z } from 'zod'
-import type { Usage } from '../../src/contract/driver.js'
+import type { Usage } from '../../src/contract/capabilities.js'
 
 export const mountDetailsData = z.object({ total_space: z.number(), used_space: z.number(), free_space: z.number() })
 

@@ -1,6 +1,6 @@
 /** API representation of files and folders. */
 import { z } from 'zod'
-import type { Entry } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { childOf, encodePath, under, type Path } from '../../src/contract/path.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import type { FolderView, VirtualFs } from '../../src/tree/virtual-fs.js'

@@ -1,9 +1,11 @@
 /** API representation of storages in requests and responses. */
 import { z } from 'zod'
-import type { AnyDriverType, DriverConfig, Usage } from '../../src/contract/driver.js'
+import type { Usage } from '../../src/contract/capabilities.js'
+import type { AnyDriverType, DriverFacts } from '../../src/contract/driver-type.js'
 import type { StorageConfiguration, StorageRow } from '../../src/gateway/storages.js'
 import { commonFields } from './driver-template.js'
 import { ApiError } from './errors.js'
+import { escapeMarkup } from './escape.js'
 import { flag, flagValue, optionalField, integer, integerValue, requiredText, text } from './fields.js'
 import { mountDetails, mountDetailsData } from './mount-details.js'
 import { wireTime } from './object.js'
@@ -47,11 +49,8 @@ export const storageFields = z.object({
  * The configuration of a storage. Absent fields have the default of the driver's template; fields that the template
  * does not offer are off. Throws code 500 if the driver does not offer the `webdav_policy`.
  */
-export function configurationOf(
-  fields: z.output<typeof storageFields>,
-  config: DriverConfig | undefined,
-): StorageConfiguration {
-  const offered = new Map(commonFields(config ?? {}))
+export function configurationOf(fields: z.output<typeof storageFields>, facts: DriverFacts): StorageConfiguration {
+  const offered = new Map(commonFields(facts))
   const policies = offered.get('webdav_policy')
   const policy = fields.webdav_policy || (policies?.default as StorageRow['webdavPolicy'])
   if (policies?.options?.includes(policy) !== true) {
@@ -119,7 +118,7 @@ export function storageObject(row: StorageRow, usage?: Usage): z.input<typeof st
     driver: row.driver,
     cache_expiration: row.cacheExpiration,
     custom_cache_policies: row.customCachePolicies,
-    status: row.status,
+    status: escapeMarkup(row.status),
     addition: row.addition,
     remark: row.remark,
     modified: wireTime(row.modified),
@@ -138,7 +137,8 @@ export function storageObject(row: StorageRow, usage?: Usage): z.input<typeof st
   }
 }
 
-/** The traits of the driver; undefined if there is no such driver. */
-export function driverConfig(types: readonly AnyDriverType[], name: string): DriverConfig | undefined {
-  return types.find((type) => type.name === name)?.config
+/** The facts of the driver. For an unknown driver, which the core rejects, facts with which every option is accepted. */
+export function driverFacts(types: readonly AnyDriverType[], name: string): DriverFacts {
+  const type = types.find((each) => each.name === name)
+  return type ? (type.facts ?? {}) : { directUrls: 'preferred' }
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Principal, Role } from '../../src/accounts/principal.js'
 import { within } from '../../src/contract/path.js'
-import type { FailedItem, Task, TaskState } from '../../src/tasks/task.js'
+import type { FailedItem, Task, TaskKind, TaskPhase, TaskState } from '../../src/tasks/task.js'
 import { wireTime } from './object.js'
 import { timestamp } from './schemas.js'
 
@@ -16,6 +16,22 @@ const stateNumbers = {
   waiting: 8,
 } as const satisfies Record<TaskState, number>
 const roleNumbers = { general: 0, guest: 1, admin: 2 } as const satisfies Record<Role, number>
+
+const phaseTexts = {
+  looking_up: 'getting src object',
+  transferring_file: 'getting src object link',
+  listing_folder: 'src object is dir, listing objs',
+  transferring_folder: (kind) => `src object is dir, added all ${kind} tasks of objs`,
+  storing_upload: 'uploading',
+  storing_download: 'offline download completed, maybe transferring',
+  seeding: 'offline download completed, waiting for seeding',
+} as const satisfies Record<Extract<TaskPhase, string>, string | ((kind: TaskKind) => string)>
+
+function phaseText(phase: TaskPhase, kind: TaskKind): string {
+  if (typeof phase === 'object') return `[${phase.tool}]: ${phase.state}`
+  const text = phaseTexts[phase]
+  return typeof text === 'function' ? text(kind) : text
+}
 
 const taskFields = z.object({
   id: z.string(),
@@ -52,7 +68,7 @@ export function taskObject(task: Task): z.input<typeof taskData> {
     creator: task.username,
     creator_role: roleNumbers[task.role],
     state: stateNumbers[state],
-    status: task.status,
+    status: task.phase === undefined ? task.status : phaseText(task.phase, task.kind),
     progress: state === 'succeeded' ? 100 : share * 100,
     start_time: task.started === undefined ? null : wireTime(task.started),
     end_time: task.ended === undefined ? null : wireTime(task.ended),

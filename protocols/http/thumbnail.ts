@@ -1,6 +1,6 @@
 /** Thumbnails of files, for downloads with `type=thumb`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Thumbnail, ThumbnailKind } from '../../src/contract/driver.js'
+import type { Thumbnail, ThumbnailKind } from '../../src/contract/capabilities.js'
 import { isGatewayError } from '../../src/contract/errors.js'
 import { nameOf, type Path } from '../../src/contract/path.js'
 import { etagOf } from '../../src/tree/preconditions.js'
@@ -8,7 +8,7 @@ import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { evaluateConditions } from '../lib/conditions.js'
 import { contentDisposition, untrustedFileHeaders } from '../lib/send.js'
 import { signalOf, type HttpApi } from './context.js'
-import { ApiError } from './errors.js'
+import { ApiError, messageOf } from './errors.js'
 import { thumbnailKind } from './file-types.js'
 
 /**
@@ -64,7 +64,7 @@ async function thumbnailOf(
   } catch (error) {
     if (isGatewayError(error, 'unsupported')) return undefined
     // The file is invalid, not the request: 500 instead of 400.
-    if (isGatewayError(error, 'invalid')) throw new ApiError(500, error.reason)
+    if (isGatewayError(error, 'invalid')) throw new ApiError(500, messageOf(error))
     throw error
   }
 }

@@ -1,6 +1,6 @@
 /** Parsing of the headers of uploads (`/api/fs/put` and `/api/fs/form`). */
 import { z } from 'zod'
-import type { HashName } from '../../src/contract/driver.js'
+import type { HashName } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { checkName, nameOf, newPath, type Path } from '../../src/contract/path.js'
 import { folderPassword, headerText, passwordHeaders } from './folder-password.js'

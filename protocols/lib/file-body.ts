@@ -1,6 +1,6 @@
 /** Sends the content of an open file as an HTTP response body, with a few reused buffers. */
 import type { ServerResponse } from 'node:http'
-import type { OpenFile } from '../../src/contract/driver.js'
+import type { OpenFile } from '../../src/contract/capabilities.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { Part } from './ranges.js'
 

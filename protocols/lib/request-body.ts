@@ -1,7 +1,9 @@
 /** The body of an HTTP request as a Source, and how an unread body is drained. */
 import type { IncomingMessage } from 'node:http'
 import { addAbortSignal, Readable } from 'node:stream'
-import type { DetachableReadable, Hashes, Source } from '../../src/contract/driver.js'
+import type { DetachableReadable } from '../../src/contract/capabilities.js'
+import type { Source } from '../../src/contract/driver.js'
+import type { Hashes } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { declineBody, sendContinue } from './continue.js'
 

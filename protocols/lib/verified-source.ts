@@ -1,7 +1,8 @@
 /** Verifies content against the digests that the client announced. */
 import { createHash } from 'node:crypto'
 import { pipeline, Transform } from 'node:stream'
-import type { HashName, Source } from '../../src/contract/driver.js'
+import type { Source } from '../../src/contract/driver.js'
+import type { HashName } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 
 /**

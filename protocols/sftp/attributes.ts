@@ -1,5 +1,6 @@
 /** File attributes of SFTP (draft §5): decodes requested ones and encodes those of an Entry. */
-import type { Attributes, Entry } from '../../src/contract/driver.js'
+import type { Attributes } from '../../src/contract/capabilities.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { FieldReader, PacketBuilder } from './packets.js'
 import { attributeFlag } from './protocol.js'
 

@@ -1,9 +1,8 @@
 /** One SSH connection: signs the user in, serves SFTP sessions and rejects everything else. */
 import type { Socket } from 'node:net'
 import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
-import { CodeRequired } from '../../src/accounts/errors.js'
 import type { Principal } from '../../src/accounts/principal.js'
-import { toGatewayError } from '../../src/contract/errors.js'
+import { hasDetail, toGatewayError } from '../../src/contract/errors.js'
 import type { Log } from '../../src/contract/log.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import { algorithms } from './algorithms.js'
@@ -111,7 +110,7 @@ export class SftpConnection {
       const cause = toGatewayError(error)
       if (cause.code === 'internal') this.#log.error({ err: cause.cause }, 'sign-in failed')
       const isPassword = context.method === 'password' || context.method === 'keyboard-interactive'
-      const isLogged = isPassword && !(error instanceof ProtocolSignInError || error instanceof CodeRequired)
+      const isLogged = isPassword && !(error instanceof ProtocolSignInError || hasDetail(error, 'code_required'))
       if (context.method !== 'none' && !isLogged) {
         this.#log.info({ user: context.username, method: context.method, reason: cause.reason }, 'sign-in refused')
       }

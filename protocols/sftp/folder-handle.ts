@@ -1,5 +1,5 @@
 /** An open folder: READDIR in batches, with constant memory. */
-import type { Entry } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { childOf, parentOf, type Path } from '../../src/contract/path.js'
 import { asSymlink, writeAttributes } from './attributes.js'
 import { longName } from './long-name.js'

@@ -1,5 +1,5 @@
 /** The `longname` of READDIR (draft §7): the line that `ls -l` would print. */
-import type { Entry } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { modeOf } from './attributes.js'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const

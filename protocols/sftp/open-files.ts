@@ -1,6 +1,7 @@
 /** The handles of one session, and the effect of its open files on operations by name. */
 import { Readable } from 'node:stream'
-import type { Entry, Source } from '../../src/contract/driver.js'
+import type { Source } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/contract/path.js'
 import { etagOf } from '../../src/tree/preconditions.js'

@@ -1,8 +1,7 @@
 /** Authentication with the methods of RFC 4252. Each one resolves to a Principal or rejects. */
 import type { AuthContext, AuthenticationType, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
-import { CodeRequired } from '../../src/accounts/errors.js'
 import { hasPermission, type Principal } from '../../src/accounts/principal.js'
-import { GatewayError } from '../../src/contract/errors.js'
+import { GatewayError, hasDetail } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import { algorithmOf, hasValidSignature } from './signature-blob.js'
 
@@ -78,7 +77,7 @@ async function byPrompts(
   try {
     principal = await accounts.byPassword(credentials, 'sftp')
   } catch (error) {
-    if (!(error instanceof CodeRequired)) throw error
+    if (!hasDetail(error, 'code_required')) throw error
     // Authenticator apps show codes in two groups.
     const code = (await prompts.prompt('One-time code: ', { shown: true })).replaceAll(' ', '')
     principal = await accounts.byPassword({ ...credentials, code }, 'sftp')

@@ -5,7 +5,8 @@
  * A new or truncated file is staged. It gets its name when it is published: at the CLOSE of a handle with write access,
  * or before a rename. Handles that remain open then use the published file.
  */
-import type { Attributes, Entry, OpenFile } from '../../src/contract/driver.js'
+import type { Attributes, OpenFile } from '../../src/contract/capabilities.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import type { Tree } from './tree.js'

@@ -1,6 +1,7 @@
 /** Live properties: computed from entries, locks and usage (RFC 4918 §15 and others) and rendered as XML elements. */
 import { contentType } from 'mime-types'
-import type { Entry, Usage } from '../../src/contract/driver.js'
+import type { Usage } from '../../src/contract/capabilities.js'
+import type { Entry } from '../../src/contract/entry.js'
 import type { Lock } from '../../src/tree/locks.js'
 import { etagOf } from '../../src/tree/preconditions.js'
 import type { PropertyName } from '../../src/tree/virtual-fs.js'

@@ -1,6 +1,6 @@
 /** Upload headers that are not part of HTTP: those of the ownCloud family, Finder and the AList family. */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { HashName } from '../../src/contract/driver.js'
+import type { HashName } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { BodyMetadata } from '../lib/request-body.js'
 import { HttpError } from './errors.js'

@@ -1,11 +1,11 @@
 /** Authenticates credentials of all kinds, and makes principals. */
 import PQueue from 'p-queue'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError, hasDetail, isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import type { Settings } from '../settings/settings.js'
 import type { AppPasswordRow, KeyRow, Store, UserRow } from '../store/rows.js'
 import { AppPasswords } from './app-passwords.js'
-import { AccountDisabled, CodeRequired, disabledReason, sessionRevoked } from './errors.js'
+import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
 import { Keys } from './keys.js'
 import { PasswordCheck } from './password-check.js'
 import type { ProtocolName, Principal } from './principal.js'
@@ -39,6 +39,9 @@ export interface AccountsOptions {
 const sweepInterval = 3600_000
 /** Seconds that the clocks of two processes may differ. */
 const clockSkew = 60
+
+const keyDeleted = { reason: 'the key has been deleted' }
+const appPasswordDeleted = { reason: 'the app password has been deleted' }
 
 const roles = ['general', 'guest', 'admin'] as const
 
@@ -97,9 +100,9 @@ export class Accounts {
   }
 
   /**
-   * Resolves to a session token for the HTTP protocol. Rejects with `WrongCredentials` (for an unknown name and a wrong
-   * password alike, in the same time), `throttled` (with `retryAfter`), `CodeRequired` if the account has two-step
-   * verification and the code is missing or wrong, or `AccountDisabled`.
+   * Resolves to a session token for the HTTP protocol. Rejects with the detail `wrong_credentials` (for an unknown name
+   * and a wrong password alike, in the same time), `sign_in_throttled` (with `retryAfter`), `code_required` if the
+   * account has two-step verification and the code is missing or wrong, or `account_disabled`.
    */
   async signIn(credentials: Credentials): Promise<string> {
     return this.#logged(credentials, 'http', () => this.#signIn(credentials))
@@ -107,20 +110,19 @@ export class Accounts {
 
   async #signIn(credentials: Credentials): Promise<string> {
     const user = await this.#passwords.checkPassword(credentials, { remembered: false })
-    if (user.disabled) throw new AccountDisabled()
+    if (user.disabled) throw accountDisabled()
     if (user.otpSecret !== '') await this.#checkCode(user, credentials)
     this.#passwords.recordSuccess(credentials, user, { remember: false })
     return this.#tokens.issue(user)
   }
 
   /**
-   * The principal of a session token or of the permanent token. Rejects with `unauthenticated`; clients compare the
-   * reasons.
+   * The principal of a session token or of the permanent token. Rejects with `unauthenticated`.
    */
   async byToken(token: string, protocol: ProtocolName): Promise<Principal> {
     if (this.isPermanentToken(token)) {
       const admin = this.users.byUniqueRole(2)
-      if (admin === undefined) throw sessionRevoked('failed find user: record not found')
+      if (admin === undefined) throw sessionRevoked({ detail: 'account_missing' })
       return this.#principal(admin, 'permanent', protocol)
     }
     const claims = this.#tokens.read(token)
@@ -133,12 +135,11 @@ export class Accounts {
   }
 
   /**
-   * The guest's principal. Throws `unauthenticated` with `Guest user is disabled, login please` if the guest is
-   * disabled.
+   * The guest's principal. Throws `unauthenticated` if the guest is disabled.
    */
   guest(protocol: ProtocolName): Principal {
     const guest = this.users.byUniqueRole(1)
-    if (guest === undefined || guest.disabled) throw sessionRevoked('Guest user is disabled, login please')
+    if (guest === undefined || guest.disabled) throw sessionRevoked({ detail: 'guest_disabled' })
     return this.#principal(guest, 'guest', protocol)
   }
 
@@ -150,14 +151,14 @@ export class Accounts {
     await this.#queue.add(async () => {
       await this.#store.revokedTokens.insert(claims.jti, expires)
       this.#revoked = new Map([...this.#revoked, [claims.jti, expires]])
-      this.#sessions.end(Number(claims.sub), 'token is invalidated', (other) => other === `token:${claims.jti}`)
+      this.#sessions.end(Number(claims.sub), { detail: 'token_revoked' }, (other) => other === `token:${claims.jti}`)
     })
   }
 
   /**
    * The principal for a password of Basic authentication or SFTP. Verified passwords are cached for minutes under a
    * keyed digest. Rejects as `signIn` does; if the account has two-step verification and no code was sent,
-   * `CodeRequired` has the code `denied`. App passwords are valid for their protocols, also for accounts with two-step
+   * the code is `denied`. App passwords are valid for their protocols, also for accounts with two-step
    * verification.
    */
   async byPassword(credentials: Credentials, protocol: ProtocolName): Promise<Principal> {
@@ -172,7 +173,7 @@ export class Accounts {
     try {
       return await work()
     } catch (error) {
-      if (isGatewayError(error) && !(error instanceof CodeRequired)) {
+      if (isGatewayError(error) && !hasDetail(error, 'code_required')) {
         const account = this.users.byName(username)?.username
         this.#log?.warn({ protocol, address, account, reason: error.reason }, 'sign-in refused')
       }
@@ -184,10 +185,10 @@ export class Accounts {
     const appPassword = await this.#byAppPassword(credentials, protocol)
     if (appPassword !== undefined) return appPassword
     const user = await this.#passwords.checkPassword(credentials, { remembered: true })
-    if (user.disabled) throw new AccountDisabled()
+    if (user.disabled) throw accountDisabled()
     const remember = user.otpSecret === ''
     if (!remember) {
-      if (credentials.code === undefined) throw new CodeRequired('denied')
+      if (credentials.code === undefined) throw codeRequired('denied')
       await this.#checkCode(user, credentials)
     }
     this.#passwords.recordSuccess(credentials, user, { remember })
@@ -203,8 +204,9 @@ export class Accounts {
     userId: number,
     proof: { readonly secret: string; readonly code: string; readonly address: string },
   ): Promise<void> {
-    if (!(await this.#passwords.checkNewCode(userId, proof)))
-      throw new GatewayError('invalid', { reason: 'Invalid 2FA code' })
+    if (!(await this.#passwords.checkNewCode(userId, proof))) {
+      throw new GatewayError('invalid', { detail: 'code_required' })
+    }
     await this.users.update(userId, { otpSecret: proof.secret })
   }
 
@@ -220,8 +222,8 @@ export class Accounts {
   async byKey(key: KeyRow, protocol: ProtocolName): Promise<Principal> {
     const touched = await this.keys.touch(key)
     const user = this.users.get(touched.userId)
-    if (user === undefined || this.keys.get(touched.id) === undefined) throw sessionRevoked('the key has been deleted')
-    if (user.disabled) throw new AccountDisabled()
+    if (user === undefined || this.keys.get(touched.id) === undefined) throw sessionRevoked(keyDeleted)
+    if (user.disabled) throw accountDisabled()
     return this.#principal(user, `key:${touched.id}`, protocol)
   }
 
@@ -233,19 +235,21 @@ export class Accounts {
     const row = 'plain' in password ? this.appPasswords.find(password.plain) : undefined
     const user = row && this.users.get(row.userId)
     if (row === undefined || user?.username !== username) return undefined
-    if (user.disabled) throw new AccountDisabled()
+    if (user.disabled) throw accountDisabled()
     if (!row.protocols.some((each) => each === protocol)) {
       throw new GatewayError('denied', { op: 'sign in', reason: 'this app password is for another protocol' })
     }
     await this.appPasswords.touch(row)
-    if (this.appPasswords.get(row.id) === undefined) throw sessionRevoked('the app password has been deleted')
+    if (this.appPasswords.get(row.id) === undefined) throw sessionRevoked(appPasswordDeleted)
     return { ...this.#principal(user, `app:${row.id}`, protocol), readOnly: row.readOnly }
   }
 
   async #checkCode(user: UserRow, credentials: Credentials): Promise<void> {
     await this.#passwords.checkCode(user, credentials)
     // Rows are immutable: another object means that the account changed after the password was checked.
-    if (this.users.get(user.id) !== user) throw sessionRevoked('the account has just changed, sign in again')
+    if (this.users.get(user.id) !== user) {
+      throw sessionRevoked({ reason: 'the account has just changed, sign in again' })
+    }
   }
 
   /**
@@ -254,21 +258,21 @@ export class Accounts {
    */
   forTask(userId: number): Principal {
     const user = this.users.get(userId)
-    if (user === undefined) throw sessionRevoked('failed find user: record not found')
-    if (user.disabled) throw sessionRevoked(disabledReason)
+    if (user === undefined) throw sessionRevoked({ detail: 'account_missing' })
+    if (user.disabled) throw sessionRevoked({ detail: 'account_disabled' })
     return this.#principal(user, 'task', 'http')
   }
 
   /** Checks the claims against the account and the revoked tokens. Throws `unauthenticated`. */
   #validate(claims: Claims | undefined): Claims & { readonly user: UserRow } {
-    if (claims === undefined || this.#revoked.has(claims.jti)) throw sessionRevoked('token is invalidated')
+    if (claims === undefined || this.#revoked.has(claims.jti)) throw sessionRevoked({ detail: 'token_revoked' })
     const seconds = this.#now() / 1000
-    if (claims.exp <= seconds) throw sessionRevoked('token is expired')
-    if (claims.nbf > seconds + clockSkew) throw sessionRevoked('token not active yet')
+    if (claims.exp <= seconds) throw sessionRevoked({ detail: 'token_expired' })
+    if (claims.nbf > seconds + clockSkew) throw sessionRevoked({ detail: 'token_not_active' })
     const user = this.users.get(Number(claims.sub))
-    if (user?.username !== claims.username) throw sessionRevoked('failed find user: record not found')
-    if (user.disabled) throw sessionRevoked(disabledReason)
-    if (user.passwordTime !== claims.pwd_ts) throw sessionRevoked('Password has been changed, login please')
+    if (user?.username !== claims.username) throw sessionRevoked({ detail: 'account_missing' })
+    if (user.disabled) throw sessionRevoked({ detail: 'account_disabled' })
+    if (user.passwordTime !== claims.pwd_ts) throw sessionRevoked({ detail: 'password_changed' })
     return { ...claims, user }
   }
 
@@ -296,7 +300,7 @@ export class Accounts {
       const before = this.#revoked
       this.#revoked = await this.#store.revokedTokens.all()
       for (const id of this.#revoked.keys()) {
-        if (!before.has(id)) this.#sessions.endCredential(`token:${id}`, 'token is invalidated')
+        if (!before.has(id)) this.#sessions.endCredential(`token:${id}`, { detail: 'token_revoked' })
       }
     })
   }
@@ -307,38 +311,38 @@ export class Accounts {
     if (after === undefined) {
       this.keys.evictUser(id)
       this.appPasswords.evictUser(id)
-      this.#sessions.end(id, 'failed find user: record not found')
+      this.#sessions.end(id, { detail: 'account_missing' })
     } else if (after.disabled) {
-      this.#sessions.end(id, disabledReason)
+      this.#sessions.end(id, { detail: 'account_disabled' })
     } else if (
       after.username !== before.username ||
       after.permission !== before.permission ||
       after.basePath !== before.basePath ||
       after.role !== before.role
     ) {
-      this.#sessions.end(id, 'the rights of this account have changed')
+      this.#sessions.end(id, { reason: 'the rights of this account have changed' })
     } else if (after.passwordTime !== before.passwordTime || after.passwordHash !== before.passwordHash) {
-      const reason = 'Password has been changed, login please'
-      this.#sessions.end(id, reason, (credential) => credential === 'password' || credential.startsWith('token:'))
+      const why = { detail: 'password_changed' } as const
+      this.#sessions.end(id, why, (credential) => credential === 'password' || credential.startsWith('token:'))
     } else if (after.otpSecret !== before.otpSecret) {
-      const reason = 'two-step verification was switched on or off'
-      this.#sessions.end(id, reason, (credential) => credential === 'password')
+      const why = { reason: 'two-step verification was switched on or off' }
+      this.#sessions.end(id, why, (credential) => credential === 'password')
     }
   }
 
   #keyRemoved(key: KeyRow): void {
-    this.#sessions.end(key.userId, 'the key has been deleted', (credential) => credential === `key:${key.id}`)
+    this.#sessions.end(key.userId, keyDeleted, (credential) => credential === `key:${key.id}`)
   }
 
   #appPasswordRemoved({ id, userId }: AppPasswordRow): void {
-    this.#sessions.end(userId, 'the app password has been deleted', (credential) => credential === `app:${id}`)
+    this.#sessions.end(userId, appPasswordDeleted, (credential) => credential === `app:${id}`)
   }
 
   #settingsChanged(): void {
     const token = this.#settings.get('token')
     if (token === this.#permanentToken) return
     this.#permanentToken = token
-    this.#sessions.endCredential('permanent', 'token is invalidated')
+    this.#sessions.endCredential('permanent', { detail: 'token_revoked' })
   }
 
   async #sweep(): Promise<void> {

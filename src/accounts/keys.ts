@@ -59,7 +59,7 @@ export class Keys {
   async delete(userId: number, id: number): Promise<void> {
     await this.queue.add(async () => {
       const key = this.#byId.get(id)
-      if (key?.userId !== userId) throw new GatewayError('not_found', { reason: 'failed to get public key' })
+      if (key?.userId !== userId) throw new GatewayError('not_found', { reason: 'there is no such key' })
       await this.store.keys.delete(id)
       this.#byId.delete(id)
       this.onRemoved(key)

@@ -1,7 +1,8 @@
 import { networkOf } from '../net/networks.js'
 import type { UserRow } from '../store/rows.js'
 import type { Credentials } from './accounts.js'
-import { CodeRequired, WrongCredentials } from './errors.js'
+import { GatewayError } from '../contract/errors.js'
+import { codeRequired } from './errors.js'
 import { FairQueue } from './fair-queue.js'
 import { CodeLimiter, SignInLimiter } from './limiter.js'
 import { otpStep } from './otp.js'
@@ -44,7 +45,7 @@ export class PasswordCheck {
 
   /**
    * Checks the password. Resolves to the account, which may be disabled or need a one-time code. Rejects with
-   * `WrongCredentials` or `throttled`. `remembered`: accepts a cached verification.
+   * `unauthenticated` or `throttled`. `remembered`: accepts a cached verification.
    */
   async checkPassword(credentials: Credentials, { remembered }: { readonly remembered: boolean }): Promise<UserRow> {
     const normalized = this.#normalize(credentials)
@@ -66,13 +67,13 @@ export class PasswordCheck {
   }
 
   /**
-   * Checks the one-time code of an account with two-step verification, after the password. Rejects with `CodeRequired`
-   * if the code is missing, which does not count as a failure, or if it is wrong or already used, which does. Rejects
+   * Checks the one-time code of an account with two-step verification, after the password. Rejects with the detail
+   * `code_required` if the code is missing, which does not count as a failure, or if it is wrong or already used, which does. Rejects
    * with `throttled` after too many failures of the address, or too many wrong codes for the account from any address.
    */
   async checkCode(user: UserRow, credentials: Credentials): Promise<void> {
     const { network, name } = this.#normalize(credentials)
-    if (credentials.code === undefined || credentials.code === '') throw new CodeRequired()
+    if (credentials.code === undefined || credentials.code === '') throw codeRequired()
     // Checked again: requests that shared one password check arrive here concurrently.
     this.#limiter.assertPairNotLocked(network, name)
     this.#limiter.assertAddressNotLocked(network, name)
@@ -83,7 +84,7 @@ export class PasswordCheck {
       return
     }
     this.#limiter.recordFailure(network, name)
-    throw new CodeRequired()
+    throw codeRequired()
   }
 
   /**
@@ -134,6 +135,6 @@ export class PasswordCheck {
     const current = this.options.byName(name)
     if (isCorrect && current !== undefined && current.passwordHash === user?.passwordHash) return current
     this.#limiter.recordFailure(network, name)
-    throw new WrongCredentials()
+    throw new GatewayError('unauthenticated', { op: 'sign in', detail: 'wrong_credentials' })
   }
 }

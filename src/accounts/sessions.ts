@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { sessionRevoked } from './errors.js'
+import { sessionRevoked, type Revocation } from './errors.js'
 
 /**
  * How a principal was authenticated; 'task': by an earlier request. All principals of one user and credential share a
@@ -30,20 +30,20 @@ export class Sessions {
   }
 
   /** Aborts the sessions of the user, or those of some credentials. Later uses of a credential get a new signal. */
-  end(userId: number, reason: string, which: (credential: Credential) => boolean = () => true): void {
+  end(userId: number, why: Revocation, which: (credential: Credential) => boolean = () => true): void {
     const credentials = this.#users.get(userId)
     if (credentials === undefined) return
     for (const [credential, { controller }] of credentials) {
       if (!which(credential)) continue
       credentials.delete(credential)
-      controller.abort(sessionRevoked(reason))
+      controller.abort(sessionRevoked(why))
     }
     if (credentials.size === 0) this.#users.delete(userId)
   }
 
   /** The same for one credential of any user. */
-  endCredential(credential: Credential, reason: string): void {
-    for (const userId of [...this.#users.keys()]) this.end(userId, reason, (other) => other === credential)
+  endCredential(credential: Credential, why: Revocation): void {
+    for (const userId of [...this.#users.keys()]) this.end(userId, why, (other) => other === credential)
   }
 
   /** Aborts and removes the sessions of tokens that expired more than the grace period ago. */
@@ -51,7 +51,7 @@ export class Sessions {
     for (const [userId, credentials] of [...this.#users]) {
       const expired = (credential: Credential): boolean =>
         (credentials.get(credential)?.until ?? Infinity) + gracePeriod < now
-      this.end(userId, 'token is expired', expired)
+      this.end(userId, { detail: 'token_expired' }, expired)
     }
   }
 }

@@ -61,7 +61,7 @@ export class Users {
 
   /** Creates a user of role 0. `invalid` for another role or invalid fields, `exists` for a taken name. */
   async create(user: NewUser): Promise<UserRow> {
-    if (user.role !== 0) throw new GatewayError('invalid', { reason: 'admin or guest user can not be created' })
+    if (user.role !== 0) throw new GatewayError('invalid', { detail: 'built_in_role' })
     const row = {
       username: checkUsername(user.username),
       passwordHash: await hashPassword(staticHash(checkPassword(user.password))),
@@ -97,10 +97,10 @@ export class Users {
     }
     const decide = (stored: UserRow): Partial<UserRow> => {
       if (role !== undefined && role !== stored.role) {
-        throw new GatewayError('invalid', { reason: 'role can not be changed' })
+        throw new GatewayError('invalid', { detail: 'role_changed' })
       }
       if (stored.role === 2 && disabled === true) {
-        throw new GatewayError('invalid', { reason: 'admin user can not be disabled' })
+        throw new GatewayError('invalid', { detail: 'admin_disabled' })
       }
       const renamed = username !== undefined && username !== stored.username
       const revokesTokens = password !== undefined || renamed || (disabled === true && !stored.disabled)
@@ -120,11 +120,11 @@ export class Users {
     await this.queue.add(async () => {
       const user = this.#byId.get(id)
       if (user !== undefined && user.role !== 0) {
-        throw new GatewayError('invalid', { reason: 'cannot delete admin or guest' })
+        throw new GatewayError('invalid', { detail: 'built_in_deleted' })
       }
       const deleted = await this.store.users.delete(id)
       this.#replace([...this.#byId.values()].filter((other) => other.id !== id))
-      if (!deleted) throw new GatewayError('not_found', { reason: 'record not found' })
+      if (!deleted) throw new GatewayError('not_found', { detail: 'account_missing' })
     })
   }
 

@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { driverTypes } from '../../drivers/index.js'
-import type { AnyDriverType } from '../contract/driver.js'
+import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError } from '../contract/errors.js'
 import { cleanPath } from '../contract/path.js'
 import { lockHolderOf } from '../gateway/data-folder.js'

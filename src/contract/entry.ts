@@ -1,5 +1,47 @@
-/** Helpers for entries. */
-import type { Entry } from './driver.js'
+/** Files, folders and symlinks as backends report them. */
+
+export type EntryKind = 'file' | 'folder' | 'link'
+export type HashName = 'md5' | 'sha1' | 'sha256'
+/** Lower-case hexadecimal digests of the whole content. */
+export type Hashes = Readonly<Partial<Record<HashName, string>>>
+
+/** One file, folder or symlink as the backend reports it. Plain data, never modified after its creation. */
+export interface Entry {
+  /**
+   * The name as the backend reports it, by which the file can be requested again. The core checks it with
+   * `isListableName` (path.ts), and leaves names that no path can represent out of listings and logs them. A driver
+   * does not repeat that check. It leaves out `.` and `..` only, and reports a name that it could not map back, such as
+   * bytes in another encoding, as its `refusedName` (path.ts).
+   */
+  readonly name: string
+  /**
+   * 'link' is a dangling symlink, or a symlink that was requested itself; otherwise the kind of the symlink's target.
+   */
+  readonly kind: EntryKind
+  /** The entry is a symlink shown as its target. Tree walks do not enter it. */
+  readonly isLink?: boolean
+  /** Bytes; 0 for a folder. */
+  readonly size: number
+  readonly modified: Date
+  /** Differs whenever the content differs. The ETag is derived from it. */
+  readonly revision?: string
+  /** Permission bits, as in `chmod`. */
+  readonly mode?: number
+  /** Only hashes that the backend reports without extra cost. */
+  readonly hashes?: Hashes
+  readonly created?: Date
+  readonly thumb?: string
+}
+
+/** Identifies a file or folder independently of the path and the mount through which it is reached. */
+export interface Identity {
+  /**
+   * Within one namespace, equal names identify the same file and different names different files. Identities of
+   * different namespaces cannot be compared.
+   */
+  readonly namespace: string
+  readonly name: string
+}
 
 /** Identifies the content: the revision, otherwise the time and the size. The entity tag is derived from it. */
 export function contentVersion({ revision, modified, size }: Entry): string {

@@ -60,12 +60,71 @@ const sentences: Readonly<Record<ErrorCode, string>> = {
   internal: 'internal error',
 }
 
+/**
+ * Causes that a caller decides on, or that a protocol words in its own way, with what each says in the core. They are
+ * more precise than the code that they come with.
+ */
+const details = {
+  // paths and the tree
+  relative_path: 'a path cannot hold ".."',
+  name_taken: 'the name is taken',
+  into_itself: 'a folder cannot be moved or copied into itself',
+  mount_moved: 'a mount point cannot be moved',
+  mount_removed: 'a mount point cannot be removed',
+  refresh_denied: 'only a user who may write can refresh a listing',
+  system_file: 'files of this name are not accepted (ignore_system_files)',
+  // storages
+  nothing_mounted: 'no storage is mounted',
+  no_storage: 'no storage is mounted at this path',
+  storage_starting: 'the storage is still starting',
+  storage_failed: 'the storage did not start',
+  storage_enabled: 'the storage is enabled already',
+  storage_disabled: 'the storage is disabled already',
+  driver_unknown: 'there is no such driver',
+  driver_changed: 'the driver of a storage cannot be changed',
+  // accounts
+  wrong_credentials: 'wrong user name or password',
+  code_required: 'the one-time code is missing or wrong',
+  sign_in_throttled: 'too many failed attempts to sign in',
+  account_missing: 'the account does not exist',
+  account_disabled: 'the account is disabled',
+  guest_disabled: 'the guest account is disabled',
+  password_changed: 'the password has been changed',
+  token_revoked: 'the token is not valid, or was revoked',
+  token_expired: 'the token has expired',
+  token_not_active: 'the token is not valid yet',
+  built_in_role: 'an admin or a guest cannot be created',
+  built_in_deleted: 'the admin and the guest cannot be deleted',
+  role_changed: 'the role of an account cannot be changed',
+  admin_disabled: 'the admin cannot be disabled',
+  // signed URLs
+  signature_missing: 'the link is not signed',
+  signature_malformed: 'the signature of the link is malformed',
+  signature_expired: 'the link has expired',
+  signature_wrong: 'the signature of the link is wrong',
+  proxy_refused: 'this file is not sent through the gateway',
+  // settings, search, tasks
+  setting_refused: 'the setting cannot have this value',
+  setting_in_use: 'only deprecated settings can be deleted',
+  search_off: 'search is switched off',
+  index_running: 'the index is being built or updated',
+  index_idle: 'the index is not being built or updated',
+  task_missing: 'there is no such task',
+  tool_unknown: 'there is no such download tool',
+  tool_failed: 'the download tool does not work',
+} as const
+
+export type ErrorDetail = keyof typeof details
+
 export interface GatewayErrorOptions {
   /** The path the operation was asked for, in the caller's own spelling. */
   readonly path?: string | undefined
   /** The operation, in one word: `move`, `list`, `sign in`. */
   readonly op?: string | undefined
-  /** Why not, in words that a user may read: no host paths, no secrets. */
+  readonly detail?: ErrorDetail | undefined
+  /** What the detail is about, if the error does not say that by its path: the name of a file, a driver or a setting. */
+  readonly subject?: string | undefined
+  /** Why not, in words that a user may read: no host paths, no secrets. Nothing is decided on it. */
   readonly reason?: string | undefined
   /** Seconds after which another try is worth it. */
   readonly retryAfter?: number | undefined
@@ -76,11 +135,14 @@ export class GatewayError extends Error {
   readonly code: ErrorCode
   readonly path: string | undefined
   readonly op: string | undefined
+  readonly detail: ErrorDetail | undefined
+  readonly subject: string | undefined
   readonly reason: string
   readonly retryAfter: number | undefined
 
   constructor(code: ErrorCode, options: GatewayErrorOptions = {}) {
-    const reason = options.reason ?? sentences[code]
+    const { detail, subject } = options
+    const reason = options.reason ?? (detail === undefined ? sentences[code] : details[detail])
     // Most of these are answers, not accidents, and collecting a stack costs more than all the rest of one.
     const { stackTraceLimit } = Error
     if (code !== 'internal') Error.stackTraceLimit = 0
@@ -91,6 +153,8 @@ export class GatewayError extends Error {
     this.code = code
     this.path = options.path
     this.op = options.op
+    this.detail = detail
+    this.subject = subject
     this.reason = reason
     this.retryAfter = options.retryAfter
   }
@@ -100,27 +164,11 @@ export class GatewayError extends Error {
     return new GatewayError(this.code, {
       op,
       path,
+      detail: this.detail,
+      subject: this.subject,
       reason: this.reason,
       retryAfter: this.retryAfter,
       cause: this.cause ?? this,
-    })
-  }
-}
-
-/** No mount covers the path. */
-export class NoStorageError extends GatewayError {
-  /** Told of the path as it was asked for: that of the whole tree is not everybody's business. */
-  override at(_op: string, path: string): NoStorageError {
-    return new NoStorageError(path, this.nothingMounted)
-  }
-
-  constructor(
-    path: string,
-    private readonly nothingMounted: boolean,
-  ) {
-    super('not_found', {
-      path,
-      reason: nothingMounted ? 'storage not found; please add a storage first' : 'storage not found',
     })
   }
 }
@@ -137,6 +185,24 @@ export function isGatewayError(error: unknown, ...codes: readonly ErrorCode[]): 
   return error instanceof GatewayError && (codes.length === 0 || codes.includes(error.code))
 }
 
+/** Whether `error` is a GatewayError with one of these details. */
+export function hasDetail(
+  error: unknown,
+  ...wanted: readonly ErrorDetail[]
+): error is GatewayError & { readonly detail: ErrorDetail } {
+  return error instanceof GatewayError && error.detail !== undefined && wanted.includes(error.detail)
+}
+
+/** The error for a name that another entry of the folder has. */
+export function nameTaken(name: string, cause?: unknown): GatewayError {
+  return new GatewayError('exists', { detail: 'name_taken', subject: name, reason: `file [${name}] exists`, cause })
+}
+
+/** Whether no mount covers the path. */
+export function isWithoutStorage(error: unknown): boolean {
+  return hasDetail(error, 'no_storage', 'nothing_mounted')
+}
+
 /** Whether the same may go well later, with nobody's help. 'aborted': the storage, or the program, was stopped meanwhile. */
 export function isTransient(error: unknown): boolean {
   return isGatewayError(error, 'unavailable', 'timeout', 'busy', 'throttled', 'aborted')
@@ -147,7 +213,7 @@ export async function undefinedIfMissing<Found>(work: Promise<Found>): Promise<F
   try {
     return await work
   } catch (error) {
-    if (isGatewayError(error, 'not_found') && !(error instanceof NoStorageError)) return undefined
+    if (isGatewayError(error, 'not_found') && !isWithoutStorage(error)) return undefined
     throw error
   }
 }

@@ -39,7 +39,7 @@ export function cleanPath(text: string): Path {
   const segments: string[] = []
   for (const segment of text.replaceAll('\\', '/').split('/')) {
     if (segment === '' || segment === '.') continue
-    if (segment === '..') throw new RelativePathError()
+    if (segment === '..') throw relativePathError()
     segments.push(segment)
   }
   return `/${segments.join('/')}` as Path
@@ -50,19 +50,13 @@ export function cleanPath(text: string): Path {
  * Otherwise a file named `a\b` would be created as `b` in a folder that was not requested.
  */
 export function newPath(text: string): Path {
-  if (text.includes('\\')) throw new RelativePathError()
+  if (text.includes('\\')) throw relativePathError()
   return cleanPath(text)
 }
 
-/** A path that contains `..`; the HTTP protocol has a separate status for it. */
-export class RelativePathError extends GatewayError {
-  constructor() {
-    super('invalid', { reason: 'using relative path is not allowed' })
-  }
-
-  override at(): this {
-    return this
-  }
+/** The error for a path that contains `..`, or for a name with more than one segment. */
+export function relativePathError(): GatewayError {
+  return new GatewayError('invalid', { detail: 'relative_path' })
 }
 
 /**
@@ -94,7 +88,7 @@ export function asPath(text: string): Path {
  */
 export function checkName(name: string): string {
   if (name === '' || name === '.' || name === '..' || name.includes('/') || name.includes('\\')) {
-    throw new RelativePathError()
+    throw relativePathError()
   }
   if (controlCharacter.test(name)) {
     throw new GatewayError('invalid', { reason: 'a name cannot hold control characters' })

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { hasPermission, permissionBits, type Principal } from '../accounts/principal.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
-import { childOf, nameOf, type Path } from '../contract/path.js'
+import { childOf, type Path } from '../contract/path.js'
 import type { AccessOptions } from '../tree/preconditions.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 
@@ -23,9 +23,4 @@ export async function assertCanReceive(fs: VirtualFs, folder: Path, access: Acce
     if (!isGatewayError(error, 'not_found')) throw error
   }
   await fs.assertWritable(childOf(folder, randomUUID()), access)
-}
-
-/** The error for a path that exists already: downloads never replace files. */
-export function existsError(path: Path, cause: GatewayError): GatewayError {
-  return new GatewayError('exists', { reason: `file [${nameOf(path)}] exists`, cause })
 }

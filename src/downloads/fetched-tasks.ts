@@ -2,15 +2,21 @@
 import { join } from 'node:path'
 import PQueue from 'p-queue'
 import type { Source } from '../contract/driver.js'
-import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
-import { checkName, childOf, under, type Path } from '../contract/path.js'
+import {
+  GatewayError,
+  isGatewayError,
+  nameTaken,
+  toGatewayError,
+  TreeError,
+  type MemberFailure,
+} from '../contract/errors.js'
+import { checkName, childOf, nameOf, under, type Path } from '../contract/path.js'
 import { readFrom } from '../storage/spool.js'
 import type { TaskRun } from '../tasks/task.js'
 import { pathBelowBase } from '../tasks/transfer-tasks.js'
 import { countedSource } from '../transfer/counted-source.js'
 import { isSameContent } from '../transfer/same-content.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
-import { existsError } from './destination.js'
 import type { FetchedPlan } from './download.js'
 import { fetchedFiles, type FetchedFile } from './temporary-folders.js'
 
@@ -21,10 +27,10 @@ const concurrency = 4
 export async function storeFetched(fs: VirtualFs, plan: FetchedPlan, run: TaskRun): Promise<void> {
   const { items, principal, signal } = run
   await items.fail([])
-  run.setStatus('getting src object')
+  run.setPhase('looking_up')
   const files = await fetchedFiles(plan.folder, plan.entry)
   run.setTotal(files.reduce((sum, { size }) => sum + size, 0))
-  if (files[0]?.kind === 'folder') run.setStatus('src object is dir, listing objs')
+  if (files[0]?.kind === 'folder') run.setPhase('listing_folder')
   const folder = pathBelowBase(principal, plan.to)
   const failures: MemberFailure[] = []
   const attempt = async (file: FetchedFile) => {
@@ -78,7 +84,7 @@ async function storeOne(fs: VirtualFs, { plan, file, path, run }: FileToStore): 
     const storedSize = resumes ? await sizeOf(fs, path, access) : undefined
     const isStored =
       storedSize !== undefined && (await isSameContent(local, { size: storedSize, rereadable: true, read }, signal))
-    if (!isStored) throw existsError(path, error)
+    if (!isStored) throw nameTaken(nameOf(path), error)
     run.advance(size)
   }
   await items.record(key, { source: state, size, distinct: true })

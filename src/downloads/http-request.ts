@@ -4,7 +4,7 @@
  */
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import type { Egress } from '../contract/driver.js'
+import type { Egress } from '../contract/driver-env.js'
 import { GatewayError, isGatewayError, toGatewayError, type ErrorCode } from '../contract/errors.js'
 import { version } from '../contract/version.js'
 

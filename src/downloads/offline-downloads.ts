@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join } from 'node:path'
 import type { Principal } from '../accounts/principal.js'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError, type GatewayErrorOptions } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { under, type Path } from '../contract/path.js'
 import { hostAndPort } from '../net/addresses.js'
@@ -212,14 +212,19 @@ export class OfflineDownloads {
     await asUnavailable(async () => {
       if (name === simpleHttp) parseWebAddress(address)
       else if (tool) assertSupported(tool, address)
-      else throw new GatewayError('unavailable', { reason: `tool ${name} not found` })
+      else
+        throw new GatewayError('unavailable', {
+          detail: 'tool_unknown',
+          subject: name,
+          reason: `there is no tool ${name}`,
+        })
     })
     if (!tool) return
     await this.#space.assertSpace()
-    await asUnavailable(
-      () => tool.probe(signal ?? new AbortController().signal),
-      `failed init offline download tool ${name}: `,
-    )
+    await asUnavailable(() => tool.probe(signal ?? new AbortController().signal), {
+      detail: 'tool_failed',
+      subject: name,
+    })
     this.#readiness.markReady(name)
   }
 
@@ -256,7 +261,7 @@ export class OfflineDownloads {
     await this.#space.withClaim(plan.folder, (claim) =>
       fetchByProgram({ tool, plan, egress, limit: this.#limit, claim }, run, prepare),
     )
-    run.setStatus('offline download completed, maybe transferring')
+    run.setPhase('storing_download')
     await this.#addTransfers(run.principal, plan)
     if (plan.seedMinutes > 0) await seed(tool, plan, plan.seedMinutes, run)
   }
@@ -350,12 +355,16 @@ function isOnThisMachine({ hostname }: URL): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }
 
-/** Converts every GatewayError of `work` to `unavailable`. `prefix` is prepended to the reason. */
-async function asUnavailable<T>(work: () => Promise<T>, prefix = ''): Promise<T> {
+/** Converts every GatewayError of `work` to `unavailable`, with the given detail or that of the error. */
+async function asUnavailable<T>(
+  work: () => Promise<T>,
+  what?: Pick<GatewayErrorOptions, 'detail' | 'subject'>,
+): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (!isGatewayError(error)) throw error
-    throw new GatewayError('unavailable', { reason: prefix + error.reason, cause: error })
+    const { detail, subject } = what ?? error
+    throw new GatewayError('unavailable', { detail, subject, reason: error.reason, cause: error })
   }
 }

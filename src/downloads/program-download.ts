@@ -51,7 +51,7 @@ export async function fetchByProgram(
   const { tool, plan, limit, claim } = download
   const { signal } = run
   const start = async () => {
-    run.setStatus(`[${tool.name}]: connecting`)
+    run.setPhase({ tool: tool.name, state: 'connecting' })
     const input = await sanitizedInput(download, signal)
     await prepare()
     await tool.start(plan, input, signal)
@@ -86,7 +86,7 @@ export async function fetchByProgram(
       starts += 1
       unknown = 0
     }
-    if (state === 'working') run.setStatus(`[${tool.name}]: ${text}`)
+    if (state === 'working') run.setPhase({ tool: tool.name, state: text })
     await delay(pollInterval, undefined, { signal })
   }
 }
@@ -97,7 +97,7 @@ export async function seed(tool: DownloadTool, key: DownloadKey, minutes: number
   for (;;) {
     const { state, seeded } = await poll()
     if (state !== 'done' || seeded >= minutes * 60) return
-    run.setStatus('offline download completed, waiting for seeding')
+    run.setPhase('seeding')
     await delay(pollInterval, undefined, { signal: run.signal })
   }
 }

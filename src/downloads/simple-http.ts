@@ -1,13 +1,12 @@
 /** Downloads by the gateway itself: streams from a web server into the tree, without the local disk. */
 import type { Source } from '../contract/driver.js'
-import { isGatewayError } from '../contract/errors.js'
-import { childOf, type Path } from '../contract/path.js'
+import { isGatewayError, nameTaken } from '../contract/errors.js'
+import { childOf, nameOf, type Path } from '../contract/path.js'
 import type { SpeedLimit } from '../storage/bandwidth.js'
 import type { TaskRun } from '../tasks/task.js'
 import { countedSource } from '../transfer/counted-source.js'
 import { isSameContent } from '../transfer/same-content.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
-import { existsError } from './destination.js'
 import { RemoteFile, type RemoteOptions } from './remote-file.js'
 import { simpleHttp } from './tool.js'
 
@@ -23,11 +22,11 @@ export interface SimpleDownload extends Omit<RemoteOptions, 'signal'> {
 export async function downloadInto(fs: VirtualFs, download: SimpleDownload, run: TaskRun): Promise<void> {
   const { address, folder, password, speed, ...options } = download
   const { signal } = run
-  run.setStatus(`[${simpleHttp}]: connecting`)
+  run.setPhase({ tool: simpleHttp, state: 'connecting' })
   const file = await RemoteFile.open(address, { ...options, signal })
   try {
     run.setTotal(file.size ?? 0)
-    run.setStatus(`[${simpleHttp}]: downloading`)
+    run.setPhase({ tool: simpleHttp, state: 'downloading' })
     let bytes = 0
     const advance = (count: number) => {
       bytes += count
@@ -55,7 +54,7 @@ async function store(fs: VirtualFs, path: Path, remote: Source, password: string
     if (!isGatewayError(error, 'exists')) throw error
     // An earlier run may have stored the file and been interrupted before it was recorded.
     if (resumes && reads === 0 && (await isStored(fs, path, source, password, signal))) return
-    throw existsError(path, error)
+    throw nameTaken(nameOf(path), error)
   }
 }
 

@@ -1,7 +1,7 @@
 /** Locks the data folder: a second daemon would delete the files that the first is receiving. */
 import { link, mkdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { GatewayFolders } from '../contract/driver.js'
+import type { GatewayFolders } from '../contract/driver-env.js'
 import { GatewayError } from '../contract/errors.js'
 import { temporaryDownloads } from '../downloads/temporary-folders.js'
 import { isRunning, processStartTime } from './instance.js'

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
-import type { Instance } from '../contract/driver.js'
+import type { Instance } from '../contract/driver-env.js'
 
 /**
  * This run. Its name is `<host>-<boot>-<pid>-<started>-<random>`. `host` and `boot` are digests of the machine and its

@@ -1,6 +1,8 @@
 /** The administration of storages: validates, stores and mounts their rows. */
 import PQueue from 'p-queue'
-import type { AnyDriverType, CallOptions, Usage } from '../contract/driver.js'
+import type { Usage } from '../contract/capabilities.js'
+import type { CallOptions } from '../contract/driver.js'
+import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, type Path } from '../contract/path.js'
 import type { Events } from '../storage/events.js'
@@ -84,7 +86,7 @@ export class StorageAdmin {
   async update(id: number, configuration: StorageConfiguration): Promise<StorageRow> {
     const old = this.#existingRow(id)
     if (configuration.driver !== old.driver) {
-      throw new GatewayError('invalid', { reason: 'driver cannot be changed' })
+      throw new GatewayError('invalid', { detail: 'driver_changed' })
     }
     const checked = checkConfiguration(configuration, this.parts.driverTypes)
     return this.#storeAndMount(async () => {
@@ -98,14 +100,14 @@ export class StorageAdmin {
 
   /** Enables and starts a storage. Rejects with `invalid` if it is enabled, and with StorageNotStarted. */
   async enable(id: number): Promise<void> {
-    if (!this.#existingRow(id).disabled) throw new GatewayError('invalid', { reason: 'this storage have enabled' })
+    if (!this.#existingRow(id).disabled) throw new GatewayError('invalid', { detail: 'storage_enabled' })
     await this.#storeAndMount(() => this.parts.store.storages.update(id, { disabled: false, status: '' }))
   }
 
   /** Disables and unmounts a storage, and aborts its operations. Rejects with `invalid` if it is disabled. */
   async disable(id: number): Promise<void> {
     const old = this.#existingRow(id)
-    if (old.disabled) throw new GatewayError('invalid', { reason: 'this storage have disabled' })
+    if (old.disabled) throw new GatewayError('invalid', { detail: 'storage_disabled' })
     await this.#storeAndMount(() => this.parts.store.storages.update(id, { disabled: true, status: 'disabled' }), old)
   }
 
@@ -209,9 +211,8 @@ export function checkConfiguration(
 ): StorageConfiguration & { readonly mountPath: Path } {
   const type = driverTypes.find(({ name }) => name === configuration.driver)
   if (!type) {
-    throw new GatewayError('invalid', {
-      reason: `failed get driver new: no driver named: ${configuration.driver.slice(0, 100)}`,
-    })
+    const subject = configuration.driver.slice(0, 100)
+    throw new GatewayError('invalid', { detail: 'driver_unknown', subject, reason: `there is no driver ${subject}` })
   }
   const mountPath = cleanPath(configuration.mountPath)
   for (const name of segmentsOf(mountPath)) {
@@ -249,5 +250,5 @@ async function withPathError(store: () => Promise<StorageRow>): Promise<StorageR
 }
 
 function notFound(): GatewayError {
-  return new GatewayError('not_found', { reason: 'failed get storage: record not found' })
+  return new GatewayError('not_found', { reason: 'there is no such storage' })
 }

@@ -1,5 +1,5 @@
 /** Routes downloads by the verdict of the download policy. */
-import type { DirectUrl } from '../contract/driver.js'
+import type { DirectUrl } from '../contract/capabilities.js'
 import { GatewayError, undefinedIfUnsupported } from '../contract/errors.js'
 import { extensionOf, extensionsOf } from '../contract/file-extensions.js'
 import { encodePath, nameOf, trimTrailing, type Path } from '../contract/path.js'
@@ -56,7 +56,7 @@ export class DownloadRouting {
       if (url === undefined) verdict = verdictFor(false)
       else if (verdict === 'direct') return { kind: 'direct', url }
     }
-    if (verdict === 'refused') throw new GatewayError('denied', { reason: 'proxy not allowed' })
+    if (verdict === 'refused') throw new GatewayError('denied', { detail: 'proxy_refused' })
     if (verdict !== 'own proxy') return stream
     const { kind } = await storage.stat(path)
     if (kind === 'folder') throw new GatewayError('is_dir')

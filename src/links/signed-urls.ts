@@ -2,7 +2,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { Principal } from '../accounts/principal.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError, type ErrorDetail } from '../contract/errors.js'
 import { root, type Path } from '../contract/path.js'
 import type { Settings } from '../settings/settings.js'
 
@@ -65,16 +65,16 @@ export class SignedUrls {
   verify(path: Path, signature: string | undefined): Principal {
     const text = signature ?? ''
     const expiry = text.slice(text.lastIndexOf(':') + 1)
-    if (expiry === '') throw refused('expire missing')
+    if (expiry === '') throw refused('signature_missing')
     const seconds = Number(expiry)
-    if (!/^-?\d+$/.test(expiry) || !Number.isSafeInteger(seconds)) throw refused('expire invalid')
-    if (seconds !== 0 && seconds < this.#now() / 1000) throw refused('sign expired')
+    if (!/^-?\d+$/.test(expiry) || !Number.isSafeInteger(seconds)) throw refused('signature_malformed')
+    if (seconds !== 0 && seconds < this.#now() / 1000) throw refused('signature_expired')
     // An empty key would make signatures forgeable.
-    if (this.#key === '') throw refused('sign invalid')
+    if (this.#key === '') throw refused('signature_wrong')
     const cached = seconds === 0 ? this.#cache.get(path) : undefined
     const expected = Buffer.from(cached ?? this.#signature(path, seconds))
     const actual = Buffer.from(text)
-    if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) throw refused('sign invalid')
+    if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) throw refused('signature_wrong')
     return this.#reader(path)
   }
 
@@ -107,7 +107,7 @@ export class SignedUrls {
     if (key === this.#key) return
     this.#key = key
     this.#clearCache(0)
-    this.#controller.abort(refused('sign invalid'))
+    this.#controller.abort(refused('signature_wrong'))
     this.#controller = newController()
   }
 
@@ -124,6 +124,6 @@ function newController(): AbortController {
   return controller
 }
 
-function refused(reason: string): GatewayError {
-  return new GatewayError('unauthenticated', { op: 'open link', reason })
+function refused(detail: ErrorDetail): GatewayError {
+  return new GatewayError('unauthenticated', { op: 'open link', detail })
 }

@@ -8,7 +8,7 @@ import { lookup, type LookupAddress, type LookupAllOptions } from 'node:dns'
 import { Agent as HttpAgent, type AgentOptions } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { BlockList, connect, isIP, isIPv4, type LookupFunction, type Socket } from 'node:net'
-import type { Egress } from '../contract/driver.js'
+import type { Egress } from '../contract/driver-env.js'
 import { GatewayError } from '../contract/errors.js'
 
 /**

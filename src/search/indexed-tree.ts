@@ -1,8 +1,8 @@
 /**
  * The part of the whole tree that belongs in the index, as the storages report it. Permissions are not checked here.
  */
-import type { Entry } from '../contract/driver.js'
-import { isGatewayError, NoStorageError } from '../contract/errors.js'
+import type { Entry } from '../contract/entry.js'
+import { isGatewayError, isWithoutStorage } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import {
   childOf,
@@ -93,7 +93,7 @@ export class IndexedTree {
     try {
       return this.mounts.find(folder)
     } catch (error) {
-      if (error instanceof NoStorageError && this.mounts.isVirtual(folder)) return undefined
+      if (isWithoutStorage(error) && this.mounts.isVirtual(folder)) return undefined
       throw error
     }
   }

@@ -4,7 +4,7 @@
  */
 import PQueue from 'p-queue'
 import { settlesWithin } from '../contract/cancellation.js'
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { root, type Path } from '../contract/path.js'
@@ -143,7 +143,7 @@ export class Search {
   /** Stops the run; what it has indexed remains. `invalid` if no run is active. */
   async stop(): Promise<void> {
     await this.#requireEngine()
-    if (!this.#run) throw new GatewayError('invalid', { reason: 'index is not running' })
+    if (!this.#run) throw new GatewayError('invalid', { detail: 'index_idle' })
     this.#run.controller.abort()
   }
 
@@ -161,7 +161,7 @@ export class Search {
   }
 
   #assertIdle(): void {
-    if (this.#run) throw new GatewayError('invalid', { reason: 'index is running' })
+    if (this.#run) throw new GatewayError('invalid', { detail: 'index_running' })
   }
 
   #startRun(engine: Engine, first: IndexProgress, work: RunWork): void {
@@ -300,7 +300,7 @@ export class Search {
 
   async #requireEngine(): Promise<Engine> {
     await this.#switching.onIdle()
-    if (!this.#engine) throw new GatewayError('unavailable', { reason: 'search not available' })
+    if (!this.#engine) throw new GatewayError('unavailable', { detail: 'search_off' })
     return this.#engine
   }
 

@@ -29,17 +29,6 @@ export interface SettingRow {
 
 const definitions: ReadonlyMap<string, SettingDefinition> = new Map(settingsTable.map((row) => [row.key, row]))
 
-/** A guard has rejected a value; the reason contains that of the guard. */
-export class RefusedSettingError extends GatewayError {
-  constructor(key: string, cause: GatewayError) {
-    super('invalid', { reason: `failed to execute hook on ${key}: ${cause.reason}`, cause })
-  }
-
-  override at(): this {
-    return this
-  }
-}
-
 type Guard = (value: string) => Promise<void>
 
 export class Settings {
@@ -118,8 +107,8 @@ export class Settings {
   /**
    * Stores all values atomically. Rejects with `invalid` if a value that is not empty does not match the type and
    * options of its setting, a new token is too weak, or a value is too long. Read-only keys are skipped, an empty token
-   * is replaced by a new one, and unknown keys are stored as deprecated ones. Rejects with RefusedSettingError if a
-   * guard rejects a value.
+   * is replaced by a new one, and unknown keys are stored as deprecated ones. Rejects with the reason of the
+   * guard if a guard rejects a value.
    */
   async set(values: ReadonlyMap<string, string>): Promise<void> {
     const changes = new Map<string, string>()
@@ -139,8 +128,9 @@ export class Settings {
 
   /** Removes the stored value of an unknown key. `invalid` for a known key, `not_found` if none is stored. */
   async delete(key: string): Promise<void> {
-    if (definitions.has(key)) throw new GatewayError('invalid', { reason: `setting [${key}] is not deprecated` })
-    if (!(await this.store.settings.delete(key))) throw new GatewayError('not_found', { reason: 'record not found' })
+    if (definitions.has(key)) throw new GatewayError('invalid', { detail: 'setting_in_use', subject: key })
+    if (!(await this.store.settings.delete(key)))
+      throw new GatewayError('not_found', { reason: 'there is no such setting' })
     this.#replace(new Map([...this.#stored].filter(([stored]) => stored !== key)))
   }
 
@@ -156,7 +146,8 @@ export class Settings {
     try {
       await this.#guards.get(key)?.(value)
     } catch (error) {
-      throw new RefusedSettingError(key, toGatewayError(error))
+      const { reason } = toGatewayError(error)
+      throw new GatewayError('invalid', { detail: 'setting_refused', subject: key, reason, cause: error })
     }
   }
 

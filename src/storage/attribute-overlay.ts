@@ -2,8 +2,9 @@
  * Modification times and modes that a backend cannot store: they are stored in the database. Paths are of the whole
  * tree.
  */
-import type { Attributes, Entry, Traits } from '../contract/driver.js'
-import { contentVersion } from '../contract/entry.js'
+import type { Attributes } from '../contract/capabilities.js'
+import type { Traits } from '../contract/traits.js'
+import { contentVersion, type Entry } from '../contract/entry.js'
 import { childOf, type Path } from '../contract/path.js'
 import type { Store } from '../store/rows.js'
 

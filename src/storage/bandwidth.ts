@@ -3,7 +3,8 @@
  * one direction share its limit.
  */
 import { pipeline, Transform, type Readable } from 'node:stream'
-import type { OpenFile, Source } from '../contract/driver.js'
+import type { OpenFile } from '../contract/capabilities.js'
+import type { Source } from '../contract/driver.js'
 import { GatewayError } from '../contract/errors.js'
 import type { Settings } from '../settings/settings.js'
 import { withHooks } from './handles.js'

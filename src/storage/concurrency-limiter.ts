@@ -13,7 +13,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { errorMonitor } from 'node:events'
 import type { Readable } from 'node:stream'
-import type { CallOptions, Driver, Entry } from '../contract/driver.js'
+import type { CallOptions, Driver } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 
 interface RunningCall {

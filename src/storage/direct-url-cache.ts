@@ -2,7 +2,7 @@
  * Caches the direct URLs of files until shortly before they expire. Concurrent requests for one file share a request to
  * the backend.
  */
-import type { DirectUrl } from '../contract/driver.js'
+import type { DirectUrl } from '../contract/capabilities.js'
 import { isWithin, type Path } from '../contract/path.js'
 
 /** Minimum remaining validity of a cached URL in milliseconds, so that a redirected client can still use it. */

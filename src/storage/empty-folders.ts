@@ -4,7 +4,8 @@
  * parent folder, which the backend does not detect. Moves of folders are `unsupported`, because the backend has no
  * folder to move.
  */
-import type { CallOptions, Driver, Entry } from '../contract/driver.js'
+import type { CallOptions, Driver } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { childOf, nameOf, parentOf, type Path } from '../contract/path.js'
 import type { Store } from '../store/rows.js'

@@ -2,7 +2,7 @@
  * Notifications about changes of the tree, for listing caches and the search index, and about transfers, for metrics.
  * Listeners are called synchronously, before the operation that made the change returns.
  */
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import type { Path } from '../contract/path.js'
 import type { TransferEvent } from './transfer-meter.js'
 

@@ -1,5 +1,5 @@
 /** Parses the options of a driver, and validates them against the driver's fields. */
-import type { Field, Fields, OptionsOf } from '../contract/driver.js'
+import type { Field, Fields, OptionsOf } from '../contract/driver-type.js'
 import { GatewayError } from '../contract/errors.js'
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Checks the names that a driver returns. Entries whose names cannot be part of a path are omitted from every listing.
  */
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'
 import { isListableName, type Path } from '../contract/path.js'

@@ -2,7 +2,7 @@
  * Listings cached in memory. Each storage has its own cache. All caches share one limit in bytes; when it is exceeded,
  * the least recently used listings are removed.
  */
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { isWithin, type Path } from '../contract/path.js'
 
 export interface CachedListing {

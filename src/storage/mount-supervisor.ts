@@ -3,15 +3,9 @@
  * reports why in its status, and is started again after increasing pauses.
  */
 import { settlesWithin, sharedController, untilAborted } from '../contract/cancellation.js'
-import type {
-  AnyDriverType,
-  CallOptions,
-  Driver,
-  DriverEnv,
-  Egress,
-  GatewayFolders,
-  Instance,
-} from '../contract/driver.js'
+import type { CallOptions, Driver } from '../contract/driver.js'
+import type { DriverEnv, Egress, GatewayFolders, Instance } from '../contract/driver-env.js'
+import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import type { Path } from '../contract/path.js'
@@ -237,9 +231,7 @@ export class MountSupervisor {
       this.parts.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
       await this.#setStatus(
         mount,
-        escapeMarkup(
-          failure.code === 'internal' && failure.cause instanceof Error ? failure.cause.message : failure.reason,
-        ),
+        failure.code === 'internal' && failure.cause instanceof Error ? failure.cause.message : failure.reason,
       )
       this.#retryLater(mount)
     }
@@ -317,9 +309,4 @@ function hasSameConfiguration(one: StorageRow, other: StorageRow): boolean {
   const { status: _oneStatus, ...first } = one
   const { status: _otherStatus, ...second } = other
   return JSON.stringify(first) === JSON.stringify(second)
-}
-
-/** Existing clients show a status as HTML. */
-function escapeMarkup(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

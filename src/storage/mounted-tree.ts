@@ -1,6 +1,14 @@
 /** The whole tree without authorization: the entries of the storages, and the mount points. */
-import type { CallOptions, Entry, LookupResult } from '../contract/driver.js'
-import { GatewayError, isGatewayError, NoStorageError, toGatewayError, undefinedIfMissing } from '../contract/errors.js'
+import type { LookupResult } from '../contract/capabilities.js'
+import type { CallOptions } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
+import {
+  GatewayError,
+  isGatewayError,
+  isWithoutStorage,
+  toGatewayError,
+  undefinedIfMissing,
+} from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { nameOf, root, within, type Path } from '../contract/path.js'
 import type { FolderListing } from './listings.js'
@@ -73,7 +81,7 @@ export class MountedTree {
       }
     }
     const virtual = this.mounts.virtualEntry(at)
-    if (!virtual) throw new NoStorageError(at, false)
+    if (!virtual) throw new GatewayError('not_found', { detail: 'no_storage', path: at })
     return { ...virtual, name: nameOf(at) }
   }
 
@@ -89,8 +97,7 @@ export class MountedTree {
   }
 
   /**
-   * The entry at `at`; undefined if it does not exist. Rejects with NoStorageError if no storage is mounted at or above
-   * `at`.
+   * The entry at `at`; undefined if it does not exist. Rejects if no storage is mounted at or above `at`.
    */
   async entryOrUndefined(at: Path, options: CallOptions): Promise<Entry | undefined> {
     return undefinedIfMissing(this.entry(at, { signal: options.signal }))
@@ -160,7 +167,7 @@ export class MountedTree {
     try {
       return this.locate(at)
     } catch (error) {
-      const isMissing = error instanceof NoStorageError || isGatewayError(error, 'unavailable')
+      const isMissing = isWithoutStorage(error) || isGatewayError(error, 'unavailable')
       if (isMissing && this.mounts.isMountAncestor(at)) return undefined
       throw error
     }

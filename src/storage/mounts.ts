@@ -3,8 +3,8 @@
  * mounted below them. Every look-up is synchronous and asks no backend. `MountSupervisor` fills the table, and starts
  * and closes the storages.
  */
-import type { Entry } from '../contract/driver.js'
-import { GatewayError, NoStorageError } from '../contract/errors.js'
+import type { Entry } from '../contract/entry.js'
+import { GatewayError } from '../contract/errors.js'
 import {
   asPath,
   cleanPath,
@@ -99,17 +99,19 @@ export class Mounts {
 
   /**
    * The location of `path`. If several storages share the mount point: `preferred` if it is one of them, otherwise the
-   * next running one. Throws NoStorageError if `path` belongs to no storage, and `unavailable` if the storage does not
+   * next running one. Throws `not_found` if `path` belongs to no storage, and `unavailable` if the storage does not
    * run.
    */
   find(path: Path, preferred?: Storage): MountedPath {
     const mount = this.#choose(this.#mountsOver(path), preferred)
-    if (!mount) throw new NoStorageError(path, this.#byMountPoint.size === 0)
+    if (!mount) {
+      const detail = this.#byMountPoint.size === 0 ? 'nothing_mounted' : 'no_storage'
+      throw new GatewayError('not_found', { detail, path })
+    }
     if (!mount.storage) {
-      const reason = mount.starting
-        ? 'Loading storage, please wait'
-        : `storage status: ${mount.reason}: storage not init`
-      throw new GatewayError('unavailable', { reason })
+      throw mount.starting
+        ? new GatewayError('unavailable', { detail: 'storage_starting' })
+        : new GatewayError('unavailable', { detail: 'storage_failed', reason: mount.reason })
     }
     return { storage: mount.storage, inner: within(mount.mountPoint, path) ?? root }
   }

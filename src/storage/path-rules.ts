@@ -2,7 +2,8 @@
  * The rules of every driver that follow from the paths of a call alone. They are checked here, so that no driver checks
  * them: the root folder stays, a move onto itself does nothing, and no folder is moved into itself.
  */
-import type { Driver, Traits } from '../contract/driver.js'
+import type { Driver } from '../contract/driver.js'
+import type { Traits } from '../contract/traits.js'
 import { GatewayError } from '../contract/errors.js'
 import { foldCase, isWithin, root, type Path } from '../contract/path.js'
 

@@ -1,5 +1,5 @@
 /** The order of a storage's listings (its options order_by, order_direction and extract_folder). */
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 
 export interface Order {
   readonly by: '' | 'name' | 'size' | 'modified'

@@ -4,29 +4,21 @@
  */
 import { Readable } from 'node:stream'
 import { untilAborted } from '../contract/cancellation.js'
-import {
-  defaultTraits,
-  type Attributes,
-  type ByteRange,
-  type CallOptions,
-  type Driver,
-  type Entry,
-  type FileBundle,
-  type Identity,
-  type DirectUrl,
-  type ListOptions,
-  type LookupResult,
-  type OpenFile,
-  type OpenMode,
-  type OpenOptions,
-  type Source,
-  type Thumbnail,
-  type ThumbnailKind,
-  type Traits,
-  type Usage,
-  type WriteOptions,
-} from '../contract/driver.js'
-import { contentVersion, isRealFolder } from '../contract/entry.js'
+import type {
+  Attributes,
+  DirectUrl,
+  FileBundle,
+  LookupResult,
+  OpenFile,
+  OpenMode,
+  OpenOptions,
+  Thumbnail,
+  ThumbnailKind,
+  Usage,
+} from '../contract/capabilities.js'
+import type { ByteRange, CallOptions, Driver, ListOptions, Source, WriteOptions } from '../contract/driver.js'
+import { defaultTraits, type Traits } from '../contract/traits.js'
+import { contentVersion, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
 import {
   callIfSupported,
   GatewayError,

@@ -4,7 +4,9 @@
  * URL do not pass through the gateway and are none.
  */
 import type { Readable } from 'node:stream'
-import type { Entry, OpenMode, Source } from '../contract/driver.js'
+import type { OpenMode } from '../contract/capabilities.js'
+import type { Source } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, toGatewayError, type ErrorCode } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 import type { StorageRow } from '../store/rows.js'

@@ -1,5 +1,5 @@
 /** The usage of a backend, with a timeout: while a slow request is pending, later callers do not wait for it. */
-import type { Usage } from '../contract/driver.js'
+import type { Usage } from '../contract/capabilities.js'
 
 /** Milliseconds that a caller waits. */
 const callerTimeout = 1000

@@ -38,7 +38,7 @@ export class UsersTable extends RowTable<UserRow> {
   async change(id: number, decide: (stored: UserRow) => Partial<Omit<UserRow, 'id'>>): Promise<UserRow> {
     return this.database.guarded('users', async (query) => {
       const stored = await query<StoredRow>(this.table).where({ id }).first()
-      if (stored === undefined) throw new GatewayError('not_found', { reason: 'record not found' })
+      if (stored === undefined) throw new GatewayError('not_found', { reason: 'there is no such row' })
       return this.updateWith(query, id, decide(readRow(this.columns, stored)))
     })
   }

@@ -42,7 +42,7 @@ export class RowTable<Row extends { readonly id: number }> {
         ? await query<StoredRow>(this.table).where({ id }).select()
         : await query<StoredRow>(this.table).where({ id }).update(stored).returning('*')
     const [row] = rows
-    if (row === undefined) throw new GatewayError('not_found', { reason: 'record not found' })
+    if (row === undefined) throw new GatewayError('not_found', { reason: 'there is no such row' })
     return readRow(this.columns, row)
   }
 }

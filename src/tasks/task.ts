@@ -11,11 +11,24 @@ export type TaskKind = (typeof taskKinds)[number]
 export const taskStates = ['pending', 'running', 'waiting', 'canceling', 'succeeded', 'canceled', 'failed'] as const
 export type TaskState = (typeof taskStates)[number]
 
+/** What a task does at present; `tool`: what the program that downloads for it reports. */
+export type TaskPhase =
+  | 'looking_up'
+  | 'transferring_file'
+  | 'listing_folder'
+  | 'transferring_folder'
+  | 'storing_upload'
+  | 'storing_download'
+  | 'seeding'
+  | { readonly tool: string; readonly state: string }
+
 /** A task in its current state. */
 export interface Task extends TaskRow {
   readonly kind: TaskKind
   readonly role: Role
   readonly state: TaskState
+  /** Undefined if it does not run, or has just started. Not stored: the next run of the task sets its own. */
+  readonly phase?: TaskPhase | undefined
 }
 
 /** A new task. */
@@ -25,8 +38,8 @@ export interface TaskRequest {
   readonly name: string
   /** The work as a JSON object; it is stored. Its paths are paths of the whole tree. */
   readonly plan: object
-  /** The status text until the task runs. */
-  readonly status?: string
+  /** The phase until the task runs. */
+  readonly phase?: TaskPhase
   /** 0 if not known yet. */
   readonly totalBytes: number
 }
@@ -49,8 +62,7 @@ export interface TaskRun {
   /** True if an earlier run may have done part of the work. */
   readonly resumes: boolean
   readonly items: TaskItems
-  /** Sets the status text of the running task. */
-  setStatus(text: string): void
+  setPhase(phase: TaskPhase): void
   /** Sets a text that is shown after the run, in addition to its error, such as a warning of a successful run. */
   setRemark(text: string): void
   /** Sets the known total in bytes. */

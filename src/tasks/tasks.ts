@@ -135,7 +135,7 @@ export class Tasks {
    * Stores and queues a task. It does not depend on the caller's session: it runs with the authority that the account
    * has then. Rejects with `throttled` if the user has too many unfinished tasks.
    */
-  async add(principal: Principal, { kind, name, plan, status = '', totalBytes }: TaskRequest): Promise<Task> {
+  async add(principal: Principal, { kind, name, plan, phase, totalBytes }: TaskRequest): Promise<Task> {
     const { userId, username, role } = principal
     const unfinished = [...this.#entries.values()].filter(({ task }) => task.userId === userId && !hasEnded(task))
     if (unfinished.length >= maxPerUser) throw new GatewayError('throttled', { reason: 'too many tasks are waiting' })
@@ -147,7 +147,8 @@ export class Tasks {
       username,
       role,
       state: 'pending',
-      status,
+      phase,
+      status: '',
       error: '',
       totalBytes,
       doneBytes: 0,
@@ -219,7 +220,7 @@ export class Tasks {
   #entry(principal: Principal, kind: TaskKind, id: string): TaskEntry {
     const entry = this.#entries.get(id)
     if (entry?.task.kind !== kind || !isVisible(entry.task, principal)) {
-      throw new GatewayError('not_found', { reason: 'task not found' })
+      throw new GatewayError('not_found', { detail: 'task_missing' })
     }
     return entry
   }
@@ -267,7 +268,7 @@ export class Tasks {
   async #queue(entry: TaskEntry, tries = entry.task.tries): Promise<void> {
     clearTimeout(entry.timer)
     entry.timer = undefined
-    await this.#update(entry, { state: 'pending', status: '', error: '', tries, ended: undefined })
+    await this.#update(entry, { state: 'pending', phase: undefined, status: '', error: '', tries, ended: undefined })
     this.#enqueue(entry)
   }
 
@@ -335,7 +336,7 @@ export class Tasks {
       signal,
       resumes,
       items: taskItemsOf(entry.task.id, { ...this.parts, journal: this.#journal }),
-      setStatus: (status) => set({ status }),
+      setPhase: (phase) => set({ phase }),
       setRemark: (text) => (entry.remark = text),
       setTotal: (totalBytes) => set({ totalBytes }),
       advance: (bytes) => set({ doneBytes: entry.task.doneBytes + bytes }),
@@ -358,7 +359,8 @@ export class Tasks {
       await this.#finish(entry, { state: 'failed', status: '', error: text })
       return
     }
-    await this.#update(entry, { state: 'waiting', status: `retry ${tries} in ${delay} s`, error: text })
+    const status = `retry ${tries} in ${delay} s`
+    await this.#update(entry, { state: 'waiting', phase: undefined, status, error: text })
     entry.timer = setTimeout(() => {
       this.#queue(entry).catch((failure: unknown) =>
         log.error({ err: failure, task: id }, 'failed to queue a task for retry'),
@@ -368,7 +370,7 @@ export class Tasks {
 
   async #finish(entry: TaskEntry, changes: Partial<Task>): Promise<void> {
     clearTimeout(entry.timer)
-    await this.#update(entry, { ...changes, ended: new Date() })
+    await this.#update(entry, { ...changes, phase: undefined, ended: new Date() })
     await this.#dispose(entry)
     if (this.#entries.size > maxFinished) await this.#sweep()
   }

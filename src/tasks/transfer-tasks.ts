@@ -1,7 +1,7 @@
 /** Copies and moves between storages as tasks. */
 import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../contract/cancellation.js'
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, TreeError } from '../contract/errors.js'
 import { childOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import { visiblePath, type Mounts } from '../storage/mounts.js'
@@ -68,10 +68,10 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
     names.add(folder, left)
     run.setRemark(names.text)
   }
-  run.setStatus('getting src object')
+  run.setPhase('looking_up')
   const walk = new AbortController()
   const joined = joinSignals(signal, walk.signal)
-  const measured = measure(kind, fs, from, run, joined.signal)
+  const measured = measure(fs, from, run, joined.signal)
   try {
     const journal = { ...items, resumes }
     await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance, leftOut })
@@ -92,7 +92,7 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
 }
 
 /** Reports the total size while the transfer already runs. Its errors are ignored: the transfer reports its own. */
-async function measure(kind: Kind, fs: VirtualFs, from: Path, run: TaskRun, signal: AbortSignal): Promise<void> {
+async function measure(fs: VirtualFs, from: Path, run: TaskRun, signal: AbortSignal): Promise<void> {
   const { password } = planOf(run.task) as TransferPlan
   const access = { password, signal }
   let bytes = 0
@@ -103,11 +103,11 @@ async function measure(kind: Kind, fs: VirtualFs, from: Path, run: TaskRun, sign
   try {
     const entry = await fs.stat(from, { ...access, link: true })
     if (entry.kind !== 'folder' || entry.isLink === true) {
-      run.setStatus('getting src object link')
+      run.setPhase('transferring_file')
       count(entry)
       return
     }
-    run.setStatus('src object is dir, listing objs')
+    run.setPhase('listing_folder')
     const folders = [from]
     for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
       for await (const page of fs.pages(folder, access)) {
@@ -117,7 +117,7 @@ async function measure(kind: Kind, fs: VirtualFs, from: Path, run: TaskRun, sign
         }
       }
     }
-    run.setStatus(`src object is dir, added all ${kind} tasks of objs`)
+    run.setPhase('transferring_folder')
   } catch (error) {
     if (!isGatewayError(error)) throw error
   }

@@ -1,7 +1,7 @@
 /** Tasks that store uploads which the gateway has received completely. */
 import { basename } from 'node:path'
 import type { Principal } from '../accounts/principal.js'
-import type { Hashes } from '../contract/driver.js'
+import type { Hashes } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { nameOf, parentOf, under, type Path } from '../contract/path.js'
 import type { Mounts } from '../storage/mounts.js'
@@ -52,7 +52,7 @@ export function uploadRequest(
     password,
   }
   const name = `upload ${nameOf(to)} to ${displayPath(mounts, parentOf(at))}`
-  return { kind: 'upload', name, plan, status: 'uploading', totalBytes: received.size }
+  return { kind: 'upload', name, plan, phase: 'storing_upload', totalBytes: received.size }
 }
 
 /** The names of the spool files that these tasks need. */
@@ -79,7 +79,7 @@ async function upload(spool: Spool, fs: VirtualFs, run: TaskRun): Promise<void> 
   const modified = time === undefined ? undefined : new Date(time)
   const received = spool.find(spooled, { hashes, modified })
   if (!received) throw new GatewayError('unsupported', { reason: 'the received bytes are gone: upload the file again' })
-  run.setStatus('uploading')
+  run.setPhase('storing_upload')
   const source = countedSource(received, run.advance)
   try {
     const resumable = items.resumableUpload(to, spooled)

@@ -1,6 +1,5 @@
 /** Copies many small files of one folder in one call, if the target's driver supports it (docs/decisions/0016). */
-import type { Entry } from '../contract/driver.js'
-import { isRealFolder, isLink } from '../contract/entry.js'
+import { isLink, isRealFolder, type Entry } from '../contract/entry.js'
 import { childOf, type Path } from '../contract/path.js'
 import type { CopyJob } from './copy-job.js'
 import { hasSameSizeAndHashes } from './copy-member.js'

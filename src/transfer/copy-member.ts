@@ -2,8 +2,7 @@
  * Copies one file or symlink: writes and verifies it. Without `overwrite`, an entry that another writer creates in the
  * meantime is not replaced.
  */
-import type { Entry } from '../contract/driver.js'
-import { isRealFolder, contentVersion, hasReliableVersion } from '../contract/entry.js'
+import { contentVersion, hasReliableVersion, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, SourceChangedError } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'

@@ -5,8 +5,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { Entry, Identity, Source } from '../contract/driver.js'
-import { contentVersion, isRealFolder, isLink } from '../contract/entry.js'
+import type { Source } from '../contract/driver.js'
+import { contentVersion, isLink, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
 import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '../contract/path.js'
 import type { Storage } from '../storage/storage.js'

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Entry } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
 import { callIfSupported, isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { childOf, parentOf, reservedPrefix, siblingPathOf, type Path } from '../contract/path.js'

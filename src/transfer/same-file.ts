@@ -2,7 +2,7 @@
  * Determines whether two paths lead to the same file or folder, such as two mounts of one folder, or a view and the
  * storage below it.
  */
-import type { Identity } from '../contract/driver.js'
+import type { Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { selfAndAncestors } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'

@@ -3,8 +3,7 @@
  * removal it checks again that the source is unchanged since it was copied, that its copy exists, that the principal
  * may remove it, and that the two are different files.
  */
-import type { Entry } from '../contract/driver.js'
-import { contentVersion, isRealFolder, isLink } from '../contract/entry.js'
+import { contentVersion, isLink, isRealFolder, type Entry } from '../contract/entry.js'
 import {
   GatewayError,
   isGatewayError,

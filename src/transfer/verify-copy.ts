@@ -2,8 +2,7 @@
  * Checks whether the entry at the target is the copy of a source, so that a later run can skip it, or a move can remove
  * the source.
  */
-import type { Entry } from '../contract/driver.js'
-import { contentVersion, isLink } from '../contract/entry.js'
+import { contentVersion, isLink, type Entry } from '../contract/entry.js'
 import type { Path } from '../contract/path.js'
 import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
 import { hasSameSizeAndHashes } from './copy-member.js'

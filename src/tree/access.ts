@@ -4,7 +4,7 @@
  * before it creates a base folder, and `visible-names.ts` for search results.
  */
 import { hasPermission, type Principal } from '../accounts/principal.js'
-import type { OpenFile } from '../contract/driver.js'
+import type { OpenFile } from '../contract/capabilities.js'
 import { isRealFolder } from '../contract/entry.js'
 import { GatewayError, toGatewayError, TreeError } from '../contract/errors.js'
 import {
@@ -208,15 +208,15 @@ export class Access implements Authority {
       if (action === 'write' || action === 'mkdir') this.assertAllowedName(nameOf(at))
       return
     }
-    if (verdict === 'denied' && action === 'refresh')
-      throw new GatewayError('denied', { reason: 'Refresh without permission' })
-    throw new GatewayError(verdict)
+    throw new GatewayError(verdict, {
+      detail: verdict === 'denied' && action === 'refresh' ? 'refresh_denied' : undefined,
+    })
   }
 
   /** Rejects with `denied` for the name of a system file if the setting `ignore_system_files` is on. */
   assertAllowedName(name: string): void {
     if (isSystemFile(name) && this.#dependencies.settings.bool('ignore_system_files')) {
-      throw new GatewayError('denied', { reason: 'system file upload ignored' })
+      throw new GatewayError('denied', { detail: 'system_file' })
     }
   }
 
@@ -268,9 +268,9 @@ export class Access implements Authority {
   }
 
   /** Rejects with `denied` for mount points, the folders above them, and the principal's base: they cannot be moved. */
-  assertMovable(at: Path, reason: string): void {
+  assertMovable(at: Path, detail: 'mount_moved' | 'mount_removed'): void {
     if (at === this.principal.base || this.#dependencies.mounts.isVirtual(at))
-      throw new GatewayError('denied', { reason })
+      throw new GatewayError('denied', { detail })
   }
 
   /**

@@ -3,9 +3,9 @@
  * that can be predicted are found before the first change.
  */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import type { Entry } from '../contract/driver.js'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
-import { checkName, childOf, nameOf, RelativePathError, type Path } from '../contract/path.js'
+import type { Entry } from '../contract/entry.js'
+import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
+import { checkName, childOf, nameOf, relativePathError, type Path } from '../contract/path.js'
 import type { AccessOptions } from './preconditions.js'
 import type { VirtualFs } from './virtual-fs.js'
 
@@ -31,7 +31,7 @@ export async function renameMembers(
 ): Promise<void> {
   await fs.assertMayChange('rename', folder, options)
   for (const { from, to } of renamings) {
-    if (from === '' || from === '.' || from === '..' || /[/\\\0]/.test(from)) throw new RelativePathError()
+    if (from === '' || from === '.' || from === '..' || /[/\\\0]/.test(from)) throw relativePathError()
     checkName(to)
   }
   /** Whether a name exists after the renamings checked so far. */
@@ -191,8 +191,4 @@ async function statOrUndefined(fs: VirtualFs, path: Path, options: AccessOptions
     if (isGatewayError(error, 'not_found')) return undefined
     throw error
   }
-}
-
-function nameTaken(name: string): GatewayError {
-  return new GatewayError('exists', { reason: `file [${name}] exists` })
 }

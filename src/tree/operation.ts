@@ -5,8 +5,8 @@
  * arrived, just before the file takes its name.
  */
 import type { Principal } from '../accounts/principal.js'
-import type { Entry } from '../contract/driver.js'
-import { GatewayError, isGatewayError, NoStorageError } from '../contract/errors.js'
+import type { Entry } from '../contract/entry.js'
+import { GatewayError, isGatewayError, isWithoutStorage } from '../contract/errors.js'
 import { checkName, foldCase, nameOf, type Path } from '../contract/path.js'
 import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
@@ -261,9 +261,7 @@ export class Operations {
     try {
       return await this.tree.entryOrUndefined(await this.authority.resolveReadable(at, options), options)
     } catch (error) {
-      const isUnreadable =
-        error instanceof NoStorageError || isGatewayError(error, 'denied', 'hidden', 'password_required')
-      if (isUnreadable) return undefined
+      if (isWithoutStorage(error) || isGatewayError(error, 'denied', 'hidden', 'password_required')) return undefined
       throw error
     }
   }

@@ -1,6 +1,5 @@
 /** Options of operations on the tree, and the evaluation of preconditions (RFC 9110 §13, RFC 4918 §10.4). */
-import type { Entry } from '../contract/driver.js'
-import { contentVersion } from '../contract/entry.js'
+import { contentVersion, type Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 

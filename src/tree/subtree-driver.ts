@@ -7,21 +7,16 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Readable } from 'node:stream'
 import type {
   Attributes,
-  ByteRange,
-  CallOptions,
-  Driver,
-  Entry,
-  Identity,
   DirectUrl,
   OpenFile,
   OpenMode,
   OpenOptions,
-  Source,
   Thumbnail,
   ThumbnailKind,
   Usage,
-  WriteOptions,
-} from '../contract/driver.js'
+} from '../contract/capabilities.js'
+import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../contract/driver.js'
+import type { Entry, Identity } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 import { refusedName, under, within, type Path } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'

@@ -3,9 +3,8 @@
  * backend under a reservation, else item by item. Properties, rules and locks follow. Callers have judged the source.
  */
 import { hasPermission } from '../accounts/principal.js'
-import type { Entry } from '../contract/driver.js'
-import { isRealFolder, isLink } from '../contract/entry.js'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { isLink, isRealFolder, type Entry } from '../contract/entry.js'
+import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import { canonicalPath } from '../storage/canonical-case.js'
 import type { SkippedNames } from '../storage/listable-names.js'
@@ -134,7 +133,7 @@ export class Transfers {
       throw new GatewayError('unavailable', { reason: 'the storage is disabled' })
     }
     if (nameOf(source) !== nameOf(target)) this.access.assertAllowedName(nameOf(target))
-    if (kind === 'move') this.access.assertMovable(source, 'move root folder is not allowed')
+    if (kind === 'move') this.access.assertMovable(source, 'mount_moved')
     const from = this.parts.mounts.find(source)
     const entry = await from.storage
       .stat(from.inner, { signal: ask.signal, link: true })
@@ -181,10 +180,10 @@ export class Transfers {
   ): void {
     // What stands there may be what an earlier run made: that is looked at item by item.
     const isTaken = old && !ask.overwrite && ask.merge !== true && ask.journal?.resumes !== true
-    if (isTaken === true) throw nameTaken(target)
+    if (isTaken === true) throw nameTaken(nameOf(target))
     if (!old) checkName(nameOf(target))
     if (isRealFolder(entry) && isWithin(source, target)) {
-      throw new GatewayError('invalid', { reason: 'the destination folder is a subfolder of the source folder' })
+      throw new GatewayError('invalid', { detail: 'into_itself' })
     }
     if (isWithin(target, source))
       throw new GatewayError('invalid', { reason: 'a folder cannot be replaced by what is in it' })
@@ -426,8 +425,4 @@ export class Transfers {
 /** Whether something of this name stands there; undefined where the storage does not tell. */
 async function isThere(storage: Storage, path: Path): Promise<boolean | undefined> {
   return storage.has(path).catch(() => undefined)
-}
-
-function nameTaken(target: Path): GatewayError {
-  return new GatewayError('exists', { reason: `file [${nameOf(target)}] exists` })
 }

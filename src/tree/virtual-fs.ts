@@ -8,19 +8,27 @@ import type { Principal, ProtocolName } from '../accounts/principal.js'
 import { joinSignals } from '../contract/cancellation.js'
 import type {
   Attributes,
-  ByteRange,
-  Entry,
   DirectUrl,
   OpenFile,
   OpenMode,
-  Source,
   Thumbnail,
   ThumbnailKind,
   Usage,
-} from '../contract/driver.js'
-import { isLink, isRealFolder } from '../contract/entry.js'
+} from '../contract/capabilities.js'
+import type { ByteRange, Source } from '../contract/driver.js'
+import { isLink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, undefinedIfUnsupported } from '../contract/errors.js'
-import { checkName, childOf, nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
+import {
+  checkName,
+  childOf,
+  nameOf,
+  parentOf,
+  resolvePath,
+  root,
+  under,
+  within,
+  type Path,
+} from '../contract/path.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../links/download-routing.js'
 import { throttled } from '../storage/bandwidth.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
@@ -397,7 +405,7 @@ export class VirtualFs {
         tree: what === 'tree',
         load: 'symlink',
         require: ({ at, existing }) => {
-          this.#access.assertMovable(at, 'delete root folder is not allowed')
+          this.#access.assertMovable(at, 'mount_removed')
           if (what === 'file' && isRealFolder(existing)) throw new GatewayError('is_dir')
           if (what === 'folder' && !isRealFolder(existing)) throw new GatewayError('not_dir')
           if (isRealFolder(existing)) this.#access.authorizeBelow('remove', at, options)
@@ -461,7 +469,7 @@ export class VirtualFs {
       const { mounts } = this.#parts
       const source = await this.#access.resolveAndAuthorize(kind === 'copy' ? 'read' : 'move', from, ask)
       this.#access.authorize(kind, source, ask)
-      if (kind === 'move') this.#access.assertMovable(source, 'move root folder is not allowed')
+      if (kind === 'move') this.#access.assertMovable(source, 'mount_moved')
       const target = await this.#access.resolveLinks('receive', await this.#access.resolve(to, ask), ask)
       this.#access.authorize('receive', target, ask)
       const { storage } = mounts.find(source)

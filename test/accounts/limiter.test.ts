@@ -8,11 +8,10 @@ import { networkOf } from '../../src/net/networks.js'
 import { processorTime } from '../processor-time.js'
 import { adaPassword, credentials, fixture, newUser } from './accounts-fixture.js'
 
-const wrong = { code: 'unauthenticated', reason: 'Invalid username or password' }
+const wrong = { code: 'unauthenticated', detail: 'wrong_credentials' }
 const throttled = {
   code: 'throttled',
-  reason:
-    'Too many unsuccessful sign-in attempts have been made using an incorrect username or password, Try again later.',
+  detail: 'sign_in_throttled',
 }
 const minute = 60_000
 
@@ -86,7 +85,7 @@ void t.test('a missing code is no failure, a wrong one is', async (t) => {
   const { accounts, ada } = await fixture(t)
   await accounts.users.update(ada.id, { otpSecret: newOtpSecret() })
   const address = '198.51.100.4'
-  const asked = { code: 'unauthenticated', reason: 'Invalid 2FA code' }
+  const asked = { code: 'unauthenticated', detail: 'code_required' }
   for (let n = 0; n < 7; n++) await t.rejects(accounts.signIn(credentials({ address })), asked)
   for (let n = 0; n < 5; n++) await t.rejects(accounts.signIn(credentials({ address, code: 'x' })), asked)
   await t.rejects(accounts.signIn(credentials({ address })), throttled)
@@ -145,7 +144,7 @@ void t.test('wrong codes for a new secret are counted with those of signing in',
   const secret = newOtpSecret()
   const { wrong, right } = codesOf(secret, clock.time)
   const turnOn = (code: string) => accounts.enableTwoStep(ada.id, { secret, code, address: '198.51.100.7' })
-  for (let n = 0; n < 10; n++) await t.rejects(turnOn(wrong), { code: 'invalid', reason: 'Invalid 2FA code' })
+  for (let n = 0; n < 10; n++) await t.rejects(turnOn(wrong), { code: 'invalid', detail: 'code_required' })
   await t.rejects(turnOn(right), throttled)
   t.equal(accounts.users.get(ada.id)?.otpSecret, '')
   clock.time += 15 * minute

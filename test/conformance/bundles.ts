@@ -1,4 +1,5 @@
-import type { Entry, FileBundle } from '../../src/contract/driver.js'
+import type { FileBundle } from '../../src/contract/capabilities.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import {
   at,

@@ -1,4 +1,4 @@
-import type { OpenFile, OpenMode, OpenOptions } from '../../src/contract/driver.js'
+import type { OpenFile, OpenMode, OpenOptions } from '../../src/contract/capabilities.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import {
   at,

@@ -1,4 +1,4 @@
-import type { Entry } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { at, listed, namesIn, put, refuses, textAt, without, type Run, type WritableDriver } from './subject.js'
 
 export async function linkTests(run: Run): Promise<void> {

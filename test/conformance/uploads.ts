@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { Driver, Upload, WriteOptions } from '../../src/contract/driver.js'
+import type { Upload } from '../../src/contract/capabilities.js'
+import type { Driver, WriteOptions } from '../../src/contract/driver.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { at, bytesAt, missesParent, namesIn, put, refuses, textAt, without, type Run } from './subject.js'
 

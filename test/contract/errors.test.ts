@@ -1,7 +1,15 @@
 import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { joinSignals } from '../../src/contract/cancellation.js'
-import { errorCodes, GatewayError, isGatewayError, toGatewayError, TreeError } from '../../src/contract/errors.js'
+import {
+  errorCodes,
+  GatewayError,
+  hasDetail,
+  isGatewayError,
+  nameTaken,
+  toGatewayError,
+  TreeError,
+} from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { Events, type TreeEvent } from '../../src/storage/events.js'
 
@@ -12,6 +20,11 @@ void t.test('an error says what was asked, of what, and why not', async (t) => {
   const outer = inner.at('move', '/a')
   t.match(outer, { code: 'locked', path: '/a', op: 'move', retryAfter: 3, message: 'move: /a: locked by bob' })
   t.notMatch(outer.message, 'mnt')
+  const taken = nameTaken('a').at('move', '/a')
+  t.match(taken, { code: 'exists', detail: 'name_taken', subject: 'a' })
+  t.ok(hasDetail(taken, 'name_taken', 'into_itself'))
+  t.notOk(hasDetail(taken, 'into_itself'))
+  t.notOk(hasDetail(new GatewayError('exists'), 'name_taken'))
   for (const code of errorCodes) t.ok(new GatewayError(code).message.length > 0, code)
 })
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { aliasFields, aliasType, type AliasOptions } from '../../drivers/alias/index.js'
 import { namedPaths } from '../../drivers/alias/paths.js'
-import type { DriverEnv } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { checkOptions } from '../../src/storage/fields.js'

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DriverEnv } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { asPath, childOf, nameOf, type Path } from '../../src/contract/path.js'
 import { SubtreeDriver } from '../../src/tree/subtree-driver.js'
 import { newTree, type MountAsk, type Test, type Tree } from '../tree/tree-fixture.js'

@@ -5,7 +5,7 @@ import { cryptFields, cryptType, type CryptOptions } from '../../drivers/crypt/i
 import { namesOf } from '../../drivers/crypt/names.js'
 import { keysOf, obscure, passwordOf, reveal } from '../../drivers/crypt/passwords.js'
 import { wasmSecretBox, nativeSecretBox } from '../../drivers/crypt/sodium.js'
-import type { DriverEnv } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { asPath } from '../../src/contract/path.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import { conformance } from '../conformance/driver.js'

@@ -1,6 +1,7 @@
 /** What a driver leans on, for tests: an environment that belongs to no gateway. */
 import { localFields, localType } from '../../drivers/local/index.js'
-import type { DriverEnv, OptionsOf } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { OptionsOf } from '../../src/contract/driver-type.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { thisInstance } from '../../src/gateway/instance.js'
 import { EgressGuard } from '../../src/net/egress.js'

@@ -3,7 +3,9 @@
  * files, leaks, or wrong listings.
  */
 import { Readable } from 'node:stream'
-import type { Driver, Entry, OpenFile } from '../../src/contract/driver.js'
+import type { OpenFile } from '../../src/contract/capabilities.js'
+import type { Driver } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 
 export type Fault =

@@ -3,7 +3,10 @@
  * mount, as those of a real backend do.
  */
 import { memoryType } from '../../drivers/memory/index.js'
-import type { Driver, DriverType, Entry, Traits } from '../../src/contract/driver.js'
+import type { Driver } from '../../src/contract/driver.js'
+import type { DriverType } from '../../src/contract/driver-type.js'
+import type { Entry } from '../../src/contract/entry.js'
+import type { Traits } from '../../src/contract/traits.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { parentOf, type Path } from '../../src/contract/path.js'
 import { testEnv } from './env.js'

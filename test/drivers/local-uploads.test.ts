@@ -3,7 +3,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, 
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
-import type { Upload } from '../../src/contract/driver.js'
+import type { Upload } from '../../src/contract/capabilities.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { at, refuses, source, type WritableDriver } from '../conformance/subject.js'
 import { openLocal } from './env.js'

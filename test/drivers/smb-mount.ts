@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { smbFields, smbType, type SmbOptions } from '../../drivers/smb/index.js'
-import type { DriverEnv } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import type { WritableDriver } from '../conformance/subject.js'
 import type { SambaServer } from '../services/samba.js'

@@ -2,7 +2,9 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { cryptType } from '../../drivers/crypt/index.js'
 import { memoryType } from '../../drivers/memory/index.js'
-import type { AnyDriverType, Driver, DriverEnv } from '../../src/contract/driver.js'
+import type { Driver } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
+import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { configSchema } from '../../src/gateway/config.js'
@@ -156,7 +158,7 @@ void t.test('a storage that fails is told by its id and reason', async (t) => {
   observed.failure = 'no <answer>'
   const error: unknown = await storages.create(configuration({})).catch((thrown: unknown) => thrown)
   if (!(error instanceof StorageNotStarted)) throw new Error('it started')
-  t.match(storages.get(error.id), { status: 'no &lt;answer&gt;', mountPath: '/a' })
+  t.match(storages.get(error.id), { status: 'no <answer>', mountPath: '/a' })
   await storages.restartAll()
   observed.failure = undefined
   await storages.restartAll()

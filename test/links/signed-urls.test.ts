@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
+import type { ErrorDetail } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { SignedUrls } from '../../src/links/signed-urls.js'
 import { Settings } from '../../src/settings/settings.js'
@@ -31,30 +32,30 @@ void t.test('signatures are those that the clients of the API compute themselves
   t.equal(principal.signal.aborted, false)
 })
 
-void t.test('a signature that does not fit is refused with the words that clients know', async (t) => {
+void t.test('a signature that does not fit is refused with its detail', async (t) => {
   const { links, clock } = await opened(t, { link_expiration: '2' })
-  const refused = (path: string, signature: string | undefined, reason: string): void =>
-    void t.throws(() => links.verify(asPath(path), signature), { code: 'unauthenticated', reason }, `${signature}`)
-  refused('/a b.txt', undefined, 'expire missing')
-  refused('/a b.txt', '', 'expire missing')
-  refused('/a b.txt', 'abc:', 'expire missing')
-  refused('/a b.txt', 'abc', 'expire invalid')
-  refused('/a b.txt', 'abc:1.5', 'expire invalid')
-  refused('/a b.txt', 'abc:99999999999999999999', 'expire invalid')
-  refused('/a b.txt', 'abc:5', 'sign expired')
-  refused('/a b.txt', 'abc:-5', 'sign expired')
-  refused('/a b.txt', 'abc:0', 'sign invalid')
-  refused('/other', known, 'sign invalid')
-  refused('/a b.txt', known.replace(':0', ':00'), 'sign invalid')
-  refused('/a b.txt', known.replace('tG', 'tH'), 'sign invalid')
-  refused('/a b.txt', `é${known.slice(2)}`, 'sign invalid')
+  const refused = (path: string, signature: string | undefined, detail: ErrorDetail): void =>
+    void t.throws(() => links.verify(asPath(path), signature), { code: 'unauthenticated', detail }, `${signature}`)
+  refused('/a b.txt', undefined, 'signature_missing')
+  refused('/a b.txt', '', 'signature_missing')
+  refused('/a b.txt', 'abc:', 'signature_missing')
+  refused('/a b.txt', 'abc', 'signature_malformed')
+  refused('/a b.txt', 'abc:1.5', 'signature_malformed')
+  refused('/a b.txt', 'abc:99999999999999999999', 'signature_malformed')
+  refused('/a b.txt', 'abc:5', 'signature_expired')
+  refused('/a b.txt', 'abc:-5', 'signature_expired')
+  refused('/a b.txt', 'abc:0', 'signature_wrong')
+  refused('/other', known, 'signature_wrong')
+  refused('/a b.txt', known.replace(':0', ':00'), 'signature_wrong')
+  refused('/a b.txt', known.replace('tG', 'tH'), 'signature_wrong')
+  refused('/a b.txt', `é${known.slice(2)}`, 'signature_wrong')
 
   const signature = links.sign(file)
   t.match(signature, new RegExp(`:${(clock.time + 2 * hour) / 1000}$`))
   clock.time += 2 * hour - 1000
   links.verify(file, signature)
   clock.time += 2000
-  refused('/a b.txt', signature, 'sign expired')
+  refused('/a b.txt', signature, 'signature_expired')
 })
 
 void t.test('without a key nothing is signed and nothing is believed', async (t) => {
@@ -64,7 +65,7 @@ void t.test('without a key nothing is signed and nothing is believed', async (t)
   // What HMAC with an empty key gives.
   const { createHmac } = await import('node:crypto')
   const forged = `${createHmac('sha256', '').update(`${file}:0`).digest('base64url')}=:0`
-  t.throws(() => links.verify(file, forged), { code: 'unauthenticated', reason: 'sign invalid' })
+  t.throws(() => links.verify(file, forged), { code: 'unauthenticated', detail: 'signature_wrong' })
 })
 
 void t.test('with a new token old signatures die, and so does what they opened', async (t) => {
@@ -74,19 +75,26 @@ void t.test('with a new token old signatures die, and so does what they opened',
   t.equal(signal.aborted, false)
   await settings.resetToken()
   t.equal(signal.aborted, true)
-  t.throws(() => links.verify(file, known), { code: 'unauthenticated', reason: 'sign invalid' })
+  t.throws(() => links.verify(file, known), { code: 'unauthenticated', detail: 'signature_wrong' })
   t.not(links.sign(file), known)
   t.equal(links.verify(file, links.sign(file)).signal.aborted, false)
 })
 
 void t.test('without a signature only what nothing protects is opened', async (t) => {
   const { links, settings } = await opened(t, {}, '/closed')
-  await t.rejects(links.authorize(file, undefined), { code: 'unauthenticated', reason: 'expire missing' }, 'sign_all')
+  await t.rejects(
+    links.authorize(file, undefined),
+    { code: 'unauthenticated', detail: 'signature_missing' },
+    'sign_all',
+  )
   t.equal((await links.authorize(file, known)).onlyPath, file)
   await settings.set(new Map([['sign_all', 'false']]))
   t.equal((await links.authorize(file, undefined)).onlyPath, file)
   t.equal((await links.authorize(file, 'nonsense')).onlyPath, file)
-  await t.rejects(links.authorize(asPath('/closed'), undefined), { code: 'unauthenticated', reason: 'expire missing' })
+  await t.rejects(links.authorize(asPath('/closed'), undefined), {
+    code: 'unauthenticated',
+    detail: 'signature_missing',
+  })
   t.equal((await links.authorize(asPath('/closed'), links.sign(asPath('/closed')))).onlyPath, '/closed')
 })
 

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { webdavFields, webdavType } from '../../drivers/webdav/index.js'
-import type { DriverState } from '../../src/contract/driver.js'
+import type { DriverState } from '../../src/contract/driver-env.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import { conformance } from '../conformance/driver.js'
 import { at, source, type WritableDriver } from '../conformance/subject.js'

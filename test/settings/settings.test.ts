@@ -180,7 +180,7 @@ void t.test(
       { flag: 3, value: 'x' },
     )
     t.notOk('old_thing' in settings.public())
-    await t.rejects(settings.delete('token'), { code: 'invalid', reason: 'setting [token] is not deprecated' })
+    await t.rejects(settings.delete('token'), { code: 'invalid', detail: 'setting_in_use', subject: 'token' })
     await settings.delete('old_thing')
     await t.rejects(settings.delete('old_thing'), { code: 'not_found' })
     t.match(settings.defaults([2]), [{ key: 'logo', value: '' }])

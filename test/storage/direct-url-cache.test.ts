@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { DirectUrl } from '../../src/contract/driver.js'
+import type { DirectUrl } from '../../src/contract/capabilities.js'
 import { asPath } from '../../src/contract/path.js'
 import { DirectUrlCache } from '../../src/storage/direct-url-cache.js'
 

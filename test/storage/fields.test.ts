@@ -1,6 +1,6 @@
 import t from 'tap'
 import { driverTypes } from '../../drivers/index.js'
-import type { Fields } from '../../src/contract/driver.js'
+import type { Fields } from '../../src/contract/driver-type.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { checkOptions, isMandatory, parseAddition } from '../../src/storage/fields.js'
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Entry } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
 import { asPath } from '../../src/contract/path.js'
 import { ListingBudget, ListingCache, type CachedListing } from '../../src/storage/listing-cache.js'
 

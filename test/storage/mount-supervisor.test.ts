@@ -2,7 +2,8 @@ import { mock } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import type { AnyDriverType, Driver } from '../../src/contract/driver.js'
+import type { Driver } from '../../src/contract/driver.js'
+import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { storageRow } from '../store/store-rows.js'
@@ -30,7 +31,7 @@ void t.test('a storage that does not start reports why, does not affect others, 
     'what only the admin may see stays in the status',
   )
   const status = new Map((await store.storages.all()).map((row) => [row.mountPath as string, row.status]))
-  t.match(status.get('/bad'), 'no &lt;b&gt;answer')
+  t.match(status.get('/bad'), 'no <b>answer')
   t.match(status.get('/worse'), '/srv/secret')
   t.equal(status.get('/good'), 'work')
   const bad = mounts.rows().find((row) => row.mountPath === '/bad')

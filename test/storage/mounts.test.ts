@@ -1,6 +1,6 @@
 /** The table of mounts by itself: no storage is started here. */
 import t from 'tap'
-import { NoStorageError } from '../../src/contract/errors.js'
+import { GatewayError, isWithoutStorage } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { Mounts, visiblePath, type Mount } from '../../src/storage/mounts.js'
 import type { Storage } from '../../src/storage/storage.js'
@@ -57,26 +57,27 @@ void t.test('a path belongs to the nearest mount point at or above it', async (t
 })
 
 void t.test('a path without a mount point is an error, with a hint if nothing is mounted at all', async (t) => {
-  t.throws(() => table({}).find(p('/')), { code: 'not_found', reason: /please add a storage first/ })
+  t.throws(() => table({}).find(p('/')), { code: 'not_found', detail: 'nothing_mounted' })
   t.throws(() => table({ '/off': { disabled: true } }).find(p('/off')), {
     code: 'not_found',
-    reason: /please add a storage first/,
+    detail: 'nothing_mounted',
   })
   const mounts = table({ '/a': {} })
-  t.throws(() => mounts.find(p('/b')), { code: 'not_found', reason: 'storage not found' })
+  t.throws(() => mounts.find(p('/b')), { code: 'not_found', detail: 'no_storage' })
   t.equal(mounts.mountPointOf(p('/b')), undefined)
   t.equal(mounts.rowOf(p('/b')), undefined)
-  const withPath = new NoStorageError('/home/ada/x', false).at('list', '/x')
-  t.ok(withPath instanceof NoStorageError)
+  const withPath = new GatewayError('not_found', { detail: 'no_storage', path: '/home/ada/x' }).at('list', '/x')
+  t.ok(isWithoutStorage(withPath))
   t.notMatch(withPath.message, 'home')
 })
 
 void t.test('a storage that does not run is mounted, and its error says why', async (t) => {
   const mounts = table({ '/late': { state: 'starting' }, '/broken': { state: 'failed' } })
-  t.throws(() => mounts.find(p('/late/x')), { code: 'unavailable', message: /Loading storage, please wait$/ })
+  t.throws(() => mounts.find(p('/late/x')), { code: 'unavailable', detail: 'storage_starting' })
   t.throws(() => mounts.find(p('/broken/x')), {
     code: 'unavailable',
-    message: /storage status: the backend is offline: storage not init/,
+    detail: 'storage_failed',
+    reason: 'the backend is offline',
   })
   for (const point of ['/late', '/broken']) {
     t.ok(mounts.isMountPoint(p(point)))

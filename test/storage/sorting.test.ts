@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Entry, EntryKind } from '../../src/contract/driver.js'
+import type { Entry, EntryKind } from '../../src/contract/entry.js'
 import { sorted, type Order } from '../../src/storage/sorting.js'
 
 const entry = (name: string, size = 0, modified = 0, kind: EntryKind = 'file'): Entry => ({

@@ -88,7 +88,7 @@ void t.test('a task is a row before anything is done, and tells how far it is', 
   const { tasks, store } = await begin(t, {
     run: async (run) => {
       seen.push((await store.tasks.all()) as Task[])
-      run.setStatus('getting src object')
+      run.setPhase('looking_up')
       run.setTotal(100)
       run.advance(30)
       run.advance(-10)
@@ -101,9 +101,9 @@ void t.test('a task is a row before anything is done, and tells how far it is', 
   while (seen.length === 0) await delay(5)
   t.match(seen, [[{ state: 'running', started: Date, tries: 1 }]])
   await delay(5)
-  t.match(tasks.get(ada, 'copy', task.id), { status: 'getting src object', totalBytes: 100, doneBytes: 20 })
+  t.match(tasks.get(ada, 'copy', task.id), { phase: 'looking_up', totalBytes: 100, doneBytes: 20 })
   checked()
-  t.match(await ended(tasks, task), { state: 'succeeded', doneBytes: 100, status: '', ended: Date })
+  t.match(await ended(tasks, task), { state: 'succeeded', doneBytes: 100, phase: undefined, status: '', ended: Date })
 })
 
 void t.test('after a stop or a kill, what had not ended goes on; what is waiting is not waited for', async (t) => {

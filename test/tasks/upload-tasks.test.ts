@@ -27,8 +27,8 @@ async function stage(t: Test) {
   const type = uploadTasks(spool, () => tree.as())
   const run = async (task: Task, resumes = false, who: Asker = {}) => {
     let done = 0
-    const fields: Pick<TaskRun, 'setStatus' | 'setRemark' | 'setTotal' | 'advance'> = {
-      setStatus: () => undefined,
+    const fields: Pick<TaskRun, 'setPhase' | 'setRemark' | 'setTotal' | 'advance'> = {
+      setPhase: () => undefined,
       setRemark: () => undefined,
       setTotal: () => undefined,
       advance: (bytes) => (done += bytes),

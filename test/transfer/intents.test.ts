@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver } from '../../src/contract/driver.js'
-import { GatewayError, NoStorageError } from '../../src/contract/errors.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { asPath as p } from '../../src/contract/path.js'
 import type { Intent } from '../../src/store/rows.js'
 import { altered, bare, contents, newTree, sourceOf, type Over, type Test, type Tree } from '../tree/tree-fixture.js'
@@ -55,7 +55,7 @@ void t.test('it waits while neither it nor its name is found, as on a disk that 
 void t.test('it waits while the storage below a composite storage is not mounted', async (t) => {
   const over: { stat?: Driver['stat'] } = {
     stat: async (path) => {
-      throw new NoStorageError(path, false)
+      throw new GatewayError('not_found', { detail: 'no_storage', path })
     },
   }
   const { driver, cutOff, start, store, as } = await newDisk(t, over)

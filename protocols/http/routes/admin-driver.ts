@@ -1,6 +1,6 @@
 /** Information about the available drivers. */
 import { z } from 'zod'
-import type { AnyDriverType } from '../../../src/contract/driver.js'
+import type { AnyDriverType } from '../../../src/contract/driver-type.js'
 import { driverTemplate, templateData } from '../driver-template.js'
 import { endpoint } from '../endpoint.js'
 import { ApiError } from '../errors.js'

@@ -1,8 +1,6 @@
 /** Administration of settings. */
 import { z } from 'zod'
-import { isGatewayError } from '../../../src/contract/errors.js'
 import { settingTypes } from '../../../src/settings/settings-table.js'
-import { RefusedSettingError } from '../../../src/settings/settings.js'
 import { withRowErrors } from '../admin-rows.js'
 import { endpoint } from '../endpoint.js'
 import { ApiError } from '../errors.js'
@@ -123,12 +121,7 @@ export const adminSettingEndpoints = [
     ],
     async answer({ api, fields: { settings: rows } }) {
       if (rows.length === 0) throw new ApiError(500, 'there is nothing to save')
-      try {
-        await api.gateway.settings.set(new Map(rows.map(({ key, value }) => [key, value])))
-      } catch (error) {
-        if (error instanceof RefusedSettingError) throw new ApiError(500, error.reason)
-        throw error
-      }
+      await api.gateway.settings.set(new Map(rows.map(({ key, value }) => [key, value])))
     },
   }),
 
@@ -144,12 +137,7 @@ export const adminSettingEndpoints = [
       { code: 500, text: notFoundMessage },
     ],
     async answer({ api, query }) {
-      try {
-        await withRowErrors(notFoundMessage, () => api.gateway.settings.delete(query.key))
-      } catch (error) {
-        if (isGatewayError(error, 'invalid')) throw new ApiError(500, error.reason)
-        throw error
-      }
+      await withRowErrors(notFoundMessage, () => api.gateway.settings.delete(query.key))
     },
   }),
 

@@ -1,16 +1,16 @@
 /** Administration of storages. Most errors have code 500, because clients expect it. */
 import { z } from 'zod'
-import { isGatewayError, toGatewayError } from '../../../src/contract/errors.js'
-import { RelativePathError } from '../../../src/contract/path.js'
+import { hasDetail, isGatewayError, toGatewayError } from '../../../src/contract/errors.js'
 import { StorageNotStarted } from '../../../src/gateway/storages.js'
 import { requireRow } from '../admin-rows.js'
 import { signalOf } from '../context.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { ApiError, messageOf } from '../errors.js'
+import { escapeMarkup } from '../escape.js'
 import { integerValue, paging, rowId } from '../fields.js'
 import { pageOf } from '../paging.js'
 import { pageData } from '../schemas.js'
-import { configurationOf, driverConfig, storageData, storageFields, storageObject } from '../storage-object.js'
+import { configurationOf, driverFacts, storageData, storageFields, storageObject } from '../storage-object.js'
 
 const unknown: Refusal = { code: 500, text: 'failed get storage: record not found' }
 const startFailed: Refusal = {
@@ -74,7 +74,7 @@ export const adminStorageEndpoints = [
         await api.gateway.storages.check(query.id, { signal: signalOf(context.res) })
       } catch (error) {
         // Admins get the reason, which the error table hides for some codes.
-        throw new ApiError(500, toGatewayError(error).reason)
+        throw new ApiError(500, messageOf(toGatewayError(error)))
       }
     },
   }),
@@ -100,7 +100,7 @@ export const adminStorageEndpoints = [
     async answer({ context, api, fields }) {
       const { driverTypes, storages } = api.gateway
       try {
-        const configuration = configurationOf(fields, driverConfig(driverTypes, fields.driver))
+        const configuration = configurationOf(fields, driverFacts(driverTypes, fields.driver))
         const { id } = await withConfigurationErrors(() => storages.create(configuration))
         return { id }
       } catch (error) {
@@ -121,7 +121,7 @@ export const adminStorageEndpoints = [
     refusals: [...configurationRefusals, unknown, startFailed, { code: 500, text: 'driver cannot be changed' }],
     async answer({ api, fields }) {
       const { driverTypes, storages } = api.gateway
-      const configuration = configurationOf(fields, driverConfig(driverTypes, fields.driver))
+      const configuration = configurationOf(fields, driverFacts(driverTypes, fields.driver))
       await withStartErrors(() => storages.update(fields.id, configuration))
     },
   }),
@@ -179,13 +179,14 @@ export const adminStorageEndpoints = [
   }),
 ]
 
-/** Runs `work` and maps its errors about the configuration to code 500 with their reasons. */
+/** Runs `work` and maps its errors about the configuration to code 500. */
 async function withConfigurationErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof StorageNotStarted || error instanceof RelativePathError) throw error
-    if (isGatewayError(error, 'invalid', 'exists', 'not_found')) throw new ApiError(500, error.reason)
+    if (error instanceof StorageNotStarted || hasDetail(error, 'relative_path')) throw error
+    if (isGatewayError(error, 'not_found')) throw new ApiError(unknown.code, unknown.text)
+    if (isGatewayError(error, 'invalid', 'exists')) throw new ApiError(500, messageOf(error))
     throw error
   }
 }
@@ -200,5 +201,5 @@ async function withStartErrors(work: () => Promise<unknown>): Promise<void> {
 }
 
 function startFailedMessage(error: StorageNotStarted): string {
-  return `failed init storage: ${error.reason}`
+  return `failed init storage: ${escapeMarkup(error.reason)}`
 }

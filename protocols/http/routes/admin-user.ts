@@ -1,10 +1,8 @@
 /** Administration of accounts. */
 import { z } from 'zod'
-import { isGatewayError } from '../../../src/contract/errors.js'
 import { userData, userObject } from '../account-objects.js'
 import { withRowErrors, requireRow } from '../admin-rows.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { ApiError } from '../errors.js'
 import {
   flag,
   flagValue,
@@ -118,12 +116,7 @@ export const adminUserEndpoints = [
     query: rowId,
     refusals: [unknownUser, { code: 500, text: 'cannot delete admin or guest' }],
     async answer({ api, query }) {
-      try {
-        await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.delete(query.id))
-      } catch (error) {
-        if (isGatewayError(error, 'invalid')) throw new ApiError(500, error.reason)
-        throw error
-      }
+      await withRowErrors(notFoundMessage, () => api.gateway.accounts.users.delete(query.id))
     },
   }),
 

@@ -1,11 +1,10 @@
 /** Sign-in and sign-out. */
 import { z } from 'zod'
 import type { Credentials } from '../../../src/accounts/accounts.js'
-import { CodeRequired } from '../../../src/accounts/errors.js'
-import { isGatewayError } from '../../../src/contract/errors.js'
+import { hasDetail, isGatewayError } from '../../../src/contract/errors.js'
 import { tokenOf } from '../authenticate.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { ApiError, messageOf } from '../errors.js'
 import { oneTimeCode, requiredText, signInBodyLimit, text } from '../fields.js'
 
 const nameField = { username: requiredText.meta({ example: 'ann' }) }
@@ -82,9 +81,9 @@ async function issueToken(
   try {
     return await api.gateway.accounts.signIn({ username, password, code: code === '' ? undefined : code, address })
   } catch (error) {
-    if (error instanceof CodeRequired) throw new ApiError(402, error.reason)
+    if (hasDetail(error, 'code_required')) throw new ApiError(402, messageOf(error))
     // Clients treat 401 as an expired session and would show no message on the sign-in page.
-    if (isGatewayError(error, 'unauthenticated', 'denied')) throw new ApiError(400, error.reason)
+    if (isGatewayError(error, 'unauthenticated', 'denied')) throw new ApiError(400, messageOf(error))
     throw error
   }
 }

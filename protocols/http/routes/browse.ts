@@ -1,7 +1,8 @@
 /** Reading the tree: list, get, dirs. */
 import { z } from 'zod'
-import type { Entry, Usage } from '../../../src/contract/driver.js'
-import { isGatewayError } from '../../../src/contract/errors.js'
+import type { Usage } from '../../../src/contract/capabilities.js'
+import type { Entry } from '../../../src/contract/entry.js'
+import { hasDetail, isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/contract/path.js'
 import type { AccessOptions } from '../../../src/tree/preconditions.js'
 import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
@@ -232,12 +233,11 @@ async function related(
 }
 
 /** Maps `denied` to the message on which clients prompt for a folder password. */
-
 async function withBrowseErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (isGatewayError(error, 'denied') && error.reason !== 'Refresh without permission') {
+    if (isGatewayError(error, 'denied') && !hasDetail(error, 'refresh_denied')) {
       throw new ApiError(403, accessDeniedMessage)
     }
     throw error

@@ -5,7 +5,7 @@ import { cleanPath } from '../../../src/contract/path.js'
 import { gatherFiles, removeEmptyFolders, renameEach, renameMembers } from '../../../src/tree/bulk-operations.js'
 import { compileRenaming } from '../../../src/tree/regex-rename.js'
 import { endpoint, type Refusal } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { ApiError, messageOf } from '../errors.js'
 import { text } from '../fields.js'
 import { treeHeaders } from '../folder-password.js'
 import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../refusals.js'
@@ -153,7 +153,7 @@ function compileRenamingOrReject(pattern: string, replacement: string): ReturnTy
   try {
     return compileRenaming(pattern, replacement)
   } catch (error) {
-    if (isGatewayError(error, 'invalid')) throw new ApiError(500, error.reason)
+    if (isGatewayError(error, 'invalid')) throw new ApiError(500, messageOf(error))
     throw error
   }
 }

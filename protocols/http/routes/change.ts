@@ -1,7 +1,7 @@
 /** Changes of the tree: mkdir, rename, move, copy, remove. */
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
-import type { Entry } from '../../../src/contract/driver.js'
+import type { Entry } from '../../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import {
   checkName,
@@ -10,7 +10,7 @@ import {
   isWithin,
   newPath,
   parentOf,
-  RelativePathError,
+  relativePathError,
   root,
   type Path,
 } from '../../../src/contract/path.js'
@@ -195,9 +195,7 @@ async function transfer(
   for (const name of selected) {
     const [source, target] = [childOf(from, name), childOf(to, name)]
     if (source === target) throw new ApiError(500, `${kind} in place`)
-    if (isWithin(source, to)) {
-      throw new ApiError(500, 'the destination folder is a subfolder of the source folder')
-    }
+    if (isWithin(source, to)) throw new GatewayError('invalid', { detail: 'into_itself' })
     const options = { overwrite, merge, password: access.password }
     if (await fs.isBetweenStorages(kind, source, target, access)) {
       // Without an existing target the task must not overwrite, not even when it resumes after an interruption.
@@ -224,7 +222,7 @@ export function accessOptions(context: Context, password: string | undefined): A
 function checkNames(names: readonly string[]): readonly string[] {
   if (names.length === 0) throw new ApiError(noNames.code, noNames.text)
   for (const name of names) {
-    if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name)) throw new RelativePathError()
+    if (name === '' || name === '.' || name === '..' || /[/\\]/.test(name)) throw relativePathError()
     if (name.includes('\0')) throw new GatewayError('invalid', { reason: 'a name cannot hold a NUL character' })
   }
   return names

@@ -1,6 +1,7 @@
 /** Search for names in the tree. */
 import { z } from 'zod'
-import { cleanPath, RelativePathError, under, type Path } from '../../../src/contract/path.js'
+import { hasDetail } from '../../../src/contract/errors.js'
+import { cleanPath, under, type Path } from '../../../src/contract/path.js'
 import type { SearchOptions } from '../../../src/tree/finding.js'
 import type { HttpApi } from '../context.js'
 import { endpoint, type Refusal } from '../endpoint.js'
@@ -98,7 +99,7 @@ function folderOf(path: string): Path {
   try {
     return cleanPath(path)
   } catch (error) {
-    if (error instanceof RelativePathError) throw new ApiError(relativePath.code, relativePath.text)
+    if (hasDetail(error, 'relative_path')) throw new ApiError(relativePath.code, relativePath.text)
     throw error
   }
 }

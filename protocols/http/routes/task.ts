@@ -5,7 +5,7 @@ import { isGatewayError } from '../../../src/contract/errors.js'
 import { hasEnded, taskKinds, type TaskKind } from '../../../src/tasks/task.js'
 import type { Tasks } from '../../../src/tasks/tasks.js'
 import { endpoint, type Endpoint, type Refusal } from '../endpoint.js'
-import { ApiError } from '../errors.js'
+import { messageOf } from '../errors.js'
 import { queryText } from '../fields.js'
 import { taskData, taskInfo, taskInfoData, taskObject } from '../task-object.js'
 
@@ -79,7 +79,7 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
       data: taskInfoData,
       refusals: [unknownKind, unknownTask],
       async answer({ api: { gateway }, params: { kind }, principal, query: { tid } }) {
-        const task = await withTaskErrors(() => gateway.tasks.get(principal, kind, tid))
+        const task = gateway.tasks.get(principal, kind, tid)
         return taskInfo(task, await gateway.tasks.failures(task), principal)
       },
     }),
@@ -92,7 +92,7 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
         query,
         refusals: [unknownKind, unknownTask],
         answer: ({ api, params: { kind }, principal, query: { tid } }) =>
-          withTaskErrors(() => action(api.gateway.tasks, principal, kind, tid)),
+          action(api.gateway.tasks, principal, kind, tid),
       }),
       endpoint({
         ...shared,
@@ -110,7 +110,7 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
               await action(api.gateway.tasks, principal, kind, id)
             } catch (error) {
               if (!isGatewayError(error)) throw error
-              reasons[id] = error.reason
+              reasons[id] = messageOf(error)
             }
           }
           return reasons
@@ -140,16 +140,6 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
       answer: ({ api, params: { kind }, principal }) => api.gateway.tasks.retryFailed(principal, kind),
     }),
   ]
-}
-
-/** Maps `not_found` to 404 `task not found`. */
-async function withTaskErrors<T>(work: () => T | Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) throw new ApiError(unknownTask.code, unknownTask.text)
-    throw error
-  }
 }
 
 export const taskEndpoints: readonly Endpoint[] = [

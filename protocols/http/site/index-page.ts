@@ -1,5 +1,5 @@
 /** The index page of a web client, reloaded when its file changes. */
-import type { OpenFile } from '../../../src/contract/driver.js'
+import type { OpenFile } from '../../../src/contract/capabilities.js'
 import { toGatewayError } from '../../../src/contract/errors.js'
 import type { Log } from '../../../src/contract/log.js'
 import { readPart } from '../../lib/file-body.js'

@@ -1,7 +1,7 @@
 /** Serves a built web client from the folder `dist_dir`. */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { OpenFile } from '../../../src/contract/driver.js'
+import type { OpenFile } from '../../../src/contract/capabilities.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../../src/contract/errors.js'
 import type { Log } from '../../../src/contract/log.js'
 import type { Config } from '../../../src/gateway/config.js'

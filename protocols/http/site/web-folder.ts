@@ -2,7 +2,7 @@
 import { constants } from 'node:fs'
 import { open, realpath, type FileHandle } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
-import type { OpenFile } from '../../../src/contract/driver.js'
+import type { OpenFile } from '../../../src/contract/capabilities.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 
 // O_NONBLOCK: opening a FIFO must not block until it has a writer.

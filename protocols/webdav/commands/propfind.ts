@@ -1,5 +1,5 @@
 /** PROPFIND (RFC 4918 §9.1): streams the pages of a listing, with constant memory. */
-import type { Entry } from '../../../src/contract/driver.js'
+import type { Entry } from '../../../src/contract/entry.js'
 import { isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, type Path } from '../../../src/contract/path.js'
 import type { Property, PropertyName } from '../../../src/tree/virtual-fs.js'

@@ -1,6 +1,7 @@
 import t from 'tap'
+import { driverTypes } from '../../../drivers/index.js'
 import { driverTemplate } from '../../../protocols/http/driver-template.js'
-import type { AnyDriverType } from '../../../src/contract/driver.js'
+import type { AnyDriverType } from '../../../src/contract/driver-type.js'
 import { serve } from './served.js'
 
 const type = (details: Partial<AnyDriverType>): AnyDriverType => ({
@@ -12,7 +13,7 @@ const type = (details: Partial<AnyDriverType>): AnyDriverType => ({
 const commonNames = (details: Partial<AnyDriverType>) => driverTemplate(type(details)).common.map(({ name }) => name)
 
 void t.test('the common fields depend on what the driver can', async (t) => {
-  t.strictSame(commonNames({}), [
+  t.strictSame(commonNames({ facts: { directUrls: 'preferred' } }), [
     'mount_path',
     'order',
     'remark',
@@ -22,11 +23,13 @@ void t.test('the common fields depend on what the driver can', async (t) => {
     'webdav_policy',
     'down_proxy_url',
     'disable_proxy_sign',
+    'order_by',
+    'order_direction',
     'extract_folder',
     'disable_index',
     'enable_sign',
   ])
-  t.strictSame(commonNames({ config: { no_cache: true, only_proxy: true, local_sort: true, proxy_range: true } }), [
+  t.strictSame(commonNames({ facts: { uncached: true, composite: true } }), [
     'mount_path',
     'order',
     'remark',
@@ -39,39 +42,39 @@ void t.test('the common fields depend on what the driver can', async (t) => {
     'disable_index',
     'enable_sign',
   ])
-  t.ok(commonNames({ config: { proxy_range: true } }).includes('proxy_range'))
+  t.ok(commonNames({ facts: { directUrls: 'preferred', composite: true } }).includes('proxy_range'))
 
-  const field = (name: string, config: AnyDriverType['config']) =>
-    driverTemplate(type(config ? { config } : {})).common.find((each) => each.name === name)
-  t.match(field('webdav_policy', {}), {
+  const field = (name: string, directUrls?: 'preferred' | 'possible') =>
+    driverTemplate(type(directUrls ? { facts: { directUrls } } : {})).common.find((each) => each.name === name)
+  t.match(field('webdav_policy', 'preferred'), {
     type: 'select',
     default: '302_redirect',
     options: '302_redirect,use_proxy_url,native_proxy',
     required: true,
   })
-  t.match(field('webdav_policy', { prefer_proxy: true }), {
+  t.match(field('webdav_policy', 'possible'), {
     default: 'native_proxy',
     options: '302_redirect,use_proxy_url,native_proxy',
   })
-  t.match(field('webdav_policy', { only_proxy: true }), {
+  t.match(field('webdav_policy'), {
     default: 'native_proxy',
     options: 'use_proxy_url,native_proxy',
   })
-  t.match(field('web_proxy', { prefer_proxy: true }), { type: 'bool', default: 'true' })
-  t.match(field('web_proxy', {}), { type: 'bool', default: '' })
-  t.match(field('cache_expiration', {}), { type: 'number', default: '30', required: true })
+  t.match(field('web_proxy', 'possible'), { type: 'bool', default: 'true' })
+  t.match(field('web_proxy', 'preferred'), { type: 'bool', default: '' })
+  t.match(field('cache_expiration'), { type: 'number', default: '30', required: true })
 })
 
-void t.test("a driver's own fields come from its table; its root has the default root", async (t) => {
+void t.test("a driver's own fields come from its table; the default of its root is the default root", async (t) => {
   const fields: AnyDriverType['fields'] = {
-    root_folder_path: { type: 'string' },
+    root_folder_path: { type: 'string', default: '/', required: true },
     version: { type: 'select', options: ['v1', 'v2'], default: 'v1', help: 'which one' },
     secret_key: { type: 'string', required: true, secret: true },
     hours: { type: 'number', default: 4 },
     verbose: { type: 'bool' },
   }
-  t.strictSame(driverTemplate(type({ fields, config: { default_root: '/', only_proxy: true } })), {
-    common: driverTemplate(type({ config: { only_proxy: true } })).common,
+  t.strictSame(driverTemplate(type({ fields })), {
+    common: driverTemplate(type({})).common,
     additional: [
       { name: 'root_folder_path', type: 'string', default: '/', options: '', required: true, help: '' },
       { name: 'version', type: 'select', default: 'v1', options: 'v1,v2', required: false, help: 'which one' },
@@ -81,7 +84,7 @@ void t.test("a driver's own fields come from its table; its root has the default
     ],
     config: {
       name: 'Some',
-      local_sort: false,
+      local_sort: true,
       only_local: false,
       only_proxy: true,
       no_cache: false,
@@ -93,8 +96,36 @@ void t.test("a driver's own fields come from its table; its root has the default
       prefer_proxy: false,
     },
   })
-  const [rootField] = driverTemplate(type({ fields })).additional
-  t.match(rootField, { default: '', required: false })
+  const { additional, config } = driverTemplate(type({ fields: { root_folder_path: { type: 'string' } } }))
+  t.match(additional, [{ default: '', required: false }])
+  t.equal(config.default_root, '')
+})
+
+void t.test('the drivers have the flags that clients know them by', async (t) => {
+  const common = { only_local: false, no_upload: false, only_indices: false, local_sort: true }
+  const flags = { ...common, only_proxy: false, no_cache: false, need_ms: false, alert: '', prefer_proxy: false }
+  const expected: Readonly<Record<string, object>> = {
+    Alias: { no_cache: true },
+    Crypt: { only_proxy: true, no_cache: true },
+    FTP: { only_proxy: true },
+    Local: { only_proxy: true, no_cache: true },
+    Memory: { only_proxy: true, no_cache: true, alert: 'warning|All files are lost when the storage stops.' },
+    S3: {},
+    SFTP: { only_proxy: true },
+    SMB: { only_proxy: true, no_cache: true, default_root: '.' },
+    Virtual: { only_proxy: true, need_ms: true, default_root: '' },
+    WebDav: { prefer_proxy: true },
+  }
+  for (const driverType of driverTypes) {
+    const { name } = driverType
+    const { config, common: fields } = driverTemplate(driverType)
+    t.strictSame(config, { name, ...flags, default_root: '/', ...expected[name] }, name)
+    t.equal(
+      fields.some((field) => field.name === 'proxy_range'),
+      name === 'Alias',
+      name,
+    )
+  }
 })
 
 void t.test('drivers are told by name, alone or all at once', async (t) => {

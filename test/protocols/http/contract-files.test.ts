@@ -1,7 +1,7 @@
 /** The endpoints of files: the shape of what they answer, and the words in which they refuse. */
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import type { AnyDriverType } from '../../../src/contract/driver.js'
+import type { AnyDriverType } from '../../../src/contract/driver-type.js'
 import { asPath } from '../../../src/contract/path.js'
 import { altered } from '../../tree/tree-fixture.js'
 import { Served, serve } from './served.js'
@@ -151,7 +151,6 @@ const kept = new MemoryDriver(0)
 const sorted: AnyDriverType = {
   name: 'Sorted',
   fields: {},
-  config: { local_sort: true },
   open: async () => altered(kept, { close: undefined }),
 }
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { isUnexpectedError, toApiErrorBody, ApiError } from '../../../protocols/http/errors.js'
-import { errorCodes, GatewayError, NoStorageError } from '../../../src/contract/errors.js'
-import { asPath, RelativePathError } from '../../../src/contract/path.js'
+import { errorCodes, GatewayError, nameTaken } from '../../../src/contract/errors.js'
+import { asPath, relativePathError } from '../../../src/contract/path.js'
 
 const told = (error: unknown) => {
   const { code, message } = toApiErrorBody(error)
@@ -16,24 +16,54 @@ void t.test('clients find the codes and texts that they parse', async (t) => {
     [new GatewayError('is_dir', at), '500 not a file'],
     [new GatewayError('parent_missing', at), '500 failed to get parent dir: object not found'],
     [new GatewayError('exists', at), '403 file exists'],
-    [new GatewayError('exists', { reason: 'file [a b] exists' }), '403 file [a b] exists'],
+    [nameTaken('a b'), '403 file [a b] exists'],
     [new GatewayError('denied', at), '403 permission denied'],
-    [new GatewayError('denied', { reason: 'Refresh without permission' }), '403 Refresh without permission'],
+    [new GatewayError('denied', { detail: 'refresh_denied' }), '403 Refresh without permission'],
     [new GatewayError('hidden', at), '403 password is incorrect or you have no permission'],
     [new GatewayError('password_required', at), '403 password is incorrect or you have no permission'],
-    [new GatewayError('unauthenticated', { reason: 'token is invalidated' }), '401 token is invalidated'],
+    [new GatewayError('unauthenticated', { detail: 'token_revoked' }), '401 token is invalidated'],
     [new GatewayError('locked', { reason: 'locked by ann' }), '423 locked by ann'],
     [new GatewayError('unsupported', at), '500 not support'],
     [new GatewayError('internal', { reason: '/etc/passwd' }), '500 internal error'],
     [new Error('/etc/passwd'), '500 internal error'],
-    [new RelativePathError(), '403 using relative path is not allowed'],
-    [new NoStorageError(asPath('/x'), false), '500 failed get storage: storage not found; rawPath: /x'],
-    [new NoStorageError(asPath('/'), true), '500 failed get storage: storage not found; please add a storage first'],
+    [relativePathError(), '403 using relative path is not allowed'],
+    [
+      new GatewayError('not_found', { detail: 'no_storage', path: asPath('/x') }),
+      '500 failed get storage: storage not found; rawPath: /x',
+    ],
+    [
+      new GatewayError('not_found', { detail: 'nothing_mounted' }),
+      '500 failed get storage: storage not found; please add a storage first',
+    ],
+    [new GatewayError('denied', { detail: 'mount_moved' }), '500 move root folder is not allowed'],
+    [
+      new GatewayError('unavailable', { detail: 'storage_failed', reason: 'refused' }).at('list', '/x'),
+      '500 storage status: refused: storage not init',
+    ],
+    [
+      new GatewayError('invalid', { detail: 'driver_unknown', subject: 'X' }),
+      '400 failed get driver new: no driver named: X',
+    ],
+    [
+      new GatewayError('unavailable', { detail: 'tool_failed', subject: 'aria2', reason: 'no answer' }),
+      '500 failed init offline download tool aria2: no answer',
+    ],
+    [
+      new GatewayError('invalid', { detail: 'setting_refused', subject: 'search_index', reason: 'no' }),
+      '500 failed to execute hook on search_index: no',
+    ],
     [new ApiError(402, 'Invalid 2FA code'), '402 Invalid 2FA code'],
   ] as const) {
     t.equal(told(error), expected)
   }
   t.match(toApiErrorBody(new GatewayError('throttled', { retryAfter: 7 })), { code: 429, retryAfter: 7 })
+})
+
+void t.test('the reason decides nothing', async (t) => {
+  const reason = 'move root folder is not allowed'
+  t.match(toApiErrorBody(new GatewayError('denied', { reason })), { code: 403, status: 403, message: reason })
+  t.equal(told(new GatewayError('exists', { reason: 'file [a] exists' })), '403 file exists')
+  t.equal(told(new GatewayError('not_found', { reason: 'storage not found' })), '500 object not found')
 })
 
 void t.test('every code has an answer, and a real status for links', async (t) => {

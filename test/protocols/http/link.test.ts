@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import type { DirectUrl } from '../../../src/contract/driver.js'
+import type { DirectUrl } from '../../../src/contract/capabilities.js'
 import { asPath } from '../../../src/contract/path.js'
 import { linkedType, type Linking } from './linked.js'
 import { serve, type Served } from './served.js'

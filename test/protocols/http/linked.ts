@@ -1,6 +1,7 @@
 /** A driver whose files have direct addresses, as those of an object store have. */
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import type { AnyDriverType, DirectUrl } from '../../../src/contract/driver.js'
+import type { DirectUrl } from '../../../src/contract/capabilities.js'
+import type { AnyDriverType } from '../../../src/contract/driver-type.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 import type { Path } from '../../../src/contract/path.js'
 
@@ -15,6 +16,7 @@ export function linkedType(linking: Linking): AnyDriverType {
   return {
     name: 'Linked',
     fields: {},
+    facts: { directUrls: 'preferred' },
     open: async () => {
       const driver = new MemoryDriver(0)
       return Object.assign(driver, {

@@ -1,7 +1,8 @@
 /** How full storages are, in listings. */
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import type { AnyDriverType, Usage } from '../../../src/contract/driver.js'
+import type { Usage } from '../../../src/contract/capabilities.js'
+import type { AnyDriverType } from '../../../src/contract/driver-type.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 import { serve } from './served.js'
 

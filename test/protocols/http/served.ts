@@ -9,7 +9,7 @@ import { WebClient } from '../../../protocols/http/site/web-client.js'
 import type { taskData } from '../../../protocols/http/task-object.js'
 import { sitePath } from '../../../protocols/lib/client.js'
 import { permissionBits, type Permission } from '../../../src/accounts/principal.js'
-import type { AnyDriverType } from '../../../src/contract/driver.js'
+import type { AnyDriverType } from '../../../src/contract/driver-type.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 import type { Path } from '../../../src/contract/path.js'
 import { configSchema, type ConfigInput } from '../../../src/gateway/config.js'
@@ -27,6 +27,7 @@ export const adminPassword = 'admin password'
 const localInMemory: AnyDriverType = {
   name: 'Local',
   fields: { root_folder_path: { type: 'string', default: '' } },
+  facts: { directUrls: 'preferred' },
   open: () => memoryType.open({ size_limit: 0, case_sensitive: true }, undefined as never),
 }
 

@@ -2,8 +2,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import type { AnyDriverType, Driver } from '../../../src/contract/driver.js'
+import { taskObject } from '../../../protocols/http/task-object.js'
+import type { Driver } from '../../../src/contract/driver.js'
+import type { AnyDriverType } from '../../../src/contract/driver-type.js'
 import { GatewayError } from '../../../src/contract/errors.js'
+import type { Task } from '../../../src/tasks/task.js'
 import { serve, type Envelope, type Served, type TaskShown } from './served.js'
 
 const done = { code: 200, message: 'success', data: null }
@@ -284,7 +287,7 @@ void t.test('whoever may not is told so at once, and who lost the right fails la
   while (gate.writes.length === 0) await delay(10)
   await users.delete(users.byName('eve')!.id)
   release()
-  t.match((await served.ended('move'))[1], { state: 7, creator: 'eve', error: 'failed find user: record not found' })
+  t.match((await served.ended('move'))[1], { state: 7, creator: 'eve', error: 'the account does not exist' })
   t.equal(await served.content('/a/sub/two'), 'second')
 })
 
@@ -301,4 +304,25 @@ void t.test('who keeps the right and loses another goes on', async (t) => {
   release()
   t.match(await served.ended('copy'), [{ state: 2 }])
   t.equal(await served.content('/far/a/sub/two'), 'second')
+})
+
+void t.test('the phase of a task is shown in the words that clients know', async (t) => {
+  const task: Task = {
+    ...{ id: 'x', kind: 'move', name: 'move', userId: 1, username: 'ann', role: 'general', state: 'running' },
+    ...{ status: 'left out 1', error: '', totalBytes: 0, doneBytes: 0, plan: '{}', tries: 1, created: new Date() },
+    ...{ started: undefined, ended: undefined },
+  }
+  for (const [phase, status] of [
+    [undefined, 'left out 1'],
+    ['looking_up', 'getting src object'],
+    ['transferring_file', 'getting src object link'],
+    ['listing_folder', 'src object is dir, listing objs'],
+    ['transferring_folder', 'src object is dir, added all move tasks of objs'],
+    ['storing_upload', 'uploading'],
+    ['storing_download', 'offline download completed, maybe transferring'],
+    ['seeding', 'offline download completed, waiting for seeding'],
+    [{ tool: 'aria2', state: 'active' }, '[aria2]: active'],
+  ] as const) {
+    t.equal(taskObject({ ...task, phase }).status, status)
+  }
 })

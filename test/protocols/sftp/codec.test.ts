@@ -13,7 +13,7 @@ import {
 } from '../../../protocols/sftp/packets.js'
 import { limits, openFlag, statusCode } from '../../../protocols/sftp/protocol.js'
 import { encodeSignature } from '../../../protocols/sftp/signature-blob.js'
-import type { Entry } from '../../../src/contract/driver.js'
+import type { Entry } from '../../../src/contract/entry.js'
 import { errorCodes, GatewayError } from '../../../src/contract/errors.js'
 import { string, uint32, uint64 } from './packet-client.js'
 

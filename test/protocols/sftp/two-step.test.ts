@@ -60,7 +60,8 @@ void t.test(
     t.same(await signIn([password, first]), ['Password: hidden', 'One-time code: shown'])
     await t.rejects(signIn([password, first]), shut, 'a second time')
     const credentials = { username: 'ada', password: { plain: password }, address: '127.0.0.9' }
-    await t.rejects(protocol.gateway.accounts.signIn({ ...credentials, code: first }), /Invalid 2FA code/)
+    const usedCode = { code: 'unauthenticated', detail: 'code_required' }
+    await t.rejects(protocol.gateway.accounts.signIn({ ...credentials, code: first }), usedCode)
     const next = code(30)
     await protocol.gateway.accounts.signIn({ ...credentials, code: next })
     await t.rejects(signIn([password, next]), shut, 'used at another protocol')
@@ -83,7 +84,8 @@ void t.test('wrong codes lock the address as wrong passwords do', async (t) => {
   for (let tried = 0; tried < 5; tried++) await t.rejects(signIn([password, wrong]), shut)
   await t.rejects(signIn([password, code()]), shut)
   const elsewhere = { username: 'admin', password: { plain: 'a guess' }, address: '127.0.0.1' }
-  await t.rejects(protocol.gateway.accounts.signIn(elsewhere), /Too many/, 'one limiter for all doors')
+  const throttled = { code: 'throttled', detail: 'sign_in_throttled' }
+  await t.rejects(protocol.gateway.accounts.signIn(elsewhere), throttled, 'one limiter for all doors')
 })
 
 void t.test('an app password needs no code', async (t) => {

@@ -2,7 +2,7 @@
 import { BlockList } from 'node:net'
 import t, { type Test } from 'tap'
 import { webdavHandler } from '../../../protocols/webdav/server.js'
-import type { DirectUrl } from '../../../src/contract/driver.js'
+import type { DirectUrl } from '../../../src/contract/capabilities.js'
 import { asPath } from '../../../src/contract/path.js'
 import { linkedType, type Linking } from '../http/linked.js'
 import { listen } from '../http/listen.js'

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { BlockList, type AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { webdavHandler } from '../../../protocols/webdav/server.js'
-import type { Entry } from '../../../src/contract/driver.js'
+import type { Entry } from '../../../src/contract/entry.js'
 import type { Gateway } from '../../../src/gateway/gateway.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 

@@ -1,0 +1,135 @@
+/** The types of methods that only some drivers have. */
+import type { Readable } from 'node:stream'
+import type { Driver, WriteOptions } from './driver.js'
+import type { Entry } from './entry.js'
+import type { Path } from './path.js'
+
+export interface OpenOptions extends WriteOptions {
+  /** The handle must support reads in addition to writes. */
+  readonly readable?: boolean | undefined
+}
+
+/**
+ * A stream that transfers ownership of its chunks: only its reader accesses their memory after they were read, so the
+ * consumer may free them after use. A stream that passes these chunks on does not promise this unless it has this type
+ * too.
+ */
+export interface DetachableReadable extends Readable {
+  readonly givesChunks: true
+}
+
+/** A path without symlinks, and the entry at it; undefined if nothing exists there. */
+export interface LookupResult {
+  readonly path: Path
+  readonly entry: Entry | undefined
+}
+
+export type OpenMode = 'read' | 'update' | 'replace'
+
+export interface Attributes {
+  readonly modified?: Date | undefined
+  readonly mode?: number | undefined
+}
+
+/** Random access to an open file. Supported by disks, memory, SMB and SFTP, but not by object stores. */
+export interface OpenFile {
+  /** The entry at the time the file was opened. */
+  readonly entry: Entry
+  /**
+   * Maximum bytes that a single read returns quickly; a caller that streams the content should not request more per
+   * read.
+   */
+  readonly preferredReadSize?: number
+  /**
+   * Fills `into` from `position`. Resolves to the number of bytes read, which is less than the buffer's length only at
+   * the end of the file. The caller must not touch the buffer until the promise has settled.
+   */
+  read(into: Buffer, position: number): Promise<number>
+  write?(from: readonly Buffer[], position: number): Promise<void>
+  truncate?(size: number): Promise<void>
+  /** Flushes the written data to stable storage. */
+  sync?(): Promise<void>
+  /**
+   * For 'replace' and a spooled 'update': publishes the file under its name. Before that, nothing visible has changed.
+   */
+  commit?(attributes?: Attributes): Promise<Entry>
+  /** Without a preceding `commit` of such a file, discards what was written. */
+  close(): Promise<void>
+}
+
+/** Files of one folder to be copied into another folder under the same names. */
+export interface FileBundle {
+  /** Driver that the files are read from, of the same type. */
+  readonly source: Driver
+  readonly from: Path
+  readonly to: Path
+  readonly files: readonly Entry[]
+  /**
+   * Called once, after all bytes of these files have arrived. Resolves to the names that may be published now. If it
+   * rejects, the call rejects with the same error.
+   */
+  readonly mayTake: (names: readonly string[]) => Promise<ReadonlySet<string>>
+}
+
+export interface UploadPlan {
+  /** Bytes of the whole file. */
+  readonly size: number
+  /**
+   * Token of an earlier upload of the same bytes to the same path. If it does not identify a usable upload, the driver
+   * discards what remains of that upload and starts at 0.
+   */
+  readonly resumeToken?: string | undefined
+  /**
+   * Called with a token that replaces the previous one because more bytes are stored, or with an empty token if the
+   * bytes that have arrived are no longer reliable. Resolves when the token is stored.
+   */
+  readonly replaceToken?: ((token: string) => Promise<void>) | undefined
+}
+
+/** An upload in progress. Nothing of it is visible and the old file is unchanged until `commit`. */
+export interface Upload {
+  /** Must be stored before any byte is sent. A later plan passes it as `resumeToken`. */
+  readonly token: string
+  /** Number of bytes, from the start, that the backend has certainly stored, even if the sender failed. */
+  readonly committedOffset: number
+  /**
+   * Writes the bytes from `committedOffset` to the end. May be called once. Rejects as `Driver.write` does, and
+   * preserves the bytes that have arrived.
+   */
+  write(from: Readable): Promise<void>
+  /** Publishes the file under its name, as `Driver.write` does. */
+  commit(): Promise<Entry>
+  /**
+   * Must be called in every case, after success or failure. Without a `commit`, the bytes that have arrived are
+   * preserved. Never rejects.
+   */
+  close(): Promise<void>
+}
+
+export interface DirectUrl {
+  /** An `http` or `https` URL, or, with a leading slash, a path of this gateway. */
+  readonly url: string
+  /** Headers that a request for it must carry. A URL with headers cannot be the target of a redirect. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Expiry; absent if not known. A URL without expiry is requested anew each time. */
+  readonly until?: Date
+}
+
+/** Kind of a file, derived from its name. */
+export type ThumbnailKind = 'image' | 'video'
+
+/** A complete image of a few kilobytes. */
+export interface Thumbnail {
+  /** Media type. */
+  readonly type: string
+  readonly bytes: Buffer
+}
+
+/** In bytes. */
+export interface Usage {
+  readonly total: number
+  readonly used: number
+  readonly free: number
+  /** Maximum and remaining number of files, if the backend has a limit. */
+  readonly files?: { readonly total: number; readonly free: number }
+}

@@ -1,0 +1,70 @@
+/** What a driver may use outside its own modules. */
+import type { Agent } from 'node:http'
+import type { Driver } from './driver.js'
+import type { DriverLog } from './log.js'
+import type { Path } from './path.js'
+
+/** The environment of a driver: everything it may use outside its own modules. */
+export interface DriverEnv {
+  readonly log: DriverLog
+  /** Aborts when the storage is unmounted. */
+  readonly signal: AbortSignal
+  /** The running process. Names of staged files contain its name, so that a later run can remove orphaned ones. */
+  readonly instance: Instance
+  readonly own: GatewayFolders
+  /** Stores changed options, such as a refreshed token. */
+  save(options: Readonly<Record<string, unknown>>): Promise<void>
+  /** Persistent key-value store of this storage. */
+  readonly state: DriverState
+  /** Tokens of all uploads that may be resumed, of all storages. Drivers remove other staged files of earlier runs. */
+  resumableUploads(): Promise<readonly string[]>
+  /**
+   * A lazily resolved view of another path of the tree, for drivers built on other storages. It is resolved at each
+   * call, and its writes are subject to the locks, properties and events of the target path.
+   */
+  tree(path: Path): Driver
+  /**
+   * For connections to hosts that only a server or a user has named. An address that an admin configured is connected
+   * to without it.
+   */
+  readonly egress: Egress
+}
+
+/** Guarded outgoing connections: to the public internet, and to the networks that an admin allows. */
+export interface Egress {
+  /**
+   * Returns the agent for one request to `url`; it must not be used for another request. Throws `invalid` if the URL is
+   * neither http nor https, or contains credentials. A connection to an address that is not allowed fails with
+   * `denied`, whatever its host name: as the `error` event of the request, or thrown when the request is created.
+   */
+  agentFor(url: URL): Agent
+}
+
+/** Folders of this machine that belong to the gateway, as absolute paths without symlinks. */
+export interface GatewayFolders {
+  /** Relative paths in options are relative to this folder. */
+  readonly data: string
+  /**
+   * No storage exposes these folders or a folder that contains one of them: they hold keys, the database and partial
+   * uploads.
+   */
+  readonly protectedPaths: readonly string[]
+}
+
+/** One run of the program, distinct from all others, including those on other machines. */
+export interface Instance {
+  /** Unique; letters, digits and `-`, so that it can be part of a file name. */
+  readonly name: string
+  /** Whether the run of this name has ended; undefined if that is unknown, as for a run on another machine. */
+  isOver(name: string): boolean | undefined
+  /**
+   * Identifies the current boot of the machine: unsynced data of a killed process is lost when it changes. Undefined if
+   * unknown.
+   */
+  readonly boot?: string | undefined
+}
+
+export interface DriverState {
+  get(key: string): Promise<string | undefined>
+  set(key: string, value: string | undefined): Promise<void>
+}

@@ -1,0 +1,59 @@
+/** A kind of driver: what an administrator sees of it, its options, and how it is opened. */
+import type { DriverEnv } from './driver-env.js'
+import type { Driver } from './driver.js'
+import type { Traits } from './traits.js'
+
+export const fieldTypes = ['string', 'text', 'number', 'float', 'bool', 'select'] as const
+
+/** One option of a driver. Defines the field of the admin form, its validation and its type. */
+export interface Field {
+  readonly type: (typeof fieldTypes)[number]
+  readonly default?: string | number | boolean
+  /** The option must have a value. If it is omitted or empty, the default applies; without a default it is an error. */
+  readonly required?: boolean
+  /** Of a required field: the default is only a suggestion in the form, and does not apply if the field is omitted. */
+  readonly suggested?: boolean
+  /** Allowed values of a `select`. */
+  readonly options?: readonly string[]
+  readonly help?: string
+  /** Never shown in a log. */
+  readonly secret?: boolean
+}
+export type Fields = Readonly<Record<string, Field>>
+
+type ValueOf<F extends Field> = F['type'] extends 'number' | 'float'
+  ? number
+  : F['type'] extends 'bool'
+    ? boolean
+    : string
+/** The options that a driver is opened with: every field is present, with defaults filled in. */
+export type OptionsOf<F extends Fields> = { readonly [K in keyof F]: ValueOf<F[K]> }
+
+/** Facts about a driver from which a protocol derives which options a storage has, and their defaults. */
+export interface DriverFacts {
+  /** 'preferred': clients should download from the backend's own URLs; 'possible': only if the admin asks for it. */
+  readonly directUrls?: 'preferred' | 'possible'
+  /** Listings need no cache: the backend lists fast, or another storage has cached them. */
+  readonly uncached?: boolean
+  /** The files are those of other storages. */
+  readonly composite?: boolean
+  /** The driver expects messages from the admin. */
+  readonly interactive?: boolean
+  /** Shown to the admin as a warning. */
+  readonly warning?: string
+}
+
+export interface DriverType<F extends Fields = Fields> {
+  /** Name shown to the admin, such as 'Local'. */
+  readonly name: string
+  readonly fields: F
+  readonly facts?: DriverFacts
+  readonly traits?: Partial<Traits>
+  /** Imports the implementation on demand. Rejects if the backend cannot be used. */
+  open(options: OptionsOf<F>, env: DriverEnv): Promise<Driver>
+}
+
+/** A driver type with any fields, for tables of driver types. */
+export interface AnyDriverType extends Omit<DriverType, 'open'> {
+  open(options: never, env: DriverEnv): Promise<Driver>
+}

@@ -1,0 +1,47 @@
+import type { ThumbnailKind } from './capabilities.js'
+
+/** Properties of a backend that no method reports. Defaults: `defaultTraits`. */
+export interface Traits {
+  /** What `write` requires of its source; Storage spools the source if it lacks this. */
+  readonly writeNeeds: 'stream' | 'size' | 'reread'
+  /** false: Storage reads from the start of the file and skips. */
+  readonly ranges: boolean
+  /**
+   * false: names that differ only in case or Unicode normalization form are the same name. `stat` then returns the
+   * backend's spelling of the name, whatever the requested spelling.
+   */
+  readonly caseSensitive: boolean
+  /**
+   * false: a folder exists only while it contains something. `mkdir` creates nothing, and missing parents are not an
+   * error.
+   */
+  readonly emptyFolders: boolean
+  /** Resolution of stored modification times in milliseconds; Infinity: they are not stored. */
+  readonly timeStep: number
+  /**
+   * Maximum concurrent calls that Storage makes, over all methods; each page of a listing and each call on an open
+   * handle counts as one. The same number of `read` streams may be open in addition. Calls made within another call,
+   * such as those for the source of a write, are part of that call.
+   */
+  readonly parallel: number
+  /** Kinds of files for which `thumbnail` is implemented. */
+  readonly thumbnails: readonly ThumbnailKind[]
+  /** The backend is reached over a network, so the bandwidth limits of backends apply. */
+  readonly remote: boolean
+  /**
+   * A change is on stable storage when its call resolves. The gateway then also syncs its own records about the files.
+   */
+  readonly durable: boolean
+}
+
+export const defaultTraits: Traits = {
+  writeNeeds: 'stream',
+  ranges: true,
+  caseSensitive: true,
+  emptyFolders: true,
+  timeStep: 1,
+  parallel: Number.POSITIVE_INFINITY,
+  thumbnails: [],
+  remote: false,
+  durable: false,
+}
