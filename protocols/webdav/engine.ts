@@ -38,6 +38,7 @@ export class Engine<Exchange extends Dispatchable, Caller extends User> {
         // The package's type does not allow null, which means no error.
         authenticate(request.exchange, (caller) => callback(null as unknown as Error, caller)),
     }
+    options.rootFileSystem = new EmptyFileSystem()
     options.version = '2' // otherwise it reads its package.json in the background
     const server = new webdav.WebDAVServer(options)
     for (const [name, handler] of handlers) server.method(name, methodOf(handler))
@@ -60,6 +61,17 @@ export class Engine<Exchange extends Dispatchable, Caller extends User> {
     // The package has added headers, and a listener that prints errors to the console.
     for (const name of response.getHeaderNames()) response.removeHeader(name)
     response.removeAllListeners('error')
+  }
+}
+
+class EmptyFileSystem extends webdav.VirtualFileSystem {
+  /** Called for every request, for the Allow header that is removed. Without this, it would check privileges first. */
+  override type(
+    _context: webdav.RequestContext,
+    _path: webdav.Path | string,
+    callback: webdav.ReturnCallback<webdav.ResourceType>,
+  ): void {
+    callback(webdav.Errors.ResourceNotFound)
   }
 }
 
