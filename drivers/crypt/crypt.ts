@@ -130,7 +130,6 @@ export class CryptDriver implements Driver {
 
   async read(path: Path, range: ByteRange = { offset: 0 }, options: CallOptions = {}): Promise<Readable> {
     throwIfAborted(options.signal)
-    if (path === root) throw new GatewayError('is_dir')
     const at = this.#fileAt(path)
     try {
       return await (range.offset === 0 || range.length === 0

@@ -71,6 +71,10 @@ export interface Source {
   read(range?: ByteRange, options?: CallOptions): Promise<Readable>
 }
 
+/**
+ * One backend. The core checks what follows from the paths of a call alone (`storage/path-rules.ts`): no driver is asked to
+ * read, write, create, move or remove its root, or to move an entry onto or into itself.
+ */
 export interface Driver {
   /** Traits of this mount, overriding those of its type. */
   readonly traits?: Partial<Traits>
@@ -101,8 +105,7 @@ export interface Driver {
   // Faster alternatives to fallbacks of the core.
   /**
    * Renames a file or a whole tree in one step. A file replaces a file. Rejects with `is_dir` if the target is a
-   * folder, with `exists` for a folder over a file, and with `invalid` for a folder into itself. A symlink is moved,
-   * never its target.
+   * folder, and with `exists` for a folder over a file. A symlink is moved, never its target.
    */
   move?(from: Path, to: Path, options?: CallOptions): Promise<void>
   /** Copies one file. Replaces a file; rejects with `is_dir` if the target is a folder. */

@@ -59,9 +59,7 @@ export function withPathRules(driver: Driver, { caseSensitive }: Pick<Traits, 'c
       }
       if (isBelow(from, to)) {
         const { kind } = await inner.stat(from, { ...options, link: true })
-        throw new GatewayError(kind === 'folder' ? 'invalid' : 'not_dir', {
-          reason: 'an entry cannot be moved into itself',
-        })
+        throw kind === 'folder' ? new GatewayError('invalid', { detail: 'into_itself' }) : new GatewayError('not_dir')
       }
       return inner.move(from, to, options)
     },

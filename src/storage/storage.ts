@@ -1,6 +1,6 @@
 /**
- * A mounted driver with every gap filled: what it cannot do is done with what it can, what it cannot keep is kept beside
- * it, its listings are cached, and every change is told to the events. Paths are the driver's own; `/` is the mount.
+ * A mounted driver with every gap filled: operations that the backend lacks are composed of others, attributes that it
+ * cannot store are stored in the database, listings are cached, and changes emit events. Paths are the driver's own.
  */
 import { Readable } from 'node:stream'
 import { untilAborted } from '../contract/cancellation.js'
@@ -48,7 +48,7 @@ import { UsageProbe } from './usage-probe.js'
 
 export interface StorageParts {
   readonly row: StorageRow
-  /** The part of the mount path that is visible. */
+  /** The path of the tree where the storage appears. */
   readonly mount: Path
   readonly driver: Driver
   readonly traits: Partial<Traits> | undefined
@@ -59,7 +59,7 @@ export interface StorageParts {
   readonly log: DriverLog
   /** Room for listings, shared by all storages. */
   readonly listings: ListingBudget
-  /** Whether the tree shows a folder at this path of it because something is mounted below. */
+  /** Whether the tree shows a folder at this path only because a storage is mounted below it. */
   readonly isMountAncestor: (treePath: Path) => boolean
 }
 
@@ -85,7 +85,7 @@ export class Storage implements Driver {
   readonly row: StorageRow
   readonly mount: Path
   readonly traits: Traits
-  /** What is recorded about its files, as durable as they are. */
+  /** The records about its files, which are as durable as the files. */
   readonly records: FileRecords
   /** The driver as it was opened, for `copyFiles` of another driver of its type. */
   readonly #own: Driver
@@ -94,7 +94,7 @@ export class Storage implements Driver {
   readonly #events: Events
   readonly #leads: StorageParts['isMountAncestor']
   readonly #spool: Spool
-  /** Of a backend behind a network. */
+  /** Undefined for a backend that is not reached over a network. */
   readonly #bandwidth: Bandwidth | undefined
   readonly #unsubscribe: () => void
   readonly #calls: ConcurrencyLimiter
@@ -150,7 +150,7 @@ export class Storage implements Driver {
 
   // Reading
 
-  /** `fresh`: as the backend has it now, whatever a kept listing says. */
+  /** `fresh`: does not use the cached listing. */
   async stat(
     path: Path,
     { fresh, ...options }: CallOptions & { readonly link?: boolean | undefined; readonly fresh?: boolean } = {},
@@ -161,7 +161,7 @@ export class Storage implements Driver {
     return this.#attributes.apply(this.treePath(path), this.#names.check(path, entry))
   }
 
-  /** As `stat`; undefined where nothing exists. Rejects where no storage could hold it. */
+  /** As `stat`; undefined if nothing exists there. Rejects if no storage is mounted there. */
   async statOrUndefined(
     path: Path,
     options: CallOptions & { readonly link?: boolean | undefined } = {},
@@ -169,7 +169,7 @@ export class Storage implements Driver {
     return undefinedIfMissing(this.stat(path, options))
   }
 
-  /** Whether something of this very name is there, in no other spelling. */
+  /** Whether an entry with exactly this name exists. */
   async has(path: Path, options: CallOptions = {}): Promise<boolean> {
     try {
       const entry = await this.stat(path, { ...options, link: true })
@@ -180,7 +180,7 @@ export class Storage implements Driver {
     }
   }
 
-  /** The whole folder, sorted by the storage's options. `part`: only so many entries are shown. */
+  /** The whole folder, sorted by the storage's options. `part`: the number of entries that the caller shows. */
   listing(
     path: Path,
     options: CallOptions & { readonly refresh?: boolean; readonly part?: number } = {},
@@ -188,7 +188,7 @@ export class Storage implements Driver {
     return this.#listings.list(path, options)
   }
 
-  /** These entries of a folder as the backend tells them now; those that are gone are left out. */
+  /** Reloads these entries of a folder. Omits those that no longer exist. */
   async refreshed(folder: Path, entries: readonly Entry[], options: CallOptions = {}): Promise<readonly Entry[]> {
     const fresh: Entry[] = []
     for (const entry of entries) {
@@ -214,7 +214,7 @@ export class Storage implements Driver {
     for (let at = 0; at < entries.length; at += pageSize) yield entries.slice(at, at + pageSize)
   }
 
-  /** Names that the last listing of the folder left out, because no path can hold them; undefined for none. */
+  /** Names that the last listing of the folder omitted because no path can hold them; undefined if there are none. */
   leftOut(folder: Path): SkippedNames | undefined {
     return this.#names.skippedIn(folder)
   }
@@ -236,7 +236,7 @@ export class Storage implements Driver {
     return range === undefined || range === own ? slowed : streamRange(slowed, range)
   }
 
-  /** A stored file as what another storage can read. */
+  /** A stored file as a source. */
   source(path: Path, entry: Entry): Source {
     return {
       size: entry.size,
@@ -253,7 +253,7 @@ export class Storage implements Driver {
     return mode === 'read' ? this.#readByStream(path, options) : this.#openAside(path, mode, options)
   }
 
-  /** The backend's own handle; undefined where it has none. */
+  /** The backend's own handle; undefined if it has none. */
   async openOwn(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile | undefined> {
     if (mode !== 'read') {
       this.assertWritable()
@@ -268,7 +268,7 @@ export class Storage implements Driver {
     return this.#bandwidth ? throttled(file, this.#bandwidth.fromBackends, this.#bandwidth.toBackends) : file
   }
 
-  /** The driver's own handle; what it changes is told to the events. */
+  /** The driver's own handle, with events for its changes. */
   #watched(path: Path, mode: OpenMode, own: OpenFile, options: Attributes): OpenFile {
     if (mode === 'read') return own
     let dirty = false
@@ -276,7 +276,7 @@ export class Storage implements Driver {
       changing: () => {
         if (mode !== 'update') return
         dirty = true
-        // What is changed in place is seen at once: no listing may be kept from one write to the next.
+        // Changes in place are visible immediately, so a listing must not be cached between two writes.
         this.#forget(this.treePath(path), false)
       },
       committing: () => {
@@ -293,7 +293,7 @@ export class Storage implements Driver {
   }
 
   async #readByStream(path: Path, options: CallOptions): Promise<OpenFile> {
-    // It is compared with later: a cached listing would be compared with itself.
+    // Compared with later entries, so it must not come from the cached listing.
     const entry = await this.stat(path, { ...options, fresh: true })
     if (entry.kind === 'folder') throw new GatewayError('is_dir')
     let isFirst = true
@@ -306,7 +306,7 @@ export class Storage implements Driver {
     return new StreamReader(entry, open, this.traits.ranges)
   }
 
-  /** A handle that reads by several streams must not mix two files: each is opened by the name alone. */
+  /** Every stream is opened by name: a handle must not mix the content of two files. */
   async #assertUnchanged(path: Path, entry: Entry, stream: Readable, options: CallOptions): Promise<void> {
     stream.on('error', () => undefined) // it may fail meanwhile: its reader gets the error
     try {
@@ -331,7 +331,7 @@ export class Storage implements Driver {
     const writeBack = (source: Source, { modified = publish.modified, mode = publish.mode }: Attributes) =>
       this.write(path, source, { ...publish, modified, mode })
     if (mode === 'update' && old) {
-      // What is changed in place stays as open to others as it was.
+      // A change in place does not change the permission bits.
       const content = this.source(path, old)
       const change = (source: Source, { mode = publish.mode ?? old.mode, modified }: Attributes) =>
         writeBack(source, { mode, modified })
@@ -350,9 +350,9 @@ export class Storage implements Driver {
     )
   }
 
-  /** A stream would tell of a missing folder at its end only. */
+  /** Otherwise a stream would report a missing parent only at its end. */
   async #assertParent(path: Path, options: CallOptions): Promise<void> {
-    // Where folders are but parts of names, there is none to be missing.
+    // On a backend without folders, no parent can be missing.
     if (!this.traits.emptyFolders) return
     const parent = await this.stat(parentOf(path), options).catch((error: unknown) => {
       throw isGatewayError(error, 'not_found') ? new GatewayError('parent_missing') : error
@@ -365,7 +365,7 @@ export class Storage implements Driver {
     return this.#driver.readLink(path, options)
   }
 
-  /** The path that `path` is another way to, through links; see `Driver.realPath`. */
+  /** The path without symlinks; see `Driver.realPath`. */
   async realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
     return (await this.#driver.realPath?.(path, options)) ?? path
   }
@@ -382,14 +382,14 @@ export class Storage implements Driver {
     return { path: look.path, entry: await this.#attributes.apply(this.treePath(look.path), look.entry) }
   }
 
-  /** What a change of what stands at `path` would change; see `Driver.identities`. */
+  /** The files and folders that a change of the entry at `path` would modify; see `Driver.identities`. */
   async identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
     const driver = this.#driver
     const own = await undefinedIfUnsupported(driver.identities && (async () => driver.identities?.(path, options)))
     return own ?? [{ namespace: `storage ${this.row.id}`, name: this.traits.caseSensitive ? path : foldCase(path) }]
   }
 
-  /** Whether files may have direct addresses. */
+  /** Whether the backend has URLs of its own for files. */
   get hasLinks(): boolean {
     return this.#driver.directUrl !== undefined
   }
@@ -413,14 +413,14 @@ export class Storage implements Driver {
     return this.#driver.usage(options)
   }
 
-  /** The same for those who do not wait for it: undefined where the backend does not tell, or not in time. */
+  /** As `usage`; undefined if the backend does not report it, or not in time. */
   usageWithTimeout(): Promise<Usage | undefined> {
     return this.#driver.usage ? this.#patientUsage.usageWithTimeout() : Promise.resolve(undefined)
   }
 
   // Changing
 
-  /** Rejects with `unsupported` where the driver takes no files. */
+  /** Rejects with `unsupported` if the driver is read-only. */
   assertWritable(): void {
     if (!this.writable) throw new GatewayError('unsupported', { reason: 'the storage is read-only' })
   }
@@ -441,7 +441,7 @@ export class Storage implements Driver {
     try {
       return await this.#send(path, { modified, hashes, rereadable, read }, options)
     } catch (error) {
-      // That it has to know the size, a backend may find out as late as this.
+      // Some backends report only now that they need the size.
       if (body.isRead || !isGatewayError(error, 'unsupported')) throw error
       return this.#writeSpooled(path, source, options)
     }
@@ -474,7 +474,7 @@ export class Storage implements Driver {
     }
   }
 
-  /** Lets go of what the driver keeps by this token, if it does. */
+  /** Discards a resumable upload; see `Driver.dropUpload`. */
   async dropUpload(token: string): Promise<void> {
     await this.#driver.dropUpload?.(token)
   }
@@ -483,12 +483,12 @@ export class Storage implements Driver {
     this.assertWritable()
     await this.#makeLeading(path, options)
     await this.#changing([path], async () => this.#driver.mkdir?.(path, options))
-    // Of something else that once had this name, and went behind our back.
+    // Those of an earlier entry of this name that another program has removed.
     await this.#attributes.delete(this.treePath(path))
     this.#events.emit({ kind: 'folder made', path: this.treePath(path) })
   }
 
-  /** A file, a link, or an empty folder. */
+  /** Removes a file, a symlink or an empty folder. */
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     await this.#changing([path], async () => this.#driver.remove?.(path, options))
@@ -550,7 +550,7 @@ export class Storage implements Driver {
     }
   }
 
-  /** Whether `copyFiles` is worth a try. */
+  /** Whether `copyFiles` may be possible from that storage. */
   takesFilesOf({ row }: Storage): boolean {
     return this.#driver.copyFiles !== undefined && row.driver === this.row.driver
   }
@@ -577,19 +577,18 @@ export class Storage implements Driver {
   }
 
   /**
-   * The folder that `path` is to stand in may be there only because the tree shows it, on the way to something mounted below: then it
-   * is made.
+   * Creates the parent of `path` if the tree shows it only because a storage is mounted below it.
    */
   async #makeLeading(path: Path, { signal }: CallOptions): Promise<void> {
     const folder = parentOf(path)
     if (folder === root || !this.#leads(this.treePath(folder)) || (await this.has(folder, { signal }))) return
     await this.mkdir(folder, { signal }).catch((error: unknown) => {
-      // Somebody else made it meanwhile.
+      // Another request has created it in the meantime.
       if (!isGatewayError(error, 'exists')) throw error
     })
   }
 
-  /** A change that fails may have changed something all the same: no listing survives it. */
+  /** A failed change may have changed something: invalidates the listings. */
   async #changing<T>(paths: readonly Path[], work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -599,7 +598,7 @@ export class Storage implements Driver {
     }
   }
 
-  /** What the backend cannot keep is kept in the store. */
+  /** Attributes that the backend cannot store are stored in the database. */
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     const driver = this.#driver
@@ -611,7 +610,7 @@ export class Storage implements Driver {
     this.#changed(path)
   }
 
-  /** Of a link itself; see `Driver.setLinkTime`. */
+  /** Sets the time of a symlink itself; see `Driver.setLinkTime`. */
   async setLinkTime(path: Path, modified: Date, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     const driver = this.#driver
@@ -646,7 +645,7 @@ export class Storage implements Driver {
     this.#events.emit({ kind: 'written', path: this.treePath(path) })
   }
 
-  /** Drops the listings that a change at this path of the tree makes old, also those being read right now. */
+  /** Invalidates the listings that a change at this path of the tree affects, also those being loaded. */
   #forget(treePath: Path, withBelow: boolean): void {
     const path = within(this.mount, treePath) ?? (within(treePath, this.mount) === undefined ? undefined : root)
     if (path === undefined) return

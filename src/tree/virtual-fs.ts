@@ -1,7 +1,7 @@
 /**
- * The tree as one principal sees it: all that a protocol ever calls. Every operation first resolves the path under the
- * principal's base and is judged; every change then asks conditions and locks, before the body is read and again once it
- * has arrived. Paths that go in and come out are the principal's own; within an operation, `at` is of the whole tree.
+ * The tree as one principal sees it: the only way by which a protocol reaches files. Every method resolves its path below
+ * the principal's base and authorizes it. Every change is an operation (`operation.ts`). Parameters and results are
+ * paths of the principal; in this file, `at` is a path of the whole tree.
  */
 import { Readable } from 'node:stream'
 import type { Principal, ProtocolName } from '../accounts/principal.js'
@@ -18,17 +18,7 @@ import type {
 import type { ByteRange, Source } from '../contract/driver.js'
 import { isLink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, undefinedIfUnsupported } from '../contract/errors.js'
-import {
-  checkName,
-  childOf,
-  nameOf,
-  parentOf,
-  resolvePath,
-  root,
-  under,
-  within,
-  type Path,
-} from '../contract/path.js'
+import { checkName, childOf, nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../links/download-routing.js'
 import { throttled } from '../storage/bandwidth.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
@@ -60,42 +50,42 @@ export { maxPropertiesSize } from '../store/properties.js'
 export type { FolderView, TransferOptions, TreeDependencies }
 
 export interface FolderListOptions extends AccessOptions, EntryFilter {
-  /** Ask the backend again. Needs the right to write here. */
+  /** Does not use the cached listing. Requires the right to write here. */
   readonly refresh?: boolean | undefined
-  /** The part that is shown: these entries are as fresh as the backend tells. */
+  /** The part that is returned. Its entries are as current as the backend reports. */
   readonly offset?: number | undefined
   readonly limit?: number | undefined
 }
 
 export interface Listing {
-  /** Sorted by the storage's rules, mount points merged in, hidden ones left out; the asked part alone. */
+  /** The requested part. Sorted by the storage's options, with mount points, without hidden entries. */
   readonly entries: readonly Entry[]
-  /** Of all parts. */
+  /** Number of entries in all parts. */
   readonly total: number
   readonly folder: FolderView
 }
 
-/** What a caller may bring along with a body. */
+/** Options of a write. */
 export interface FileWriteOptions extends ChangeOptions {
-  /** Missing folders are made. */
+  /** Creates missing folders. */
   readonly parents?: boolean | undefined
-  /** Of a task that may go on with it. */
+  /** For a task that can resume the upload. */
   readonly resumable?: ResumableUpload | undefined
 }
 
-/** What a caller may bring along with a handle. */
+/** Options of an open for writing. */
 export interface FileOpenOptions extends ChangeOptions {
-  /** What is written can also be read before it has its name. */
+  /** What was written can be read before it is published. */
   readonly readable?: boolean | undefined
-  /** Permission bits, where they depend on what stands there. */
+  /** Returns the permission bits, given the file that is replaced. */
   readonly modeOver?: ((old: Entry | undefined) => number | undefined) | undefined
-  /** Called once nobody else can take the name any more; a rejection leaves what stands there. */
+  /** Called while the path lock is held. A rejection leaves the old file unchanged. */
   readonly beforePublish?: (() => Promise<void>) | undefined
 }
 
-/** A handle that writes. */
+/** A handle for writing. */
 export interface WritableFile extends OpenFile {
-  /** What stood under the name when it was opened. */
+  /** The file that had this name when the handle was opened. */
   readonly old: Entry | undefined
 }
 
@@ -110,7 +100,7 @@ export class VirtualFs {
   readonly #transfers: Transfers
   readonly #meter: TransferMeter
 
-  /** `by`: what the transfers of file content are reported of. */
+  /** `by`: reported with every transfer of file content. */
   constructor(
     parts: TreeDependencies,
     readonly principal: Principal,
@@ -126,46 +116,48 @@ export class VirtualFs {
 
   // Reading
 
-  /** The entry itself. `link`: of a link, not of its target. */
-  stat(path: Path, ask: AccessOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
+  /** `link`: the entry of a symlink itself, not of its target. */
+  stat(path: Path, options: AccessOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
     return this.#access.withErrorContext('stat', path, async () => {
-      return this.#entry(await this.#access.resolveAndAuthorize('read', path, ask, ask.link !== true), ask)
+      return this.#entry(await this.#access.resolveAndAuthorize('read', path, options, options.link !== true), options)
     })
   }
 
-  /** The entry together with what the folder rules say of it. */
-  view(path: Path, ask: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly folder: FolderView }> {
-    return this.#access.authorized('stat', 'read', path, ask, async (at) => ({
-      entry: await this.#entry(at, ask),
+  /** The entry, and what the folder rules define for it. */
+  view(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly folder: FolderView }> {
+    return this.#access.authorized('stat', 'read', path, options, async (at) => ({
+      entry: await this.#entry(at, options),
       folder: folderView(this.#parts, this.#access.principal, at),
     }))
   }
 
-  list(path: Path, ask: FolderListOptions = {}): Promise<Listing> {
-    return this.#access.authorized('list', 'list', path, ask, async (at) => {
-      if (ask.refresh === true) this.#access.authorize('refresh', at, ask)
-      const { entries, current: settled } = await this.#tree.listing(at, ask)
-      const shown = await this.#visible(await this.#access.resolve(path, ask), at, entries, ask)
-      const offset = ask.offset ?? 0
+  list(path: Path, options: FolderListOptions = {}): Promise<Listing> {
+    return this.#access.authorized('list', 'list', path, options, async (at) => {
+      if (options.refresh === true) this.#access.authorize('refresh', at, options)
+      const { entries, current: settled } = await this.#tree.listing(at, options)
+      const shown = await this.#visible(await this.#access.resolve(path, options), at, entries, options)
+      const offset = options.offset ?? 0
       const part =
-        ask.limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (ask.limit ?? shown.length))
+        options.limit === undefined && offset === 0
+          ? shown
+          : shown.slice(offset, offset + (options.limit ?? shown.length))
       return {
-        entries: await this.#linksSeen(at, settled ? part : await this.#tree.refreshed(at, part, ask), ask),
+        entries: await this.#linksSeen(at, settled ? part : await this.#tree.refreshed(at, part, options), options),
         total: shown.length,
         folder: folderView(this.#parts, this.#access.principal, at),
       }
     })
   }
 
-  /** The same entries in pages and in any order, flat in memory however large the folder is. */
-  async *pages(path: Path, ask: AccessOptions = {}): AsyncGenerator<readonly Entry[]> {
+  /** The same entries in pages, in any order. Memory use does not grow with the folder. */
+  async *pages(path: Path, options: AccessOptions = {}): AsyncGenerator<readonly Entry[]> {
     try {
       await this.#access.ensureBase()
-      const at = await this.#access.resolveAndAuthorize('list', path, ask)
-      const named = await this.#access.resolve(path, ask)
-      for await (const page of this.#tree.pages(at, ask)) {
+      const at = await this.#access.resolveAndAuthorize('list', path, options)
+      const named = await this.#access.resolve(path, options)
+      for await (const page of this.#tree.pages(at, options)) {
         this.#access.assertNotRevoked()
-        yield await this.#linksSeen(at, await this.#visible(named, at, page, { signal: ask.signal }), ask)
+        yield await this.#linksSeen(at, await this.#visible(named, at, page, { signal: options.signal }), options)
       }
     } catch (error) {
       throw this.#access.redactErrorAt(error, path).at('list', path)
@@ -173,33 +165,33 @@ export class VirtualFs {
   }
 
   /**
-   * Names at any depth below `path` in the search index, as far as the principal may see them there; none where the path is
-   * closed to them, or unknown. `unavailable` where search is off.
+   * Searches the index for names at any depth below `path` that the principal may see. Finds none if the principal may
+   * not read `path`, or it does not exist. Rejects with `unavailable` if search is off.
    */
-  search(path: Path, ask: SearchOptions): Promise<SearchResult> {
+  search(path: Path, options: SearchOptions): Promise<SearchResult> {
     return this.#access.withErrorContext('search', path, async () => {
       this.#access.assertMaySearch()
       const { rules, search } = this.#parts
-      const at = await this.#access.resolve(path, ask)
-      const visible = new VisibleNames(rules, this.#access.principal, ask.password)
-      const { names, total } = await findNames(await search.reader(), visible, at, ask)
+      const at = await this.#access.resolve(path, options)
+      const visible = new VisibleNames(rules, this.#access.principal, options.password)
+      const { names, total } = await findNames(await search.reader(), visible, at, options)
       return { names: names.map((found) => ({ ...found, parent: this.#access.principalPath(found.parent) })), total }
     })
   }
 
-  read(path: Path, range?: ByteRange, ask: AccessOptions = {}): Promise<Readable> {
-    return this.#access.authorized('read', 'read', path, ask, async (at) => {
+  read(path: Path, range?: ByteRange, options: AccessOptions = {}): Promise<Readable> {
+    return this.#access.authorized('read', 'read', path, options, async (at) => {
       const { storage, inner } = this.#tree.locate(at)
-      const joined = joinSignals(ask.signal, this.principal.signal)
+      const joined = joinSignals(options.signal, this.principal.signal)
       const transfer = this.#meter.start(storage, 'read')
       try {
         const stored = await storage.read(inner, range, { signal: joined.signal, user: this.principal.userId })
         const bytes = transfer.deliver(this.#parts.bandwidth.toClients.stream(stored))
-        // It may fail, or be stopped, before whoever gets it listens.
+        // The stream can fail before its reader has added a listener.
         bytes.on('error', () => undefined)
         try {
           if (joined.signal.aborted) throw new GatewayError('aborted')
-          await this.#access.assertLinksUnchanged('read', at, ask)
+          await this.#access.assertLinksUnchanged('read', at, options)
         } catch (error) {
           bytes.destroy()
           throw error
@@ -216,49 +208,49 @@ export class VirtualFs {
   }
 
   /**
-   * A handle. 'read' of an existing file; 'update' of an existing file, its bytes kept; 'replace': new or
-   * truncated, published by `commit`; `readable` where it is read too. It ends with the principal's authority.
+   * Opens a handle. 'read' and 'update' require an existing file; 'update' writes in place. 'replace' writes a new or
+   * truncated file, which `commit` publishes; `readable` if it is read too. Calls reject once the session is revoked.
    */
-  open(path: Path, mode: 'update' | 'replace', change?: FileOpenOptions): Promise<WritableFile>
-  open(path: Path, mode: OpenMode, change?: FileOpenOptions): Promise<OpenFile>
-  open(path: Path, mode: OpenMode, change: FileOpenOptions = {}): Promise<OpenFile> {
+  open(path: Path, mode: 'update' | 'replace', options?: FileOpenOptions): Promise<WritableFile>
+  open(path: Path, mode: OpenMode, options?: FileOpenOptions): Promise<OpenFile>
+  open(path: Path, mode: OpenMode, options: FileOpenOptions = {}): Promise<OpenFile> {
     return this.#access.withErrorContext('open', path, async () => {
-      if (mode !== 'read') return this.#openToWrite(path, mode, change)
-      const at = await this.#access.resolveAndAuthorize('read', path, change)
+      if (mode !== 'read') return this.#openToWrite(path, mode, options)
+      const at = await this.#access.resolveAndAuthorize('read', path, options)
       const { storage, inner } = this.#tree.locate(at)
-      const open = () => storage.open(inner, 'read', { signal: change.signal, user: this.principal.userId })
-      return this.#openToRead(path, at, storage, open, change)
+      const open = () => storage.open(inner, 'read', { signal: options.signal, user: this.principal.userId })
+      return this.#openToRead(path, at, storage, open, options)
     })
   }
 
   /**
-   * A file whose parts are to be sent: with a handle where the backend has one of its own; else the entry alone, and `read` asks the
-   * backend for exactly the part that is wanted.
+   * Opens a file to send parts of it. Without a handle if the backend has none of its own: the caller then requests
+   * each part by `read`.
    */
-  openToSend(path: Path, ask: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly file?: OpenFile }> {
+  openToSend(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly file?: OpenFile }> {
     return this.#access.withErrorContext('open', path, async () => {
-      const at = await this.#access.resolveAndAuthorize('read', path, ask)
+      const at = await this.#access.resolveAndAuthorize('read', path, options)
       const { storage, inner } = this.#tree.locate(at)
-      const open = () => storage.openOwn(inner, 'read', { signal: ask.signal })
-      const file = await this.#openToRead(path, at, storage, open, ask)
-      return file ? { entry: file.entry, file } : { entry: await storage.stat(inner, { signal: ask.signal }) }
+      const open = () => storage.openOwn(inner, 'read', { signal: options.signal })
+      const file = await this.#openToRead(path, at, storage, open, options)
+      return file ? { entry: file.entry, file } : { entry: await storage.stat(inner, { signal: options.signal }) }
     })
   }
 
-  /** What `open` returns for the file at `at`, for the principal to read. */
+  /** Guards the handle that `open` returns, for reads by the principal. */
   async #openToRead<File extends OpenFile | undefined>(
     path: Path,
     at: Path,
     storage: Storage,
     open: () => Promise<File>,
-    ask: AccessOptions,
+    options: AccessOptions,
   ): Promise<OpenFile | File> {
-    const hooks = this.#meter.handle(storage, 'read', ask.signal)
+    const hooks = this.#meter.handle(storage, 'read', options.signal)
     let file: File | undefined
     try {
       file = await open()
       if (!file) return file
-      await this.#access.assertLinksUnchanged('read', at, ask)
+      await this.#access.assertLinksUnchanged('read', at, options)
       const { toClients, fromClients } = this.#parts.bandwidth
       return this.#access.guardHandle(path, throttled(file, toClients, fromClients), hooks)
     } catch (error) {
@@ -269,38 +261,38 @@ export class VirtualFs {
     }
   }
 
-  /** How the bytes of a file reach whoever asks there. `denied` where the storage has them not go through us. */
-  downloadRoute(path: Path, ask: AccessOptions & DownloadRouteOptions): Promise<DownloadRoute> {
-    return this.#access.authorized('link', 'read', path, ask, async (at) => {
+  /** How the content of a file reaches a client. Rejects with `denied` if the storage's options do not allow any way. */
+  downloadRoute(path: Path, options: AccessOptions & DownloadRouteOptions): Promise<DownloadRoute> {
+    return this.#access.authorized('link', 'read', path, options, async (at) => {
       const { storage, inner } = this.#tree.locate(at)
-      return this.#parts.downloadRouting.route(storage, inner, ask)
+      return this.#parts.downloadRouting.route(storage, inner, options)
     })
   }
 
-  /** A direct address of the backend, whatever the storage's options say; undefined where it has none. */
-  directUrl(path: Path, ask: AccessOptions = {}): Promise<DirectUrl | undefined> {
-    return this.#access.authorized('link', 'read', path, ask, async (at) => {
+  /** The backend's own URL, whatever the storage's options are; undefined if it has none. */
+  directUrl(path: Path, options: AccessOptions = {}): Promise<DirectUrl | undefined> {
+    return this.#access.authorized('link', 'read', path, options, async (at) => {
       const { storage, inner } = this.#tree.locate(at)
-      return undefinedIfUnsupported(() => storage.directUrl(inner, ask))
+      return undefinedIfUnsupported(() => storage.directUrl(inner, options))
     })
   }
 
-  /** Rejects as the driver's `thumbnail`. */
-  thumbnail(path: Path, kind: ThumbnailKind, ask: AccessOptions = {}): Promise<Thumbnail> {
-    return this.#access.authorized('make thumbnail', 'read', path, ask, async (at) => {
+  /** Rejects as `Driver.thumbnail` does. */
+  thumbnail(path: Path, kind: ThumbnailKind, options: AccessOptions = {}): Promise<Thumbnail> {
+    return this.#access.authorized('make thumbnail', 'read', path, options, async (at) => {
       const { storage, inner } = this.#tree.locate(at)
-      return this.#untilRevoked(ask, (signal) => storage.thumbnail(inner, kind, { signal }))
+      return this.#untilRevoked(options, (signal) => storage.thumbnail(inner, kind, { signal }))
     })
   }
 
-  usage(path: Path, ask: AccessOptions = {}): Promise<Usage> {
-    return this.#access.authorized('usage', 'read', path, ask, (at) => this.#tree.locate(at).storage.usage(ask))
+  usage(path: Path, options: AccessOptions = {}): Promise<Usage> {
+    return this.#access.authorized('usage', 'read', path, options, (at) => this.#tree.locate(at).storage.usage(options))
   }
 
-  /** Of those of the paths where something is mounted; a storage that does not tell, or not in time, is left out. */
+  /** The usage of each path that is a mount point. Omits storages that do not report it in time. */
   async mountUsages(paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
     const { mounts } = this.#parts
-    // Asked of every entry of a folder that is listed: it must cost next to nothing where nothing is mounted.
+    // Called for every entry of a listing: must be cheap for paths that are no mount points.
     const mounted = paths.filter((path) => {
       const at = under(this.#access.principal.base, path)
       return mounts.isMountPoint(at) && !mounts.startOf(at)
@@ -311,7 +303,7 @@ export class VirtualFs {
           const { storage } = this.#tree.locate(await this.#access.resolveAndAuthorize('read', path, {}))
           return [path, await storage.usageWithTimeout()] as const
         } catch {
-          // One that did not start, or is closed to the principal, tells nothing.
+          // The storage does not run, or the principal may not read it.
           return [path, undefined] as const
         }
       }),
@@ -319,24 +311,24 @@ export class VirtualFs {
     return new Map(usages.flatMap(([path, usage]) => (usage ? [[path, usage] as const] : [])))
   }
 
-  readLink(path: Path, ask: AccessOptions = {}): Promise<string> {
+  readLink(path: Path, options: AccessOptions = {}): Promise<string> {
     return this.#access.withErrorContext('read link', path, async () => {
-      const at = await this.#access.resolveAndAuthorize('read', path, ask, false)
+      const at = await this.#access.resolveAndAuthorize('read', path, options, false)
       const { storage, inner } = this.#tree.locate(at)
-      const target = await storage.readLink(inner, ask)
+      const target = await storage.readLink(inner, options)
       if (!target.startsWith('/')) return target
-      // What is a path of the storage to the backend is one of the tree to the client.
+      // To the backend it is a path of the storage, to the client a path of the tree.
       const seen = within(this.#access.principal.base, storage.treePath(resolvePath(root, target)))
       if (seen === undefined) throw new GatewayError('denied')
       return seen
     })
   }
 
-  /** Rejects with `precondition_failed` unless the conditions hold for what stands at `path`. */
-  check(path: Path, conditions: Preconditions, ask: AccessOptions = {}): Promise<void> {
-    return this.#access.authorized('check', 'read', path, ask, async (at) => {
-      const entry = await this.#tree.entryOrUndefined(at, ask)
-      await this.#operations.assertPreconditions(at, entry, { ...ask, ...conditions })
+  /** Rejects with `precondition_failed` unless the preconditions hold for the entry at `path`. */
+  check(path: Path, conditions: Preconditions, options: AccessOptions = {}): Promise<void> {
+    return this.#access.authorized('check', 'read', path, options, async (at) => {
+      const entry = await this.#tree.entryOrUndefined(at, options)
+      await this.#operations.assertPreconditions(at, entry, { ...options, ...conditions })
     })
   }
 
@@ -347,19 +339,19 @@ export class VirtualFs {
     return this.#access.withErrorContext('write', path, () => this.#store(path, this.fromClient(source), options))
   }
 
-  /** What a client sends, at the speed that clients may send: for protocols that receive a body first and store it later. */
+  /** Limits the speed of a body that a protocol receives before it calls `write`. */
   fromClient(source: Source): Source {
     return this.#parts.bandwidth.fromClients.source(source)
   }
 
-  /** Rejects as `write` does before it reads the body: for protocols that receive the body first and store it later. */
+  /** Rejects as `write` does before it reads the body. For protocols that receive the body before they call `write`. */
   assertWritable(path: Path, options: ChangeOptions = {}): Promise<void> {
     return this.#access.withErrorContext('write', path, async () => {
       await this.#operations.check(this.#writing(path, options))
     })
   }
 
-  /** Rejects as this change of any member of the folder would. */
+  /** Rejects if the principal may not make this change to any member of the folder. */
   assertMayChange(
     action: 'rename' | 'move' | 'copy' | 'remove',
     folder: Path,
@@ -370,7 +362,7 @@ export class VirtualFs {
     })
   }
 
-  /** `parents`: missing parents are made too, and a folder that exists is no error. */
+  /** `parents`: creates missing parents too, and an existing folder is not an error. */
   mkdir(path: Path, options: ChangeOptions & { readonly parents?: boolean | undefined } = {}): Promise<void> {
     const making: Operation<OnePath> = {
       options,
@@ -392,7 +384,10 @@ export class VirtualFs {
     })
   }
 
-  /** 'tree' (the default): anything; 'file': anything but a folder; 'folder': an empty folder. A symlink is removed, not its target. */
+  /**
+   * `what`: 'tree' (the default) removes any entry, 'file' any but a folder, 'folder' an empty folder. A symlink is removed,
+   * not its target.
+   */
   remove(
     path: Path,
     options: ChangeOptions & { readonly what?: 'tree' | 'file' | 'folder' | undefined } = {},
@@ -429,7 +424,10 @@ export class VirtualFs {
     return this.#access.withErrorContext('remove', path, () => this.#untilRevoked(options, work))
   }
 
-  /** Judged as rename within a folder, as move between folders, as both where the name changes too. `exists` unless `overwrite`. */
+  /**
+   * Requires the right to rename within a folder, the right to move between folders, and both if the name changes too.
+   * Rejects with `exists` unless `overwrite`.
+   */
   move(from: Path, to: Path, options: TransferOptions): Promise<WriteResult> {
     const resolve = async () => {
       const source = await this.#access.resolveLinks('move', await this.#access.resolve(from, options), options)
@@ -461,17 +459,17 @@ export class VirtualFs {
   }
 
   /**
-   * Whether these are places of two storages: it may take its time then, and is better not waited for. Rejects where `copy` or
-   * `move` would, as far as that depends on the principal alone; the source need not be there.
+   * Whether the paths are on different storages, so that the transfer can take long. Rejects as `copy` or `move` would,
+   * as far as that depends on the principal alone. The source need not exist.
    */
-  isBetweenStorages(kind: 'copy' | 'move', from: Path, to: Path, ask: AccessOptions = {}): Promise<boolean> {
+  isBetweenStorages(kind: 'copy' | 'move', from: Path, to: Path, options: AccessOptions = {}): Promise<boolean> {
     return this.#access.withErrorContext(kind, from, async () => {
       const { mounts } = this.#parts
-      const source = await this.#access.resolveAndAuthorize(kind === 'copy' ? 'read' : 'move', from, ask)
-      this.#access.authorize(kind, source, ask)
+      const source = await this.#access.resolveAndAuthorize(kind === 'copy' ? 'read' : 'move', from, options)
+      this.#access.authorize(kind, source, options)
       if (kind === 'move') this.#access.assertMovable(source, 'mount_moved')
-      const target = await this.#access.resolveLinks('receive', await this.#access.resolve(to, ask), ask)
-      this.#access.authorize('receive', target, ask)
+      const target = await this.#access.resolveLinks('receive', await this.#access.resolve(to, options), options)
+      this.#access.authorize('receive', target, options)
       const { storage } = mounts.find(source)
       return mounts.find(target, storage).storage !== storage
     })
@@ -486,7 +484,7 @@ export class VirtualFs {
     )
   }
 
-  /** The same without following a symlink. A symlink has a time and no mode: to set a mode is `invalid`. */
+  /** As `setAttributes`, for a symlink itself. Rejects with `invalid` for a mode: a symlink has none. */
   setOwnAttributes(path: Path, to: Attributes, options: ChangeOptions = {}): Promise<void> {
     const setting: Operation<OnePath> = {
       options,
@@ -515,7 +513,7 @@ export class VirtualFs {
     }
     return this.#access.withErrorContext('make link', path, () =>
       this.#operations.change(making, async ({ at, storage, inner }) => {
-        // What is a path of the tree to the client is one of the storage to the backend.
+        // To the client it is a path of the tree, to the backend a path of the storage.
         const leadsTo = await this.#access.resolveSymlinkTarget(storage.mount, at, target, options)
         await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, options)
       }),
@@ -526,7 +524,7 @@ export class VirtualFs {
     const linking: Operation<TwoPaths> = {
       options,
       resolve: async () => {
-        // The file can be written in place by its new name: that takes the right to write it by the old one.
+        // By the new name the file can be written in place, so the right to write it by the old one is required.
         const source = await this.#access.resolveAndAuthorize('write', from, options)
         this.#access.authorize('read', source, options)
         this.#access.authorize('copy', source, options)
@@ -551,40 +549,40 @@ export class VirtualFs {
   // Locks and properties
 
   /**
-   * Locks `path`. Where nothing is there, an empty file is made first (RFC 4918 §9.10.4), or with `makesFile: false` it is `not_found`;
-   * a link that leads nowhere is `denied`, as it is to who writes.
+   * Locks `path`. If nothing exists there, creates an empty file (RFC 4918 §9.10.4); with `makesFile: false`, rejects
+   * with `not_found`. Rejects with `denied` for a dangling symlink, as `write` does.
    */
   lock(
     path: Path,
     request: LockRequest,
-    change: ChangeOptions & { readonly makesFile?: boolean } = {},
+    options: ChangeOptions & { readonly makesFile?: boolean } = {},
   ): Promise<{ readonly lock: Lock; readonly created: boolean }> {
     const locking: Operation<OnePath> = {
-      options: change,
-      resolve: this.#resolving('lock', path, change),
+      options,
+      resolve: this.#resolving('lock', path, options),
       require: ({ at, entry }) => {
-        if (request.deep && entry?.kind === 'folder') this.#access.authorizeBelow('lock', at, change)
+        if (request.deep && entry?.kind === 'folder') this.#access.authorizeBelow('lock', at, options)
       },
       touches: () => [],
     }
     return this.#access.withErrorContext('lock', path, async () => {
       const [{ at, entry }] = await this.#operations.check(locking)
       const isDangling = entry?.kind === 'link'
-      if ((!entry || isDangling) && change.makesFile === false) throw new GatewayError('not_found')
-      // Nothing is made behind a dangling symlink, so nothing could be locked.
+      if ((!entry || isDangling) && options.makesFile === false) throw new GatewayError('not_found')
+      // No file is created behind a dangling symlink, so there is nothing to lock.
       if (isDangling) throw new GatewayError('denied', { reason: 'a link that leads nowhere' })
       const lock = await this.#parts.locks.grant(at, request, this.principal)
       let created = false
       try {
         if (!entry) {
-          const lockTokens = [...(change.lockTokens ?? []), lock.token]
-          const { signal, password } = change
+          const lockTokens = [...(options.lockTokens ?? []), lock.token]
+          const { signal, password } = options
           await this.#store(path, emptySource, { signal, password, lockTokens, createOnly: true })
           created = true
         }
       } catch (error) {
-        // A file that another request has made meanwhile is locked as it is, unless its name has another case.
-        if (!isGatewayError(error, 'exists') || (await this.#access.resolve(path, change)) !== at) {
+        // If another request has created the file in the meantime, that file is locked, unless its name has another case.
+        if (!isGatewayError(error, 'exists') || (await this.#access.resolve(path, options)) !== at) {
           await this.#parts.locks.break(lock.token)
           throw error
         }
@@ -593,59 +591,65 @@ export class VirtualFs {
     })
   }
 
-  refreshLock(path: Path, token: string, seconds: number, change: ChangeOptions = {}): Promise<Lock> {
-    return this.#access.authorized('refresh lock', 'lock', path, change, async (at) => {
-      if (hasPreconditions(change)) {
-        await this.#operations.assertPreconditions(at, await this.#tree.entryOrUndefined(at, change), change)
+  refreshLock(path: Path, token: string, seconds: number, options: ChangeOptions = {}): Promise<Lock> {
+    return this.#access.authorized('refresh lock', 'lock', path, options, async (at) => {
+      if (hasPreconditions(options)) {
+        await this.#operations.assertPreconditions(at, await this.#tree.entryOrUndefined(at, options), options)
       }
       return this.#access.redactLock(await this.#parts.locks.refresh(at, token, seconds, this.principal))
     })
   }
 
-  unlock(path: Path, token: string, ask: AccessOptions = {}): Promise<void> {
-    return this.#access.authorized('unlock', 'lock', path, ask, async (at) => {
+  unlock(path: Path, token: string, options: AccessOptions = {}): Promise<void> {
+    return this.#access.authorized('unlock', 'lock', path, options, async (at) => {
       await this.#parts.locks.release(at, token, this.principal)
     })
   }
 
-  /** Those that cover the path, in the principal's own paths. `members`: also those on a direct member of this folder. */
-  locks(path: Path, ask: AccessOptions & { readonly members?: boolean | undefined } = {}): Promise<readonly Lock[]> {
-    return this.#access.authorized('list locks', 'read', path, ask, async (at) => {
+  /** The locks that cover the path. `members`: also those on direct members of this folder. */
+  locks(
+    path: Path,
+    options: AccessOptions & { readonly members?: boolean | undefined } = {},
+  ): Promise<readonly Lock[]> {
+    return this.#access.authorized('list locks', 'read', path, options, async (at) => {
       const { locks } = this.#parts
-      const onMembers = ask.members === true ? locks.onMembers(at) : []
+      const onMembers = options.members === true ? locks.onMembers(at) : []
       return [...locks.covering(at), ...onMembers].map((lock) => this.#access.redactLock(lock))
     })
   }
 
-  /** Dead properties kept for this path. */
-  properties(path: Path, ask: AccessOptions = {}): Promise<readonly Property[]> {
-    return this.#access.authorized('read properties', 'read', path, ask, (at) => this.#parts.store.properties.of(at))
+  /** The dead properties stored for this path. */
+  properties(path: Path, options: AccessOptions = {}): Promise<readonly Property[]> {
+    return this.#access.authorized('read properties', 'read', path, options, (at) =>
+      this.#parts.store.properties.of(at),
+    )
   }
 
   /**
-   * Dead properties of the members of a folder that have any, by name; undefined where they are too many to be told at once.
-   * `names`: of these members, which always works for some of them.
+   * The dead properties of the members of a folder that have any, by name. Undefined if they are too large to be returned
+   * together. `names`: of these members only, whatever their size.
    */
   memberProperties(
     path: Path,
-    ask: AccessOptions & { readonly names?: readonly string[] | undefined } = {},
+    options: AccessOptions & { readonly names?: readonly string[] | undefined } = {},
   ): Promise<ReadonlyMap<string, readonly Property[]> | undefined> {
-    return this.#access.authorized('read properties', 'list', path, ask, async (at) => {
+    return this.#access.authorized('read properties', 'list', path, options, async (at) => {
       const { properties } = this.#parts.store
-      if (ask.names === undefined && (await properties.sizeOfChildren(at)) > maxMemberPropertiesSize) return undefined
+      if (options.names === undefined && (await properties.sizeOfChildren(at)) > maxMemberPropertiesSize)
+        return undefined
       const found = await properties.ofChildren(
         at,
-        ask.names?.map((name) => childOf(at, name)),
+        options.names?.map((name) => childOf(at, name)),
       )
       return new Map([...found].map(([child, kept]) => [nameOf(child), kept]))
     })
   }
 
-  /** All or nothing. */
-  setProperties(path: Path, changes: readonly PropertyChange[], change: ChangeOptions = {}): Promise<void> {
+  /** Makes all of the changes, or none. */
+  setProperties(path: Path, changes: readonly PropertyChange[], options: ChangeOptions = {}): Promise<void> {
     const setting: Operation<OnePath> = {
-      options: change,
-      resolve: this.#resolving('properties', path, change),
+      options,
+      resolve: this.#resolving('properties', path, options),
       require: ({ existing }) => existing,
       touches: ({ at }) => [{ path: at }],
     }
@@ -660,12 +664,12 @@ export class VirtualFs {
 
   // How changes are made
 
-  /** Resolves one path for an action; `follows`: where its last name is a symlink, that is followed too. */
+  /** Resolves one path for an action. `follows`: also follows a symlink in the last segment. */
   #resolving(action: Action, path: Path, options: AccessOptions, follows?: boolean): () => Promise<OnePath> {
     return async () => [await this.#access.resolveWithEntry(action, path, options, follows)]
   }
 
-  /** Replacing or creating a file, by a body or through a handle. `mode`: of the handle. */
+  /** Replaces or creates a file. `mode`: that of the handle, if it is written through one. */
   #writing(path: Path, options: ChangeOptions, mode?: 'update' | 'replace'): Operation<OnePath> {
     return {
       options,
@@ -782,13 +786,13 @@ export class VirtualFs {
     }
   }
 
-  /** What stands there, by the name that the principal knows it by. */
-  async #entry(at: Path, ask: AccessOptions & { readonly link?: boolean | undefined }): Promise<Entry> {
-    const entry = await this.#tree.entry(at, ask)
+  /** The entry, with the name by which the principal knows it. */
+  async #entry(at: Path, options: AccessOptions & { readonly link?: boolean | undefined }): Promise<Entry> {
+    const entry = await this.#tree.entry(at, options)
     return at === this.#access.principal.base ? { ...entry, name: '' } : entry
   }
 
-  /** `at` is what `named` was followed to: what is hidden by either of the two names is hidden. */
+  /** `at`: `named` with its symlinks followed. An entry is hidden if it is hidden by either path. */
   async #visible(named: Path, at: Path, entries: readonly Entry[], filter: EntryFilter): Promise<readonly Entry[]> {
     const { rules } = this.#parts
     const { principal } = this.#access
@@ -796,23 +800,23 @@ export class VirtualFs {
     return named === at ? shown : visibleEntries(rules, principal, named, shown, { signal: filter.signal })
   }
 
-  /** Links are shown as what they lead to only where that may be known. */
-  async #linksSeen(folder: Path, entries: readonly Entry[], ask: AccessOptions): Promise<readonly Entry[]> {
+  /** Shows a symlink as its target only if the principal may read the target. */
+  async #linksSeen(folder: Path, entries: readonly Entry[], options: AccessOptions): Promise<readonly Entry[]> {
     if (!entries.some((entry) => entry.isLink === true)) return entries
     const seen: Entry[] = []
     for (const entry of entries) {
-      seen.push(entry.isLink === true ? await this.#linkSeen(childOf(folder, entry.name), entry, ask) : entry)
+      seen.push(entry.isLink === true ? await this.#linkSeen(childOf(folder, entry.name), entry, options) : entry)
     }
     return seen
   }
 
-  async #linkSeen(at: Path, entry: Entry, ask: AccessOptions): Promise<Entry> {
+  async #linkSeen(at: Path, entry: Entry, options: AccessOptions): Promise<Entry> {
     try {
-      await this.#access.resolveLinks('read', at, ask)
+      await this.#access.resolveLinks('read', at, options)
       return entry
     } catch (error) {
       if (!isGatewayError(error, 'denied', 'hidden', 'password_required')) throw error
-      return await this.#tree.entry(at, { signal: ask.signal, link: true })
+      return await this.#tree.entry(at, { signal: options.signal, link: true })
     }
   }
 }

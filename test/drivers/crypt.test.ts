@@ -8,6 +8,7 @@ import { wasmSecretBox, nativeSecretBox } from '../../drivers/crypt/sodium.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { asPath } from '../../src/contract/path.js'
 import { checkOptions } from '../../src/storage/fields.js'
+import { withPathRules } from '../../src/storage/path-rules.js'
 import { conformance } from '../conformance/driver.js'
 import { at, bytesAt, listed, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
 import { compositeTree, onDisk } from './composite-tree.js'
@@ -215,7 +216,8 @@ await t.test('damage is told, and nothing that was changed comes out', async (t)
   }
   await put(below, '/readme.txt', 'not encrypted')
   t.same(await namesIn(driver, '/'), ['file'], 'what is none of ours is not shown')
-  await refuses(t, () => driver.removeTree?.(at('/')) ?? Promise.resolve(), 'denied', 'the root')
+  const checked = withPathRules(driver, { caseSensitive: true })
+  await refuses(t, () => checked.removeTree?.(at('/')) ?? Promise.resolve(), 'denied', 'the root')
 })
 
 await t.test('names with a dot in front can be left out, and thumbnails lie beside the files', async (t) => {
