@@ -72,8 +72,8 @@ export interface Source {
 }
 
 /**
- * One backend. The core checks what follows from the paths of a call alone (`storage/path-rules.ts`): no driver is asked to
- * read, write, create, move or remove its root, or to move an entry onto or into itself.
+ * One backend. The core checks what follows from the paths of a call alone (`storage/path-rules.ts`): no driver is
+ * asked to read, write, create, move or remove its root, or to move an entry onto or into itself.
  */
 export interface Driver {
   /** Traits of this mount, overriding those of its type. */

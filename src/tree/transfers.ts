@@ -1,6 +1,6 @@
 /**
- * Moves and copies within the tree. All checks are made first. A move is then one call of the backend under path locks, if
- * the backend can; everything else is done item by item. Properties, rules and locks follow.
+ * Moves and copies within the tree. All checks are made first. A move is then one call of the backend under path locks,
+ * if the backend can; everything else is done item by item. Properties, rules and locks follow.
  */
 import { hasPermission } from '../accounts/principal.js'
 import { isLink, isRealFolder, type Entry } from '../contract/entry.js'
@@ -73,8 +73,8 @@ export class Transfers {
   ) {}
 
   /**
-   * `resolve` authorizes source and target and follows their symlinks; it is called for each check. Rejects with TreeError
-   * if only a part could be copied or moved.
+   * `resolve` authorizes source and target and follows their symlinks; it is called for each check. Rejects with
+   * TreeError if only a part could be copied or moved.
    */
   async transfer(
     kind: Kind,
@@ -242,8 +242,8 @@ export class Transfers {
   // In one step
 
   /**
-   * Renames by one call of the backend, while the path locks of both paths are held. An old target that the backend cannot
-   * replace is moved to a backup during the call. Resolves to false if the backend cannot rename.
+   * Renames by one call of the backend, while the path locks of both paths are held. An old target that the backend
+   * cannot replace is moved to a backup during the call. Resolves to false if the backend cannot rename.
    */
   async #moveAtOnce(transfer: Transfer, signal: AbortSignal): Promise<boolean> {
     const { source, target, from, to, entry, old, options } = transfer
@@ -345,8 +345,8 @@ export class Transfers {
   }
 
   /**
-   * The errors of those `targets` that must not be published. `paths`: the targets in the storages' spelling. Rejects with
-   * `busy` if a folder on the way has become a symlink.
+   * The errors of those `targets` that must not be published. `paths`: the targets in the storages' spelling. Rejects
+   * with `busy` if a folder on the way has become a symlink.
    */
   async #refused(
     targets: readonly Path[],

@@ -1,7 +1,7 @@
 /**
- * The tree as one principal sees it: the only way by which a protocol reaches files. Every method resolves its path below
- * the principal's base and authorizes it. Every change is an operation (`operation.ts`). Parameters and results are
- * paths of the principal; in this file, `at` is a path of the whole tree.
+ * The tree as one principal sees it: the only way by which a protocol reaches files. Every method resolves its path
+ * below the principal's base and authorizes it. Every change is an operation (`operation.ts`). Parameters and results
+ * are paths of the principal; in this file, `at` is a path of the whole tree.
  */
 import { Readable } from 'node:stream'
 import type { Principal, ProtocolName } from '../accounts/principal.js'
@@ -261,7 +261,9 @@ export class VirtualFs {
     }
   }
 
-  /** How the content of a file reaches a client. Rejects with `denied` if the storage's options do not allow any way. */
+  /**
+   * How the content of a file reaches a client. Rejects with `denied` if the storage's options do not allow any way.
+   */
   downloadRoute(path: Path, options: AccessOptions & DownloadRouteOptions): Promise<DownloadRoute> {
     return this.#access.authorized('link', 'read', path, options, async (at) => {
       const { storage, inner } = this.#tree.locate(at)
@@ -385,8 +387,8 @@ export class VirtualFs {
   }
 
   /**
-   * `what`: 'tree' (the default) removes any entry, 'file' any but a folder, 'folder' an empty folder. A symlink is removed,
-   * not its target.
+   * `what`: 'tree' (the default) removes any entry, 'file' any but a folder, 'folder' an empty folder. A symlink is
+   * removed, not its target.
    */
   remove(
     path: Path,
@@ -581,7 +583,8 @@ export class VirtualFs {
           created = true
         }
       } catch (error) {
-        // If another request has created the file in the meantime, that file is locked, unless its name has another case.
+        // If another request has created the file in the meantime, that file is locked, unless its name has another
+        // case.
         if (!isGatewayError(error, 'exists') || (await this.#access.resolve(path, options)) !== at) {
           await this.#parts.locks.break(lock.token)
           throw error
@@ -626,8 +629,8 @@ export class VirtualFs {
   }
 
   /**
-   * The dead properties of the members of a folder that have any, by name. Undefined if they are too large to be returned
-   * together. `names`: of these members only, whatever their size.
+   * The dead properties of the members of a folder that have any, by name. Undefined if they are too large to be
+   * returned together. `names`: of these members only, whatever their size.
    */
   memberProperties(
     path: Path,
