@@ -367,14 +367,15 @@ const everyday: readonly Request[] = [
 const lengths = [990, 4000, 20_000, 990, 4000, 20_000, Infinity]
 
 /**
- * A field that takes patterns gets all texts in all lengths. The others get some of them, by turns: all fields together get each text
- * in each length.
+ * A field that takes patterns gets all texts, in all lengths or in one of them by turns (see `sampling`). The others get some of them,
+ * by turns: all fields together get each text in each length.
  */
 function* valuesFor(field: Field, index: number): Generator<readonly [string, unknown]> {
   for (const [number, [name, make]] of Object.entries(texts).entries()) {
     const turn = index + number
     const own = turn % field.stride === 0 ? [lengths[Math.floor(turn / field.stride) % lengths.length] ?? 0] : []
-    for (const length of new Set(field.takesPatterns ? lengths : own)) {
+    const ofPatterns = sampling === 1 ? lengths : [lengths[turn % lengths.length] ?? 0]
+    for (const length of new Set(field.takesPatterns ? ofPatterns : own)) {
       const fitting = Math.min(length, field.room)
       yield [`${fitting} characters of ${name}`, make(fitting)]
     }
