@@ -51,8 +51,8 @@ async function copyInto(job: CopyJob, failures: MemberFailure[]): Promise<void> 
 }
 
 function throwFailures(failures: readonly MemberFailure[]): void {
-  const [first, ...absentInSource] = failures
-  if (first) throw new TreeError([first, ...absentInSource])
+  const [first, ...others] = failures
+  if (first) throw new TreeError([first, ...others])
 }
 
 /** A member of the source that is to be copied. */
@@ -393,7 +393,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   }
 
   /**
-   * The copy that an earlier run made, if it still exists. If it is not in the journal, because that run results before
+   * The copy that an earlier run made, if it still exists. If it is not in the journal, because that run ended before
    * it was recorded, the content is compared.
    */
   async #findEarlierCopy(
