@@ -80,7 +80,10 @@ export class Output {
       for (let at = from; at < end; at++) queue[at]?.sent()
     })
     if (!hasCapacity) this.#waitForDrain(this.channel)
-    else if (this.socket.writableLength > this.budget.share) this.#waitForDrain(this.socket)
+    else if (this.socket.writableNeedDrain && this.socket.writableLength > this.budget.share) {
+      // Without `writableNeedDrain` there is no `drain` event to come.
+      this.#waitForDrain(this.socket)
+    }
     return end - from
   }
 

@@ -31,6 +31,8 @@ interface Step {
 export class WorkingFile {
   /** Undefined: closed; reopened on the next access. */
   #file: OpenFile | undefined
+  /** The last reopening. Concurrent accesses must not each open a handle. */
+  #reopening: Promise<unknown> = Promise.resolve()
   #entry: Entry
   #size: number
   #mode: number | undefined
@@ -261,8 +263,15 @@ export class WorkingFile {
   }
 
   async #opened(mode: 'read' | 'update'): Promise<OpenFile> {
+    if (this.#file && (mode === 'read' || this.#file.write)) return this.#file
+    const reopened = this.#reopening.then(() => this.#reopened(mode))
+    this.#reopening = reopened.catch(() => undefined)
+    return reopened
+  }
+
+  /** The handle, reopened with the access that is needed now: a read must not require the permission to write. */
+  async #reopened(mode: 'read' | 'update'): Promise<OpenFile> {
     if (!this.#file && this.#unlinked) throw new GatewayError('not_found', { path: this.path })
-    // Reopened with the access that is needed now: a read must not require the permission to write.
     this.#file ??= await this.tree.open(this.path, mode)
     if (mode === 'update' && !this.#file.write) {
       await this.#file.close()

@@ -148,8 +148,10 @@ export class StreamReader implements OpenFile {
   }
 }
 
-/** Maximum bytes of out-of-order writes that are buffered. */
+/** Maximum memory of out-of-order writes that are buffered, in bytes. */
 const maxBuffered = 8 * 1024 * 1024
+/** Memory of one buffered write in addition to its data, in bytes. */
+const writeOverhead = 256
 /** Bytes of zeros per write into a gap, and the maximum size of a gap: one request must not fill a backend. */
 const zeroChunk = 1024 * 1024
 const maxGap = 64 * 1024 * 1024
@@ -255,7 +257,7 @@ export class StreamWriter implements OpenFile {
 
   #buffer(bytes: Buffer, at: number): void {
     const total = this.#aheadBytes - (this.#ahead.get(at)?.length ?? 0) + bytes.length
-    if (total > maxBuffered) throw outOfOrder()
+    if (total + this.#ahead.size * writeOverhead > maxBuffered) throw outOfOrder()
     if (bytes.length === 0) return
     this.#ahead.set(at, bytes)
     this.#aheadBytes = total
@@ -284,8 +286,8 @@ export class StreamWriter implements OpenFile {
       this.#ahead.clear()
       this.#aheadBytes = 0
     } else {
-      const written = Math.max(this.#position, ...[...this.#ahead].map(([at, bytes]) => at + bytes.length))
-      if (size < written) throw outOfOrder()
+      for (const [at, bytes] of this.#ahead) if (size < at + bytes.length) throw outOfOrder()
+      if (size < this.#position) throw outOfOrder()
     }
     this.#length = size
   }

@@ -40,12 +40,10 @@ export async function writeResumable(
       driver.upload?.(path, { size, resumeToken, replaceToken: storeToken }, options),
     )
     if (!upload) return undefined
+    let isStored = false
     try {
-      await storeToken(upload.token).catch(async (error: unknown) => {
-        await upload.close()
-        await driver.dropUpload?.(upload.token)
-        throw error
-      })
+      await storeToken(upload.token)
+      isStored = true
       const { signal } = options
       await upload.write(
         await source.read(upload.committedOffset === 0 ? undefined : { offset: upload.committedOffset }, { signal }),
@@ -53,6 +51,8 @@ export async function writeResumable(
       return await upload.commit()
     } finally {
       await upload.close()
+      // No later run knows of it.
+      if (!isStored) await driver.dropUpload?.(upload.token)
     }
   })
 }

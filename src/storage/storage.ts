@@ -617,21 +617,23 @@ export class Storage implements Driver {
     if (!driver.setLinkTime) {
       throw new GatewayError('unsupported', { reason: 'this storage does not set the time of a link' })
     }
-    await driver.setLinkTime(path, modified, options)
+    await this.#changing([path], async () => driver.setLinkTime?.(path, modified, options))
     this.#changed(path)
   }
 
   async symlink(path: Path, target: string, options: CallOptions = {}): Promise<void> {
+    this.assertWritable()
     if (!this.#driver.symlink) throw new GatewayError('unsupported', { reason: 'this storage has no links' })
     await this.#makeLeading(path, options)
-    await this.#driver.symlink(path, target, options)
+    await this.#changing([path], async () => this.#driver.symlink?.(path, target, options))
     this.#changed(path)
   }
 
   async hardLink(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
+    this.assertWritable()
     if (!this.#driver.hardLink) throw new GatewayError('unsupported', { reason: 'this storage has no hard links' })
     await this.#makeLeading(to, options)
-    await this.#driver.hardLink(from, to, options)
+    await this.#changing([to], async () => this.#driver.hardLink?.(from, to, options))
     this.#changed(to)
   }
 

@@ -6,13 +6,16 @@ import type { SkippedNames } from '../storage/listable-names.js'
 /** Seconds before the second run, the third run, and so on. */
 const delays = [2, 10, 60, 300] as const
 
+/** Maximum delay that a backend may request, in seconds. */
+const maxDelay = 3600
+
 /** Seconds until the next run; undefined if the error is permanent or all retries are used. */
 export function retryDelay(error: GatewayError, tries: number): number | undefined {
   const delay = delays[tries - 1]
   const errors = error instanceof TreeError ? error.failures.map((failure) => failure.error) : [error]
   const transient = errors.filter(isTransient)
   if (delay === undefined || transient.length === 0) return undefined
-  return Math.max(delay, ...transient.map(({ retryAfter = 0 }) => retryAfter))
+  return Math.min(maxDelay, Math.max(delay, ...transient.map(({ retryAfter = 0 }) => retryAfter)))
 }
 
 /** Items that a text lists. */

@@ -49,7 +49,7 @@ export class Rules {
   #lastApplied = 0
 
   private constructor(
-    readonly store: Store,
+    private readonly store: Store,
     private readonly foldedPath: (path: Path) => Path | undefined,
     private readonly log: Log | undefined,
   ) {}

@@ -16,6 +16,9 @@ export const maxLockSeconds = 7 * 24 * 3600
 /** Maximum milliseconds between two extensions of a lock in use. */
 const maxTimer = 60_000
 
+/** Minimum time by which a lock is extended while its holder sends a body, in milliseconds. */
+const minExtension = 1000
+
 /** Maximum number of locks per user. */
 const locksPerUser = 10_000
 
@@ -50,7 +53,7 @@ export class Locks {
   /** Number of changes by this process. A reload that overlaps with one is repeated. */
   #changes = 0
 
-  private constructor(readonly store: Store['locks']) {}
+  private constructor(private readonly store: Store['locks']) {}
 
   static async load(store: Store['locks']): Promise<Locks> {
     const locks = new Locks(store)
@@ -215,7 +218,8 @@ export class Locks {
     if (tokens.length === 0 || this.#byToken.size === 0) return () => undefined
     const held = this.covering(path).filter((lock) => lock.userId === principal.userId && tokens.includes(lock.token))
     if (held.length === 0) return () => undefined
-    const remaining = new Map(held.map((lock) => [lock.token, lock.expires.getTime() - Date.now()]))
+    const timeLeft = (lock: Lock) => lock.expires.getTime() - Date.now()
+    const remaining = new Map(held.map((lock) => [lock.token, Math.max(minExtension, timeLeft(lock))]))
     const extend = async ([token, time]: readonly [string, number]): Promise<void> => {
       const expires = new Date(Date.now() + time)
       const lock = this.#byToken.get(token)
@@ -224,7 +228,10 @@ export class Locks {
       if (await this.store.refresh(token, expires).catch(() => false)) this.#put({ ...lock, expires })
     }
     const pause = Math.min(Math.min(...remaining.values()) / 3, maxTimer)
-    const timer = setInterval(() => void Promise.all([...remaining].map(extend)), pause)
+    const extendAll = () => void Promise.all([...remaining].map(extend))
+    // A lock that is about to expire would not live until the first pause has passed.
+    if (held.some((lock) => timeLeft(lock) < minExtension)) extendAll()
+    const timer = setInterval(extendAll, pause)
     return () => clearInterval(timer)
   }
 

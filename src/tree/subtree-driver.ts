@@ -53,12 +53,14 @@ export class SubtreeDriver implements Driver {
     this.#operations = new Operations(parts, gatewayAuthority, new MountedTree(parts.mounts, parts.log))
   }
 
-  stat(path: Path, options?: CallOptions & { readonly link?: boolean | undefined }): Promise<Entry> {
-    return this.#in(path, ({ storage, inner }) => storage.stat(inner, options))
+  stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
+    return this.#in(path, options, ({ storage, inner }) => storage.stat(inner, options))
   }
 
-  async *list(path: Path, options?: CallOptions): AsyncGenerator<readonly Entry[]> {
-    const { entries, leftOut } = await this.#in(path, async ({ storage, inner }) => {
+  async *list(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
+    const { entries, leftOut } = await this.#in(path, options, async ({ storage, inner }) => {
+      // In a circle of storages, a listing would wait for itself. This call rejects there.
+      await storage.realPath(inner, { signal: options.signal })
       const { entries } = await storage.listing(inner, options)
       return { entries, leftOut: storage.leftOut(inner) }
     })
@@ -71,24 +73,24 @@ export class SubtreeDriver implements Driver {
       })
   }
 
-  realPath(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path> {
-    return this.#in(path, async ({ storage, inner }) => {
+  realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
+    return this.#in(path, options, async ({ storage, inner }) => {
       const real = within(this.base, storage.treePath(await storage.realPath(inner, options)))
       if (real === undefined) throw new GatewayError('denied', { reason: 'a link that leads outside of the storage' })
       return real
     })
   }
 
-  identities(path: Path, options?: CallOptions): Promise<readonly Identity[]> {
-    return this.#in(path, ({ storage, inner }) => storage.identities(inner, options))
+  identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
+    return this.#in(path, options, ({ storage, inner }) => storage.identities(inner, options))
   }
 
-  read(path: Path, range?: ByteRange, options?: CallOptions): Promise<Readable> {
-    return this.#in(path, ({ storage, inner }) => storage.read(inner, range, options))
+  read(path: Path, range?: ByteRange, options: CallOptions = {}): Promise<Readable> {
+    return this.#in(path, options, ({ storage, inner }) => storage.read(inner, range, options))
   }
 
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
-    if (mode === 'read') return this.#in(path, ({ storage, inner }) => storage.open(inner, mode, options))
+    if (mode === 'read') return this.#in(path, options, ({ storage, inner }) => storage.open(inner, mode, options))
     const opening = this.#operation(path, options, { membership: mode === 'replace' })
     const [{ at, storage, inner }] = await this.#operations.check(opening)
     const publication = this.#operations.publication(opening, [at])
@@ -169,20 +171,20 @@ export class SubtreeDriver implements Driver {
     return this.#change(path, options, {}, ({ storage, inner }) => storage.setAttributes(inner, to, options))
   }
 
-  async directUrl(path: Path, options?: CallOptions): Promise<DirectUrl> {
-    return this.#in(path, async ({ storage, inner }) => {
+  async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl> {
+    return this.#in(path, options, async ({ storage, inner }) => {
       // If downloads of that storage go through the gateway, so do those of the storage above.
       if (storage.row.webProxy) throw new GatewayError('unsupported')
       return storage.directUrl(inner, options)
     })
   }
 
-  thumbnail(path: Path, kind: ThumbnailKind, options?: CallOptions): Promise<Thumbnail> {
-    return this.#in(path, ({ storage, inner }) => storage.thumbnail(inner, kind, options))
+  thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail> {
+    return this.#in(path, options, ({ storage, inner }) => storage.thumbnail(inner, kind, options))
   }
 
-  usage(options?: CallOptions): Promise<Usage> {
-    return this.#in('/' as Path, ({ storage }) => storage.usage(options))
+  usage(options: CallOptions = {}): Promise<Usage> {
+    return this.#in('/' as Path, options, ({ storage }) => storage.usage(options))
   }
 
   #change(
@@ -223,12 +225,12 @@ export class SubtreeDriver implements Driver {
   /** The path in the whole tree, in the spelling of the storages. */
   async #resolve(path: Path, options: CallOptions): Promise<Path> {
     const { mounts, supervisor } = this.#parts
-    await supervisor.whenStarted(under(this.base, path))
+    await supervisor.whenStarted(under(this.base, path), options)
     return this.#deeper(() => canonicalPath(mounts, under(this.base, path), options))
   }
 
-  async #in<T>(path: Path, work: (place: MountedPath) => Promise<T>): Promise<T> {
-    const place = this.#parts.mounts.find(await this.#resolve(path, {}))
+  async #in<T>(path: Path, { signal }: CallOptions, work: (place: MountedPath) => Promise<T>): Promise<T> {
+    const place = this.#parts.mounts.find(await this.#resolve(path, { signal }))
     return this.#deeper(() => work(place))
   }
 

@@ -231,7 +231,7 @@ export class VirtualFs {
     return this.#access.withErrorContext('open', path, async () => {
       const at = await this.#access.resolveAndAuthorize('read', path, options)
       const { storage, inner } = this.#tree.locate(at)
-      const open = () => storage.openOwn(inner, 'read', { signal: options.signal })
+      const open = () => storage.openOwn(inner, 'read', { signal: options.signal, user: this.principal.userId })
       const file = await this.#openToRead(path, at, storage, open, options)
       return file ? { entry: file.entry, file } : { entry: await storage.stat(inner, { signal: options.signal }) }
     })

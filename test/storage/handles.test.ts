@@ -295,6 +295,16 @@ void t.test('one request does not make zeros without end', async (t) => {
   t.equal(stored.content, undefined)
 })
 
+void t.test('many tiny writes out of order are bounded by the memory that they take', async (t) => {
+  const { writer } = writerInto()
+  const write = async () => {
+    for (let at = 1; at < 100_000; at++) await writer.write([Buffer.from('x')], 2 * at)
+  }
+  await t.rejects(write(), { code: 'unsupported' })
+  await t.rejects(writer.truncate(10), { code: 'unsupported' }, 'a size below what was written')
+  await writer.close()
+})
+
 void t.test('a write that jumps back, overlaps, or holds back too much is refused clearly', async (t) => {
   const { writer } = writerInto()
   await writer.write([Buffer.from('abc')], 0)

@@ -24,10 +24,9 @@ void t.test('a storage that does not start reports why, does not affect others, 
   })
   t.equal(mounts.find(asPath('/good')).storage.mount, '/good')
   t.throws(() => mounts.find(asPath('/bad/x')), { code: 'unavailable', message: /no <b>answer/ })
-  const internal = /storage status: internal error: storage not init/
   t.throws(
     () => mounts.find(asPath('/worse/x')),
-    { message: internal },
+    { detail: 'storage_failed', message: 'internal error' },
     'what only the admin may see stays in the status',
   )
   const status = new Map((await store.storages.all()).map((row) => [row.mountPath as string, row.status]))
@@ -83,7 +82,7 @@ void t.test('requests wait for a storage that is being started', async (t) => {
   while (!tree.mounts.isMountPoint(asPath('/late'))) await turn()
   t.throws(() => tree.mounts.find(asPath('/late/x')), {
     code: 'unavailable',
-    message: /Loading storage, please wait$/,
+    detail: 'storage_starting',
   })
   t.equal(tree.supervisor.whenStarted(asPath('/x')), undefined, 'a path of another storage waits for nothing')
   const gone = new AbortController()
@@ -116,7 +115,11 @@ void t.test(
       })
     const mounting = tree.mount('/late', { driverOf })
     while (settle.length === 0) await turn()
-    const refused = t.rejects(tree.as().list(asPath('/late')), { code: 'unavailable', reason: /storage status: no/ })
+    const refused = t.rejects(tree.as().list(asPath('/late')), {
+      code: 'unavailable',
+      detail: 'storage_failed',
+      reason: /^no/,
+    })
     settle[0]?.()
     await t.rejects(mounting)
     await refused
@@ -306,7 +309,7 @@ void t.test('a request waits for some seconds, and the start of the daemon for l
   t.notOk(hasWaited)
   tick(1)
   await waiting
-  t.throws(() => tree.mounts.find(asPath('/hangs')), { code: 'unavailable', message: /Loading storage/ })
+  t.throws(() => tree.mounts.find(asPath('/hangs')), { code: 'unavailable', detail: 'storage_starting' })
 })
 
 void t.test('a storage that does not close is abandoned', async (t) => {

@@ -259,6 +259,7 @@ void t.test('which failures are tried again, and what is told of them', (t) => {
   t.equal(retryDelay(fail('timeout'), 4), 300)
   t.equal(retryDelay(fail('busy'), 5), undefined)
   t.equal(retryDelay(fail('throttled', '', 30), 1), 30)
+  t.equal(retryDelay(fail('throttled', '', 999_999_999), 1), 3600, 'however long a backend asks to wait')
   t.equal(retryDelay(tree(fail('denied'), fail('unavailable')), 1), 2, 'one of them may pass')
   for (const code of ['denied', 'no_space', 'exists', 'not_found', 'internal', 'locked'] as const) {
     t.equal(retryDelay(fail(code), 1), undefined, code)

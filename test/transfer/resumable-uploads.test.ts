@@ -9,6 +9,7 @@ import type { ByteRange, Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
 import { asPath as p, type Path } from '../../src/contract/path.js'
+import { writeResumable, type ResumableUpload } from '../../src/storage/resumable-write.js'
 import { createLog } from '../../src/process/log.js'
 import { ResumableUploads } from '../../src/transfer/resumable-uploads.js'
 import { openLocal } from '../drivers/env.js'
@@ -223,6 +224,26 @@ void t.test('a token that stands for more takes the place of the one before', as
   await tree.copy(p('/replacing/file'))
   t.same(resumes, [undefined, 'half of it'])
   t.same(await tree.uploads.tokens(), [])
+})
+
+void t.test('an upload whose token cannot be stored is closed once, then discarded', async (t) => {
+  const calls: string[] = []
+  const memory = new MemoryDriver(0)
+  const driver = altered(memory, {
+    upload: async () => ({
+      token: 'token',
+      committedOffset: 0,
+      write: async () => undefined,
+      commit: () => memory.write(p('/x'), sourceOf(data)),
+      close: async () => void calls.push('close'),
+    }),
+    dropUpload: async () => void calls.push('drop'),
+  })
+  const resumable: ResumableUpload = {
+    withResume: (_storageId, work) => work(undefined, () => Promise.reject(new GatewayError('busy'))),
+  }
+  await t.rejects(writeResumable(driver, 1, [p('/x'), sourceOf(data)], resumable, {}), { code: 'busy' })
+  t.same(calls, ['close', 'drop'])
 })
 
 for (const [title, modified] of [

@@ -143,6 +143,23 @@ void t.test('a lock does not run out while its holder is at work under it', asyn
   t.equal(stops({ path: '/a' }), undefined, 'it ends when the work has ended')
 })
 
+void t.test('a lock that is about to expire is extended at once, and not again and again', async (t) => {
+  const { lock, locks, stops, store } = await fresh()
+  const { token } = await lock('/a', { seconds: 1 })
+  await sleep(900)
+  let refreshes = 0
+  const refresh = store.refresh.bind(store)
+  store.refresh = async (...args) => {
+    refreshes++
+    return refresh(...args)
+  }
+  const stop = locks.extendDuring(asPath('/a'), [token], ada)
+  await sleep(600)
+  t.equal(stops({ path: '/a' }), token)
+  stop()
+  t.ok(refreshes >= 1 && refreshes <= 3, `${refreshes} writes`)
+})
+
 void t.test('no lock is asked for longer than a week, nor shorter than a second', async (t) => {
   const { lock } = await fresh()
   const left = (granted: Lock) => (granted.expires.getTime() - Date.now()) / 1000

@@ -49,7 +49,7 @@ export const appPasswordEndpoints = [
     data: appPasswordData.extend({ password: z.string() }),
     refusals: [
       { code: 400, text: 'an app password needs …', when: 'the name is too long, or `doors` is empty' },
-      { code: 400, text: 'an account has … app passwords at most' },
+      { code: 400, text: 'an account can have at most … app passwords' },
       { code: 500, text: 'app password with the same name already exists' },
     ],
     async answer({ api, fields: { name, doors, read_only: readOnly }, principal }) {

@@ -1,0 +1,41 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import t from 'tap'
+import { WorkingFile } from '../../../protocols/sftp/working-file.js'
+import type { OpenFile } from '../../../src/contract/capabilities.js'
+import { asPath } from '../../../src/contract/path.js'
+
+const entry = { name: 'x', kind: 'file', size: 0, modified: new Date(0) } as const
+
+function handle(closed: () => void): OpenFile {
+  return {
+    entry,
+    read: async () => 0,
+    write: async () => undefined,
+    commit: async () => entry,
+    close: async () => closed(),
+  }
+}
+
+void t.test('reads that arrive together after the file was published reopen it once', async (t) => {
+  let [opened, closed] = [0, 0]
+  const tree = {
+    open: async () => {
+      opened++
+      await turn()
+      return handle(() => closed++)
+    },
+  }
+  const staged = handle(() => undefined)
+  const file = new WorkingFile(
+    tree as unknown as ConstructorParameters<typeof WorkingFile>[0],
+    asPath('/x'),
+    staged,
+    true,
+    true,
+  )
+  await file.publish()
+  await Promise.all([1, 2, 3].map(() => file.read(Buffer.alloc(1), 0)))
+  t.equal(opened, 1)
+  await file.release()
+  t.equal(closed, opened, 'each handle is closed')
+})
