@@ -144,6 +144,18 @@ class MeteredTransfer {
     return { ...source, read: async (range, options) => countBytes(await source.read(range, options), this.count) }
   }
 
+  /** Runs the work of the transfer, and reports it with the outcome of the work. */
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      const result = await work()
+      this.end()
+      return result
+    } catch (error) {
+      this.end(error)
+      throw error
+    }
+  }
+
   /**
    * Reports the transfer, which failed if there is an error. Does nothing if it has ended before. A transfer without
    * content is not reported if it was completed or refused.

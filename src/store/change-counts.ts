@@ -1,4 +1,6 @@
+/** The step of the schema that counts changes, for `ForeignChanges`. */
 import type { Knex } from 'knex'
+import type { Topic } from './rows.js'
 
 /** The topic of each table whose changes other processes are notified of. */
 const topics = {
@@ -10,7 +12,7 @@ const topics = {
   folder_rules: 'rules',
   settings: 'settings',
   storages: 'storages',
-}
+} satisfies Record<string, Topic>
 
 /** Counts the changes of each topic. Triggers do, so that no writer of a table can omit it. */
 export async function countChanges(query: Knex): Promise<void> {

@@ -151,15 +151,16 @@ async function writeInto(job: CopyJob, from: Path, to: Path, entry: Entry, at: P
   }
   const transfer = job.meter.start(storage, 'write')
   try {
-    const written = await write()
-    assertSame(entry, written)
+    const written = await transfer.run(async () => {
+      const copy = await write()
+      assertSame(entry, copy)
+      return copy
+    })
     if (source) source.complete()
     else job.advance(entry.size)
-    transfer.end()
     return written
   } catch (error) {
     source?.revert()
-    transfer.end(error)
     throw error
   } finally {
     release?.()

@@ -3,18 +3,32 @@ import type { CallOptions } from '../contract/driver.js'
 import { callIfSupported } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
-import type { Storage } from '../storage/storage.js'
 import type { TreeDependencies } from './dependencies.js'
 
-/** Deletes what is recorded about a removed path. */
-export async function forgetRemoved(
+/**
+ * Removes an entry; `tree`: with everything below it. Deletes what is recorded about each removed path, also if only a
+ * part could be removed.
+ */
+export async function removeEntry(
   { locks }: Pick<TreeDependencies, 'locks'>,
-  storage: Storage,
-  path: Path,
+  { storage, inner }: MountedPath,
+  tree: boolean,
+  { signal }: CallOptions,
 ): Promise<void> {
-  const at = storage.treePath(path)
-  await storage.records.properties.delete(at)
-  await locks.dropWithin(at, true)
+  const removed: Path[] = []
+  try {
+    if (tree) await storage.removeTree(inner, { signal, removed })
+    else {
+      await storage.remove(inner, { signal })
+      removed.push(inner)
+    }
+  } finally {
+    for (const path of removed) {
+      const at = storage.treePath(path)
+      await storage.records.properties.delete(at)
+      await locks.dropWithin(at, true)
+    }
+  }
 }
 
 /**

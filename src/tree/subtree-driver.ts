@@ -5,26 +5,16 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Readable } from 'node:stream'
-import type {
-  Attributes,
-  DirectUrl,
-  OpenFile,
-  OpenMode,
-  OpenOptions,
-  Thumbnail,
-  ThumbnailKind,
-  Usage,
-} from '../contract/capabilities.js'
+import type { Attributes, DirectUrl, Usage } from '../contract/capabilities.js'
 import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../contract/driver.js'
 import type { Entry, Identity } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 import { refusedName, under, within, type Path } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
-import { withHooks } from '../storage/handles.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { TreeDependencies } from './dependencies.js'
-import { forgetRemoved, renameByBackend } from './follow-up.js'
+import { removeEntry, renameByBackend } from './follow-up.js'
 import type { LockedPath } from './locks.js'
 import { gatewayAuthority, Operations, type Operation } from './operation.js'
 
@@ -89,16 +79,6 @@ export class SubtreeDriver implements Driver {
     return this.#in(path, options, ({ storage, inner }) => storage.read(inner, range, options))
   }
 
-  async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
-    if (mode === 'read') return this.#in(path, options, ({ storage, inner }) => storage.open(inner, mode, options))
-    const opening = this.#operation(path, options, { membership: mode === 'replace' })
-    const [{ at, storage, inner }] = await this.#operations.check(opening)
-    const publication = this.#operations.publication(opening, [at])
-    const beforePublish = () => this.#begin(options, publication.begin)
-    const file = await this.#deeper(() => storage.open(inner, mode, { ...options, beforePublish }))
-    return withHooks(file, { ended: () => publication.end() })
-  }
-
   write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const writing = this.#operation(path, options, { membership: true })
     return this.#operations.publish(writing, ([{ storage, inner }], begin) => {
@@ -112,20 +92,14 @@ export class SubtreeDriver implements Driver {
   }
 
   remove(path: Path, options: CallOptions = {}): Promise<void> {
-    return this.#change(path, options, { membership: true }, async ({ storage, inner }) => {
-      await storage.remove(inner, options)
-      await forgetRemoved(this.#parts, storage, inner)
+    return this.#change(path, options, { membership: true }, (target) => {
+      return removeEntry(this.#parts, target, false, options)
     })
   }
 
   removeTree(path: Path, options: CallOptions = {}): Promise<void> {
-    return this.#change(path, options, { membership: true, tree: true }, async ({ storage, inner }) => {
-      const removed: Path[] = []
-      try {
-        await storage.removeTree(inner, { ...options, removed })
-      } finally {
-        for (const each of removed) await forgetRemoved(this.#parts, storage, each)
-      }
+    return this.#change(path, options, { membership: true, tree: true }, (target) => {
+      return removeEntry(this.#parts, target, true, options)
     })
   }
 
@@ -177,10 +151,6 @@ export class SubtreeDriver implements Driver {
       if (storage.row.webProxy) throw new GatewayError('unsupported')
       return storage.directUrl(inner, options)
     })
-  }
-
-  thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail> {
-    return this.#in(path, options, ({ storage, inner }) => storage.thumbnail(inner, kind, options))
   }
 
   usage(options: CallOptions = {}): Promise<Usage> {

@@ -29,7 +29,7 @@ import type { Lock, LockRequest, Property, PropertyChange } from '../store/rows.
 import { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import { findNames, type SearchResult, type SearchOptions } from './finding.js'
-import { forgetRemoved } from './follow-up.js'
+import { removeEntry } from './follow-up.js'
 import { makeMissingFolders } from './missing-folders.js'
 import { Operations, type Operation } from './operation.js'
 import type { Action } from './policy.js'
@@ -411,16 +411,7 @@ export class VirtualFs {
       }
       return this.#operations.change(removal, async ({ storage, inner, existing }) => {
         if (isRealFolder(existing) && what === 'tree') await this.#access.assertAllVisible(storage, inner, signal)
-        const removed: Path[] = []
-        try {
-          if (what === 'tree') await storage.removeTree(inner, { signal, removed })
-          else {
-            await storage.remove(inner, { signal })
-            removed.push(inner)
-          }
-        } finally {
-          for (const each of removed) await forgetRemoved(this.#parts, storage, each)
-        }
+        await removeEntry(this.#parts, { storage, inner }, what === 'tree', { signal })
       })
     }
     return this.#access.withErrorContext('remove', path, () => this.#untilRevoked(options, work))
@@ -708,12 +699,8 @@ export class VirtualFs {
           const { createOnly, modified, mode, resumable } = options
           const { userId: user } = this.principal
           const write = { signal, user, createOnly, modified, mode, resumable, beforePublish }
-          const entry = await storage.write(inner, transfer.counted(source), write)
-          transfer.end()
+          const entry = await transfer.run(() => storage.write(inner, transfer.counted(source), write))
           return { entry, created }
-        } catch (error) {
-          transfer.end(error)
-          throw error
         } finally {
           stopExtending()
         }
