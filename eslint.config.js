@@ -9,6 +9,8 @@ export default tseslint.config(
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
     languageOptions: { parserOptions: { project: './tsconfig.json', tsconfigRootDir: import.meta.dirname } },
     rules: {
+      'object-shorthand': ['error', 'properties'],
+      'no-useless-rename': 'error',
       '@typescript-eslint/no-floating-promises': ['error', { ignoreVoid: true }],
       // A name with an underscore says that a part is left out on purpose.
       '@typescript-eslint/no-unused-vars': ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }],

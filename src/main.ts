@@ -47,7 +47,8 @@ async function serve(flags: ServeFlags): Promise<void> {
   }
   process.on('SIGTERM', stop).on('SIGINT', stop)
   // After the signal handlers: a process that reads this line may send a signal immediately.
-  console.log(`tidegate ${version} ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)
+  const urls = Object.entries(daemon.addresses).map(([name, address]) => `${name}://${address}`)
+  console.log(`tidegate ${version} ready: ${urls.join(' ')}`)
   await manager.ready()
 }
 

@@ -75,7 +75,7 @@ export async function startGateway(t: Test, options: RunOptions = {}): Promise<R
       await gateway.store.storages.update(row.id, { driver: options.driver.name, addition }),
     )
   }
-  return { ...addresses(daemon.http, daemon.sftp ?? ''), gateway, adminPassword, dataFolder, stop }
+  return { ...addresses(daemon.addresses.http, daemon.addresses.sftp), gateway, adminPassword, dataFolder, stop }
 }
 
 export interface Daemon extends Addresses {

@@ -187,7 +187,7 @@ class SmbDriver implements Driver {
       return new StagedUpload(
         {
           ...{ size, signal, replaceToken: replace, file: pipelinedFile(lease.share, staged.id) },
-          resumable: { path: childOf(parentOf(path), name), committed: committed },
+          resumable: { path: childOf(parentOf(path), name), committed },
           sync: () => lease.share.flush(staged.id),
           run: (work) => this.#within(signal, work),
           publish: () => this.#staging.publish(staged, location, path, options),

@@ -178,7 +178,7 @@ export class WebdavServer {
 
   /** Sends a modifying request. `repeatedStatus`: the status that means success if the request was sent twice. */
   async #change(request: HttpRequest, repeatedStatus?: number): Promise<IncomingHttpHeaders> {
-    const answer = await this.http.request({ timeout: timeout, ...request })
+    const answer = await this.http.request({ timeout, ...request })
     // Some of several resources failed (RFC 4918 §13). Not valid in a response to PUT.
     if (answer.status === 207) throw await this.#firstFailure(answer)
     await drain(answer.body)

@@ -1,7 +1,8 @@
 /** API representations of accounts, SSH keys and app passwords. */
 import { z } from 'zod'
-import { appPasswordProtocols, type AppPasswordRow } from '../../src/accounts/app-passwords.js'
+import type { AppPasswordRow } from '../../src/accounts/app-passwords.js'
 import type { KeyRow } from '../../src/accounts/keys.js'
+import { appPasswordProtocols } from '../../src/accounts/protocols.js'
 import type { UserRow } from '../../src/accounts/users.js'
 import { wireTime } from './object.js'
 import { timestamp } from './schemas.js'
@@ -72,7 +73,7 @@ export function appPasswordObject(row: AppPasswordRow): z.input<typeof appPasswo
     id: row.id,
     name: row.name,
     prefix: `tg-${row.prefix}`,
-    doors: [...row.protocols],
+    doors: appPasswordProtocols.filter((protocol) => row.protocols.includes(protocol)),
     read_only: row.readOnly,
     added_time: wireTime(row.added),
     last_used_time: row.lastUsed === undefined ? null : wireTime(row.lastUsed),

@@ -67,6 +67,7 @@ const details: Readonly<Record<ErrorDetail, Text | Required<Rule>>> = {
   mount_removed: { code: 500, status: 500, text: 'delete root folder is not allowed' },
   refresh_denied: 'Refresh without permission',
   system_file: 'system file upload ignored',
+  parent_hidden: accessDeniedMessage,
   nothing_mounted: 'failed get storage: storage not found; please add a storage first',
   no_storage: ({ path = '/' }) => `failed get storage: storage not found; rawPath: ${path}`,
   storage_starting: 'Loading storage, please wait',

@@ -2,9 +2,10 @@
  * The HTTP port that several protocols share: routing by prefix, limits for slow and faulty clients, graceful shutdown.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { Socket, type AddressInfo } from 'node:net'
+import { Socket } from 'node:net'
 import { deferContinue } from './continue.js'
 import type { RequestHandler } from './handler.js'
+import { listen, type ProtocolServer } from './listen.js'
 
 export interface HttpListenerOptions {
   readonly host: string
@@ -21,7 +22,7 @@ export interface HttpListenerOptions {
   readonly stallTimeout?: number
 }
 
-export class HttpListener {
+export class HttpListener implements ProtocolServer {
   readonly #server: Server
   readonly #options: HttpListenerOptions
   readonly #prefixes: readonly string[]
@@ -73,17 +74,8 @@ export class HttpListener {
   /**
    * Starts listening. Resolves to the bound address, `HOST:PORT`. Rejects with the system's error, such as EADDRINUSE.
    */
-  async start(): Promise<string> {
-    const { host, port } = this.#options
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen(port, host, () => {
-        this.#server.off('error', reject)
-        resolve()
-      })
-    })
-    const { address, family, port: bound } = this.#server.address() as AddressInfo
-    return family === 'IPv6' ? `[${address}]:${bound}` : `${address}:${bound}`
+  start(): Promise<string> {
+    return listen(this.#server, this.#options)
   }
 
   #handle(request: IncomingMessage, response: ServerResponse): void {

@@ -1,5 +1,5 @@
-/** The SFTP status code and message of each error. */
-import type { ErrorCode, GatewayError } from '../../src/contract/errors.js'
+/** The SFTP status code of each error. */
+import type { ErrorCode } from '../../src/contract/errors.js'
 import { statusCode, type StatusCode } from './protocol.js'
 
 const { noSuchFile, permissionDenied, failure, unsupported } = statusCode
@@ -29,10 +29,4 @@ export const statusOf: Readonly<Record<ErrorCode, StatusCode>> = {
   timeout: failure,
   aborted: failure,
   internal: failure,
-}
-
-/** The message sent to the client. A hidden file is reported as missing; details of internal errors are only logged. */
-export function messageOf(error: GatewayError): string {
-  if (error.code === 'hidden') return 'not found'
-  return error.code === 'internal' ? 'internal error' : error.message
 }

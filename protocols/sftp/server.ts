@@ -1,10 +1,11 @@
 /** The SFTP server: accepts connections, limits their number and shuts them down gracefully. */
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import ssh2, { type ParsedKey } from 'ssh2'
 import { settlesWithin } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import { networkOf } from '../../src/net/networks.js'
+import { listen, type ProtocolServer } from '../lib/listen.js'
 import { hostKeyOffers } from './algorithms.js'
 import { ByteBudget } from './byte-budget.js'
 import { SftpConnection } from './connection.js'
@@ -51,19 +52,10 @@ export interface SftpServerOptions {
   readonly limits?: Partial<SftpLimits>
 }
 
-export interface SftpServer {
-  /**
-   * Starts listening. Resolves to the bound address, `host:port`. Rejects with the system's error, such as EADDRINUSE.
-   */
-  start(): Promise<{ readonly address: string }>
-  /** Stops accepting connections, waits until all sessions are idle or `signal` aborts, and ends all connections. */
-  stop(signal: AbortSignal): Promise<void>
-}
-
 export function sftpServer(
   gateway: ProtocolGateway,
   { host, port, hostKeys, limits: overrides }: SftpServerOptions,
-): SftpServer {
+): ProtocolServer {
   const keys = hostKeys.map(parseHostKey).flatMap(hostKeyOffers)
   const limits = { ...defaultLimits, ...overrides }
   const budget = new ByteBudget(limits.bytes)
@@ -90,16 +82,8 @@ export function sftpServer(
   server.on('error', (error) => gateway.log.error({ protocol: 'sftp', err: error }, 'SFTP server error'))
 
   return {
-    async start() {
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject)
-        server.listen(port, host, () => {
-          server.off('error', reject)
-          resolve()
-        })
-      })
-      const { address, family, port: bound } = server.address() as AddressInfo
-      return { address: family === 'IPv6' ? `[${address}]:${bound}` : `${address}:${bound}` }
+    start() {
+      return listen(server, { host, port })
     },
 
     async stop(signal) {

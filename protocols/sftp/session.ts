@@ -5,7 +5,8 @@ import { sharedController } from '../../src/contract/cancellation.js'
 import { toGatewayError } from '../../src/contract/errors.js'
 import type { Log } from '../../src/contract/log.js'
 import type { ByteBudget } from './byte-budget.js'
-import { messageOf, statusOf } from './errors.js'
+import { errorText } from '../lib/error-text.js'
+import { statusOf } from './errors.js'
 import { extendedRequests } from './extended-requests.js'
 import type { Owner } from './folder-handle.js'
 import { OpenFiles } from './open-files.js'
@@ -244,7 +245,7 @@ export class SftpSession {
     if (error instanceof MalformedPacket) return statusPacket(id, statusCode.badMessage, error.message)
     const cause = toGatewayError(error)
     if (cause.code === 'internal') this.options.log.error({ err: cause.cause ?? cause }, 'SFTP request failed')
-    return statusPacket(id, statusOf[cause.code], messageOf(cause))
+    return statusPacket(id, statusOf[cause.code], errorText(cause))
   }
 }
 

@@ -1,5 +1,6 @@
 /** The WebDAV response to each error code, and the errors that only this protocol raises. */
-import { toGatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import { toGatewayError, type ErrorCode, type GatewayError } from '../../src/contract/errors.js'
+import { errorText } from '../lib/error-text.js'
 
 /** A precondition or postcondition element in `DAV:` (RFC 4918 §16, RFC 4331 §6). */
 export type ConditionName =
@@ -55,20 +56,26 @@ export class HttpError extends Error {
 
   constructor(status: number, reason: string, options: HttpErrorOptions = {}) {
     super(reason)
-    this.name = 'Refusal'
+    this.name = 'HttpError'
     this.status = status
     this.condition = options.condition
     this.headers = options.headers ?? {}
   }
 }
 
+/** The response to an error. What is created in a hidden folder is answered as in a missing one. */
+export function responseTo({ code, detail }: GatewayError): ErrorResponse {
+  return errorResponses[detail === 'parent_hidden' ? 'parent_missing' : code]
+}
+
 /** Converts an error into an HTTP error. An HTTP error is returned unchanged; other errors are mapped by their code. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error
-  const { code, message, retryAfter } = toGatewayError(error)
-  const { status, condition } = errorResponses[code]
+  const gatewayError = toGatewayError(error)
+  const { code, retryAfter } = gatewayError
+  const { status, condition } = responseTo(gatewayError)
   const seconds = retryAfter ?? (code === 'busy' ? 1 : undefined)
-  return new HttpError(status, code === 'internal' ? 'internal error' : message, {
+  return new HttpError(status, errorText(gatewayError), {
     condition,
     headers: seconds === undefined ? {} : { 'retry-after': String(Math.ceil(seconds)) },
   })

@@ -4,7 +4,7 @@ import { STATUS_CODES, type ServerResponse } from 'node:http'
 import { GatewayError, TreeError, type MemberFailure } from '../../src/contract/errors.js'
 import { isWithin, type Path } from '../../src/contract/path.js'
 import { LockedError } from '../../src/tree/locks.js'
-import { errorResponses } from './errors.js'
+import { responseTo } from './errors.js'
 import { href, xmlType, type RequestContext } from './request-context.js'
 import { wrap, type XmlName } from './xml.js'
 
@@ -88,7 +88,7 @@ export function sendFailures(context: RequestContext, failures: readonly MemberF
   const multistatus = new Multistatus(context.response)
   for (const { path, error } of failures) {
     const lock = error instanceof LockedError ? `<D:href>${href(context, error.lock.path, false)}</D:href>` : ''
-    const { status, condition } = errorResponses[error.code]
+    const { status, condition } = responseTo(error)
     const detail = condition === undefined ? '' : `<D:error><D:${condition}>${lock}</D:${condition}></D:error>`
     multistatus.add(
       `<D:response><D:href>${href(context, path, false)}</D:href>${statusLine(status)}${detail}</D:response>`,

@@ -180,7 +180,7 @@ class Protocol {
       headers,
       prefix: this.#prefix,
       fs: this.#gateway.as(caller.principal),
-      access: access,
+      access,
       change: { ...access, ...headers.conditions, lockTokens: headers.lockTokens },
     }
   }

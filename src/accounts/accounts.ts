@@ -8,7 +8,8 @@ import { AppPasswords } from './app-passwords.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
 import { Keys } from './keys.js'
 import { PasswordCheck } from './password-check.js'
-import type { ProtocolName, Principal } from './principal.js'
+import type { Principal } from './principal.js'
+import type { ProtocolName } from './protocols.js'
 import { Sessions, type Credential } from './sessions.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
 import { SessionTokens, type Claims } from './tokens.js'
@@ -236,7 +237,7 @@ export class Accounts {
     const user = row && this.users.get(row.userId)
     if (row === undefined || user?.username !== username) return undefined
     if (user.disabled) throw accountDisabled()
-    if (!row.protocols.some((each) => each === protocol)) {
+    if (!row.protocols.includes(protocol)) {
       throw new GatewayError('denied', { op: 'sign in', reason: 'this app password is for another protocol' })
     }
     await this.appPasswords.touch(row)

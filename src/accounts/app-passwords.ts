@@ -5,7 +5,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
-import type { AppPasswordProtocol, AppPasswordRow, Store } from '../store/rows.js'
+import type { AppPasswordRow, Store } from '../store/rows.js'
+import { appPasswordProtocols, type AppPasswordProtocol } from './protocols.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
 
 export type { AppPasswordRow } from '../store/rows.js'
@@ -15,8 +16,6 @@ export interface NewAppPassword {
   readonly protocols: readonly AppPasswordProtocol[]
   readonly readOnly: boolean
 }
-
-export const appPasswordProtocols = ['webdav', 'sftp'] as const satisfies readonly AppPasswordProtocol[]
 
 const maxNameLength = 255
 /** Maximum per account; bounds the memory. */

@@ -3,9 +3,9 @@
  * policy.ts.
  */
 import type { Path } from '../contract/path.js'
+import type { ProtocolName } from './protocols.js'
 
 export type Role = 'general' | 'guest' | 'admin'
-export type ProtocolName = 'http' | 'webdav' | 'sftp'
 
 /** Permissions of a user; the values are the permission bits of the API. */
 export const permissionBits = {

@@ -9,6 +9,7 @@ import { z } from 'zod'
 import { driverTypes } from '../../drivers/index.js'
 import { WebClient } from '../../protocols/http/site/web-client.js'
 import { sitePath } from '../../protocols/lib/client.js'
+import { listenerNames } from '../accounts/protocols.js'
 import { settlesWithin, untilAborted } from '../contract/cancellation.js'
 import type { Driver } from '../contract/driver.js'
 import type { DriverEnv } from '../contract/driver-env.js'
@@ -65,12 +66,10 @@ export async function check(
   const findings: Finding[] = [{ what: 'configuration', ok: true, detail: `data in ${config.data}` }]
   findings.push(...(await checkDatabase(config, drivers, timeout)))
   if (config.dist_dir !== '') findings.push(await finding('web client', () => checkWebClient(config)))
-  for (const [what, address] of [
-    ['http', config.http],
-    ['sftp', config.sftp],
-  ] as const) {
-    if (address !== 'off')
-      findings.push(await finding(what, () => checkPort(address, `${sitePath(config.site_url)}/ping`)))
+  for (const name of listenerNames) {
+    const address = config[name]
+    if (address === 'off') continue
+    findings.push(await finding(name, () => checkPort(address, `${sitePath(config.site_url)}/ping`)))
   }
   return findings
 }

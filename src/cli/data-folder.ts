@@ -3,8 +3,9 @@ import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Option, type Command } from 'commander'
 import { Accounts } from '../accounts/accounts.js'
+import { listenerNames, listeners, type ListenerName } from '../accounts/protocols.js'
 import { GatewayError } from '../contract/errors.js'
-import { loadConfig, type Config } from '../gateway/config.js'
+import { listenVariable, loadConfig, type Config } from '../gateway/config.js'
 import { Settings } from '../settings/settings.js'
 import type { Store } from '../store/rows.js'
 import { openStore } from '../store/store.js'
@@ -18,10 +19,7 @@ export interface CommonFlags extends DataFlags {
   readonly json?: boolean
 }
 
-interface AddressFlags {
-  readonly http?: string
-  readonly sftp?: string
-}
+type AddressFlags = Readonly<Partial<Record<ListenerName, string>>>
 
 export type ServeFlags = DataFlags & AddressFlags
 export type CheckFlags = CommonFlags & AddressFlags
@@ -42,9 +40,10 @@ export function withDataOptions(command: Command): Command {
 
 /** Adds the options for the addresses of the protocols. */
 export function withAddressOptions(command: Command): Command {
+  for (const name of listenerNames) {
+    command.option(`--${name} <host:port>`, `${listeners[name].description} (${listenVariable(name)})`)
+  }
   return command
-    .option('--http <host:port>', 'address of the HTTP API and WebDAV (TIDEGATE_HTTP)')
-    .option('--sftp <host:port>', 'address of the SFTP server, or "off" (TIDEGATE_SFTP)')
 }
 
 /** Adds the options of every command on the data folder. */

@@ -1,39 +1,38 @@
 /**
- * The one error of Tidegate. Drivers and the core throw nothing else on purpose; each protocol has one
- * total table from `ErrorCode` to its own statuses, so a new code does not compile until every
- * protocol has an answer for it.
+ * The errors of Tidegate. Drivers and the core throw no others. Each protocol has one total table from `ErrorCode` to
+ * its own statuses, so a new code does not compile until every protocol has a status for it.
  */
 import type { Path } from './path.js'
 
 export const errorCodes = [
-  'not_found', // nothing has this name
-  'parent_missing', // the folder that should hold it does not exist
-  'exists', // something has this name already
-  'not_dir', // a folder is needed, something else is there
-  'is_dir', // a file is needed, a folder is there
-  'not_empty', // the folder still holds entries
-  'denied', // the principal may not
+  'not_found', // no entry has this name
+  'parent_missing', // its parent folder does not exist
+  'exists', // an entry has this name already
+  'not_dir', // an operation on a folder; the entry is not one
+  'is_dir', // an operation on a file; the entry is a folder
+  'not_empty', // the folder has entries
+  'denied', // the principal lacks the permission
   'hidden', // a folder rule hides it from the principal
-  'password_required', // a folder rule asks for a password that was not given, or was wrong
-  'unauthenticated', // no valid credentials, or their authority has ended
-  'throttled', // too many tries; see retryAfter
-  'invalid', // the request itself is malformed
-  'precondition_failed', // If, If-Match and their like do not hold
-  'unsupported', // this storage cannot do that at all
-  'locked', // a lock covers it whose token was not presented
-  'range', // the asked range lies outside of the file
-  'too_large', // larger than a limit allows
-  'no_space', // the storage, or the account's quota, is full
-  'busy', // somebody else is changing it; worth another try
+  'password_required', // the password of a folder rule is missing or wrong
+  'unauthenticated', // no valid credentials, or they were revoked
+  'throttled', // too many attempts; see retryAfter
+  'invalid', // the request is malformed
+  'precondition_failed', // a condition such as If-Match does not hold
+  'unsupported', // this storage does not have the operation
+  'locked', // it has a lock whose token was not presented
+  'range', // the requested range is outside the file
+  'too_large', // larger than a limit
+  'no_space', // the storage or a quota is full
+  'busy', // another operation is changing it; a retry may succeed
   'unavailable', // the storage does not answer
-  'timeout', // it took too long
-  'aborted', // the caller gave up
-  'internal', // unforeseen: logged whole, told as little as possible
+  'timeout', // the operation took too long
+  'aborted', // the caller canceled it
+  'internal', // unexpected; logged in full, clients see no details
 ] as const
 
 export type ErrorCode = (typeof errorCodes)[number]
 
-/** What each code says where nobody gave better words. */
+/** The reason of an error that has neither a reason nor a detail. */
 const sentences: Readonly<Record<ErrorCode, string>> = {
   not_found: 'not found',
   parent_missing: 'the parent folder does not exist',
@@ -61,11 +60,12 @@ const sentences: Readonly<Record<ErrorCode, string>> = {
 }
 
 /**
- * Causes that a caller decides on, or that a protocol words in its own way, with what each says in the core. They are
- * more precise than the code that they come with.
+ * Causes that callers distinguish, or that a protocol has a text of its own for, each with its reason. A detail is more
+ * precise than the code of the error.
  */
 const details = {
   // paths and the tree
+  parent_hidden: 'permission denied',
   relative_path: 'a path cannot hold ".."',
   name_taken: 'the name is taken',
   into_itself: 'a folder cannot be moved or copied into itself',
@@ -117,19 +117,22 @@ const details = {
 export type ErrorDetail = keyof typeof details
 
 export interface GatewayErrorOptions {
-  /** The path the operation was asked for, in the caller's own spelling. */
+  /** The path of the operation, as the caller wrote it. */
   readonly path?: string | undefined
-  /** The operation, in one word: `move`, `list`, `sign in`. */
+  /** The operation, in a word or two: `move`, `list`, `sign in`. */
   readonly op?: string | undefined
   readonly detail?: ErrorDetail | undefined
-  /** What the detail is about, if the error does not say that by its path: the name of a file, a driver or a setting. */
+  /** What the detail is about if it is not `path`: the name of a file, a driver or a setting. */
   readonly subject?: string | undefined
-  /** Why not, in words that a user may read: no host paths, no secrets. Nothing is decided on it. */
+  /** The cause, for users: without paths of the host and without secrets. Callers do not compare it. */
   readonly reason?: string | undefined
-  /** Seconds after which another try is worth it. */
+  /** Seconds after which a retry may succeed. */
   readonly retryAfter?: number | undefined
   readonly cause?: unknown
 }
+
+/** The operation of an error, and its path. */
+export type ErrorContext = Pick<GatewayErrorOptions, 'op' | 'path'>
 
 export class GatewayError extends Error {
   readonly code: ErrorCode
@@ -143,7 +146,7 @@ export class GatewayError extends Error {
   constructor(code: ErrorCode, options: GatewayErrorOptions = {}) {
     const { detail, subject } = options
     const reason = options.reason ?? (detail === undefined ? sentences[code] : details[detail])
-    // Most of these are answers, not accidents, and collecting a stack costs more than all the rest of one.
+    // Most errors are ordinary responses, and collecting a stack costs more than everything else.
     const { stackTraceLimit } = Error
     if (code !== 'internal') Error.stackTraceLimit = 0
     super([options.op, options.path, reason].filter((part) => part !== undefined).join(': '))
@@ -159,7 +162,7 @@ export class GatewayError extends Error {
     this.retryAfter = options.retryAfter
   }
 
-  /** The same error as it looks from one level further out: what was asked, and of what. Special kinds stay what they are. */
+  /** The same error with the operation and the path that the caller knows. Of the same class. */
   at(op: string, path: string): GatewayError {
     return new GatewayError(this.code, {
       op,
@@ -173,7 +176,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** What was being copied is not what it was: what has arrived of it is nothing to go on with. */
+/** The source changed while it was copied: the part that was stored cannot be continued. */
 export class SourceChangedError extends GatewayError {
   constructor() {
     super('busy', { reason: 'the source changed while it was copied' })
@@ -203,7 +206,7 @@ export function isWithoutStorage(error: unknown): boolean {
   return hasDetail(error, 'no_storage', 'nothing_mounted')
 }
 
-/** Whether the same may go well later, with nobody's help. 'aborted': the storage, or the program, was stopped meanwhile. */
+/** Whether a later retry may succeed. 'aborted': the storage or the process was stopped meanwhile. */
 export function isTransient(error: unknown): boolean {
   return isGatewayError(error, 'unavailable', 'timeout', 'busy', 'throttled', 'aborted')
 }
@@ -219,8 +222,8 @@ export async function undefinedIfMissing<Found>(work: Promise<Found>): Promise<F
 }
 
 /**
- * Any thrown value as a GatewayError: itself where it is one, `aborted` for the rejection of an
- * aborted signal, `timeout` where that was one of time, `internal` with the original as `cause` for everything else.
+ * Converts a thrown value: a GatewayError is returned unchanged, an abort becomes `aborted`, an expired time limit
+ * `timeout`, and everything else `internal`, with the value as `cause`.
  */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
@@ -234,37 +237,44 @@ export function toGatewayError(error: unknown): GatewayError {
   return new GatewayError('internal', { cause: error })
 }
 
-/** What went wrong with one member of a tree that was removed, copied or moved. */
+/** The error of one member of a tree that was removed, copied or moved. */
 export interface MemberFailure {
   readonly path: Path
-  /** Of what was copied or moved: its source. */
+  /** The source of a copy or move. */
   readonly from?: Path | undefined
   readonly error: GatewayError
 }
 
-/** Some members of a tree stayed as they were; everything that could be done was done. */
+/** An operation on a tree failed for some members, and was completed for all others. */
 export class TreeError extends GatewayError {
-  constructor(readonly failures: readonly [MemberFailure, ...MemberFailure[]]) {
+  constructor(
+    readonly failures: readonly [MemberFailure, ...MemberFailure[]],
+    context: ErrorContext = {},
+  ) {
     const [first] = failures
     super(first.error.code, {
+      ...context,
       reason: failures.length === 1 ? first.error.reason : `${first.error.reason} (and ${failures.length - 1} more)`,
       cause: first.error,
     })
   }
 
-  override at(): this {
-    return this
+  override at(op: string, path: string): TreeError {
+    return new TreeError(this.failures, { op, path })
   }
 
-  /** The same failures, with paths and errors as somebody else sees them. */
-  redacted(view: (path: Path) => Path, told: (error: GatewayError) => GatewayError = (error) => error): TreeError {
+  /** The same failures with converted paths and errors. */
+  converted(
+    pathOf: (path: Path) => Path,
+    errorOf: (error: GatewayError) => GatewayError = (error) => error,
+  ): TreeError {
     const [first, ...others] = this.failures
-    const seen = ({ path, from, error }: MemberFailure): MemberFailure => ({
-      path: view(path),
-      from: from && view(from),
-      error: told(error),
+    const convert = ({ path, from, error }: MemberFailure): MemberFailure => ({
+      path: pathOf(path),
+      from: from && pathOf(from),
+      error: errorOf(error),
     })
-    return new TreeError([seen(first), ...others.map(seen)])
+    return new TreeError([convert(first), ...others.map(convert)], this)
   }
 }
 

@@ -77,10 +77,6 @@ export function compilePatterns(sources: readonly string[], illegal: OnInvalidPa
   })
 }
 
-export function compilePattern(source: string): Pattern {
-  return compileWithin(maxCost, source, new TimeLimit(), 'refused')
-}
-
 /** Throws as `compilePatterns` does, also for a pattern that RE2 does not support. */
 export function compileLinear(source: string): LinearPattern {
   const cost = checkCost(source, maxCost)
@@ -138,8 +134,19 @@ export function* findMatches({ expression, cost }: LinearPattern, text: string):
   }
 }
 
+/** A pattern without metacharacters, as most names in a list are. */
+const literal = /^[^\\^$.*+?()[\]{}|]+$/
+
 function compileWithin(remaining: number, source: string, timeLimit: TimeLimit, illegal: OnInvalidPattern): Pattern {
-  const cost = checkCost(source, remaining)
+  const isLiteral = literal.test(source)
+  const cost = checkCost(source, remaining, isLiteral ? 0 : matcherCost)
+  if (isLiteral) {
+    return {
+      cost,
+      test: (text) => text.includes(source),
+      masked: (text) => text.replaceAll(source, asterisks(source.length)),
+    }
+  }
   const linear = compileWithRE2(source)
   if (linear !== undefined) {
     return {
@@ -198,12 +205,15 @@ function costlyPatternError(source: string): CostlyPatternError {
   )
 }
 
+/** Cost of compiling any pattern and of starting to match it, in addition to that of its parts. */
+const matcherCost = 10
+
 /** Returns the cost of the pattern. Throws CostlyPatternError if it exceeds `remaining`. */
-function checkCost(source: string, remaining: number): number {
+function checkCost(source: string, remaining: number, additional = 0): number {
   if (source.length > maxPatternLength) {
     throw new CostlyPatternError(`a pattern is illegal: it has more than ${maxPatternLength} characters`)
   }
-  const cost = costOf(source)
+  const cost = costOf(source) + additional
   if (cost > remaining) throw costlyPatternError(source)
   return cost
 }

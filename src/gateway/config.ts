@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { BlockList, isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { listenerNames, listeners, type ListenAddress, type ListenerName } from '../accounts/protocols.js'
 import { GatewayError } from '../contract/errors.js'
 import { hostAndPort } from '../net/addresses.js'
 
@@ -23,13 +24,19 @@ const network = z.string().transform((text, context) => {
   return z.NEVER
 })
 
+function listenKey({ default: address, description, optional }: ListenAddress) {
+  const value = optional ? z.union([z.literal('off'), hostAndPort]) : hostAndPort
+  return value.default(address).describe(`${description[0]?.toUpperCase()}${description.slice(1)}.`)
+}
+
+/** A key for each protocol that listens on an address of its own. */
+const listenKeys = Object.fromEntries(listenerNames.map((name) => [name, listenKey(listeners[name])])) as Readonly<
+  Record<ListenerName, ReturnType<typeof listenKey>>
+>
+
 /** The keys of the configuration file. */
 const keys = {
-  http: hostAndPort.default('0.0.0.0:5244').describe('Address of the HTTP API and WebDAV.'),
-  sftp: z
-    .union([z.literal('off'), hostAndPort])
-    .default('0.0.0.0:5222')
-    .describe('Address of the SFTP server, or "off".'),
+  ...listenKeys,
   site_url: z
     .string()
     .regex(/^$|^\/|^https?:\/\/[^/]/, 'must be empty, a path, or a URL of http or https')
@@ -97,7 +104,7 @@ export interface Config extends ConfigFile {
 
 /** The sources that override the file. */
 export interface ConfigSources {
-  readonly flags: { readonly data?: string; readonly config?: string; readonly http?: string; readonly sftp?: string }
+  readonly flags: { readonly data?: string; readonly config?: string } & Readonly<Partial<Record<ListenerName, string>>>
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
@@ -110,8 +117,7 @@ export async function loadConfig({ flags, environment }: ConfigSources): Promise
   const file = path === undefined ? {} : await readConfigFile(path)
   const merged = {
     ...file,
-    ...defined({ http: environment.TIDEGATE_HTTP, sftp: environment.TIDEGATE_SFTP }),
-    ...defined({ http: flags.http, sftp: flags.sftp }),
+    ...addresses((name) => flags[name] ?? environment[listenVariable(name)]),
   }
   const parsed = configSchema.safeParse(merged)
   if (!parsed.success) {
@@ -146,6 +152,16 @@ async function readConfigFile(path: string): Promise<Record<string, unknown>> {
   throw new GatewayError('invalid', { reason: `the configuration file ${path} must hold an object` })
 }
 
-function defined(values: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(values).filter((each): each is [string, string] => each[1] !== undefined))
+function addresses(addressOf: (name: ListenerName) => string | undefined): Record<string, string> {
+  return Object.fromEntries(
+    listenerNames.flatMap((name) => {
+      const address = addressOf(name)
+      return address === undefined ? [] : [[name, address]]
+    }),
+  )
+}
+
+/** The environment variable with the listen address of a protocol. */
+export function listenVariable(name: ListenerName): string {
+  return `TIDEGATE_${name.toUpperCase()}`
 }

@@ -63,8 +63,26 @@ interface Parts extends TreeDependencies {
   readonly egress: EgressGuard
 }
 
-/** The interface of the gateway for protocols: `as` is their only access to the tree. */
-export type ProtocolGateway = Omit<Gateway, 'mounts' | 'supervisor' | 'store' | 'spool' | 'close'>
+/** The gateway as protocols see it: `as` and the tasks are their only access to the tree. */
+export type ProtocolGateway = Pick<
+  Gateway,
+  | 'accounts'
+  | 'as'
+  | 'config'
+  | 'downloads'
+  | 'driverTypes'
+  | 'links'
+  | 'locks'
+  | 'log'
+  | 'metrics'
+  | 'rules'
+  | 'search'
+  | 'settings'
+  | 'storages'
+  | 'submitTransfer'
+  | 'submitUpload'
+  | 'tasks'
+>
 
 export class Gateway {
   readonly config: Config

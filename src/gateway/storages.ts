@@ -3,7 +3,7 @@ import PQueue from 'p-queue'
 import type { Usage } from '../contract/capabilities.js'
 import type { CallOptions } from '../contract/driver.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
-import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, type ErrorContext } from '../contract/errors.js'
 import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, type Path } from '../contract/path.js'
 import type { Events } from '../storage/events.js'
 import { checkOptions, parseAddition } from '../storage/fields.js'
@@ -25,12 +25,13 @@ export class StorageNotStarted extends GatewayError {
   constructor(
     readonly id: number,
     reason: string,
+    context: ErrorContext = {},
   ) {
-    super('unavailable', { reason })
+    super('unavailable', { ...context, reason })
   }
 
-  override at(): this {
-    return this
+  override at(op: string, path: string): StorageNotStarted {
+    return new StorageNotStarted(this.id, this.reason, { op, path })
   }
 }
 

@@ -5,9 +5,11 @@ import { httpHandler } from '../../protocols/http/server.js'
 import { WebClient } from '../../protocols/http/site/web-client.js'
 import { sitePath } from '../../protocols/lib/client.js'
 import { HttpListener } from '../../protocols/lib/http-listener.js'
+import type { ProtocolServer } from '../../protocols/lib/listen.js'
 import { sftpServer } from '../../protocols/sftp/server.js'
 import { webdavHandler } from '../../protocols/webdav/server.js'
 import type { AdminPassword } from '../accounts/bootstrap.js'
+import { listenerNames, type ListenerName } from '../accounts/protocols.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
@@ -19,15 +21,39 @@ import { loadHostKeys } from './host-keys.js'
 
 export interface Daemon {
   readonly gateway: Gateway
-  /** `HOST:PORT` of the HTTP API and WebDAV. */
-  readonly http: string
-  /** `HOST:PORT` of the SFTP server; undefined if it is off. */
-  readonly sftp: string | undefined
+  /** The bound addresses, `HOST:PORT`; "off" where the configuration says so. */
+  readonly addresses: Readonly<Record<ListenerName, string>>
   /**
    * Rejects new requests, waits `drain_seconds` for running ones, aborts the rest, and closes everything, the database
    * last. Closing takes at most 25 seconds, even if a backend does not answer.
    */
   stop(): Promise<void>
+}
+
+/** What the servers are made of. They begin what needs no gateway, such as generating keys, while it opens. */
+interface ServerEnv {
+  readonly config: Config
+  readonly opening: Promise<Gateway>
+  readonly web: WebClient | undefined
+}
+
+/** How the server of each listen address is made. A protocol below a path of the HTTP address is one of its handlers. */
+const servers: Readonly<Record<ListenerName, (env: ServerEnv) => Promise<ProtocolServer>>> = {
+  async http({ config, opening, web }) {
+    const clients = { trustedProxies: config.trusted_proxies, siteUrl: config.site_url }
+    const gateway = await opening
+    const handlers = new Map([
+      ['', httpHandler(gateway, clients, web)],
+      [`${sitePath(config.site_url)}/dav`, webdavHandler(gateway, clients)],
+    ])
+    return new HttpListener({ ...splitAddress(config.http), handlers })
+  },
+
+  async sftp({ config, opening }) {
+    // Generating an RSA key at the first run is slow.
+    const [gateway, hostKeys] = await Promise.all([opening, loadHostKeys(join(config.data, 'ssh'))])
+    return sftpServer(gateway, { ...splitAddress(config.sftp), hostKeys })
+  },
 }
 
 /**
@@ -43,46 +69,38 @@ export async function startDaemon(
 ): Promise<Daemon> {
   const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)
   const releaseFolder = await lockFolder(config.data)
-  // Generating an RSA key at the first run is slow, so it runs while the rest starts.
-  const hostKeys = config.sftp === 'off' ? undefined : loadHostKeys(join(config.data, 'ssh'))
-  hostKeys?.catch(() => undefined)
-  const gateway = await Gateway.open({ config, log, drivers, adminPassword }).catch(async (error: unknown) => {
+  const opening = Gateway.open({ config, log, drivers, adminPassword })
+  const making = Promise.all(
+    listenerNames
+      .filter((name) => config[name] !== 'off')
+      .map(async (name) => ({ name, server: await servers[name]({ config, opening, web }) })),
+  )
+  making.catch(() => undefined)
+  const gateway = await opening.catch(async (error: unknown) => {
     await releaseFolder()
     throw error
   })
-  const started: { stop(drainTimeout: AbortSignal): Promise<void> }[] = []
+  const started: ProtocolServer[] = []
   const stop = async (): Promise<void> => {
     // Another program may soon listen at this address: the command line must not send it a token.
     await storeDaemonUrl(config.data, undefined).catch(() => undefined)
     const drainTimeout = new AbortController()
     const deadline = setTimeout(() => drainTimeout.abort(), config.drain_seconds * 1000)
-    await Promise.all(started.map((protocol) => protocol.stop(drainTimeout.signal)))
+    await Promise.all(started.map((server) => server.stop(drainTimeout.signal)))
     clearTimeout(deadline)
     await gateway.close()
     await releaseFolder()
   }
   try {
-    const clients = { trustedProxies: config.trusted_proxies, siteUrl: config.site_url }
-    const site = sitePath(config.site_url)
-    const listener = new HttpListener({
-      ...splitAddress(config.http),
-      handlers: new Map([
-        ['', httpHandler(gateway, clients, web)],
-        [`${site}/dav`, webdavHandler(gateway, clients)],
-      ]),
-    })
-    const http = await listening(config.http, listener.start())
-    started.push(listener)
-    let sftp: string | undefined
-    if (hostKeys) {
-      const protocol = sftpServer(gateway, { ...splitAddress(config.sftp), hostKeys: await hostKeys })
-      sftp = (await listening(config.sftp, protocol.start())).address
-      started.push(protocol)
+    const addresses = Object.fromEntries(listenerNames.map((name) => [name, 'off'])) as Record<ListenerName, string>
+    for (const { name, server } of await making) {
+      addresses[name] = await listening(config[name], server.start())
+      started.push(server)
     }
-    await storeDaemonUrl(config.data, localUrl(http, site)).catch((error: unknown) => {
+    await storeDaemonUrl(config.data, localUrl(addresses.http, sitePath(config.site_url))).catch((error: unknown) => {
       log.warn({ err: error }, 'failed to store the address of the daemon for the command line')
     })
-    return { gateway, http, sftp, stop }
+    return { gateway, addresses, stop }
   } catch (error) {
     await stop()
     throw error

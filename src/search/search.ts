@@ -211,7 +211,7 @@ export class Search {
   ): Promise<void> {
     const { index, updater } = engine
     const failed = (folder: Path, error: GatewayError) => failures.add(folder, error)
-    await walk({ tree: this.#tree, writer: index.writer, updater: updater, signal, progress, failed }, path, levels)
+    await walk({ tree: this.#tree, writer: index.writer, updater, signal, progress, failed }, path, levels)
   }
 
   async #setExtent(engine: Engine, extent: IndexExtent): Promise<void> {

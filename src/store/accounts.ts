@@ -15,7 +15,7 @@ import {
 } from './columns.js'
 import type { Database } from './database.js'
 import { RowTable } from './row-table.js'
-import type { AppPasswordProtocol, AppPasswordRow, KeyRow, UserRow } from './rows.js'
+import type { AppPasswordRow, KeyRow, UserRow } from './rows.js'
 
 const userColumns: Columns<UserRow> = {
   id: integer('id'),
@@ -78,7 +78,7 @@ const appPasswordColumns: Columns<AppPasswordRow> = {
   name: text('name'),
   prefix: text('prefix'),
   digest: text('digest'),
-  protocols: wordList<AppPasswordProtocol>('doors'),
+  protocols: wordList('doors'),
   readOnly: bool('read_only'),
   added: time('added'),
   lastUsed: optional(time('last_used')),

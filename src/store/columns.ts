@@ -50,10 +50,10 @@ export function optional<T>(column: Column<T>): Column<T | undefined> {
 }
 
 /** A list of words, stored as comma-separated text. */
-export function wordList<T extends string>(name: string): Column<readonly T[]> {
+export function wordList(name: string): Column<readonly string[]> {
   return {
     name,
-    read: (value) => (value as string).split(',').filter((word) => word !== '') as T[],
+    read: (value) => (value as string).split(',').filter((word) => word !== ''),
     write: (value) => value.join(','),
   }
 }

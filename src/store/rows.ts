@@ -45,13 +45,13 @@ export interface AppPasswordRow {
   readonly prefix: string
   /** SHA-256 of the whole password, in hexadecimal. */
   readonly digest: string
-  readonly protocols: readonly AppPasswordProtocol[]
+  /** Names of the protocols that accept it. */
+  readonly protocols: readonly string[]
   readonly readOnly: boolean
   readonly added: Date
   /** Undefined if it was never used. */
   readonly lastUsed: Date | undefined
 }
-export type AppPasswordProtocol = 'webdav' | 'sftp'
 
 /** A storage as the admin configured it. */
 export interface StorageRow {

@@ -6,7 +6,7 @@
 import { hasPermission, type Principal } from '../accounts/principal.js'
 import type { OpenFile } from '../contract/capabilities.js'
 import { isRealFolder } from '../contract/entry.js'
-import { GatewayError, toGatewayError, TreeError } from '../contract/errors.js'
+import { GatewayError, toGatewayError, TreeError, type ErrorDetail } from '../contract/errors.js'
 import {
   childOf,
   isWithin,
@@ -30,12 +30,15 @@ import { verdictOn } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { LockedError } from './locks.js'
 import { linkChanged, type Authority } from './operation.js'
-import { isHidden, isSystemFile, symlinkFollowingActions, type Action } from './policy.js'
+import { isHidden, isSystemFile, symlinkFollowingActions, type Action, type Verdict } from './policy.js'
 import type { AccessOptions } from './preconditions.js'
 import { isClosedOrHidden, isInvisible } from './visibility.js'
 
-/** Errors whose lock has already been redacted. */
-const redactedLocks = new WeakSet<LockedError>()
+/** Locks whose path is already the principal's own. */
+const redactedLocks = new WeakSet<Lock>()
+
+/** Actions that report a missing parent folder. */
+const creatingActions: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'receive', 'lock'])
 
 type Dependencies = Pick<TreeDependencies, 'mounts' | 'supervisor' | 'bases' | 'rules' | 'settings' | 'log'>
 
@@ -208,9 +211,15 @@ export class Access implements Authority {
       if (action === 'write' || action === 'mkdir') this.assertAllowedName(nameOf(at))
       return
     }
-    throw new GatewayError(verdict, {
-      detail: verdict === 'denied' && action === 'refresh' ? 'refresh_denied' : undefined,
-    })
+    throw new GatewayError(verdict, { detail: this.#detailOf(verdict, action, at, options) })
+  }
+
+  #detailOf(verdict: Verdict, action: Action, at: Path, options: AccessOptions): ErrorDetail | undefined {
+    if (verdict === 'denied' && action === 'refresh') return 'refresh_denied'
+    if (verdict !== 'hidden' || !creatingActions.has(action)) return undefined
+    const { rules } = this.#dependencies
+    const isParentHidden = verdictOn(rules, this.principal, 'read', parentOf(at), options.password) === 'hidden'
+    return isParentHidden ? 'parent_hidden' : undefined
   }
 
   /** Rejects with `denied` for the name of a system file if the setting `ignore_system_files` is on. */
@@ -347,15 +356,17 @@ export class Access implements Authority {
     return within(this.principal.base, at) ?? root
   }
 
+  /** The lock with the principal's own path. */
   redactLock(lock: Lock): Lock {
-    return { ...lock, path: this.principalPath(lock.path) }
+    if (redactedLocks.has(lock)) return lock
+    const redacted = { ...lock, path: this.principalPath(lock.path) }
+    redactedLocks.add(redacted)
+    return redacted
   }
 
   /** The error for a lock, without the part of the lock's path that is above the principal's base. */
   lockedError(lock: Lock): LockedError {
-    const error = new LockedError(this.redactLock(lock))
-    redactedLocks.add(error)
-    return error
+    return new LockedError(this.redactLock(lock))
   }
 
   /** Runs an operation on the principal's own `path`. Adds both to its errors, and redacts them. */
@@ -365,11 +376,14 @@ export class Access implements Authority {
       return await work()
     } catch (error) {
       const reported = this.redactErrorAt(error, path)
-      if (!(reported instanceof TreeError)) throw reported.at(op, path)
-      throw reported.redacted(
-        (at) => this.principalPath(at),
-        (failure) => this.redactError(failure),
-      )
+      const own =
+        reported instanceof TreeError
+          ? reported.converted(
+              (at) => this.principalPath(at),
+              (failure) => this.redactError(failure),
+            )
+          : reported
+      throw own.at(op, path)
     }
   }
 
@@ -390,7 +404,10 @@ export class Access implements Authority {
    */
   redactError(error: unknown): GatewayError {
     const converted = toGatewayError(error)
-    if (converted instanceof LockedError && !redactedLocks.has(converted)) return this.lockedError(converted.lock)
+    if (converted instanceof LockedError) {
+      const { lock, op, path } = converted
+      return new LockedError(this.redactLock(lock), { op, path })
+    }
     if (converted.code === 'internal')
       this.#dependencies.log.error({ err: converted.cause ?? converted }, 'unexpected error')
     const isRevoked = converted.code === 'aborted' && this.principal.signal.aborted

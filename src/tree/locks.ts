@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Principal } from '../accounts/principal.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError, type ErrorContext } from '../contract/errors.js'
 import { isWithin, parentOf, selfAndAncestors, type Path } from '../contract/path.js'
 import type { Lock, LockRequest, Store } from '../store/rows.js'
 
@@ -24,12 +24,15 @@ const locksPerUser = 10_000
 
 /** A lock whose token was not presented refuses the change. */
 export class LockedError extends GatewayError {
-  constructor(readonly lock: Lock) {
-    super('locked', { reason: `locked by ${lock.username}` })
+  constructor(
+    readonly lock: Lock,
+    context: ErrorContext = {},
+  ) {
+    super('locked', { ...context, reason: `locked by ${lock.username}` })
   }
 
-  override at(): this {
-    return this
+  override at(op: string, path: string): LockedError {
+    return new LockedError(this.lock, { op, path })
   }
 }
 

@@ -1,5 +1,6 @@
 /** The authorization decision: a pure function of principal, action, path and folder rules. */
 import { hasPermission, type Permission, type Principal } from '../accounts/principal.js'
+import { protocols } from '../accounts/protocols.js'
 import type { ErrorCode } from '../contract/errors.js'
 import { parentOf, segmentsOf, within, type Path } from '../contract/path.js'
 import { maxSteps, stepsOf } from '../contract/patterns.js'
@@ -47,11 +48,6 @@ const requirements: Readonly<Record<Exclude<Action, 'list' | 'read'>, Permission
   attributes: 'content',
   lock: 'content',
   properties: 'content',
-}
-
-const protocolPermissions: Readonly<Record<'webdav' | 'sftp', { read: Permission; manage: Permission }>> = {
-  webdav: { read: 'webdavRead', manage: 'webdavManage' },
-  sftp: { read: 'sftpRead', manage: 'sftpManage' },
 }
 
 /** Actions that read a source and change nothing there. */
@@ -104,9 +100,9 @@ export function judge(principal: Principal, action: Action, path: Path, rules: R
 /** Whether the principal's protocol and credentials allow the action at all. */
 function mayUseProtocol(principal: Principal, action: Action): boolean {
   if (principal.readOnly === true && !reading.has(action)) return false
-  if (principal.protocol === 'http') return true
-  const { read, manage } = protocolPermissions[principal.protocol]
-  return hasPermission(principal, read) && (action === 'list' || action === 'read' || hasPermission(principal, manage))
+  const { permissions } = protocols[principal.protocol]
+  if (permissions === undefined || !hasPermission(principal, permissions.read)) return permissions === undefined
+  return action === 'list' || action === 'read' || hasPermission(principal, permissions.manage)
 }
 
 function mayChange(principal: Principal, action: Exclude<Action, 'list' | 'read'>, rules: Ruling, path: Path): Verdict {

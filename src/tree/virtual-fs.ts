@@ -4,7 +4,8 @@
  * are paths of the principal; in this file, `at` is a path of the whole tree.
  */
 import { Readable } from 'node:stream'
-import type { Principal, ProtocolName } from '../accounts/principal.js'
+import type { Principal } from '../accounts/principal.js'
+import type { ProtocolName } from '../accounts/protocols.js'
 import { joinSignals } from '../contract/cancellation.js'
 import type {
   Attributes,

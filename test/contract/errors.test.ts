@@ -46,7 +46,7 @@ void t.test('whatever is thrown becomes the one error', async (t) => {
 void t.test('failures of a tree are told with the paths of whoever asked', async (t) => {
   const failure = { path: asPath('/home/ada/x'), error: new GatewayError('locked') }
   const error = new TreeError([failure, { ...failure, path: asPath('/home/ada/y') }])
-  const seen = error.redacted((path) => asPath(path.slice('/home/ada'.length)))
+  const seen = error.converted((path) => asPath(path.slice('/home/ada'.length)))
   t.same(
     seen.failures.map(({ path }) => path),
     ['/x', '/y'],

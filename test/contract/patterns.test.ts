@@ -1,11 +1,6 @@
 import t from 'tap'
-import {
-  compileLinear,
-  compilePattern,
-  compilePatterns,
-  globSource,
-  patternLines,
-} from '../../src/contract/patterns.js'
+import { compileLinear, compilePatterns, globSource, patternLines } from '../../src/contract/patterns.js'
+import { compilePattern } from './compile-pattern.js'
 
 /** Milliseconds: twice what a turn may take, as the threads of the compiler count here. */
 const limit = 200
@@ -52,6 +47,22 @@ void t.test('patterns are bounded together, too', async (t) => {
   t.throws(() => compilePatterns(Array<string>(4000).fill(line)), { code: 'invalid' })
   t.throws(() => compilePatterns(Array<string>(100).fill('(?=a)')), { code: 'invalid' }, 'those that V8 runs cost more')
   t.throws(() => patternLines('a\n'.repeat(20_000)), { code: 'invalid' })
+})
+
+void t.test('a list of names costs no more than its characters', async (t) => {
+  const names = patternLines('a\n'.repeat(2000))
+  const took = spent(() => {
+    const patterns = compilePatterns(names)
+    for (const name of ['folder', 'sub', 'other.txt'])
+      t.equal(
+        patterns.some((pattern) => pattern.test(name)),
+        false,
+      )
+  })
+  t.ok(took < 20, `${took.toFixed()} ms`)
+  const [name] = compilePatterns(['bc'])
+  t.same([name?.test('abcd'), name?.test('acbd'), name?.masked('abcbc')], [true, false, 'a****'])
+  t.throws(() => compilePatterns(Array<string>(1000).fill('a.')), { code: 'invalid' }, 'each matcher costs')
 })
 
 void t.test('what people write is not refused', async (t) => {

@@ -1,5 +1,6 @@
 /** Every place of the three protocols where a client says a path or a name, each as one function from it to all that comes back. */
 import type { Test } from 'tap'
+import type { ProtocolName } from '../../src/accounts/protocols.js'
 import {
   flags,
   links,
@@ -11,8 +12,6 @@ import {
   type Answer,
 } from '../protocols/sftp/packet-client.js'
 import { basic, packets, send, signIn, type Reply, type World } from './world.js'
-
-export type ProtocolName = 'http' | 'webdav' | 'sftp'
 
 export interface Field {
   /** `POST /api/fs/move names`. */

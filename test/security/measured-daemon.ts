@@ -120,4 +120,4 @@ process.on('message', (order: Order) => {
 process.on('disconnect', () => {
   void daemon.stop().then(() => process.exit(0))
 })
-process.send?.({ url: `http://${daemon.http}` } satisfies Partial<Answers>)
+process.send?.({ url: `http://${daemon.addresses.http}` } satisfies Partial<Answers>)

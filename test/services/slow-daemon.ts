@@ -57,4 +57,4 @@ function slowly(what: string, stream: Readable, start: number): Readable {
 const config = await loadConfig({ flags: { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' }, environment: process.env })
 const daemon = await startDaemon(config, createLog('error'), adminPassword, [...driverTypes, slow])
 process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
-console.log(`ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)
+console.log(`ready: http://${daemon.addresses.http} sftp://${daemon.addresses.sftp}`)

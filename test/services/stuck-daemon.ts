@@ -42,4 +42,4 @@ const flags = { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' }
 const config = { ...(await loadConfig({ flags, environment: process.env })), drain_seconds: 1 }
 const daemon = await startDaemon(config, createLog('warn'), adminPassword, [...driverTypes, ...stuckTypes])
 process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
-console.log(`ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)
+console.log(`ready: http://${daemon.addresses.http} sftp://${daemon.addresses.sftp}`)

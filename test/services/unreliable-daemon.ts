@@ -56,4 +56,4 @@ const config = await loadConfig({ flags: { data, http: '127.0.0.1:0', sftp: '127
 const { TIDEGATE_ADMIN_PASSWORD: adminPassword = 'a password for tests' } = process.env
 const daemon = await startDaemon(config, createLog('error'), adminPassword, [...driverTypes, unreliable])
 process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
-console.log(`ready: http://${daemon.http} sftp://${daemon.sftp ?? 'off'}`)
+console.log(`ready: http://${daemon.addresses.http} sftp://${daemon.addresses.sftp}`)

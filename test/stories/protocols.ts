@@ -1,11 +1,12 @@
 /** The three protocols as one user's clients see them: the same few operations, and how each says no. */
 import { Client, type SFTPWrapper } from 'ssh2'
+import type { ProtocolName } from '../../src/accounts/protocols.js'
 
 /** What a protocol answered, in words that are the same for all three. */
 export type Answer = 'done' | 'missing' | 'refused' | 'exists' | 'locked' | 'failed'
 
 export interface ProtocolClient {
-  readonly protocol: 'http' | 'webdav' | 'sftp'
+  readonly protocol: ProtocolName
   put(path: string, content: Buffer): Promise<Answer>
   get(path: string): Promise<Buffer | Exclude<Answer, 'done'>>
   names(path: string): Promise<readonly string[] | Exclude<Answer, 'done'>>

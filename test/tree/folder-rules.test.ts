@@ -1,9 +1,9 @@
 import t from 'tap'
 import type { Log } from '../../src/contract/log.js'
 import { asPath, type Path } from '../../src/contract/path.js'
-import { compilePattern } from '../../src/contract/patterns.js'
 import type { Store, FolderRule } from '../../src/store/rows.js'
 import { covers, hidePatterns, Rules } from '../../src/tree/folder-rules.js'
+import { compilePattern } from '../contract/compile-pattern.js'
 import { processorTime } from '../processor-time.js'
 import { ruleRow } from '../store/store-rows.js'
 

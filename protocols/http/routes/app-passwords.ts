@@ -1,6 +1,6 @@
 /** The app passwords of the current user. An extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
-import { appPasswordProtocols } from '../../../src/accounts/app-passwords.js'
+import { appPasswordProtocols } from '../../../src/accounts/protocols.js'
 import { isGatewayError } from '../../../src/contract/errors.js'
 import { appPasswordData, appPasswordObject } from '../account-objects.js'
 import { withRowErrors } from '../admin-rows.js'

@@ -64,13 +64,14 @@ function discovery({ prefix }: RequestContext, granted: Lock): string {
   return `<D:prop xmlns:D="DAV:">${lockDiscovery([granted], prefix, Date.now())}</D:prop>`
 }
 
-export const unlock: Command = async ({ response, fs, path, access: access, headers }) => {
+export const unlock: Command = async ({ response, fs, path, access, headers }) => {
   const token = headers.lockToken
   if (token === undefined) throw new GatewayError('invalid', { reason: 'the Lock-Token header is missing' })
   try {
     await fs.unlock(path, token, access)
   } catch (error) {
-    if (!isGatewayError(error, 'precondition_failed', 'invalid')) throw error
+    // A hidden resource has no locks, as one that does not exist.
+    if (!isGatewayError(error, 'precondition_failed', 'invalid', 'hidden')) throw error
     throw new HttpError(409, error.message, { condition: 'lock-token-matches-request-uri' })
   }
   sendStatus(response, 204)

@@ -28,7 +28,7 @@ export const propfind: Command = async (context) => {
   const depth = context.headers.depth ?? 'infinity'
   const query = parsePropfind(await readXml(context.request))
   await checkIf(context)
-  const { fs, path, access: access } = context
+  const { fs, path, access } = context
   const entry = await fs.stat(path, access)
   const output = new PropfindResponse(context, query)
   await output.addTarget(entry)
@@ -74,7 +74,7 @@ class PropfindResponse {
 
   /** Adds the target of the request. */
   async addTarget(entry: Entry): Promise<void> {
-    const { fs, path, access: access } = this.#context
+    const { fs, path, access } = this.#context
     const locks = this.#needs.locks ? await fs.locks(path, access) : []
     const dead = this.#needs.dead ? await fs.properties(path, access) : []
     const usage = this.#needs.quota && entry.kind === 'folder' ? await this.#usage(path) : undefined
@@ -84,7 +84,7 @@ class PropfindResponse {
 
   /** Adds the members of `folder`, page by page. */
   async addMembers(folder: Path): Promise<void> {
-    const { fs, access: access } = this.#context
+    const { fs, access } = this.#context
     const members = await this.#membersOf(folder)
     for await (const page of fs.pages(folder, access)) await this.#addPage(members, page)
   }
@@ -112,7 +112,7 @@ class PropfindResponse {
    * folder. Symlinks are not followed.
    */
   async #visit(top: Path, enter: (folder: Path) => Promise<(page: readonly Entry[]) => Promise<void>>): Promise<void> {
-    const { fs, access: access } = this.#context
+    const { fs, access } = this.#context
     const folders = [top]
     for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
       let hasPage = false
@@ -138,7 +138,7 @@ class PropfindResponse {
   }
 
   async #membersOf(folder: Path): Promise<Members> {
-    const { fs, access: access } = this.#context
+    const { fs, access } = this.#context
     const parent = href(this.#context, folder, true)
     return {
       folder,
@@ -149,7 +149,7 @@ class PropfindResponse {
   }
 
   async #addPage({ folder, base, dead, locks }: Members, page: readonly Entry[]): Promise<void> {
-    const { fs, access: access } = this.#context
+    const { fs, access } = this.#context
     const batchSize = dead ? page.length : propertyBatchSize
     for (let at = 0; at < page.length; at += batchSize) {
       const batch = page.slice(at, at + batchSize)

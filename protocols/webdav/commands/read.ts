@@ -24,7 +24,7 @@ export const get: Command = async (context) => {
   }
 }
 
-async function send({ request, response, prefix, fs, path, access: access }: RequestContext): Promise<void> {
+async function send({ request, response, prefix, fs, path, access }: RequestContext): Promise<void> {
   const route = await fs.downloadRoute(path, { ...access, route: 'webdav' })
   if (route.kind !== 'stream') {
     // A URL of this gateway is relative to the site path, which is the prefix without `/dav`.
@@ -36,7 +36,7 @@ async function send({ request, response, prefix, fs, path, access: access }: Req
   await sendFile(request, response, { fs, path, access: { password: access.password } })
 }
 
-async function isExistingFolder({ fs, path, access: access }: RequestContext): Promise<boolean> {
+async function isExistingFolder({ fs, path, access }: RequestContext): Promise<boolean> {
   try {
     return (await fs.stat(path, access)).kind === 'folder'
   } catch (error) {

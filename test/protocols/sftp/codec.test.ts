@@ -1,6 +1,7 @@
 import t from 'tap'
 import { readAttributes, modeOf, writeAttributes } from '../../../protocols/sftp/attributes.js'
-import { messageOf, statusOf } from '../../../protocols/sftp/errors.js'
+import { errorText } from '../../../protocols/lib/error-text.js'
+import { statusOf } from '../../../protocols/sftp/errors.js'
 import { longName, permissionLetters } from '../../../protocols/sftp/long-name.js'
 import { needsLookup, planOpen } from '../../../protocols/sftp/open-plan.js'
 import {
@@ -174,9 +175,9 @@ void t.test('flags of OPEN are read as open(2) reads them', async (t) => {
 void t.test('every cause has a status, and tells a user no more than they may know', async (t) => {
   for (const code of errorCodes) t.type(statusOf[code], 'number')
   t.equal(statusOf.hidden, statusCode.noSuchFile)
-  t.equal(messageOf(new GatewayError('hidden', { op: 'stat', path: '/secret' })), 'not found')
-  t.equal(messageOf(new GatewayError('internal', { op: 'stat', path: '/a', reason: 'at line 3' })), 'internal error')
-  t.equal(messageOf(new GatewayError('not_empty', { op: 'remove', path: '/a' })), 'remove: /a: not empty')
+  t.equal(errorText(new GatewayError('hidden', { op: 'stat', path: '/secret' })), 'not found')
+  t.equal(errorText(new GatewayError('internal', { op: 'stat', path: '/a', reason: 'at line 3' })), 'internal error')
+  t.equal(errorText(new GatewayError('not_empty', { op: 'remove', path: '/a' })), 'remove: /a: not empty')
 })
 
 void t.test('a signature is put together again as it was sent', async (t) => {

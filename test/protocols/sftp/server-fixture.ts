@@ -1,7 +1,8 @@
 /** A gateway with an SFTP protocol over a storage in memory, and clients for it. */
 import ssh2, { type ClientChannel, type Client, type ConnectConfig } from 'ssh2'
 import type { Test } from 'tap'
-import { sftpServer, type SftpServer, type SftpLimits } from '../../../protocols/sftp/server.js'
+import type { ProtocolServer } from '../../../protocols/lib/listen.js'
+import { sftpServer, type SftpLimits } from '../../../protocols/sftp/server.js'
 import { allPermissions } from '../../../src/accounts/principal.js'
 import type { Gateway } from '../../../src/gateway/gateway.js'
 import { generateKeyPair } from '../../../src/process/host-keys.js'
@@ -11,7 +12,7 @@ export const password = 'correct horse'
 
 export interface Running {
   readonly gateway: Gateway
-  readonly protocol: SftpServer
+  readonly protocol: ProtocolServer
   readonly port: number
   /** As the user ada, who may do everything, unless told otherwise. */
   connect(options?: ConnectConfig): Promise<Client>
@@ -36,7 +37,7 @@ export async function serveProtocol(t: Test, gateway: Gateway, limits: Partial<S
   })
   const hostKeys = [(await generateKeyPair('ed25519', { comment: 'test' })).private]
   const protocol = sftpServer(gateway, { host: '127.0.0.1', port: 0, hostKeys, limits })
-  const { address } = await protocol.start()
+  const address = await protocol.start()
   const port = Number(address.slice(address.lastIndexOf(':') + 1))
   t.teardown(() => protocol.stop(AbortSignal.abort()))
   const connect = async (options: ConnectConfig = {}) => {

@@ -1,0 +1,26 @@
+/** Servers of protocols, and listening on an address. */
+import type { AddressInfo, Server } from 'node:net'
+
+/** The server of a protocol, or of several that share an address. */
+export interface ProtocolServer {
+  /** Starts listening. Resolves to the bound address, `HOST:PORT`. Rejects with the system's error, such as EADDRINUSE. */
+  start(): Promise<string>
+  /**
+   * Accepts nothing new, waits for running requests until the signal aborts, and resolves when every connection is
+   * closed.
+   */
+  stop(signal: AbortSignal): Promise<void>
+}
+
+/** Resolves to the bound address, `HOST:PORT`, once the server accepts connections. Rejects with the system's error. */
+export async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  const { address, family, port: bound } = server.address() as AddressInfo
+  return family === 'IPv6' ? `[${address}]:${bound}` : `${address}:${bound}`
+}
