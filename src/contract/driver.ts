@@ -117,6 +117,10 @@ export interface Driver {
    * Only the Local driver has it, for speed.
    */
   copyFiles?(bundle: FileBundle, options?: CallOptions): Promise<readonly (Entry | undefined)[]>
+  /**
+   * Removes a file, a symlink (never its target), or a folder with everything in it. If it rejects, a part of the
+   * folder may be removed.
+   */
   removeTree?(path: Path, options?: CallOptions): Promise<void>
 
   // Implemented only if the backend supports them natively.
@@ -142,6 +146,10 @@ export interface Driver {
    * symlink.
    */
   setLinkTime?(path: Path, modified: Date, options?: CallOptions): Promise<void>
+  /**
+   * The text of a symlink. An absolute text is a path of the driver. Rejects with `invalid` if the path is not a
+   * symlink, and with `denied` if it leads outside the driver.
+   */
   readLink?(path: Path, options?: CallOptions): Promise<string>
   /**
    * Resolves every symlink in the parents of `path`; with `last`, also in its last segment. A name that does not exist
@@ -160,7 +168,12 @@ export interface Driver {
    * more than one path of one mount.
    */
   identities?(path: Path, options?: CallOptions): Promise<readonly Identity[]>
+  /**
+   * Creates a symlink with the text `target`, which need not exist. Rejects with `exists` if the name is taken, and with
+   * `denied` if the target is outside the driver.
+   */
   symlink?(path: Path, target: string, options?: CallOptions): Promise<void>
+  /** Gives the file at `from` a second name. Rejects with `is_dir` for a folder, and with `exists` if `to` is taken. */
   hardLink?(from: Path, to: Path, options?: CallOptions): Promise<void>
   /**
    * Revision of a folder: differs when a name was added or removed. A cached listing is valid only while it is
@@ -174,6 +187,8 @@ export interface Driver {
    * can be made of this file and the file may be shown instead, and with `invalid` if the file is corrupt or too large.
    */
   thumbnail?(path: Path, kind: ThumbnailKind, options?: CallOptions): Promise<Thumbnail>
+  /** How much space the backend has, and how much of it is used. */
   usage?(options?: CallOptions): Promise<Usage>
+  /** Releases connections, timers and files. The last call of a driver. Resolves when nothing of it runs any more. */
   close?(): Promise<void>
 }
