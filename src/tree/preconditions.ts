@@ -42,10 +42,14 @@ export interface ChangeOptions extends AccessOptions, Preconditions {
   readonly mode?: number | undefined
 }
 
-/** The result of a write: the new entry, and whether nothing existed at the path before. */
-export interface WriteResult {
-  readonly entry: Entry
+/** The result of a copy or move: whether nothing existed at the target before. */
+export interface TransferResult {
   readonly created: boolean
+}
+
+/** The result of a write: the new entry, and whether nothing existed at the path before. */
+export interface WriteResult extends TransferResult {
+  readonly entry: Entry
 }
 
 /**

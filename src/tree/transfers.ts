@@ -21,7 +21,7 @@ import { covers } from './folder-rules.js'
 import { renameByBackend } from './follow-up.js'
 import type { LockedPath } from './locks.js'
 import { assertSamePaths, type Operations } from './operation.js'
-import type { AccessOptions, ChangeOptions, WriteResult } from './preconditions.js'
+import type { AccessOptions, ChangeOptions, TransferResult } from './preconditions.js'
 import { isInvisible } from './visibility.js'
 
 export interface TransferOptions extends ChangeOptions {
@@ -58,7 +58,7 @@ interface Transfer {
 }
 
 /** `done`: there is nothing to copy or move. */
-type Checked = Transfer | { readonly done: WriteResult }
+type Checked = Transfer | { readonly done: TransferResult }
 
 export class Transfers {
   constructor(
@@ -80,7 +80,7 @@ export class Transfers {
     kind: Kind,
     resolve: () => Promise<readonly [source: Path, target: ResolvedPath]>,
     options: TransferOptions & { readonly signal: AbortSignal },
-  ): Promise<WriteResult> {
+  ): Promise<TransferResult> {
     const [source, target] = await resolve()
     if (kind === 'copy' || !this.#mayMoveByBackend(source, target.at, options)) {
       return this.#complete(await this.#check(kind, source, target, options), false)
@@ -102,14 +102,14 @@ export class Transfers {
   }
 
   /** Copies or moves item by item, unless the backend has done it. */
-  async #complete(checked: Checked, isDone: boolean): Promise<WriteResult> {
+  async #complete(checked: Checked, isDone: boolean): Promise<TransferResult> {
     if ('done' in checked) return checked.done
-    const { to, old, respells, options } = checked
+    const { old, respells, options } = checked
     if (!isDone && respells) {
       throw new GatewayError('unsupported', { reason: 'this storage cannot change the spelling of a name' })
     }
     if (!isDone) await this.#itemByItem(checked, options.signal)
-    return { entry: await to.storage.stat(to.inner, { signal: options.signal }), created: !old }
+    return { created: !old }
   }
 
   /** Whether both paths are on one storage, and no earlier run has started to copy item by item. */
@@ -141,8 +141,11 @@ export class Transfers {
         if (kind === 'move' && (await this.#wasMoved(source, options, error))) return undefined
         throw error
       })
-    if (!entry) return { done: await this.#followMoved(source, target, options) }
-    if (source === target) return { done: { entry, created: false } }
+    if (!entry) {
+      await this.#followWhole(source, target, 'move', true)
+      return { done: { created: true } }
+    }
+    if (source === target) return { done: { created: false } }
     const respells = (await canonicalPath(this.parts.mounts, target, options)) === source
     // In another case, the name is that of the source itself.
     const old = respells ? undefined : look ? look.entry : await this.tree.entryOrUndefined(target, options)
@@ -269,13 +272,6 @@ export class Transfers {
     return (
       journal?.resumes === true && isGatewayError(error, 'not_found') && (await journal.copied(source)) !== undefined
     )
-  }
-
-  async #followMoved(source: Path, target: Path, options: TransferOptions): Promise<WriteResult> {
-    const { storage, inner } = this.parts.mounts.find(target)
-    const entry = await storage.stat(inner, { signal: options.signal, link: true })
-    await this.#followWhole(source, target, 'move', true)
-    return { entry, created: true }
   }
 
   async #itemByItem(transfer: Transfer, signal: AbortSignal): Promise<void> {

@@ -38,6 +38,7 @@ import {
   hasPreconditions,
   type AccessOptions,
   type ChangeOptions,
+  type TransferResult,
   type WriteResult,
   type Preconditions,
 } from './preconditions.js'
@@ -422,7 +423,7 @@ export class VirtualFs {
    * Requires the right to rename within a folder, the right to move between folders, and both if the name changes too.
    * Rejects with `exists` unless `overwrite`.
    */
-  move(from: Path, to: Path, options: TransferOptions): Promise<WriteResult> {
+  move(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
     const resolve = async () => {
       const source = await this.#access.resolveLinks('move', await this.#access.resolve(from, options), options)
       const named = await this.#access.resolveTarget(to, source, options)
@@ -438,7 +439,7 @@ export class VirtualFs {
     )
   }
 
-  copy(from: Path, to: Path, options: TransferOptions): Promise<WriteResult> {
+  copy(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
     const resolve = async () => {
       const source = await this.#access.resolveAndAuthorize('read', from, options)
       this.#access.authorize('copy', source, options)

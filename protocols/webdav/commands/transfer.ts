@@ -1,7 +1,7 @@
 /** COPY and MOVE (RFC 4918 §9.8, §9.9). */
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import { isWithin } from '../../../src/contract/path.js'
-import type { WriteResult } from '../../../src/tree/preconditions.js'
+import type { TransferResult } from '../../../src/tree/preconditions.js'
 import { HttpError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'
 import { sendStatus, expectDepth, disableTimeout, type Command, type RequestContext } from '../request-context.js'
@@ -26,7 +26,7 @@ export const move: Command = async (context) => {
 type Operation = (
   to: RequestContext['path'],
   options: RequestContext['change'] & { readonly overwrite: boolean },
-) => Promise<WriteResult>
+) => Promise<TransferResult>
 
 async function transfer(context: RequestContext, operation: Operation): Promise<void> {
   const { request, response, path, headers, change } = context
@@ -37,7 +37,7 @@ async function transfer(context: RequestContext, operation: Operation): Promise<
     throw new HttpError(403, 'source and destination are the same, or one contains the other')
   }
   disableTimeout(request)
-  let result: WriteResult
+  let result: TransferResult
   try {
     result = await operation(to, { ...change, overwrite: headers.overwrite })
   } catch (error) {

@@ -27,7 +27,7 @@ void t.test('malformed XML is invalid', async (t) => {
 void t.test('a document type is refused before anything of it is read', async (t) => {
   t.throws(() => parseXml('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'), {
     message: 'a document type is not accepted',
-    name: 'Refusal',
+    name: 'HttpError',
   })
 })
 
