@@ -16,6 +16,7 @@ import type { Readable } from 'node:stream'
 import type { CallOptions, Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
+import { overriding } from './overriding.js'
 
 interface RunningCall {
   /** The limiter of the call's driver. Undefined for no driver: see `outsideLimit`. */
@@ -61,9 +62,7 @@ export class ConcurrencyLimiter {
   /** Returns the driver with all its calls limited, or the driver itself if there is no limit. */
   limited(driver: Driver): Driver {
     if (!this.#slots) return driver
-    // The wrapper of a method that the driver does not have is never called: see `#counted`.
-    const inner = driver as Required<Driver>
-    return this.#counted<Driver>(driver, {
+    return this.#counted(driver, (inner) => ({
       list: (path, options) => this.#pages(() => inner.list(path, options), options),
       read: (path, range, options) => this.#stream(() => inner.read(path, range, options), options),
       write: (path, source, options) => this.limitWrite(() => inner.write(path, source, options), options),
@@ -75,7 +74,7 @@ export class ConcurrencyLimiter {
       },
       // Takes no slot, because it must be able to cancel running calls.
       close: () => inner.close(),
-    })
+    }))
   }
 
   /**
@@ -97,19 +96,12 @@ export class ConcurrencyLimiter {
     return runningCalls.getStore()?.some(({ limiter, isOver }) => limiter === this && !isOver) === true
   }
 
-  /** Returns a proxy of the object. Each method takes a slot, except for those in `special`, which are replaced. */
-  #counted<T extends object>(target: T, special: Partial<T> = {}): T {
-    return new Proxy(target, {
-      get: (_target, name) => {
-        const value: unknown = Reflect.get(target, name)
-        if (typeof value !== 'function') return value
-        if (name in special) return special[name as keyof T]
-        return (...args: readonly unknown[]) => {
-          // Options are the last argument. No other argument has a property `signal`.
-          const { signal } = (args.at(-1) ?? {}) as CallOptions
-          return this.#call(async () => (await Reflect.apply(value, target, args)) as unknown, signal)
-        }
-      },
+  /** Returns the object. Each method takes a slot, except for those that `special` replaces. */
+  #counted<T extends object>(target: T, special: (inner: Required<T>) => Partial<T> = () => ({})): T {
+    return overriding(target, special, (method) => (...args) => {
+      // Options are the last argument. No other argument has a property `signal`.
+      const { signal } = (args.at(-1) ?? {}) as CallOptions
+      return this.#call(async () => Reflect.apply(method, target, args), signal)
     })
   }
 

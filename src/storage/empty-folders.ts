@@ -9,13 +9,12 @@ import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { childOf, nameOf, parentOf, type Path } from '../contract/path.js'
 import type { Store } from '../store/rows.js'
+import { overriding } from './overriding.js'
 
 /** Returns the wrapped driver. `treePath` maps a path of the driver to a path of the whole tree. */
 export function withEmptyFolders(driver: Driver, store: Store['folders'], treePath: (path: Path) => Path): Driver {
   const folders = new EmptyFolders(driver, store, treePath)
-  // The wrapper of a method that the driver does not have is never called: see the proxy.
-  const inner = driver as Required<Driver>
-  const over: Partial<Driver> = {
+  return overriding(driver, (inner) => ({
     stat: (path, options) => folders.stat(path, options),
     list: (path, options) => folders.list(path, options),
     write: async (path, source, options) => {
@@ -64,14 +63,7 @@ export function withEmptyFolders(driver: Driver, store: Store['folders'], treePa
       if ((await folders.stat(path, options)).kind !== 'folder') await inner.setAttributes(path, to, options)
       else if (to.modified) await store.put(treePath(path), to.modified)
     },
-  }
-  return new Proxy(driver, {
-    get(target, name: keyof Driver) {
-      const value: unknown = Reflect.get(target, name)
-      if (value !== undefined && name in over) return over[name]
-      return typeof value === 'function' ? (value as () => unknown).bind(target) : value
-    },
-  })
+  }))
 }
 
 type StatOptions = Parameters<Driver['stat']>[1]

@@ -6,11 +6,10 @@ import type { Driver } from '../contract/driver.js'
 import type { Traits } from '../contract/traits.js'
 import { GatewayError } from '../contract/errors.js'
 import { foldCase, isWithin, root, type Path } from '../contract/path.js'
+import { overriding } from './overriding.js'
 
 /** Returns the driver with its calls checked. */
 export function withPathRules(driver: Driver, { caseSensitive }: Pick<Traits, 'caseSensitive'>): Driver {
-  // The rule of a method that the driver does not have is never called.
-  const inner = driver as Required<Driver>
   const assertMovable = (path: Path) => {
     if (path === root) throw new GatewayError('denied', { reason: 'the root folder cannot be removed or moved' })
   }
@@ -21,7 +20,7 @@ export function withPathRules(driver: Driver, { caseSensitive }: Pick<Traits, 'c
     const [one, other] = caseSensitive ? [folder, path] : [foldCase(folder), foldCase(path)]
     return one !== other && isWithin(one, other)
   }
-  const rules: Partial<Driver> = {
+  return overriding(driver, (inner) => ({
     read: async (path, range, options) => {
       assertFile(path)
       return inner.read(path, range, options)
@@ -67,12 +66,5 @@ export function withPathRules(driver: Driver, { caseSensitive }: Pick<Traits, 'c
       assertFile(to)
       return inner.copy(from, to, options)
     },
-  }
-  return new Proxy(driver, {
-    get(_target, name: keyof Driver) {
-      const value: unknown = Reflect.get(driver, name)
-      if (typeof value !== 'function') return value
-      return (Reflect.get(rules, name) as unknown) ?? (value as () => unknown).bind(driver)
-    },
-  })
+  }))
 }

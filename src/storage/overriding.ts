@@ -1,0 +1,21 @@
+/** Objects, such as drivers, with some methods replaced. */
+
+type Method = (...args: readonly unknown[]) => unknown
+
+/**
+ * Returns `target` with its methods replaced by those that `methods` returns. A method that the target lacks stays
+ * absent, so that each of them may call the method that it replaces. `wrap` returns what replaces every other method.
+ */
+export function overriding<T extends object>(
+  target: T,
+  methods: (inner: Required<T>) => Partial<T>,
+  wrap: (method: Method) => Method = (method) => method.bind(target),
+): T {
+  const replaced = methods(target as Required<T>)
+  return new Proxy(target, {
+    get(_target, name) {
+      const value: unknown = target[name as keyof T]
+      return typeof value === 'function' ? (replaced[name as keyof T] ?? wrap(value as Method)) : value
+    },
+  })
+}
