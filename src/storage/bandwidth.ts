@@ -7,7 +7,7 @@ import type { OpenFile } from '../contract/capabilities.js'
 import type { Source } from '../contract/driver.js'
 import { GatewayError } from '../contract/errors.js'
 import type { Settings } from '../settings/settings.js'
-import { withHooks } from './handles.js'
+import { withHooks } from './file-hooks.js'
 
 /** Number of chunks per second of a transfer that has the limit to itself. */
 const chunksPerSecond = 8

@@ -12,7 +12,7 @@ import type { Path } from '../contract/path.js'
 import type { StorageRow } from '../store/rows.js'
 import { countBytes } from './byte-count.js'
 import type { Events } from './events.js'
-import type { FileHooks } from './handles.js'
+import type { FileHooks } from './file-hooks.js'
 import type { Storage } from './storage.js'
 
 /** 'aborted': by the client, the task, or the end of the principal's session. */

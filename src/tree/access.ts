@@ -22,7 +22,7 @@ import {
   type Path,
 } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
-import { withHooks, type FileHooks } from '../storage/handles.js'
+import { withHooks, type FileHooks } from '../storage/file-hooks.js'
 import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Lock } from '../store/rows.js'

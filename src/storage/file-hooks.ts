@@ -1,0 +1,102 @@
+/** A handle whose calls are watched: to guard it, to measure and throttle it, and to follow its changes. */
+import type { Attributes, OpenFile } from '../contract/capabilities.js'
+import type { Entry } from '../contract/entry.js'
+
+/** Callbacks around the calls of a handle. */
+export interface FileHooks {
+  /** Called before every call except `close`. If it throws, the call rejects with that error. */
+  readonly before?: () => void
+  /** Awaited before a read or write of `bytes` bytes. */
+  readonly reading?: (bytes: number) => Promise<void>
+  readonly writing?: (bytes: number) => Promise<void>
+  /** Called with the number of bytes after each read and write that succeeds. */
+  readonly didRead?: (bytes: number) => void
+  readonly didWrite?: (bytes: number) => void
+  /** Called before each `write` and `truncate`. */
+  readonly changing?: () => void
+  /** Called before `commit`. */
+  readonly committing?: () => void
+  /** Called with the stored entry after `commit`. Returns the entry that `commit` resolves to. */
+  readonly committed?: (stored: Entry, attributes: Attributes) => Promise<Entry>
+  /** Converts an error before it is reported. */
+  readonly failed?: (error: unknown, op: 'read' | 'write' | 'close') => unknown
+  /** Called after `close`, also if it rejects. */
+  readonly closed?: () => void
+  /** Called after `close` and after `commit`, also if they reject. */
+  readonly ended?: () => void
+}
+
+/** Returns a handle with the same methods as `file`, each of which runs the hooks. */
+export function withHooks(file: OpenFile, hooks: FileHooks): OpenFile {
+  const { before, reading, writing, didRead, didWrite, changing, committing, committed, closed, ended } = hooks
+  const { failed = (error: unknown): unknown => error } = hooks
+  const withFailed = async <T>(op: 'read' | 'write' | 'close', work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (error) {
+      throw failed(error, op)
+    }
+  }
+  const over: { -readonly [Key in keyof OpenFile]: OpenFile[Key] } = {
+    entry: file.entry,
+    read: (into, position) =>
+      withFailed('read', async () => {
+        before?.()
+        if (reading) await reading(into.length)
+        const bytes = await file.read(into, position)
+        didRead?.(bytes)
+        return bytes
+      }),
+    close: async () => {
+      try {
+        await withFailed('close', () => file.close())
+      } finally {
+        closed?.()
+        ended?.()
+      }
+    },
+  }
+  if (file.write) {
+    over.write = (from, position) =>
+      withFailed('write', async () => {
+        before?.()
+        const bytes = from.reduce((sum, { length }) => sum + length, 0)
+        if (writing) await writing(bytes)
+        changing?.()
+        await file.write?.(from, position)
+        didWrite?.(bytes)
+      })
+  }
+  if (file.truncate) {
+    over.truncate = (size) =>
+      withFailed('write', async () => {
+        before?.()
+        changing?.()
+        await file.truncate?.(size)
+      })
+  }
+  if (file.sync) {
+    over.sync = () =>
+      withFailed('write', async () => {
+        before?.()
+        await file.sync?.()
+      })
+  }
+  if (file.preferredReadSize !== undefined) over.preferredReadSize = file.preferredReadSize
+  const { entry } = file
+  if (file.commit) {
+    over.commit = async (attributes = {}) => {
+      try {
+        return await withFailed('write', async () => {
+          before?.()
+          committing?.()
+          const stored = (await file.commit?.(attributes)) ?? entry
+          return (await committed?.(stored, attributes)) ?? stored
+        })
+      } finally {
+        ended?.()
+      }
+    }
+  }
+  return over
+}

@@ -1,0 +1,138 @@
+import { randomBytes } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { setImmediate as turn } from 'node:timers/promises'
+import t, { type TAP } from 'tap'
+import type { Source } from '../../src/contract/driver.js'
+import { GatewayError } from '../../src/contract/errors.js'
+import { SpooledFile } from '../../src/storage/spooled-file.js'
+import { Spool } from '../../src/storage/spool.js'
+import { entryOf, readAt } from './open-file.js'
+
+const sourceOf = (content: Buffer): Source => ({
+  size: content.length,
+  rereadable: true,
+  read: async () => Readable.from([content], { objectMode: false }),
+})
+
+async function spoolOf(t: Pick<TAP, 'testdir'>): Promise<Spool> {
+  return Spool.open(t.testdir())
+}
+
+void t.test('a spooled file is read and changed at any position and written back by commit', async (t) => {
+  const spool = await spoolOf(t)
+  const written: { content?: string; modified?: Date | undefined } = {}
+  const file = await SpooledFile.open(
+    spool,
+    entryOf(10),
+    sourceOf(Buffer.from('0123456789')),
+    async (source, attributes) => {
+      written.content = (await buffer(await source.read())).toString()
+      t.equal((await buffer(await source.read({ offset: 2, length: 3 }))).toString(), '2XY', 'it can be read again')
+      t.equal((await buffer(await source.read({ offset: 2, length: 0 }))).length, 0)
+      written.modified = attributes.modified
+      return entryOf(source.size ?? 0)
+    },
+  )
+  await file.write([Buffer.from('X'), Buffer.from('Y')], 3)
+  await file.write([Buffer.from('end')], 12)
+  t.equal((await readAt(file, 0, 100)).toString('latin1'), '012XY56789\0\0end')
+  await file.truncate(8)
+  t.equal((await file.commit({ modified: new Date(1) })).size, 8)
+  t.same(written, { content: '012XY567', modified: new Date(1) })
+  await file.close()
+  t.same(await readdir(spool.folder), [], 'nothing is left')
+})
+
+void t.test('a spooled file that is closed changes nothing and leaves nothing, twice too', async (t) => {
+  const spool = await spoolOf(t)
+  const file = await SpooledFile.open(spool, entryOf(0), undefined, () => Promise.reject(new Error('written back')))
+  await file.write([Buffer.from('abc')], 0)
+  await file.close()
+  await file.close()
+  t.same(await readdir(spool.folder), [])
+})
+
+void t.test('handles and uploads share one budget of the spool', async (t) => {
+  const spool = await Spool.open(t.testdir(), { limit: () => 10 })
+  const stored = async () => entryOf(0)
+  const file = await SpooledFile.open(spool, entryOf(4), sourceOf(Buffer.alloc(4)), stored)
+  await file.write([Buffer.alloc(2), Buffer.alloc(1)], 4)
+  await file.write([Buffer.alloc(7)], 0)
+  const full = { code: 'no_space', message: /spool_size_limit/ }
+  await t.rejects(file.write([Buffer.alloc(1)], 10), full, 'a gap counts too')
+  await t.rejects(file.truncate(11), full)
+  t.equal((await buffer(await (await spool.receive(sourceOf(Buffer.alloc(3)))).read())).length, 3)
+  await t.rejects(spool.receive(sourceOf(Buffer.alloc(1))), full)
+  await t.rejects(file.write([Buffer.alloc(1)], 7), full)
+  await file.truncate(2)
+  const other = await SpooledFile.open(spool, entryOf(0), undefined, stored)
+  await other.write([Buffer.alloc(5)], 0)
+  await t.rejects(other.write([Buffer.alloc(1)], 5), full)
+  await file.close()
+  await other.write([Buffer.alloc(2)], 5)
+  await other.close()
+  const last = await spool.receive(sourceOf(Buffer.alloc(7)))
+  t.equal(last.size, 7, 'what was closed counts no more')
+})
+
+void t.test('closing a spooled file keeps its bytes until they are written back', async (t) => {
+  const spool = await spoolOf(t)
+  let go: () => void = () => undefined
+  const file = await SpooledFile.open(spool, entryOf(0), undefined, async (source) => {
+    await new Promise<void>((resolve) => (go = resolve))
+    return entryOf((await buffer(await source.read())).length)
+  })
+  await file.write([Buffer.from('abc')], 0)
+  const committed = file.commit()
+  while (go.length === 0) await turn()
+  for (let i = 0; i < 20; i++) await turn()
+  const closing = file.close()
+  await turn()
+  go()
+  t.equal((await committed).size, 3)
+  await closing
+})
+
+void t.test('a source that fails on its way to the spool leaves nothing there', async (t) => {
+  const spool = await spoolOf(t)
+  const failing: Source = {
+    rereadable: false,
+    read: async () =>
+      Readable.from(
+        (function* () {
+          yield Buffer.alloc(10)
+          throw new GatewayError('unavailable')
+        })(),
+      ),
+  }
+  await t.rejects(spool.receive(failing), { code: 'unavailable' })
+  await t.rejects(spool.receive({ ...sourceOf(Buffer.alloc(3)), size: 4 }), { code: 'invalid' })
+  await t.rejects(spool.receive(sourceOf(Buffer.alloc(3)), AbortSignal.abort()), { name: 'AbortError' })
+  t.same(await readdir(spool.folder), [])
+})
+
+void t.test('a spool gives back what it received, with what was known of it', async (t) => {
+  const spool = await spoolOf(t)
+  const modified = new Date(7)
+  const content = randomBytes(3_000_000)
+  const spooled = await spool.receive({
+    ...sourceOf(content),
+    size: undefined,
+    rereadable: false,
+    modified,
+    hashes: { md5: 'x' },
+  })
+  t.match(spooled, { size: content.length, modified, hashes: { md5: 'x' }, rereadable: true })
+  t.ok((await buffer(await spooled.read())).equals(content))
+  t.ok((await buffer(await spooled.read({ offset: 2_999_990 }))).equals(content.subarray(2_999_990)))
+  await spooled.dispose()
+  t.same(await readdir(spool.folder), [])
+})
+
+void t.test('opening a spool sweeps what an earlier process left', async (t) => {
+  const folder = t.testdir({ left: 'over', sub: { x: '' } })
+  await Spool.open(folder)
+  t.same(await readdir(folder), [])
+})
