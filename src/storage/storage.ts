@@ -18,7 +18,7 @@ import type {
 } from '../contract/capabilities.js'
 import type { ByteRange, CallOptions, Driver, ListOptions, Source, WriteOptions } from '../contract/driver.js'
 import { defaultTraits, type Traits } from '../contract/traits.js'
-import { contentVersion, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
+import { isRealFolder, type Entry, type Identity } from '../contract/entry.js'
 import {
   callIfSupported,
   GatewayError,
@@ -27,7 +27,7 @@ import {
   undefinedIfUnsupported,
 } from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'
-import { childOf, foldCase, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
+import { childOf, foldCase, nameOf, parentOf, root, under, type Path } from '../contract/path.js'
 import type { FileRecords, StorageRow, Store } from '../store/rows.js'
 import { AttributeOverlay } from './attribute-overlay.js'
 import { throttled, type Bandwidth } from './bandwidth.js'
@@ -35,10 +35,6 @@ import { ConcurrencyLimiter } from './concurrency-limiter.js'
 import { DirectUrlCache } from './direct-url-cache.js'
 import { withEmptyFolders } from './empty-folders.js'
 import type { Events } from './events.js'
-import { withHooks } from './file-hooks.js'
-import { SpooledFile } from './spooled-file.js'
-import { StreamReader } from './stream-reader.js'
-import { StreamWriter } from './stream-writer.js'
 import { ListableNames, type SkippedNames } from './listable-names.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing } from './listings.js'
@@ -46,8 +42,11 @@ import { withPathRules } from './path-rules.js'
 import { removeItems } from './remove-items.js'
 import { writeResumable, type ResumableUpload } from './resumable-write.js'
 import type { Spool } from './spool.js'
+import { StorageChanges } from './storage-changes.js'
+import { openByStreams } from './stream-handles.js'
 import { streamRange } from './stream-range.js'
 import { UsageProbe } from './usage-probe.js'
+import { sendAsNeeded } from './write-needs.js'
 
 export interface StorageParts {
   readonly row: StorageRow
@@ -94,18 +93,17 @@ export class Storage implements Driver {
   readonly #own: Driver
   /** The driver with limited concurrency and with the rules for paths. */
   readonly #driver: Driver
-  readonly #events: Events
-  readonly #leads: StorageParts['isMountAncestor']
+  readonly #isMountAncestor: StorageParts['isMountAncestor']
   readonly #spool: Spool
   /** Undefined for a backend that is not reached over a network. */
   readonly #bandwidth: Bandwidth | undefined
-  readonly #unsubscribe: () => void
   readonly #calls: ConcurrencyLimiter
   readonly #listings: Listings
   readonly #names: ListableNames
   readonly #attributes: AttributeOverlay
+  readonly #changes: StorageChanges
   readonly #links = new DirectUrlCache()
-  readonly #patientUsage = new UsageProbe((signal) => this.usage({ signal }))
+  readonly #usageProbe = new UsageProbe((signal) => this.usage({ signal }))
 
   constructor(parts: StorageParts) {
     this.row = parts.row
@@ -119,8 +117,7 @@ export class Storage implements Driver {
       ? driver
       : withEmptyFolders(driver, this.records.folders, (path) => this.treePath(path))
     this.#driver = withPathRules(filled, this.traits)
-    this.#events = parts.events
-    this.#leads = parts.isMountAncestor
+    this.#isMountAncestor = parts.isMountAncestor
     this.#spool = parts.spool
     this.#bandwidth = this.traits.remote ? parts.bandwidth : undefined
     this.#names = new ListableNames(parts.log)
@@ -134,11 +131,11 @@ export class Storage implements Driver {
       budget: parts.listings,
       log: parts.log,
       pages: (path, options) => this.#pagesOfDriver(path, options),
-      read: (path, entries) => this.#events.emitListing(this.treePath(path), entries),
+      read: (path, entries) => parts.events.emitListing(this.treePath(path), entries),
     })
-    this.#unsubscribe = parts.events.on((event) => {
-      this.#forget(event.path, event.kind === 'removed' || event.kind === 'moved')
-      if (event.kind === 'moved') this.#forget(event.from, true)
+    this.#changes = new StorageChanges(parts.mount, parts.events, this.#attributes, (path, withBelow) => {
+      this.#links.invalidate(path, withBelow)
+      this.#listings.invalidate(path, withBelow)
     })
   }
 
@@ -252,115 +249,20 @@ export class Storage implements Driver {
 
   async open(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile> {
     const own = await this.openOwn(path, mode, options)
-    if (own) return own
-    return mode === 'read' ? this.#readByStream(path, options) : this.#openAside(path, mode, options)
+    return own ?? openByStreams(this, this.#spool, path, mode, options)
   }
 
   /** The backend's own handle; undefined if it has none. */
   async openOwn(path: Path, mode: OpenMode, options: OpenOptions = {}): Promise<OpenFile | undefined> {
     if (mode !== 'read') {
       this.assertWritable()
-      await this.#makeLeading(path, options)
+      await this.#makeMountAncestor(path, options)
     }
     const driver = this.#driver
     const own = await undefinedIfUnsupported(driver.open && (async () => driver.open?.(path, mode, options)))
-    return own && this.#watched(path, mode, this.#atSpeed(own), options)
-  }
-
-  #atSpeed(file: OpenFile): OpenFile {
-    return this.#bandwidth ? throttled(file, this.#bandwidth.fromBackends, this.#bandwidth.toBackends) : file
-  }
-
-  /** The driver's own handle, with events for its changes. */
-  #watched(path: Path, mode: OpenMode, own: OpenFile, options: Attributes): OpenFile {
-    if (mode === 'read') return own
-    let dirty = false
-    return withHooks(own, {
-      changing: () => {
-        if (mode !== 'update') return
-        dirty = true
-        // Changes in place are visible immediately, so a listing must not be cached between two writes.
-        this.#forget(this.treePath(path), false)
-      },
-      committing: () => {
-        dirty = true
-      },
-      committed: async (stored, { modified = options.modified, mode: bits = options.mode }) => {
-        return this.#attributes.afterWrite(this.treePath(path), { modified, mode: bits }, stored)
-      },
-      ended: () => {
-        if (dirty) this.#changed(path)
-        dirty = false
-      },
-    })
-  }
-
-  async #readByStream(path: Path, options: CallOptions): Promise<OpenFile> {
-    // Compared with later entries, so it must not come from the cached listing.
-    const entry = await this.stat(path, { ...options, fresh: true })
-    if (entry.kind === 'folder') throw new GatewayError('is_dir')
-    let isFirst = true
-    const open = async (range: ByteRange) => {
-      const stream = await this.read(path, range, options)
-      if (!isFirst) await this.#assertUnchanged(path, entry, stream, options)
-      isFirst = false
-      return stream
-    }
-    return new StreamReader(entry, open, this.traits.ranges)
-  }
-
-  /** Every stream is opened by name: a handle must not mix the content of two files. */
-  async #assertUnchanged(path: Path, entry: Entry, stream: Readable, options: CallOptions): Promise<void> {
-    stream.on('error', () => undefined) // it may fail meanwhile: its reader gets the error
-    try {
-      if (contentVersion(await this.stat(path, { ...options, fresh: true })) === contentVersion(entry)) return
-      throw new GatewayError('busy', { reason: 'the file changed while it was read' })
-    } catch (error) {
-      stream.destroy()
-      throw error
-    }
-  }
-
-  async #openAside(path: Path, mode: 'update' | 'replace', options: OpenOptions): Promise<OpenFile> {
-    const old = await this.stat(path, options).catch((error: unknown) => {
-      if (mode === 'replace' && isGatewayError(error, 'not_found')) return undefined
-      throw error
-    })
-    if (old?.kind === 'folder') throw new GatewayError('is_dir')
-    if (old && options.createOnly === true) throw new GatewayError('exists')
-    if (!old) await this.#assertParent(path, options)
-    const fresh: Entry = { name: nameOf(path), kind: 'file', size: 0, modified: new Date() }
-    const { readable, ...publish } = options
-    const writeBack = (source: Source, { modified = publish.modified, mode = publish.mode }: Attributes) =>
-      this.write(path, source, { ...publish, modified, mode })
-    if (mode === 'update' && old) {
-      // A change in place does not change the permission bits.
-      const content = this.source(path, old)
-      const change = (source: Source, { mode = publish.mode ?? old.mode, modified }: Attributes) =>
-        writeBack(source, { mode, modified })
-      return SpooledFile.open(this.#spool, old, content, change, options.signal)
-    }
-    if (readable === true) return SpooledFile.open(this.#spool, fresh, undefined, writeBack, options.signal)
-    return new StreamWriter(
-      fresh,
-      publish,
-      (source, write) => this.write(path, source, write),
-      async (entry, attributes) => {
-        if (attributes.modified === undefined && attributes.mode === undefined) return entry
-        await this.setAttributes(path, attributes, { signal: options.signal })
-        return this.stat(path, { signal: options.signal })
-      },
-    )
-  }
-
-  /** Otherwise a stream would report a missing parent only at its end. */
-  async #assertParent(path: Path, options: CallOptions): Promise<void> {
-    // On a backend without folders, no parent can be missing.
-    if (!this.traits.emptyFolders) return
-    const parent = await this.stat(parentOf(path), options).catch((error: unknown) => {
-      throw isGatewayError(error, 'not_found') ? new GatewayError('parent_missing') : error
-    })
-    if (parent.kind !== 'folder') throw new GatewayError('not_dir')
+    if (!own) return undefined
+    const file = this.#bandwidth ? throttled(own, this.#bandwidth.fromBackends, this.#bandwidth.toBackends) : own
+    return mode === 'read' ? file : this.#changes.watched(path, mode, file, options)
   }
 
   async readLink(path: Path, options: CallOptions = {}): Promise<string> {
@@ -418,7 +320,7 @@ export class Storage implements Driver {
 
   /** As `usage`; undefined if the backend does not report it, or not in time. */
   usageWithTimeout(): Promise<Usage | undefined> {
-    return this.#driver.usage ? this.#patientUsage.usageWithTimeout() : Promise.resolve(undefined)
+    return this.#driver.usage ? this.#usageProbe.usageWithTimeout() : Promise.resolve(undefined)
   }
 
   // Changing
@@ -430,51 +332,22 @@ export class Storage implements Driver {
 
   async write(path: Path, source: Source, options: StorageWriteOptions = {}): Promise<Entry> {
     this.assertWritable()
-    const { writeNeeds } = this.traits
-    const isTooLittle =
-      (writeNeeds === 'size' && source.size === undefined) || (writeNeeds === 'reread' && !source.rereadable)
-    if (isTooLittle) return this.#writeSpooled(path, source, options)
-    if (source.size !== undefined) return this.#send(path, source, options)
-    const body = { isRead: false }
-    const read: Source['read'] = (range, call) => {
-      body.isRead = true
-      return source.read(range, call)
-    }
-    const { modified, hashes, rereadable } = source
-    try {
-      return await this.#send(path, { modified, hashes, rereadable, read }, options)
-    } catch (error) {
-      // Some backends report only now that they need the size.
-      if (body.isRead || !isGatewayError(error, 'unsupported')) throw error
-      return this.#writeSpooled(path, source, options)
-    }
+    const send = (sent: Source) => this.#send(path, sent, options)
+    return sendAsNeeded(source, this.traits.writeNeeds, this.#spool, options.signal, send)
   }
 
-  async #writeSpooled(path: Path, source: Source, options: WriteOptions): Promise<Entry> {
-    const spooled = await this.#spool.receive(source, options.signal)
-    try {
-      return await this.#send(path, spooled, options)
-    } finally {
-      await spooled.dispose()
-    }
-  }
-
-  async #send(path: Path, source: Source, { resumable: kept, ...options }: StorageWriteOptions): Promise<Entry> {
-    await this.#makeLeading(path, options)
+  async #send(path: Path, source: Source, { resumable, ...options }: StorageWriteOptions): Promise<Entry> {
+    await this.#makeMountAncestor(path, options)
     const driver = this.#driver
     const sent = this.#bandwidth?.toBackends.source(source) ?? source
     const write = async () => {
-      const byParts = kept && (() => writeResumable(driver, this.row.id, [path, sent], kept, options))
-      const entry = byParts && (await this.#calls.limitWrite(byParts, options))
+      const resume = resumable && (() => writeResumable(driver, this.row.id, [path, sent], resumable, options))
+      const entry = resume && (await this.#calls.limitWrite(resume, options))
       return entry ?? driver.write?.(path, sent, options)
     }
-    const entry = await this.#changing([path], write)
+    const entry = await this.#changes.attempt([path], write)
     if (!entry) throw new GatewayError('unsupported')
-    try {
-      return await this.#attributes.afterWrite(this.treePath(path), options, entry)
-    } finally {
-      this.#changed(path)
-    }
+    return this.#changes.written(path, options, entry)
   }
 
   /** Discards a resumable upload; see `Driver.dropUpload`. */
@@ -484,19 +357,16 @@ export class Storage implements Driver {
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    await this.#makeLeading(path, options)
-    await this.#changing([path], async () => this.#driver.mkdir?.(path, options))
-    // Those of an earlier entry of this name that another program has removed.
-    await this.#attributes.delete(this.treePath(path))
-    this.#events.emit({ kind: 'folder made', path: this.treePath(path) })
+    await this.#makeMountAncestor(path, options)
+    await this.#changes.attempt([path], async () => this.#driver.mkdir?.(path, options))
+    await this.#changes.folderMade(path)
   }
 
   /** Removes a file, a symlink or an empty folder. */
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    await this.#changing([path], async () => this.#driver.remove?.(path, options))
-    this.#events.emit({ kind: 'removed', path: this.treePath(path) })
-    await this.#attributes.delete(this.treePath(path))
+    await this.#changes.attempt([path], async () => this.#driver.remove?.(path, options))
+    await this.#changes.removed(path)
   }
 
   /**
@@ -513,9 +383,8 @@ export class Storage implements Driver {
 
   async #removeTreeByBackend(path: Path, options: CallOptions): Promise<boolean> {
     const call = this.#driver.removeTree && (async () => this.#driver.removeTree?.(path, options))
-    if (!(await this.#changing([path], () => callIfSupported(call)))) return false
-    this.#events.emit({ kind: 'removed', path: this.treePath(path) })
-    await this.#attributes.delete(this.treePath(path))
+    if (!(await this.#changes.attempt([path], () => callIfSupported(call)))) return false
+    await this.#changes.removed(path)
     return true
   }
 
@@ -524,9 +393,9 @@ export class Storage implements Driver {
     this.assertWritable()
     const driver = this.#driver
     if (!driver.move) throw new GatewayError('unsupported', { reason: 'this storage cannot rename' })
-    await this.#makeLeading(to, options)
-    await this.#changing([from, to], async () => driver.move?.(from, to, options))
-    this.#events.emit({ kind: 'moved', from: this.treePath(from), path: this.treePath(to) })
+    await this.#makeMountAncestor(to, options)
+    await this.#changes.attempt([from, to], async () => driver.move?.(from, to, options))
+    this.#changes.moved(from, to)
   }
 
   /**
@@ -535,22 +404,15 @@ export class Storage implements Driver {
    */
   async copy(from: Path, to: Path, { source, resumable, ...options }: StorageCopyOptions = {}): Promise<void> {
     this.assertWritable()
-    await this.#makeLeading(to, options)
+    await this.#makeMountAncestor(to, options)
     const call = this.#driver.copy && (async () => this.#driver.copy?.(from, to, options))
-    if (!(await this.#changing([to], () => callIfSupported(call)))) {
-      const entry = await this.stat(from, { signal: options.signal, fresh: true })
-      if (entry.kind !== 'file') throw new GatewayError('unsupported', { reason: 'only files can be copied' })
-      const { modified = entry.modified, mode = entry.mode } = options
-      const attributed = { ...options, modified, mode, resumable }
-      const written = await this.write(to, source ?? this.source(from, entry), attributed)
-      if (written.size !== entry.size) throw new GatewayError('internal', { reason: 'the copy has another size' })
-      return
-    }
-    try {
-      await this.#attributes.afterCopy(this.treePath(from), this.treePath(to))
-    } finally {
-      this.#changed(to)
-    }
+    if (await this.#changes.attempt([to], () => callIfSupported(call))) return this.#changes.copied(from, to)
+    const entry = await this.stat(from, { signal: options.signal, fresh: true })
+    if (entry.kind !== 'file') throw new GatewayError('unsupported', { reason: 'only files can be copied' })
+    const { modified = entry.modified, mode = entry.mode } = options
+    const attributed = { ...options, modified, mode, resumable }
+    const written = await this.write(to, source ?? this.source(from, entry), attributed)
+    if (written.size !== entry.size) throw new GatewayError('internal', { reason: 'the copy has another size' })
   }
 
   /** Whether `copyFiles` may be possible from that storage. */
@@ -563,42 +425,25 @@ export class Storage implements Driver {
     this.assertWritable()
     const source = bundle.source instanceof Storage ? bundle.source.#own : bundle.source
     const call = async () => this.#driver.copyFiles?.({ ...bundle, source }, options)
-    const copies = await this.#changing([bundle.to], call)
+    const copies = await this.#changes.attempt([bundle.to], call)
     if (!copies) throw new GatewayError('unsupported')
     return Promise.all(
       copies.map(async (copy, index) => {
         const asked = bundle.files[index]
         if (!copy || !asked) return undefined
-        const path = childOf(bundle.to, copy.name)
-        try {
-          return await this.#attributes.afterWrite(this.treePath(path), asked, copy)
-        } finally {
-          this.#changed(path)
-        }
+        return this.#changes.written(childOf(bundle.to, copy.name), asked, copy)
       }),
     )
   }
 
-  /**
-   * Creates the parent of `path` if the tree shows it only because a storage is mounted below it.
-   */
-  async #makeLeading(path: Path, { signal }: CallOptions): Promise<void> {
+  /** Creates the parent of `path` if the tree shows it only because a storage is mounted below it. */
+  async #makeMountAncestor(path: Path, { signal }: CallOptions): Promise<void> {
     const folder = parentOf(path)
-    if (folder === root || !this.#leads(this.treePath(folder)) || (await this.has(folder, { signal }))) return
+    if (folder === root || !this.#isMountAncestor(this.treePath(folder)) || (await this.has(folder, { signal }))) return
     await this.mkdir(folder, { signal }).catch((error: unknown) => {
       // Another request has created it in the meantime.
       if (!isGatewayError(error, 'exists')) throw error
     })
-  }
-
-  /** A failed change may have changed something: invalidates the listings. */
-  async #changing<T>(paths: readonly Path[], work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      for (const path of paths) this.#forget(this.treePath(path), true)
-      throw error
-    }
   }
 
   /** Attributes that the backend cannot store are stored in the database. */
@@ -606,11 +451,11 @@ export class Storage implements Driver {
     this.assertWritable()
     const driver = this.#driver
     const call = driver.setAttributes && (async () => driver.setAttributes?.(path, to, options))
-    if (this.#attributes.needed || !(await this.#changing([path], () => callIfSupported(call)))) {
+    if (this.#attributes.needed || !(await this.#changes.attempt([path], () => callIfSupported(call)))) {
       await this.stat(path, options)
       await this.#attributes.set(this.treePath(path), to)
     }
-    this.#changed(path)
+    this.#changes.changed(path)
   }
 
   /** Sets the time of a symlink itself; see `Driver.setLinkTime`. */
@@ -620,41 +465,29 @@ export class Storage implements Driver {
     if (!driver.setLinkTime) {
       throw new GatewayError('unsupported', { reason: 'this storage does not set the time of a link' })
     }
-    await this.#changing([path], async () => driver.setLinkTime?.(path, modified, options))
-    this.#changed(path)
+    await this.#changes.attempt([path], async () => driver.setLinkTime?.(path, modified, options))
+    this.#changes.changed(path)
   }
 
   async symlink(path: Path, target: string, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     if (!this.#driver.symlink) throw new GatewayError('unsupported', { reason: 'this storage has no links' })
-    await this.#makeLeading(path, options)
-    await this.#changing([path], async () => this.#driver.symlink?.(path, target, options))
-    this.#changed(path)
+    await this.#makeMountAncestor(path, options)
+    await this.#changes.attempt([path], async () => this.#driver.symlink?.(path, target, options))
+    this.#changes.changed(path)
   }
 
   async hardLink(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     if (!this.#driver.hardLink) throw new GatewayError('unsupported', { reason: 'this storage has no hard links' })
-    await this.#makeLeading(to, options)
-    await this.#changing([to], async () => this.#driver.hardLink?.(from, to, options))
-    this.#changed(to)
+    await this.#makeMountAncestor(to, options)
+    await this.#changes.attempt([to], async () => this.#driver.hardLink?.(from, to, options))
+    this.#changes.changed(to)
   }
 
   async close(): Promise<void> {
-    this.#unsubscribe()
+    this.#changes.close()
     this.#listings.close()
     await this.#driver.close?.()
-  }
-
-  #changed(path: Path): void {
-    this.#events.emit({ kind: 'written', path: this.treePath(path) })
-  }
-
-  /** Invalidates the listings that a change at this path of the tree affects, also those being loaded. */
-  #forget(treePath: Path, withBelow: boolean): void {
-    const path = within(this.mount, treePath) ?? (within(treePath, this.mount) === undefined ? undefined : root)
-    if (path === undefined) return
-    this.#links.invalidate(path, withBelow)
-    this.#listings.invalidate(path, withBelow)
   }
 }

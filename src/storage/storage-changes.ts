@@ -1,0 +1,115 @@
+/**
+ * What follows a change of one storage: cached listings and direct URLs are invalidated, stored attributes follow the
+ * file, and the change is announced. Paths are the driver's own.
+ */
+import type { Attributes, OpenFile } from '../contract/capabilities.js'
+import type { Entry } from '../contract/entry.js'
+import { root, under, within, type Path } from '../contract/path.js'
+import type { AttributeOverlay } from './attribute-overlay.js'
+import type { Events } from './events.js'
+import { withHooks } from './file-hooks.js'
+
+export class StorageChanges {
+  readonly #unsubscribe: () => void
+
+  /**
+   * `mount`: the path of the tree where the storage appears. `invalidate` drops what is cached about a path; `withBelow`:
+   * also about everything below it. It is called for the changes of others too.
+   */
+  constructor(
+    private readonly mount: Path,
+    private readonly events: Events,
+    private readonly attributes: AttributeOverlay,
+    private readonly invalidate: (path: Path, withBelow: boolean) => void,
+  ) {
+    this.#unsubscribe = events.on((event) => {
+      this.#forget(event.path, event.kind === 'removed' || event.kind === 'moved')
+      if (event.kind === 'moved') this.#forget(event.from, true)
+    })
+  }
+
+  close(): void {
+    this.#unsubscribe()
+  }
+
+  /** Runs a change of these paths. If it fails, it may have changed something: what is cached is invalidated. */
+  async attempt<T>(paths: readonly Path[], work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      for (const path of paths) this.#forget(this.#treePath(path), true)
+      throw error
+    }
+  }
+
+  /** A file was created, or its content or attributes were changed. */
+  changed(path: Path): void {
+    this.events.emit({ kind: 'written', path: this.#treePath(path) })
+  }
+
+  /** The backend has stored a file as `entry`. Returns the entry with the attributes that were asked for. */
+  async written(path: Path, asked: Attributes, entry: Entry): Promise<Entry> {
+    try {
+      return await this.attributes.afterWrite(this.#treePath(path), asked, entry)
+    } finally {
+      this.changed(path)
+    }
+  }
+
+  async copied(from: Path, to: Path): Promise<void> {
+    try {
+      await this.attributes.afterCopy(this.#treePath(from), this.#treePath(to))
+    } finally {
+      this.changed(to)
+    }
+  }
+
+  async folderMade(path: Path): Promise<void> {
+    // Those of an earlier entry of this name that another program has removed.
+    await this.attributes.delete(this.#treePath(path))
+    this.events.emit({ kind: 'folder made', path: this.#treePath(path) })
+  }
+
+  /** An entry was removed, with everything below it. */
+  async removed(path: Path): Promise<void> {
+    this.events.emit({ kind: 'removed', path: this.#treePath(path) })
+    await this.attributes.delete(this.#treePath(path))
+  }
+
+  moved(from: Path, to: Path): void {
+    this.events.emit({ kind: 'moved', from: this.#treePath(from), path: this.#treePath(to) })
+  }
+
+  /** Returns the driver's own handle, whose changes are followed. `options`: the attributes that its open asked for. */
+  watched(path: Path, mode: 'update' | 'replace', own: OpenFile, options: Attributes): OpenFile {
+    let dirty = false
+    return withHooks(own, {
+      changing: () => {
+        if (mode !== 'update') return
+        dirty = true
+        // Changes in place are visible immediately, so a listing must not be cached between two writes.
+        this.#forget(this.#treePath(path), false)
+      },
+      committing: () => {
+        dirty = true
+      },
+      committed: async (stored, { modified = options.modified, mode: bits = options.mode }) => {
+        return this.attributes.afterWrite(this.#treePath(path), { modified, mode: bits }, stored)
+      },
+      ended: () => {
+        if (dirty) this.changed(path)
+        dirty = false
+      },
+    })
+  }
+
+  #treePath(path: Path): Path {
+    return under(this.mount, path)
+  }
+
+  /** Invalidates what a change at this path of the tree affects, also listings that are being loaded. */
+  #forget(treePath: Path, withBelow: boolean): void {
+    const path = within(this.mount, treePath) ?? (within(treePath, this.mount) === undefined ? undefined : root)
+    if (path !== undefined) this.invalidate(path, withBelow)
+  }
+}

@@ -1,0 +1,103 @@
+/** Opens files of a storage whose driver has no handles: as streams, or as a copy in the spool. */
+import type { Readable } from 'node:stream'
+import type { Attributes, OpenFile, OpenMode, OpenOptions } from '../contract/capabilities.js'
+import type { ByteRange, CallOptions, Source } from '../contract/driver.js'
+import { contentVersion, type Entry } from '../contract/entry.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { nameOf, parentOf, type Path } from '../contract/path.js'
+import type { Spool } from './spool.js'
+import { SpooledFile } from './spooled-file.js'
+import type { Storage } from './storage.js'
+import { StreamReader } from './stream-reader.js'
+import { StreamWriter } from './stream-writer.js'
+
+/** As `Driver.open`, by `read` and `write` of the storage. */
+export async function openByStreams(
+  storage: Storage,
+  spool: Spool,
+  path: Path,
+  mode: OpenMode,
+  options: OpenOptions,
+): Promise<OpenFile> {
+  return mode === 'read' ? openToRead(storage, path, options) : openToWrite(storage, spool, path, mode, options)
+}
+
+async function openToRead(storage: Storage, path: Path, options: CallOptions): Promise<OpenFile> {
+  // Compared with later entries, so it must not come from the cached listing.
+  const entry = await storage.stat(path, { ...options, fresh: true })
+  if (entry.kind === 'folder') throw new GatewayError('is_dir')
+  let isFirst = true
+  const open = async (range: ByteRange) => {
+    const stream = await storage.read(path, range, options)
+    if (!isFirst) await assertUnchanged(storage, path, entry, stream, options)
+    isFirst = false
+    return stream
+  }
+  return new StreamReader(entry, open, storage.traits.ranges)
+}
+
+/** Every stream is opened by name: a handle must not mix the content of two files. */
+async function assertUnchanged(
+  storage: Storage,
+  path: Path,
+  entry: Entry,
+  stream: Readable,
+  options: CallOptions,
+): Promise<void> {
+  stream.on('error', () => undefined) // it may fail meanwhile: its reader gets the error
+  try {
+    if (contentVersion(await storage.stat(path, { ...options, fresh: true })) === contentVersion(entry)) return
+    throw new GatewayError('busy', { reason: 'the file changed while it was read' })
+  } catch (error) {
+    stream.destroy()
+    throw error
+  }
+}
+
+async function openToWrite(
+  storage: Storage,
+  spool: Spool,
+  path: Path,
+  mode: 'update' | 'replace',
+  options: OpenOptions,
+): Promise<OpenFile> {
+  const old = await storage.stat(path, options).catch((error: unknown) => {
+    if (mode === 'replace' && isGatewayError(error, 'not_found')) return undefined
+    throw error
+  })
+  if (old?.kind === 'folder') throw new GatewayError('is_dir')
+  if (old && options.createOnly === true) throw new GatewayError('exists')
+  if (!old) await assertParent(storage, path, options)
+  const fresh: Entry = { name: nameOf(path), kind: 'file', size: 0, modified: new Date() }
+  const { readable, ...publish } = options
+  const writeBack = (source: Source, { modified = publish.modified, mode = publish.mode }: Attributes) =>
+    storage.write(path, source, { ...publish, modified, mode })
+  if (mode === 'update' && old) {
+    // A change in place does not change the permission bits.
+    const content = storage.source(path, old)
+    const change = (source: Source, { mode = publish.mode ?? old.mode, modified }: Attributes) =>
+      writeBack(source, { mode, modified })
+    return SpooledFile.open(spool, old, content, change, options.signal)
+  }
+  if (readable === true) return SpooledFile.open(spool, fresh, undefined, writeBack, options.signal)
+  return new StreamWriter(
+    fresh,
+    publish,
+    (source, write) => storage.write(path, source, write),
+    async (entry, attributes) => {
+      if (attributes.modified === undefined && attributes.mode === undefined) return entry
+      await storage.setAttributes(path, attributes, { signal: options.signal })
+      return storage.stat(path, { signal: options.signal })
+    },
+  )
+}
+
+/** Otherwise a stream would report a missing parent only at its end. */
+async function assertParent(storage: Storage, path: Path, options: CallOptions): Promise<void> {
+  // On a backend without folders, no parent can be missing.
+  if (!storage.traits.emptyFolders) return
+  const parent = await storage.stat(parentOf(path), options).catch((error: unknown) => {
+    throw isGatewayError(error, 'not_found') ? new GatewayError('parent_missing') : error
+  })
+  if (parent.kind !== 'folder') throw new GatewayError('not_dir')
+}
