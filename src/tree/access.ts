@@ -4,6 +4,7 @@
  * before it creates a base folder, and `visible-names.ts` for search results.
  */
 import { hasPermission, type Principal } from '../accounts/principal.js'
+import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile } from '../contract/capabilities.js'
 import { isRealFolder } from '../contract/entry.js'
 import { GatewayError, toGatewayError, TreeError, type ErrorDetail } from '../contract/errors.js'
@@ -29,7 +30,7 @@ import type { Lock } from '../store/rows.js'
 import { verdictOn } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { LockedError } from './locks.js'
-import { linkChanged, type Authority } from './operation.js'
+import { linkChanged, type Authority, type OnePath } from './operation.js'
 import { isHidden, isSystemFile, symlinkFollowingActions, type Action, type Verdict } from './policy.js'
 import type { AccessOptions } from './preconditions.js'
 import { isClosedOrHidden, isInvisible } from './visibility.js'
@@ -39,6 +40,12 @@ const redactedLocks = new WeakSet<Lock>()
 
 /** Actions that report a missing parent folder. */
 const creatingActions: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'receive', 'lock'])
+
+/** A path of the whole tree, as it was named, and with its symlinks resolved. */
+export interface NamedPath {
+  readonly named: Path
+  readonly at: Path
+}
 
 type Dependencies = Pick<TreeDependencies, 'mounts' | 'supervisor' | 'bases' | 'rules' | 'settings' | 'log'>
 
@@ -116,6 +123,13 @@ export class Access implements Authority {
     return this.resolveLinks(action, at, options, last)
   }
 
+  /** As `resolveAndAuthorize`, for a folder that is listed. */
+  async resolveListed(path: Path, options: AccessOptions): Promise<NamedPath> {
+    const named = await this.resolve(path, options)
+    this.authorize('list', named, options)
+    return { named, at: await this.resolveLinks('list', named, options) }
+  }
+
   /**
    * Resolves the symlinks in `at`, and authorizes the action on the real path too: the rules and locks of the symlink's
    * target apply. Rejects with `denied` if the target is outside the principal's base. `last`: also resolves a symlink
@@ -154,6 +168,11 @@ export class Access implements Authority {
     return last
       ? this.resolveLinksWithEntry(action, at, options)
       : { at: await this.resolveLinks(action, at, options, false), look: undefined }
+  }
+
+  /** `resolveWithEntry` of one path, as an `Operation` calls it. `last`: also resolves a symlink in the last segment. */
+  resolving(action: Action, path: Path, options: AccessOptions, last?: boolean): () => Promise<OnePath> {
+    return async () => [await this.resolveWithEntry(action, path, options, last)]
   }
 
   /** As `resolveLinks` with `last`, with the entry if resolving has loaded it. */
@@ -314,6 +333,19 @@ export class Access implements Authority {
 
   assertNotRevoked(): void {
     if (this.principal.signal.aborted) throw new GatewayError('unauthenticated')
+  }
+
+  /** Runs work whose signal aborts when the caller's does, and when the principal's session is revoked. */
+  async untilRevoked<Result>(
+    { signal }: AccessOptions,
+    work: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    const joined = joinSignals(signal, this.principal.signal)
+    try {
+      return await work(joined.signal)
+    } finally {
+      joined.release()
+    }
   }
 
   /**

@@ -2,6 +2,7 @@
 import { GatewayError } from '../contract/errors.js'
 import { checkName, findDeepest, nameOf, parentOf, root, type Path } from '../contract/path.js'
 import type { MountedTree } from '../storage/mounted-tree.js'
+import type { Access } from './access.js'
 import type { Operations } from './operation.js'
 import type { ChangeOptions } from './preconditions.js'
 
@@ -40,4 +41,17 @@ export async function makeMissingFolders(
     )
   }
   return missing.length
+}
+
+/** Makes the missing folders above `at`. The principal needs the right to make each of them. */
+export async function makeMissingParents(
+  access: Access,
+  tree: MountedTree,
+  operations: Operations,
+  at: Path,
+  { signal, password, lockTokens }: ChangeOptions,
+): Promise<void> {
+  const options = { signal, password, lockTokens }
+  const authorize = (folder: Path) => access.authorize('mkdir', folder, options)
+  await makeMissingFolders(tree, operations, parentOf(at), options, authorize)
 }

@@ -59,7 +59,10 @@ export class Target implements MountedPath {
   }
 }
 
-type Targets<Paths extends readonly ResolvedPath[]> = { readonly [Index in keyof Paths]: Target }
+export type OnePath = readonly [ResolvedPath]
+export type TwoPaths = readonly [ResolvedPath, ResolvedPath]
+
+export type Targets<Paths extends readonly ResolvedPath[]> = { readonly [Index in keyof Paths]: Target }
 
 /** A change, declared: what it touches, and what it requires. Preconditions are about the last of its paths. */
 export interface Operation<Paths extends readonly ResolvedPath[]> {
@@ -238,6 +241,12 @@ export class Operations {
   async assertPreconditions(at: Path, entry: Entry | undefined, options: Preconditions & AccessOptions): Promise<void> {
     if (!hasPreconditions(options)) return
     await assertPreconditions(options, entry, (other) => this.#stateOf(other, at, entry, options))
+  }
+
+  /** As `assertPreconditions`, for what exists at `at`. */
+  async assertPreconditionsAt(at: Path, options: Preconditions & AccessOptions): Promise<void> {
+    if (!hasPreconditions(options)) return
+    await this.assertPreconditions(at, await this.tree.entryOrUndefined(at, options), options)
   }
 
   assertUnlocked(touch: LockedPath, options: ChangeOptions): void {

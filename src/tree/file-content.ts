@@ -1,0 +1,233 @@
+/**
+ * Reads and writes the content of files for one principal, by streams and by handles. Each is a transfer, which is
+ * measured, throttled, and ended when the session is revoked. In this file, `at` is a path of the whole tree.
+ */
+import type { Readable } from 'node:stream'
+import { joinSignals } from '../contract/cancellation.js'
+import type { OpenFile } from '../contract/capabilities.js'
+import type { ByteRange, Source } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
+import { GatewayError } from '../contract/errors.js'
+import { checkName, nameOf, type Path } from '../contract/path.js'
+import { throttled } from '../storage/bandwidth.js'
+import type { MountedTree } from '../storage/mounted-tree.js'
+import type { ResumableUpload } from '../storage/resumable-write.js'
+import type { Storage } from '../storage/storage.js'
+import type { TransferMeter } from '../storage/transfer-meter.js'
+import type { Access } from './access.js'
+import type { TreeDependencies } from './dependencies.js'
+import { makeMissingParents } from './missing-folders.js'
+import type { OnePath, Operation, Operations } from './operation.js'
+import type { AccessOptions, ChangeOptions, WriteResult } from './preconditions.js'
+
+/** Options of a write. */
+export interface FileWriteOptions extends ChangeOptions {
+  /** Creates missing folders. */
+  readonly parents?: boolean | undefined
+  /** For a task that can resume the upload. */
+  readonly resumable?: ResumableUpload | undefined
+}
+
+/** Options of an open for writing. */
+export interface FileOpenOptions extends ChangeOptions {
+  /** What was written can be read before it is published. */
+  readonly readable?: boolean | undefined
+  /** Returns the permission bits, given the file that is replaced. */
+  readonly modeOver?: ((old: Entry | undefined) => number | undefined) | undefined
+  /** Called while the path lock is held. A rejection leaves the old file unchanged. */
+  readonly beforePublish?: (() => Promise<void>) | undefined
+}
+
+/** A handle for writing. */
+export interface WritableFile extends OpenFile {
+  /** The file that had this name when the handle was opened. */
+  readonly old: Entry | undefined
+}
+
+export class FileContent {
+  constructor(
+    private readonly parts: Pick<TreeDependencies, 'mounts' | 'locks' | 'bandwidth'>,
+    private readonly access: Access,
+    private readonly tree: MountedTree,
+    private readonly operations: Operations,
+    private readonly meter: TransferMeter,
+  ) {}
+
+  // Reading: `at` is authorized, and its symlinks are resolved.
+
+  async read(at: Path, range: ByteRange | undefined, options: AccessOptions): Promise<Readable> {
+    const { storage, inner } = this.tree.locate(at)
+    const { principal } = this.access
+    const joined = joinSignals(options.signal, principal.signal)
+    const transfer = this.meter.start(storage, 'read')
+    try {
+      const stored = await storage.read(inner, range, { signal: joined.signal, user: principal.userId })
+      const bytes = transfer.deliver(this.parts.bandwidth.toClients.stream(stored))
+      // The stream can fail before its reader has added a listener.
+      bytes.on('error', () => undefined)
+      try {
+        if (joined.signal.aborted) throw new GatewayError('aborted')
+        await this.access.assertLinksUnchanged('read', at, options)
+      } catch (error) {
+        bytes.destroy()
+        throw error
+      }
+      const stop = () => bytes.destroy(this.access.redactError(new GatewayError('aborted')))
+      joined.signal.addEventListener('abort', stop, { once: true })
+      return bytes.once('close', () => joined.release())
+    } catch (error) {
+      transfer.end(error)
+      joined.release()
+      throw error
+    }
+  }
+
+  /** Opens a handle for reads. `path`: the principal's own, for its errors. */
+  async openToRead(path: Path, at: Path, options: AccessOptions): Promise<OpenFile> {
+    const { storage, inner } = this.tree.locate(at)
+    const call = { signal: options.signal, user: this.access.principal.userId }
+    return this.#readHandle(path, at, storage, () => storage.open(inner, 'read', call), options)
+  }
+
+  /** As `openToRead`, with the file's entry. Without a handle if the backend has none of its own. */
+  async openToSend(
+    path: Path,
+    at: Path,
+    options: AccessOptions,
+  ): Promise<{ readonly entry: Entry; readonly file?: OpenFile }> {
+    const { storage, inner } = this.tree.locate(at)
+    const call = { signal: options.signal, user: this.access.principal.userId }
+    const file = await this.#readHandle(path, at, storage, () => storage.openOwn(inner, 'read', call), options)
+    return file ? { entry: file.entry, file } : { entry: await storage.stat(inner, { signal: options.signal }) }
+  }
+
+  /** Guards the handle that `open` returns. */
+  async #readHandle<File extends OpenFile | undefined>(
+    path: Path,
+    at: Path,
+    storage: Storage,
+    open: () => Promise<File>,
+    options: AccessOptions,
+  ): Promise<OpenFile | File> {
+    const hooks = this.meter.handle(storage, 'read', options.signal)
+    let file: File | undefined
+    try {
+      file = await open()
+      if (!file) return file
+      await this.access.assertLinksUnchanged('read', at, options)
+      return this.access.guardHandle(path, this.#throttled(file), hooks)
+    } catch (error) {
+      hooks.failed(error)
+      hooks.closed()
+      await file?.close()
+      throw error
+    }
+  }
+
+  // Writing: `path` is the principal's own.
+
+  /** Replaces or creates a file. Resolves when it is stored. */
+  write(path: Path, source: Source, options: FileWriteOptions): Promise<WriteResult> {
+    return this.access.untilRevoked(options, async (signal) => {
+      const writing = this.#writing(path, { ...options, signal })
+      return this.operations.publish(writing, async ([{ at, storage, inner, entry: old }], begin) => {
+        if (options.parents === true && !old)
+          await makeMissingParents(this.access, this.tree, this.operations, at, options)
+        let created = !old
+        const beforePublish = async () => {
+          const [{ entry }] = await begin()
+          created = !entry
+        }
+        const { principal } = this.access
+        // A body may take longer to arrive than the timeout of the lock that its sender presents.
+        const stopExtending = this.parts.locks.extendDuring(at, options.lockTokens ?? [], principal)
+        const transfer = this.meter.start(storage, 'write')
+        try {
+          const { createOnly, modified, mode, resumable } = options
+          const write = { signal, user: principal.userId, createOnly, modified, mode, resumable, beforePublish }
+          const entry = await transfer.run(() => storage.write(inner, transfer.counted(source), write))
+          return { entry, created }
+        } finally {
+          stopExtending()
+        }
+      })
+    })
+  }
+
+  /** Rejects as `write` does before it reads the body. */
+  async assertWritable(path: Path, options: ChangeOptions): Promise<void> {
+    await this.operations.check(this.#writing(path, options))
+  }
+
+  /** Opens a handle for writes: 'update' in place, 'replace' to a file that `commit` publishes. */
+  async openToWrite(path: Path, mode: 'update' | 'replace', options: FileOpenOptions): Promise<WritableFile> {
+    const writing = this.#writing(path, options, mode)
+    const [target] = await this.operations.check(writing)
+    const { storage, inner, entry: old } = target
+    const mustExist = mode === 'update'
+    const publication = this.operations.publication(publishing(writing, options, mustExist), [target.at])
+    const beforePublish = async () => {
+      await publication.begin()
+      try {
+        await options.beforePublish?.()
+      } catch (error) {
+        publication.end()
+        throw error
+      }
+    }
+    const { signal, createOnly, modified, mode: bits = options.modeOver?.(old), readable } = options
+    const { userId: user } = this.access.principal
+    const hooks = this.meter.handle(storage, mode, signal)
+    try {
+      const file = await storage.open(
+        inner,
+        mode,
+        mustExist
+          ? { signal, user, readable: true, beforePublish }
+          : { signal, user, createOnly, modified, mode: bits, readable, beforePublish },
+      )
+      const guarded = { ...hooks, ended: () => publication.end() }
+      return { ...this.access.guardHandle(path, this.#throttled(file), guarded), old }
+    } catch (error) {
+      hooks.failed(error)
+      hooks.closed()
+      throw error
+    }
+  }
+
+  #throttled(file: OpenFile): OpenFile {
+    const { toClients, fromClients } = this.parts.bandwidth
+    return throttled(file, toClients, fromClients)
+  }
+
+  /** Replaces or creates a file. `mode`: that of the handle, if it is written through one. */
+  #writing(path: Path, options: ChangeOptions, mode?: 'update' | 'replace'): Operation<OnePath> {
+    return {
+      options,
+      resolve: this.access.resolving('write', path, options),
+      require: (target) => {
+        const { at, entry } = target
+        if (this.parts.mounts.isVirtual(at)) throw new GatewayError('is_dir')
+        target.storage.assertWritable()
+        if (entry?.kind === 'folder') throw new GatewayError('is_dir')
+        if (!entry) checkName(nameOf(at))
+        if (entry && mode === undefined && options.createOnly === true) throw new GatewayError('exists')
+        if (mode !== 'replace' || entry?.kind !== 'link') return
+        throw new GatewayError('denied', { reason: 'a link that leads nowhere' })
+      },
+      touches: ({ at, entry }) => [{ path: at, membership: !entry }],
+    }
+  }
+}
+
+/** The last check of a handle: other requests may have made or removed the file since it was opened. */
+function publishing(writing: Operation<OnePath>, options: ChangeOptions, mustExist: boolean): Operation<OnePath> {
+  return {
+    ...writing,
+    require: ({ entry }) => {
+      if (entry && options.createOnly === true) throw new GatewayError('exists')
+      if (entry?.kind === 'folder') throw new GatewayError('is_dir')
+      if (!entry && mustExist) throw new GatewayError('not_found')
+    },
+  }
+}

@@ -1,0 +1,83 @@
+/** The entries of a folder that one principal sees, as a sorted listing or in pages. Paths are of the whole tree. */
+import type { Entry } from '../contract/entry.js'
+import { isGatewayError } from '../contract/errors.js'
+import { childOf, type Path } from '../contract/path.js'
+import type { MountedTree } from '../storage/mounted-tree.js'
+import type { Access, NamedPath } from './access.js'
+import type { TreeDependencies } from './dependencies.js'
+import type { AccessOptions } from './preconditions.js'
+import { folderView, visibleEntries, type EntryFilter, type FolderView } from './visibility.js'
+
+export interface FolderListOptions extends AccessOptions, EntryFilter {
+  /** Does not use the cached listing. Requires the right to write here. */
+  readonly refresh?: boolean | undefined
+  /** The part that is returned. Its entries are as current as the backend reports. */
+  readonly offset?: number | undefined
+  readonly limit?: number | undefined
+}
+
+export interface Listing {
+  /** The requested part. Sorted by the storage's options, with mount points, without hidden entries. */
+  readonly entries: readonly Entry[]
+  /** Number of entries in all parts. */
+  readonly total: number
+  readonly folder: FolderView
+}
+
+export class FolderContents {
+  constructor(
+    private readonly parts: Pick<TreeDependencies, 'rules' | 'mounts'>,
+    private readonly access: Access,
+    private readonly tree: MountedTree,
+  ) {}
+
+  async list(folder: NamedPath, options: FolderListOptions): Promise<Listing> {
+    const { at } = folder
+    const { entries, current } = await this.tree.listing(at, options)
+    const shown = await this.#visible(folder, entries, options)
+    const { offset = 0, limit } = options
+    const part = limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))
+    return {
+      entries: await this.#linksSeen(at, current ? part : await this.tree.refreshed(at, part, options), options),
+      total: shown.length,
+      folder: folderView(this.parts, this.access.principal, at),
+    }
+  }
+
+  /** The same entries in pages, in any order. Rejects once the session is revoked. */
+  async *pages(folder: NamedPath, options: AccessOptions): AsyncGenerator<readonly Entry[]> {
+    const { at } = folder
+    for await (const page of this.tree.pages(at, options)) {
+      this.access.assertNotRevoked()
+      yield await this.#linksSeen(at, await this.#visible(folder, page, { signal: options.signal }), options)
+    }
+  }
+
+  /** An entry is hidden if it is hidden by either path of the folder. */
+  async #visible({ named, at }: NamedPath, entries: readonly Entry[], filter: EntryFilter): Promise<readonly Entry[]> {
+    const { rules } = this.parts
+    const { principal } = this.access
+    const shown = await visibleEntries(rules, principal, at, entries, filter)
+    return named === at ? shown : visibleEntries(rules, principal, named, shown, { signal: filter.signal })
+  }
+
+  /** Shows a symlink as its target only if the principal may read the target. */
+  async #linksSeen(folder: Path, entries: readonly Entry[], options: AccessOptions): Promise<readonly Entry[]> {
+    if (!entries.some((entry) => entry.isLink === true)) return entries
+    const seen: Entry[] = []
+    for (const entry of entries) {
+      seen.push(entry.isLink === true ? await this.#linkSeen(childOf(folder, entry.name), entry, options) : entry)
+    }
+    return seen
+  }
+
+  async #linkSeen(at: Path, entry: Entry, options: AccessOptions): Promise<Entry> {
+    try {
+      await this.access.resolveLinks('read', at, options)
+      return entry
+    } catch (error) {
+      if (!isGatewayError(error, 'denied', 'hidden', 'password_required')) throw error
+      return await this.tree.entry(at, { signal: options.signal, link: true })
+    }
+  }
+}

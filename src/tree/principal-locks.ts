@@ -1,0 +1,87 @@
+/** WebDAV locks, as one principal takes, sees and releases them. In this file, `at` is a path of the whole tree. */
+import { Readable } from 'node:stream'
+import type { Source } from '../contract/driver.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import type { Path } from '../contract/path.js'
+import type { Lock, LockRequest } from '../store/rows.js'
+import type { Access } from './access.js'
+import type { FileContent } from './file-content.js'
+import type { Locks } from './locks.js'
+import type { OnePath, Operation, Operations } from './operation.js'
+import type { ChangeOptions } from './preconditions.js'
+
+export interface LockOptions extends ChangeOptions {
+  /** false: rejects with `not_found` if there is nothing to lock. */
+  readonly makesFile?: boolean
+}
+
+export interface LockResult {
+  readonly lock: Lock
+  /** Nothing existed at the path, so an empty file was created. */
+  readonly created: boolean
+}
+
+export class PrincipalLocks {
+  constructor(
+    private readonly locks: Locks,
+    private readonly access: Access,
+    private readonly operations: Operations,
+    private readonly content: FileContent,
+  ) {}
+
+  /** See `VirtualFs.lock`. `path` is the principal's own. */
+  async lock(path: Path, request: LockRequest, options: LockOptions): Promise<LockResult> {
+    const locking: Operation<OnePath> = {
+      options,
+      resolve: this.access.resolving('lock', path, options),
+      require: ({ at, entry }) => {
+        if (request.deep && entry?.kind === 'folder') this.access.authorizeBelow('lock', at, options)
+      },
+      touches: () => [],
+    }
+    const [{ at, entry }] = await this.operations.check(locking)
+    const isDangling = entry?.kind === 'link'
+    if ((!entry || isDangling) && options.makesFile === false) throw new GatewayError('not_found')
+    // No file is created behind a dangling symlink, so there is nothing to lock.
+    if (isDangling) throw new GatewayError('denied', { reason: 'a link that leads nowhere' })
+    const lock = await this.locks.grant(at, request, this.access.principal)
+    const created = !entry && (await this.#makeFile(path, at, lock, options))
+    return { lock: this.access.redactLock(lock), created }
+  }
+
+  /** Creates the empty file that was locked. Returns false if another request has created it in the meantime. */
+  async #makeFile(path: Path, at: Path, { token }: Lock, options: ChangeOptions): Promise<boolean> {
+    const { signal, password } = options
+    const lockTokens = [...(options.lockTokens ?? []), token]
+    try {
+      await this.content.write(path, emptySource, { signal, password, lockTokens, createOnly: true })
+      return true
+    } catch (error) {
+      // That other file is locked, unless its name has another case.
+      if (isGatewayError(error, 'exists') && (await this.access.resolve(path, options)) === at) return false
+      await this.locks.break(token)
+      throw error
+    }
+  }
+
+  async refresh(at: Path, token: string, seconds: number, options: ChangeOptions): Promise<Lock> {
+    await this.operations.assertPreconditionsAt(at, options)
+    return this.access.redactLock(await this.locks.refresh(at, token, seconds, this.access.principal))
+  }
+
+  unlock(at: Path, token: string): Promise<void> {
+    return this.locks.release(at, token, this.access.principal)
+  }
+
+  /** The locks that cover the path. `members`: also those on direct members of this folder. */
+  covering(at: Path, members: boolean): readonly Lock[] {
+    const onMembers = members ? this.locks.onMembers(at) : []
+    return [...this.locks.covering(at), ...onMembers].map((lock) => this.access.redactLock(lock))
+  }
+}
+
+const emptySource: Source = {
+  size: 0,
+  rereadable: true,
+  read: async () => Readable.from([]),
+}
