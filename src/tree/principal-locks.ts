@@ -58,7 +58,8 @@ export class PrincipalLocks {
       return true
     } catch (error) {
       // That other file is locked, unless its name has another case.
-      if (isGatewayError(error, 'exists') && (await this.access.resolve(path, options)) === at) return false
+      const now = isGatewayError(error, 'exists') && (await this.access.resolve(path, options).catch(() => undefined))
+      if (now === at) return false
       await this.locks.break(token)
       throw error
     }

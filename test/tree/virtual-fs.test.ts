@@ -347,6 +347,24 @@ void t.test('a lock on a name that is free makes an empty file, and never emptie
   t.equal(await text(ada.read(p('/y'))), 'came first')
 })
 
+void t.test('a lock whose file cannot be made does not stay, though the backend fails meanwhile', async (t) => {
+  const memory = new MemoryDriver(0, false)
+  let fails = false
+  const failing = altered(memory, {
+    write: async () => {
+      fails = true
+      throw new GatewayError('exists')
+    },
+    stat: async (path, options) => {
+      if (fails) throw new GatewayError('unavailable')
+      return memory.stat(path, options)
+    },
+  })
+  const { as, parts } = await newTree(t, { '/': { driverOf: async () => failing } })
+  await t.rejects(as().lock(p('/new'), lockAsk), { code: 'exists' })
+  t.same(parts.locks.list(), [])
+})
+
 void t.test('a lock is seen without what lies above the own root', async (t) => {
   const { as } = await newTree(t)
   await fill(as(), { '/home/ada/x': 'abc' })
@@ -889,6 +907,25 @@ void t.test('a backend that tells both at once is asked once where a path leads 
   t.equal(await text(as().read(p('/d/x'))), '4')
   await as().symlink(p('/d/nowhere'), 'missing')
   await t.rejects(as().open(p('/d/nowhere'), 'replace'), { code: 'denied' }, 'nothing is made behind a link')
+})
+
+void t.test('a listing asks once for the spelling of its path, whole or in pages', async (t) => {
+  const asked: string[] = []
+  const memory = new MemoryDriver(0, false)
+  const counted = altered(memory, {
+    stat: (path, options) => {
+      asked.push(path)
+      return memory.stat(path, options)
+    },
+  })
+  const { as } = await newTree(t, { '/': { driverOf: async () => counted } })
+  await as().mkdir(p('/Folder/Sub'), { parents: true })
+  asked.length = 0
+  for await (const page of as().pages(p('/folder/sub'))) t.same(page, [])
+  t.equal(asked.filter((path) => path === '/Folder/sub').length, 1, 'in pages')
+  asked.length = 0
+  t.equal((await as().list(p('/folder/sub'))).total, 0)
+  t.equal(asked.filter((path) => path === '/Folder/sub').length, 1, 'whole')
 })
 
 void t.test('what was kept of a removed file does not come back with its name', async (t) => {
