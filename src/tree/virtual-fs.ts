@@ -496,7 +496,7 @@ export class VirtualFs {
     from: Path,
     resolve: () => Promise<readonly [source: Path, target: ResolvedPath]>,
     options: TransferOptions,
-  ): Promise<WriteResult> {
+  ): Promise<TransferResult> {
     return this.#access.withErrorContext(kind, from, () =>
       this.#access.untilRevoked(options, (signal) => this.#transfers.transfer(kind, resolve, { ...options, signal })),
     )
