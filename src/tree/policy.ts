@@ -164,6 +164,7 @@ function isMember(rule: Rule, action: Action, path: Path): boolean {
   return action === 'read' && parentOf(path) === rule.path
 }
 
-function excludes(users: readonly number[], principal: Principal): boolean {
+/** Whether a list of users in a rule excludes the principal. An empty list excludes nobody. */
+export function excludes(users: readonly number[], principal: Principal): boolean {
   return users.length > 0 && !users.includes(principal.userId)
 }

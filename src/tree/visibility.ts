@@ -11,7 +11,7 @@ import { GatewayError } from '../contract/errors.js'
 import { childOf, parentOf, reservedPrefix, type Path } from '../contract/path.js'
 import type { TreeDependencies } from './dependencies.js'
 import { covers, type Rules } from './folder-rules.js'
-import { hidesSegmentOf, isHidden, mayWriteContent } from './policy.js'
+import { excludes, hidesSegmentOf, isHidden, mayWriteContent } from './policy.js'
 
 /** Limits a listing to some of the folder's entries. */
 export interface EntryFilter {
@@ -115,7 +115,7 @@ export function isInvisible(rules: Rules, principal: Principal, at: Path): boole
 /** Whether `at` has a rule of its own that limits reading to other users. */
 function isExcludedReader(rules: Rules, principal: Principal, at: Path): boolean {
   const rule = rules.ruleOf(at)
-  return rule !== undefined && rule.readUsers.length > 0 && !rule.readUsers.includes(principal.userId)
+  return rule !== undefined && excludes(rule.readUsers, principal)
 }
 
 export function folderView(
@@ -124,12 +124,11 @@ export function folderView(
   at: Path,
 ): FolderView {
   const rule = parts.rules.nearest(at)
-  const excluded = rule !== undefined && rule.writeUsers.length > 0 && !rule.writeUsers.includes(principal.userId)
   const writeByRule = rule !== undefined && rule.write && covers(rule, rule.writeSub, at)
   const changes = (['write', 'rename', 'move', 'copy', 'remove'] as const).some((each) =>
     hasPermission(principal, each),
   )
-  const isReadOnly = excluded && covers(rule, rule.writeUsersSub, at)
+  const isReadOnly = rule !== undefined && excludes(rule.writeUsers, principal) && covers(rule, rule.writeUsersSub, at)
   const row = parts.mounts.rowOf(at)
   return {
     readme: rule && covers(rule, rule.readmeSub, at) ? rule.readme : '',
