@@ -18,7 +18,8 @@ const endTimeout = 1000
 /**
  * Positional reads on top of range streams, one stream at a time. A random read requests exactly its own bytes.
  * Sequential reads request increasing ranges, so that a few streams are enough for a whole file. At most four times the
- * bytes that were read are requested in vain. Concurrent reads are serialized.
+ * bytes that were read are requested in vain. Concurrent reads are serialized. A read rejects with `unavailable` if a
+ * stream ends before the requested bytes and before the end of the file.
  */
 export class StreamReader implements OpenFile {
   #stream: Readable | undefined
@@ -83,7 +84,10 @@ export class StreamReader implements OpenFile {
         if (at >= this.entry.size) break
         await this.#open(at, into.length - filled)
       }
-      if (this.#rest.length === 0 && !(await this.#nextChunk())) break
+      if (this.#rest.length === 0 && !(await this.#nextChunk())) {
+        if (this.#position >= Math.min(this.#end, this.entry.size)) break
+        throw new GatewayError('unavailable', { reason: 'the storage sent only a part of the file' })
+      }
       if (this.#position < at) {
         this.#consume(at - this.#position)
         continue

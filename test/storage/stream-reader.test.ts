@@ -115,22 +115,36 @@ void t.test('where parts cost all that lies before them, one stream goes to the 
   await reader.close()
 })
 
-void t.test('a file that has shrunk ends early, one that has grown is read as far as was asked', async (t) => {
-  for (const [size, told] of [
-    [500, 1000],
-    [1500, 1000],
+void t.test('a file that has grown is read as far as was asked', async (t) => {
+  const content = randomBytes(1500)
+  const asked: unknown[] = []
+  const reader = new StreamReader(entryOf(1000), async (range) => {
+    asked.push(range)
+    return Readable.from([content.subarray(range.offset)], { objectMode: false })
+  })
+  t.ok((await readAt(reader, 0, 2000)).equals(content))
+  t.equal((await readAt(reader, 1500, 10)).length, 0)
+  t.same(asked, [{ offset: 0, length: 2000 }])
+  await reader.close()
+})
+
+void t.test('a stream that ends before what was asked for is an error, and not the end of the file', async (t) => {
+  const content = randomBytes(1000)
+  let sent = 500
+  const reader = new StreamReader(entryOf(1000), async ({ offset, length = 0 }) =>
+    Readable.from([content.subarray(offset, Math.min(sent, offset + length))], { objectMode: false }),
+  )
+  for (const [position, length] of [
+    [0, 2000],
+    [400, 200],
+    [600, 10],
   ] as const) {
-    const content = randomBytes(size)
-    const asked: unknown[] = []
-    const reader = new StreamReader(entryOf(told), async (range) => {
-      asked.push(range)
-      return Readable.from([content.subarray(range.offset)], { objectMode: false })
-    })
-    t.ok((await readAt(reader, 0, 2000)).equals(content))
-    t.equal((await readAt(reader, size, 10)).length, 0)
-    t.same(asked, [{ offset: 0, length: 2000 }])
-    await reader.close()
+    await t.rejects(readAt(reader, position, length), { code: 'unavailable', reason: /only a part/ })
   }
+  t.ok((await readAt(reader, 0, 500)).equals(content.subarray(0, 500)))
+  sent = 1000
+  t.ok((await readAt(reader, 500, 2000)).equals(content.subarray(500)))
+  await reader.close()
 })
 
 void t.test('a stream that nobody reads from is ended after a while, and reading goes on where it was', async (t) => {
