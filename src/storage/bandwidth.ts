@@ -3,11 +3,12 @@
  * one direction share its limit.
  */
 import { pipeline, Transform, type Readable } from 'node:stream'
+import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile } from '../contract/capabilities.js'
 import type { Source } from '../contract/driver.js'
 import { GatewayError } from '../contract/errors.js'
 import type { Settings } from '../settings/settings.js'
-import { withHooks } from './file-hooks.js'
+import { withHooks, type FileHooks } from './file-hooks.js'
 
 /** Number of chunks per second of a transfer that has the limit to itself. */
 const chunksPerSecond = 8
@@ -147,11 +148,29 @@ export class Bandwidth {
 /** No limit. */
 export const unlimited = new SpeedLimit(() => Infinity)
 
-/** Returns a handle whose reads and writes are throttled. */
-export function throttled(file: OpenFile, reading: SpeedLimit, writing: SpeedLimit): OpenFile {
+/**
+ * Returns a handle whose reads and writes are throttled. Those that wait reject with `aborted` when one of the signals
+ * aborts, and when the handle is closed.
+ */
+export function throttled(
+  file: OpenFile,
+  reading: SpeedLimit,
+  writing: SpeedLimit,
+  ...signals: readonly (AbortSignal | undefined)[]
+): OpenFile {
   if (!reading.isLimited && !writing.isLimited) return file
+  const closed = new AbortController()
+  const joined = joinSignals(...signals, closed.signal)
+  const hooks: FileHooks = {
+    reading: (bytes) => reading.acquire(bytes, joined.signal),
+    writing: (bytes) => writing.acquire(bytes, joined.signal),
+    closed: () => {
+      closed.abort()
+      joined.release()
+    },
+  }
   return {
-    ...withHooks(file, { reading: (bytes) => reading.acquire(bytes), writing: (bytes) => writing.acquire(bytes) }),
+    ...withHooks(file, hooks),
     ...(reading.isLimited && { preferredReadSize: Math.min(reading.chunkSize, file.preferredReadSize ?? Infinity) }),
   }
 }

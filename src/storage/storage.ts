@@ -261,7 +261,10 @@ export class Storage implements Driver {
     const driver = this.#driver
     const own = await undefinedIfUnsupported(driver.open && (async () => driver.open?.(path, mode, options)))
     if (!own) return undefined
-    const file = this.#bandwidth ? throttled(own, this.#bandwidth.fromBackends, this.#bandwidth.toBackends) : own
+    const { signal } = options
+    const file = this.#bandwidth
+      ? throttled(own, this.#bandwidth.fromBackends, this.#bandwidth.toBackends, signal)
+      : own
     return mode === 'read' ? file : this.#changes.watched(path, mode, file, options)
   }
 

@@ -115,7 +115,7 @@ export class FileContent {
       file = await open()
       if (!file) return file
       await this.access.assertLinksUnchanged('read', at, options)
-      return this.access.guardHandle(path, this.#throttled(file), hooks)
+      return this.access.guardHandle(path, this.#throttled(file, options.signal), hooks)
     } catch (error) {
       hooks.failed(error)
       hooks.closed()
@@ -187,7 +187,7 @@ export class FileContent {
           : { signal, user, createOnly, modified, mode: bits, readable, beforePublish },
       )
       const guarded = { ...hooks, ended: () => publication.end() }
-      return { ...this.access.guardHandle(path, this.#throttled(file), guarded), old }
+      return { ...this.access.guardHandle(path, this.#throttled(file, signal), guarded), old }
     } catch (error) {
       hooks.failed(error)
       hooks.closed()
@@ -195,9 +195,9 @@ export class FileContent {
     }
   }
 
-  #throttled(file: OpenFile): OpenFile {
+  #throttled(file: OpenFile, signal: AbortSignal | undefined): OpenFile {
     const { toClients, fromClients } = this.parts.bandwidth
-    return throttled(file, toClients, fromClients)
+    return throttled(file, toClients, fromClients, signal, this.access.principal.signal)
   }
 
   /** Replaces or creates a file. `mode`: that of the handle, if it is written through one. */

@@ -1,10 +1,11 @@
-import { once } from 'node:events'
+import { getEventListeners, once } from 'node:events'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
+import type { OpenFile } from '../../src/contract/capabilities.js'
 import { asPath } from '../../src/contract/path.js'
-import { SpeedLimit } from '../../src/storage/bandwidth.js'
+import { SpeedLimit, throttled } from '../../src/storage/bandwidth.js'
 import { newTree, sourceOf } from '../tree/tree-fixture.js'
 
 const kib = 1024
@@ -72,6 +73,45 @@ void t.test('an error behind is an error in front', async (t) => {
     },
   })
   await t.rejects(buffer(new SpeedLimit(() => kib).stream(behind)), { message: 'broken' })
+})
+
+void t.test('a handle that waits for its limit ends by its signals, and when it is closed', async (t) => {
+  const limit = new SpeedLimit(() => kib)
+  const entry = { name: 'x', kind: 'file', size: 0, modified: new Date(0) } as const
+  const file = { entry, read: async () => 0, write: async () => undefined, close: async () => undefined }
+  const session = new AbortController()
+  for (const stop of [async () => session.abort(), async (handle: OpenFile) => handle.close()]) {
+    const handle = throttled(file, limit, limit, undefined, session.signal)
+    const reading = handle.read(Buffer.alloc(1000 * kib), 0)
+    const writing = handle.write?.([Buffer.alloc(1000 * kib)], 0)
+    const ends = Promise.all([reading, writing].map((call) => t.rejects(async () => call, { code: 'aborted' })))
+    await wait(10)
+    await stop(handle)
+    await ends
+    await handle.close()
+  }
+  t.same(getEventListeners(session.signal, 'abort'), [])
+})
+
+void t.test('a handle of the tree that waits for its limit ends with its request and its session', async (t) => {
+  for (const setting of ['max_client_download_speed', 'max_server_download_speed']) {
+    const tree = await newTree(t, { '/': { traits: { remote: true } } })
+    await tree.as().write(asPath('/file'), sourceOf(Buffer.alloc(1000 * kib)))
+    await tree.settings.set(new Map([[setting, '1']]))
+    for (const which of ['request', 'session'] as const) {
+      // A backend sees the signal of the request only.
+      if (which === 'session' && setting === 'max_server_download_speed') continue
+      const [request, session] = [new AbortController(), new AbortController()]
+      const fs = tree.as({ signal: session.signal })
+      const handle = await fs.open(asPath('/file'), 'read', { signal: request.signal })
+      const reading = handle.read(Buffer.alloc(1000 * kib), 0)
+      const ends = t.rejects(reading, { code: which === 'request' ? 'aborted' : 'unauthenticated' }, setting)
+      await wait(10)
+      ;({ request, session })[which].abort()
+      await ends
+      await handle.close()
+    }
+  }
 })
 
 void t.test('the settings hold for streams and handles, for clients and for backends behind a network', async (t) => {
