@@ -292,7 +292,10 @@ export class WritableAliasDriver extends AliasDriver {
     const resolved = this.resolve(path)
     if (!resolved || (await firstOf(resolved, { ...options, link: true }))) throw new GatewayError('exists')
     const candidates = await parentsOf(resolved, options)
-    await eachOf(this.#select(candidates, resolved), async (driver) => driver.mkdir?.(resolved.inner, options))
+    await eachOf(this.#select(candidates, resolved), async (driver) => {
+      if (!driver.mkdir) throw new GatewayError('unsupported')
+      await driver.mkdir(resolved.inner, options)
+    })
   }
 
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
@@ -301,7 +304,10 @@ export class WritableAliasDriver extends AliasDriver {
       // Even if the selected copy is empty: the entries of the other copies would disappear from view.
       for await (const page of this.list(path, options)) if (page.length > 0) throw new GatewayError('not_empty')
     }
-    await eachOf(this.#selectCopies(copies, resolved), async (driver) => driver.remove?.(resolved.inner, options))
+    await eachOf(this.#selectCopies(copies, resolved), async (driver) => {
+      if (!driver.remove) throw new GatewayError('unsupported')
+      await driver.remove(resolved.inner, options)
+    })
   }
 
   async removeTree(path: Path, options: CallOptions = {}): Promise<void> {

@@ -360,15 +360,19 @@ export class Storage implements Driver {
 
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
+    const driver = this.#driver
+    if (!driver.mkdir) throw new GatewayError('unsupported', { reason: 'this storage cannot make folders' })
     await this.#makeMountAncestor(path, options)
-    await this.#changes.attempt([path], async () => this.#driver.mkdir?.(path, options))
+    await this.#changes.attempt([path], async () => driver.mkdir?.(path, options))
     await this.#changes.folderMade(path)
   }
 
   /** Removes a file, a symlink or an empty folder. */
   async remove(path: Path, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    await this.#changes.attempt([path], async () => this.#driver.remove?.(path, options))
+    const driver = this.#driver
+    if (!driver.remove) throw new GatewayError('unsupported', { reason: 'this storage cannot remove anything' })
+    await this.#changes.attempt([path], async () => driver.remove?.(path, options))
     await this.#changes.removed(path)
   }
 

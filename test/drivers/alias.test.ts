@@ -7,6 +7,7 @@ import { asPath } from '../../src/contract/path.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import { conformance } from '../conformance/driver.js'
 import { at, listed, namesIn, put, refuses, textAt, type WritableDriver } from '../conformance/subject.js'
+import { altered, openBody, sourceOf } from '../tree/tree-fixture.js'
 import { compositeTree } from './composite-tree.js'
 
 const one = asPath('/one')
@@ -100,6 +101,44 @@ await t.test('each policy writes where it says', async (t) => {
   await refuses(t, async () => (await open('disabled', 'first')).remove(at('/both')), 'denied', 'write disabled')
   await (await open('all')).remove(at('/both'))
   t.same([await namesIn(first, '/'), await namesIn(second, '/')], [[], ['later']])
+})
+
+await t.test(
+  'concurrent writers of a new file put it into the same storage, also after one of them has failed',
+  async (t) => {
+    const { env } = await compositeTree(t, { '/one': {}, '/two': {} })
+    const merged = await openOver(env, 'x:/one\nx:/two', policies('first', 'random'))
+    for (let round = 0; round < 12; round++) {
+      const name = `/file-${round}`
+      const { source, body } = openBody()
+      const slow = merged.write(at(name), source, {})
+      const failing = merged.write(at(name), sourceOf('x'), {
+        beforePublish: async () => Promise.reject(new GatewayError('busy')),
+      })
+      await refuses(t, () => failing, 'busy', 'one writer')
+      await put(merged, name, 'later')
+      body.push('slow')
+      body.push(null)
+      await slow
+    }
+    const [inOne, inTwo] = [await namesIn(env.tree(one), '/'), await namesIn(env.tree(two), '/')]
+    t.same(
+      inOne.filter((name) => inTwo.includes(name)),
+      [],
+    )
+  },
+)
+
+await t.test('a merged storage that lacks a method is unsupported', async (t) => {
+  const { env } = await compositeTree(t, { '/one': {} })
+  await put(env.tree(one) as WritableDriver, '/file', 'x')
+  const lacking: DriverEnv = {
+    ...env,
+    tree: (path) => altered(env.tree(path), { mkdir: undefined, remove: undefined }),
+  }
+  const merged = await openOver(lacking, 'x:/one', policies('first'))
+  await refuses(t, () => merged.mkdir(at('/folder')), 'unsupported', 'mkdir')
+  await refuses(t, () => merged.remove(at('/file')), 'unsupported', 'remove')
 })
 
 await t.test('a storage that does not answer is told, not left out', async (t) => {

@@ -55,6 +55,16 @@ void t.test('without open, a file is read at any position all the same', async (
   await t.rejects(storage.open(root, 'read'), { code: 'is_dir' })
 })
 
+void t.test('a method that the driver lacks is unsupported, and nothing is reported as changed', async (t) => {
+  const { storage, heard } = await newStorage(t, { mkdir: undefined, remove: undefined, removeTree: undefined })
+  await storage.write(x, sourceOf('x'))
+  heard.length = 0
+  await t.rejects(storage.mkdir(y), { code: 'unsupported' })
+  await t.rejects(storage.remove(x), { code: 'unsupported' })
+  await t.rejects(storage.removeTree(x), { code: 'unsupported' })
+  t.same(heard, [])
+})
+
 const unnameable = ['', '.', '..', 'a/b', '../etc/passwd', 'a\\b', 'a\0b', 'bad \ufffd', 'half \ud83e', '\udc00']
 
 void t.test('names that no path can hold are left out of every listing, and each folder is logged once', async (t) => {
