@@ -33,6 +33,13 @@ interface Resolved {
   readonly inner: Path
 }
 
+/** Where the writers of one new file put it: concurrent writers of one path must use the same storage. */
+interface Placement {
+  writers: number
+  /** Undefined until the first of them has selected a storage. */
+  driver: Promise<Driver> | undefined
+}
+
 /** An existing entry, and the storage that contains it. */
 interface Copy {
   readonly driver: Driver
@@ -196,10 +203,7 @@ export class WritableAliasDriver extends AliasDriver {
   readonly copy?: (from: Path, to: Path, options?: WriteOptions) => Promise<void>
   /** Absent if the policy distributes files: the source and the target may be on different storages then. */
   readonly move?: (from: Path, to: Path, options?: CallOptions) => Promise<void>
-  /**
-   * Storages selected for new files that are being written. Concurrent writes of one path must use the same storage.
-   */
-  readonly #placements = new Map<Path, Promise<Driver>>()
+  readonly #placements = new Map<Path, Placement>()
 
   constructor(named: ReadonlyMap<string, Merged>, options: AliasOptions) {
     super(named, options)
@@ -209,19 +213,26 @@ export class WritableAliasDriver extends AliasDriver {
 
   async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     throwIfAborted(options.signal)
-    const { inner, drivers } = await this.#targets(path, source.size ?? 0, options)
+    // Before it is looked for: a file that is being written now is found, or its placement is.
+    const placement = this.#placements.get(path) ?? { writers: 0, driver: undefined }
+    this.#placements.set(path, placement)
+    placement.writers++
+    try {
+      return await this.#write(path, source, placement, options)
+    } finally {
+      if (--placement.writers === 0) this.#placements.delete(path)
+    }
+  }
+
+  async #write(path: Path, source: Source, placement: Placement, options: WriteOptions): Promise<Entry> {
+    const { inner, drivers } = await this.#targets(path, source.size ?? 0, options, placement)
     const writes = drivers.map((driver) => async (part: Source, writeOptions: WriteOptions) => {
       if (!driver.write) throw new GatewayError('unsupported')
       return driver.write(inner, part, writeOptions)
     })
     const [only, ...others] = writes
     if (!only) throw new GatewayError('parent_missing')
-    const placement = this.#placements.get(path)
-    try {
-      return await (others.length === 0 ? only(source, options) : writeAll(writes, source, options))
-    } finally {
-      if (placement === this.#placements.get(path)) this.#placements.delete(path)
-    }
+    return others.length === 0 ? only(source, options) : writeAll(writes, source, options)
   }
 
   async #copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
@@ -242,6 +253,7 @@ export class WritableAliasDriver extends AliasDriver {
     path: Path,
     size: number,
     options: WriteOptions,
+    placement: Pick<Placement, 'driver'> = { driver: undefined },
   ): Promise<{ inner: Path; drivers: readonly Driver[] }> {
     const policy = this.options.put_conflict_policy
     const resolved = this.resolve(path)
@@ -261,14 +273,12 @@ export class WritableAliasDriver extends AliasDriver {
     }
     const candidates = await parentsOf(resolved, options)
     if (!isDistributed) return { inner, drivers: selectByPolicy(policy, { candidates, merged: merged.length }) }
-    const selection =
-      this.#placements.get(path) ??
-      (policy === 'random' ? Promise.resolve(pickRandom(candidates)) : this.#withFreeSpace(candidates, size, options))
-    this.#placements.set(path, selection)
+    const selection = (placement.driver ??=
+      policy === 'random' ? Promise.resolve(pickRandom(candidates)) : this.#withFreeSpace(candidates, size, options))
     try {
       return { inner, drivers: [await selection] }
     } catch (error) {
-      this.#placements.delete(path)
+      if (placement.driver === selection) placement.driver = undefined
       throw error
     }
   }
