@@ -63,6 +63,21 @@ interface Parts extends TreeDependencies {
   readonly egress: EgressGuard
 }
 
+/** What has been opened so far and must be closed, also if the start fails. */
+interface Opened {
+  readonly store: Store
+  settings?: Settings
+  bandwidth?: Bandwidth
+  accounts?: Accounts
+  tasks?: Tasks
+  supervisor?: MountSupervisor
+  links?: SignedUrls
+  search?: Search
+  downloads?: OfflineDownloads
+  /** Remove the listeners for changes by other processes. */
+  unsubscribe?: readonly (() => void)[]
+}
+
 /** The gateway as protocols see it: `as` and the tasks are their only access to the tree. */
 export type ProtocolGateway = Pick<
   Gateway,
@@ -104,10 +119,9 @@ export class Gateway {
   readonly spool: Spool
   readonly store: Store
   readonly #tree: TreeDependencies
-  readonly #bandwidth: Bandwidth
-  readonly #unsubscribe: readonly (() => void)[]
+  readonly #opened: Opened
 
-  private constructor(options: GatewayOptions, parts: Parts) {
+  private constructor(options: GatewayOptions, parts: Parts, opened: Opened) {
     this.config = options.config
     this.log = options.log
     this.accounts = parts.accounts
@@ -125,13 +139,13 @@ export class Gateway {
     this.spool = parts.spool
     this.store = parts.store
     this.#tree = parts
-    this.#bandwidth = parts.bandwidth
-    this.downloads = new OfflineDownloads({
+    this.#opened = opened
+    this.downloads = opened.downloads = new OfflineDownloads({
       ...parts,
       data: resolve(options.config.data),
       as: (principal) => this.#asTask(principal),
     })
-    this.#unsubscribe = [
+    opened.unsubscribe = [
       parts.store.onForeignChange('rules', () => parts.rules.reload()),
       parts.store.onForeignChange('locks', () => parts.locks.reload()),
       parts.store.onForeignChange('storages', async () => {
@@ -149,11 +163,17 @@ export class Gateway {
     const { config, log } = options
     await mkdir(config.data, { recursive: true, mode: 0o700 })
     const store = await openStore(join(config.data, 'data.db'))
+    const opened: Opened = { store }
     try {
       await firstRun(store, options)
-      const settings = await Settings.open(store, log)
-      const bandwidth = new Bandwidth(settings)
-      const accounts = await Accounts.open({ store, settings, tokenHours: config.token_hours, log })
+      const settings = (opened.settings = await Settings.open(store, log))
+      const bandwidth = (opened.bandwidth = new Bandwidth(settings))
+      const accounts = (opened.accounts = await Accounts.open({
+        store,
+        settings,
+        tokenHours: config.token_hours,
+        log,
+      }))
       const mounts = new Mounts()
       const rules = await Rules.load(store, (path) => mounts.caseFoldedPath(path), log)
       const locks = await Locks.load(store.locks)
@@ -161,7 +181,7 @@ export class Gateway {
       const authority = (userId: number) => accounts.forTask(userId)
       const storageOf = (id: number) => mounts.storageOf(id)
       const uploads = new ResumableUploads({ store: store.uploads, storageOf, log })
-      const tasks = await Tasks.load({ store: store.tasks, settings, log, authority, uploads })
+      const tasks = (opened.tasks = await Tasks.load({ store: store.tasks, settings, log, authority, uploads }))
       const spool = await Spool.open(join(config.data, 'spool'), {
         keep: spooledFiles(tasks.unfinished),
         limit: () => spoolLimit(settings),
@@ -172,7 +192,7 @@ export class Gateway {
       }
       const pathLocks = new LocalPathLocks()
       const intents = new Intents({ store, rules, pathLocks, log, storageOf })
-      const supervisor: MountSupervisor = new MountSupervisor({
+      const supervisor: MountSupervisor = (opened.supervisor = new MountSupervisor({
         mounts,
         recovery: storageRecovery(intents, uploads),
         egress,
@@ -185,11 +205,20 @@ export class Gateway {
         own: await gatewayFolders(config.data),
         instance: thisInstance(),
         tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
-      })
-      const links = new SignedUrls({ settings, needsSignature: (path) => needsSignature({ mounts, rules }, path) })
+      }))
+      const links = (opened.links = new SignedUrls({
+        settings,
+        needsSignature: (path) => needsSignature({ mounts, rules }, path),
+      }))
       await supervisor.start()
       await rules.reload()
-      const search = await Search.open({ settings, mounts, events, log, file: join(config.data, 'search.db') })
+      const search = (opened.search = await Search.open({
+        settings,
+        mounts,
+        events,
+        log,
+        file: join(config.data, 'search.db'),
+      }))
       const transferSlots = new Semaphore(() => Math.max(1, settings.number('transfer_files_at_once')))
       const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes: options.drivers })
       const downloadRouting = new DownloadRouting(settings, links)
@@ -199,11 +228,11 @@ export class Gateway {
         ...{ pathLocks, transferSlots, settings, bandwidth, downloadRouting, search, log },
       }
       const parts = { ...tree, accounts, spool, storages, links, tasks, egress }
-      const gateway = new Gateway(options, parts)
+      const gateway = new Gateway(options, parts, opened)
       await gateway.#startTasks()
       return gateway
     } catch (error) {
-      await store.close()
+      await closeAll(opened).catch((failure: unknown) => log.warn({ err: failure }, 'the gateway did not close well'))
       throw error
     }
   }
@@ -262,20 +291,24 @@ export class Gateway {
    * component has a timeout, 18 seconds in total: work that has not ended by then is logged and abandoned, so that a
    * backend that does not answer cannot block the exit.
    */
-  async close(): Promise<void> {
-    for (const unsubscribe of this.#unsubscribe) unsubscribe()
-    // Releases all transfers that wait for bandwidth.
-    this.#bandwidth.close()
-    await this.tasks.close()
-    this.downloads.close()
-    // Before the storages stop: the index applies their last events.
-    await this.search.close()
-    await this.supervisor.stop()
-    this.links.close()
-    await this.accounts.close()
-    this.settings.close()
-    await this.store.close()
+  close(): Promise<void> {
+    return closeAll(this.#opened)
   }
+}
+
+async function closeAll(opened: Opened): Promise<void> {
+  for (const unsubscribe of opened.unsubscribe ?? []) unsubscribe()
+  // Releases all transfers that wait for bandwidth.
+  opened.bandwidth?.close()
+  await opened.tasks?.close()
+  opened.downloads?.close()
+  // Before the storages stop: the index applies their last events.
+  await opened.search?.close()
+  await opened.supervisor?.stop()
+  opened.links?.close()
+  await opened.accounts?.close()
+  opened.settings?.close()
+  await opened.store.close()
 }
 
 /** Creates a storage and the accounts in a new data folder. */

@@ -65,6 +65,28 @@ function configuration(fields: Partial<StorageConfiguration>): StorageConfigurat
   return { ...rest, ...fields }
 }
 
+void t.test('a start that fails after the storages were opened closes them', async (t) => {
+  const observed = new Observed()
+  const config = { ...configSchema.parse({}), data: join(t.testdir(), 'data') }
+  const log = createLog('silent')
+  const local = { ...observed.type, name: 'Local', fields: {} }
+  const begin = () => Gateway.open({ config, log, drivers: [local], adminPassword: 'x' })
+  const gateway = await begin()
+  const [admin] = await gateway.store.users.all()
+  const task = await gateway.tasks.add(gateway.accounts.forTask(admin?.id ?? 0), {
+    kind: 'offline_download',
+    name: 'download',
+    plan: {},
+    totalBytes: 0,
+  })
+  await gateway.tasks.close()
+  await gateway.store.tasks.put({ ...task, plan: 'not JSON' })
+  await gateway.close()
+  t.same([observed.open.length, observed.closed], [1, 1])
+  await t.rejects(begin(), { code: 'internal', reason: /plan of this task/ })
+  t.same([observed.open.length, observed.closed], [2, 2])
+})
+
 void t.test('a configuration is cleaned, and its options have their defaults', async (t) => {
   const types = [new Observed().type]
   const checked = checkConfiguration(configuration({ mountPath: 'a//b/', addition: '{"text":"x","other":1}' }), types)
