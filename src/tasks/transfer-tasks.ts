@@ -2,9 +2,10 @@
 import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../contract/cancellation.js'
 import type { Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError, TreeError } from '../contract/errors.js'
+import { GatewayError, TreeError } from '../contract/errors.js'
 import { childOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import { visiblePath, type Mounts } from '../storage/mounts.js'
+import type { AccessOptions } from '../tree/preconditions.js'
 import type { TransferOptions, VirtualFs } from '../tree/virtual-fs.js'
 import { SkippedNamesReport } from './failures.js'
 import { planOf, type TaskRequest, type TaskRun, type TaskType } from './task.js'
@@ -71,7 +72,7 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   run.setPhase('looking_up')
   const walk = new AbortController()
   const joined = joinSignals(signal, walk.signal)
-  const measured = measure(fs, from, run, joined.signal)
+  const measured = measure(fs, from, run, { password, signal: joined.signal })
   try {
     const journal = { ...items, resumes }
     await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance, leftOut })
@@ -91,10 +92,11 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   }
 }
 
-/** Reports the total size while the transfer already runs. Its errors are ignored: the transfer reports its own. */
-async function measure(fs: VirtualFs, from: Path, run: TaskRun, signal: AbortSignal): Promise<void> {
-  const { password } = planOf(run.task) as TransferPlan
-  const access = { password, signal }
+/**
+ * Reports the total size while the transfer already runs. Never rejects: nobody waits for it before the transfer has
+ * ended, and the transfer reports its own errors.
+ */
+async function measure(fs: VirtualFs, from: Path, run: TaskRun, access: AccessOptions): Promise<void> {
   let bytes = 0
   const count = (entry: Entry) => {
     bytes += entry.size
@@ -118,7 +120,7 @@ async function measure(fs: VirtualFs, from: Path, run: TaskRun, signal: AbortSig
       }
     }
     run.setPhase('transferring_folder')
-  } catch (error) {
-    if (!isGatewayError(error)) throw error
+  } catch {
+    // The total remains what was counted so far.
   }
 }

@@ -8,6 +8,7 @@ import type { Mounts } from '../storage/mounts.js'
 import type { Spool, Spooled } from '../storage/spool.js'
 import { countedSource } from '../transfer/counted-source.js'
 import { isSameContent } from '../transfer/same-content.js'
+import type { AccessOptions } from '../tree/preconditions.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import { planOf, type Task, type TaskRequest, type TaskRun, type TaskType } from './task.js'
 import { pathBelowBase, displayPath } from './transfer-tasks.js'
@@ -87,14 +88,18 @@ async function upload(spool: Spool, fs: VirtualFs, run: TaskRun): Promise<void> 
   } catch (error) {
     source.revert()
     // An earlier run may have stored the file and been interrupted before it was recorded.
-    if (resumes && isGatewayError(error, 'exists') && (await isStored(fs, path, received, run))) return
+    if (resumes && isGatewayError(error, 'exists') && (await isStored(fs, path, received, { password, signal }))) return
     throw error
   }
 }
 
-async function isStored(fs: VirtualFs, path: Path, received: Spooled, { signal, task }: TaskRun): Promise<boolean> {
-  const { password } = planOf(task) as UploadPlan
-  const { size, kind } = await fs.stat(path, { password, signal })
-  const read = () => fs.read(path, undefined, { password, signal })
-  return kind === 'file' && isSameContent(received, { size, rereadable: true, read }, signal)
+async function isStored(
+  fs: VirtualFs,
+  path: Path,
+  received: Spooled,
+  access: AccessOptions & Pick<TaskRun, 'signal'>,
+): Promise<boolean> {
+  const { size, kind } = await fs.stat(path, access)
+  const read = () => fs.read(path, undefined, access)
+  return kind === 'file' && isSameContent(received, { size, rereadable: true, read }, access.signal)
 }
