@@ -105,6 +105,7 @@ const details: Readonly<Record<ErrorDetail, Text | Required<Rule>>> = {
   search_off: { code: 404, status: 404, text: 'search not available' },
   index_running: 'index is running',
   index_idle: 'index is not running',
+  upload_gone: ({ reason }) => reason,
   task_missing: { code: 404, status: 404, text: 'task not found' },
   tool_unknown: ({ subject = '' }) => `tool ${subject} not found`,
   tool_failed: ({ subject = '', reason }) => `failed init offline download tool ${subject}: ${reason}`,

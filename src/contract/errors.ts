@@ -110,6 +110,7 @@ const details = {
   index_running: 'the index is being built or updated',
   index_idle: 'the index is not being built or updated',
   task_missing: 'there is no such task',
+  upload_gone: 'the received bytes are gone: upload the file again',
   tool_unknown: 'there is no such download tool',
   tool_failed: 'the download tool does not work',
 } as const

@@ -77,6 +77,8 @@ export interface TaskType {
   run(run: TaskRun): Promise<void>
   /** True if the resumable uploads of a failed task are retained for a retry. */
   readonly resumable?: boolean
+  /** Throws `unsupported` if a task that has ended cannot run again. Absent if every task can. */
+  assertRetryable?(task: Task): void
   /** Releases the task's resources. Called when the task has ended in any state, and again when it is deleted. */
   dispose?(task: Task): Promise<void>
 }

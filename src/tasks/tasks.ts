@@ -197,7 +197,10 @@ export class Tasks {
     await this.#remove([this.#entry(principal, kind, id)])
   }
 
-  /** Queues a failed, canceled or waiting task immediately. Does nothing in any other state. */
+  /**
+   * Queues a failed, canceled or waiting task immediately. Does nothing in any other state. Rejects as
+   * `TaskType.assertRetryable` throws.
+   */
   async retry(principal: Principal, kind: TaskKind, id: string): Promise<void> {
     await this.#retry(this.#entry(principal, kind, id))
   }
@@ -209,8 +212,14 @@ export class Tasks {
     )
   }
 
+  /** Queues all failed tasks that can run again. */
   async retryFailed(principal: Principal, kind: TaskKind): Promise<void> {
-    for (const entry of this.#visible(principal, kind)) if (entry.task.state === 'failed') await this.#retry(entry)
+    for (const entry of this.#visible(principal, kind)) {
+      if (entry.task.state !== 'failed') continue
+      await this.#retry(entry).catch((error: unknown) => {
+        if (!isGatewayError(error, 'unsupported')) throw error
+      })
+    }
   }
 
   #visible(principal: Principal, kind: TaskKind): readonly TaskEntry[] {
@@ -239,8 +248,10 @@ export class Tasks {
   }
 
   async #retry(entry: TaskEntry): Promise<void> {
-    const { state } = entry.task
-    if (state === 'failed' || state === 'canceled' || state === 'waiting') await this.#queue(entry, 0)
+    const { kind, state } = entry.task
+    if (state !== 'failed' && state !== 'canceled' && state !== 'waiting') return
+    if (hasEnded(entry.task)) this.#types.get(kind)?.assertRetryable?.(entry.task)
+    await this.#queue(entry, 0)
   }
 
   async #remove(entries: readonly TaskEntry[]): Promise<void> {

@@ -66,6 +66,10 @@ export function spooledFiles(tasks: readonly Task[]): ReadonlySet<string> {
 export function uploadTasks(spool: Spool, as: (principal: Principal) => VirtualFs): TaskType {
   return {
     run: (run) => upload(spool, as(run.principal), run),
+    // The received file is deleted when the task ends.
+    assertRetryable: () => {
+      throw new GatewayError('unsupported', { detail: 'upload_gone' })
+    },
     dispose: async (task) => {
       const { spooled } = planOf(task) as Partial<UploadPlan>
       if (spooled !== undefined) await spool.remove(spooled)
@@ -79,7 +83,7 @@ async function upload(spool: Spool, fs: VirtualFs, run: TaskRun): Promise<void> 
   const path = pathBelowBase(principal, to)
   const modified = time === undefined ? undefined : new Date(time)
   const received = spool.find(spooled, { hashes, modified })
-  if (!received) throw new GatewayError('unsupported', { reason: 'the received bytes are gone: upload the file again' })
+  if (!received) throw new GatewayError('unsupported', { detail: 'upload_gone' })
   run.setPhase('storing_upload')
   const source = countedSource(received, run.advance)
   try {

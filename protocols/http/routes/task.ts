@@ -21,28 +21,45 @@ const unknownTask: Refusal = {
   when: 'the task does not exist or belongs to another user',
 }
 
+const uploadGone: Refusal = {
+  code: 500,
+  text: 'the received bytes are gone: upload the file again',
+  when: 'an upload task has ended',
+}
+
 type TaskAction = (tasks: Tasks, principal: Principal, kind: TaskKind, id: string) => Promise<void>
+
+interface TaskVerb {
+  readonly verb: string
+  readonly summary: string
+  readonly bulkSummary: string
+  readonly refusals: readonly Refusal[]
+  readonly action: TaskAction
+}
 
 const taskActions = [
   {
     verb: 'cancel',
     summary: 'Stop a task',
     bulkSummary: 'Stop several tasks',
+    refusals: [],
     action: (tasks, ...which) => tasks.cancel(...which),
   },
   {
     verb: 'delete',
     summary: 'Delete a task; if it is running, it is stopped',
     bulkSummary: 'Stop and delete several tasks',
+    refusals: [],
     action: (tasks, ...which) => tasks.delete(...which),
   },
   {
     verb: 'retry',
     summary: 'Retry a task that failed or was canceled; has no effect on one that succeeded',
     bulkSummary: 'Retry several tasks',
+    refusals: [uploadGone],
     action: (tasks, ...which) => tasks.retry(...which),
   },
-] as const satisfies readonly { verb: string; summary: string; bulkSummary: string; action: TaskAction }[]
+] as const satisfies readonly TaskVerb[]
 
 function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' | 'admin'): readonly Endpoint[] {
   const path = <Verb extends string>(verb: Verb) => `${base}/{kind}/${verb}` as const
@@ -83,14 +100,14 @@ function taskEndpointsAt(base: '/api/task' | '/api/admin/task', access: 'user' |
         return taskInfo(task, await gateway.tasks.failures(task), principal)
       },
     }),
-    ...taskActions.flatMap(({ verb, summary, bulkSummary, action }) => [
+    ...taskActions.flatMap(({ verb, summary, bulkSummary, refusals, action }) => [
       endpoint({
         ...shared,
         method: 'post',
         path: path(verb),
         summary,
         query,
-        refusals: [unknownKind, unknownTask],
+        refusals: [unknownKind, unknownTask, ...refusals],
         answer: ({ api, params: { kind }, principal, query: { tid } }) =>
           action(api.gateway.tasks, principal, kind, tid),
       }),

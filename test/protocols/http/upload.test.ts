@@ -190,11 +190,13 @@ void t.test('an upload as a task leaves nothing in the spool, however it ends', 
   t.match(data, { task: { id: tasks[0]?.id, status: 'uploading' } })
   for (let round = 0; round < 50 && (await readdir(folder)).length > 0; round += 1) await delay(20)
   t.same(await readdir(folder), [])
-  await served.post(`/api/task/upload/retry?tid=${tasks[1]?.id}`)
-  t.match((await served.ended('upload'))[1], {
-    state: 7,
-    error: 'the received bytes are gone: upload the file again',
+  const refused = { code: 500, message: 'the received bytes are gone: upload the file again' }
+  t.match(await served.post(`/api/task/upload/retry?tid=${tasks[1]?.id}`), refused)
+  t.match(await served.post('/api/task/upload/retry_some', [tasks[1]?.id]), {
+    data: { [tasks[1]?.id ?? '']: refused.message },
   })
+  t.match(await served.post('/api/task/upload/retry_failed'), { code: 200 })
+  t.match((await served.ended('upload'))[1], { state: 7, error: 'not a folder' }, 'its own error is kept')
   await served.gateway.settings.set(new Map([['spool_size_limit', '1']]))
   t.match(await served.put('/large', randomBytes(2_000_000), as), { code: 507, message: /spool_size_limit/ })
   t.equal((await served.put('/large', randomBytes(2_000_000))).code, 200, 'what is written at once needs no room there')
