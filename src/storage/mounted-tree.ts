@@ -13,12 +13,23 @@ import type { Log } from '../contract/log.js'
 import { nameOf, root, within, type Path } from '../contract/path.js'
 import type { FolderListing } from './listings.js'
 import type { Mounts, MountedPath } from './mounts.js'
+import type { Storage } from './storage.js'
 
 /** A path of the whole tree that has been authorized and whose symlinks have been resolved. */
 export interface ResolvedPath {
   readonly at: Path
   /** The entry found while resolving; undefined if resolving did not load it. */
   readonly look: LookupResult | undefined
+}
+
+/** `preferred`: of several storages at one mount point, the one that the operation uses already. */
+export interface EntryOptions extends CallOptions {
+  readonly preferred?: Storage | undefined
+}
+
+export interface MountedListing extends FolderListing {
+  /** The storage that was listed; undefined if only mount points were. */
+  readonly storage?: Storage | undefined
 }
 
 export class MountedTree {
@@ -68,14 +79,15 @@ export class MountedTree {
   }
 
   /** The entry at `at`. `link`: of a symlink itself, not of its target. Rejects with `not_found`. */
-  async entry(at: Path, options: CallOptions & { readonly link?: boolean | undefined }): Promise<Entry> {
+  async entry(at: Path, options: EntryOptions & { readonly link?: boolean | undefined }): Promise<Entry> {
+    const { signal, link, preferred } = options
     if (this.mounts.isMountPoint(at) || at === '/') {
       const entry = await this.#mountRoot(at, options)
       if (entry) return { ...entry, name: nameOf(at) }
     } else {
       try {
-        const { storage, inner } = this.locate(at)
-        return await storage.stat(inner, options)
+        const { storage, inner } = this.mounts.find(at, preferred)
+        return await storage.stat(inner, { signal, link })
       } catch (error) {
         if (!isGatewayError(error, 'not_found', 'unavailable') || !this.mounts.isMountAncestor(at)) throw error
       }
@@ -86,10 +98,10 @@ export class MountedTree {
   }
 
   /** The entry of a mount point. Undefined if its storage fails: the mount point is then shown as a virtual folder. */
-  async #mountRoot(at: Path, options: CallOptions): Promise<Entry | undefined> {
+  async #mountRoot(at: Path, { signal, preferred }: EntryOptions): Promise<Entry | undefined> {
     try {
-      const { storage, inner } = this.locate(at)
-      return await storage.stat(inner, { signal: options.signal })
+      const { storage, inner } = this.mounts.find(at, preferred)
+      return await storage.stat(inner, { signal })
     } catch (error) {
       if (isGatewayError(error, 'aborted')) throw error
       return undefined
@@ -99,25 +111,26 @@ export class MountedTree {
   /**
    * The entry at `at`; undefined if it does not exist. Rejects if no storage is mounted at or above `at`.
    */
-  async entryOrUndefined(at: Path, options: CallOptions): Promise<Entry | undefined> {
-    return undefinedIfMissing(this.entry(at, { signal: options.signal }))
+  async entryOrUndefined(at: Path, { signal, preferred }: EntryOptions): Promise<Entry | undefined> {
+    return undefinedIfMissing(this.entry(at, { signal, preferred }))
   }
 
   /** A folder's entries, including mount points. If the storage fails, returns the mount points alone. */
   async listing(
     at: Path,
     options: CallOptions & { readonly refresh?: boolean | undefined; readonly limit?: number | undefined },
-  ): Promise<FolderListing> {
+  ): Promise<MountedListing> {
     const mounted = this.mounts.foldersIn(at)
     const location = this.#locateUnlessVirtual(at)
     if (!location) return { entries: mounted, current: true }
     try {
       const { signal, refresh = false, limit } = options
       const request = limit === undefined ? { refresh } : { refresh, part: limit }
-      const listing = await location.storage.listing(location.inner, signal ? { ...request, signal } : request)
-      if (mounted.length === 0) return listing
-      const names = new Set(listing.entries.map((entry) => entry.name))
-      return { ...listing, entries: [...listing.entries, ...mounted.filter((entry) => !names.has(entry.name))] }
+      const { storage, inner } = location
+      const { entries, current } = await storage.listing(inner, signal ? { ...request, signal } : request)
+      if (mounted.length === 0) return { entries, current, storage }
+      const names = new Set(entries.map((entry) => entry.name))
+      return { entries: [...entries, ...mounted.filter((entry) => !names.has(entry.name))], current, storage }
     } catch (error) {
       await this.#assertExists(at, error, options)
       this.#assertHasMounts(at, mounted.length, error)
@@ -125,27 +138,30 @@ export class MountedTree {
     }
   }
 
-  /** Reloads some entries of a listing that was not `current`. Entries that no longer exist are omitted. */
-  async refreshed(at: Path, entries: readonly Entry[], options: CallOptions): Promise<readonly Entry[]> {
-    const { storage, inner } = this.locate(at)
+  /**
+   * Reloads some entries of a listing that was not `current`, from the storage that was listed. Entries that no longer
+   * exist are omitted.
+   */
+  async refreshed(at: Path, entries: readonly Entry[], { signal, preferred }: EntryOptions): Promise<readonly Entry[]> {
+    const { storage, inner } = this.mounts.find(at, preferred)
     const mounted = new Set(this.mounts.foldersIn(at).map((entry) => entry.name))
-    if (mounted.size === 0) return storage.refreshed(inner, entries, options)
+    if (mounted.size === 0) return storage.refreshed(inner, entries, { signal })
     const reloaded = await storage.refreshed(
       inner,
       entries.filter((entry) => !mounted.has(entry.name)),
-      options,
+      { signal },
     )
     const fresh = new Map(reloaded.map((entry) => [entry.name, entry]))
     return entries.flatMap((entry) => (mounted.has(entry.name) ? [entry] : (fresh.get(entry.name) ?? [])))
   }
 
   /** The same entries as `listing`, in pages and in any order. */
-  async *pages(at: Path, options: CallOptions): AsyncGenerator<readonly Entry[]> {
+  async *pages(at: Path, { signal }: CallOptions): AsyncGenerator<readonly Entry[]> {
     const mounted = new Map(this.mounts.foldersIn(at).map((entry) => [entry.name, entry]))
     const location = this.#locateUnlessVirtual(at)
     let hasYielded = false
     try {
-      for await (const page of location?.storage.list(location.inner, options) ?? []) {
+      for await (const page of location?.storage.list(location.inner, { signal }) ?? []) {
         hasYielded = true
         if (mounted.size > 0) for (const entry of page) mounted.delete(entry.name)
         yield page
@@ -153,24 +169,25 @@ export class MountedTree {
     } catch (error) {
       // An incomplete listing must not look complete.
       if (hasYielded) throw error
-      await this.#assertExists(at, error, options)
+      await this.#assertExists(at, error, { signal })
       this.#assertHasMounts(at, mounted.size, error)
     }
     if (mounted.size > 0) yield [...mounted.values()]
   }
 
-  /**
-   * The location of `at`. Undefined for a folder above a mount point that has no storage, or whose storage did not
-   * start.
-   */
-  #locateUnlessVirtual(at: Path): MountedPath | undefined {
+  /** As `Mounts.find`, but undefined if no storage runs there. */
+  locateIfRunning(at: Path, preferred?: Storage): MountedPath | undefined {
     try {
-      return this.locate(at)
+      return this.mounts.find(at, preferred)
     } catch (error) {
-      const isMissing = isWithoutStorage(error) || isGatewayError(error, 'unavailable')
-      if (isMissing && this.mounts.isMountAncestor(at)) return undefined
+      if (isWithoutStorage(error) || isGatewayError(error, 'unavailable')) return undefined
       throw error
     }
+  }
+
+  /** As `locate`. Undefined for a folder above a mount point if no storage runs there. */
+  #locateUnlessVirtual(at: Path): MountedPath | undefined {
+    return this.mounts.isMountAncestor(at) ? this.locateIfRunning(at) : this.locate(at)
   }
 
   /**

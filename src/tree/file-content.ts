@@ -132,7 +132,7 @@ export class FileContent {
       const writing = this.#writing(path, { ...options, signal })
       return this.operations.publish(writing, async ([{ at, storage, inner, entry: old }], begin) => {
         if (options.parents === true && !old)
-          await makeMissingParents(this.access, this.tree, this.operations, at, options)
+          await makeMissingParents(this.access, this.tree, this.operations, at, { ...options, preferred: storage })
         let created = !old
         const beforePublish = async () => {
           const [{ entry }] = await begin()
@@ -165,7 +165,7 @@ export class FileContent {
     const [target] = await this.operations.check(writing)
     const { storage, inner, entry: old } = target
     const mustExist = mode === 'update'
-    const publication = this.operations.publication(publishing(writing, options, mustExist), [target.at])
+    const publication = this.operations.publication(publishing(writing, options, mustExist), [target])
     const beforePublish = async () => {
       await publication.begin()
       try {

@@ -33,12 +33,13 @@ export class FolderContents {
 
   async list(folder: NamedPath, options: FolderListOptions): Promise<Listing> {
     const { at } = folder
-    const { entries, current } = await this.tree.listing(at, options)
+    const { entries, current, storage: preferred } = await this.tree.listing(at, options)
     const shown = await this.#visible(folder, entries, options)
     const { offset = 0, limit } = options
     const part = limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))
+    const refreshed = current ? part : await this.tree.refreshed(at, part, { ...options, preferred })
     return {
-      entries: await this.#linksSeen(at, current ? part : await this.tree.refreshed(at, part, options), options),
+      entries: await this.#linksSeen(at, refreshed, options),
       total: shown.length,
       folder: folderView(this.parts, this.access.principal, at),
     }

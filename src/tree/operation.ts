@@ -42,6 +42,11 @@ export class Target implements MountedPath {
     return (this.#mounted ??= this.locate()).storage
   }
 
+  /** The storage, if it is determined already. */
+  get chosen(): Storage | undefined {
+    return this.#mounted?.storage
+  }
+
   get inner(): Path {
     return (this.#mounted ??= this.locate()).inner
   }
@@ -62,11 +67,16 @@ export class Target implements MountedPath {
 export type OnePath = readonly [ResolvedPath]
 export type TwoPaths = readonly [ResolvedPath, ResolvedPath]
 
+/** A path as an earlier check resolved it, and the storage that this check used. */
+type Checked = Pick<Target, 'at'> & Partial<Pick<Target, 'chosen'>>
+
 export type Targets<Paths extends readonly ResolvedPath[]> = { readonly [Index in keyof Paths]: Target }
 
 /** A change, declared: what it touches, and what it requires. Preconditions are about the last of its paths. */
 export interface Operation<Paths extends readonly ResolvedPath[]> {
   readonly options: ChangeOptions
+  /** Of several storages at the mount point of a path, the one that an earlier step has used. */
+  readonly preferred?: ((at: Path) => Storage | undefined) | undefined
   /** Resolves and authorizes each path of the change, and follows its symlinks. Called for each check. */
   readonly resolve: () => Promise<Paths>
   /** Everything below the paths changes too. */
@@ -122,7 +132,7 @@ export class Operations {
     const paths = await operation.resolve()
     const publication = this.publication(
       operation,
-      paths.map(({ at }) => at),
+      paths.map(({ at }) => ({ at })),
     )
     try {
       return await perform(...(await publication.begin()))
@@ -140,8 +150,7 @@ export class Operations {
     perform: (targets: Targets<Paths>, begin: Publication<Paths>['begin']) => Promise<Result>,
   ): Promise<Result> {
     const targets = await this.check(operation)
-    const paths = (targets as readonly Target[]).map(({ at }) => at)
-    const publication = this.publication(operation, paths)
+    const publication = this.publication(operation, targets)
     try {
       return await perform(targets, publication.begin)
     } finally {
@@ -149,10 +158,10 @@ export class Operations {
     }
   }
 
-  /** For a change whose end `publish` does not know, as of a handle. `paths` are what it was resolved to. */
+  /** For a change whose end `publish` does not know, as of a handle. `before`: the targets of its first check. */
   publication<Paths extends readonly ResolvedPath[]>(
     operation: Operation<Paths>,
-    paths: readonly Path[],
+    before: readonly Checked[],
   ): Publication<Paths> {
     const { options, tree = false } = operation
     let release: (() => void) | undefined
@@ -164,13 +173,13 @@ export class Operations {
     }
     return {
       begin: async () => {
-        const claims = paths.map((path) => ({ path, tree }))
+        const claims = before.map(({ at }) => ({ path: at, tree }))
         release ??= await this.parts.pathLocks.acquire(claims, options.signal)
         // The driver may have given up while this waited: no one would release the lock.
         if (ended) end()
         if (ended) throw new GatewayError('aborted')
         try {
-          return await this.check(operation, paths)
+          return await this.check(operation, before)
         } catch (error) {
           end()
           throw error
@@ -181,23 +190,25 @@ export class Operations {
   }
 
   /**
-   * One check of a change. `before`: what an earlier check resolved the paths to. Rejects with `busy` where a symlink has changed
-   * since.
+   * One check of a change. `before`: the targets of an earlier check, whose storages are used again. Rejects with `busy` where a
+   * symlink has changed since.
    */
   async check<Paths extends readonly ResolvedPath[]>(
     operation: Operation<Paths>,
-    before?: readonly Path[],
+    before: readonly Checked[] = [],
   ): Promise<Targets<Paths>> {
     const { options } = operation
     const paths = await operation.resolve()
-    if (before) {
-      assertSamePaths(
-        before,
-        paths.map(({ at }) => at),
-      )
-    }
+    assertSamePaths(
+      before.map(({ at }) => at),
+      paths.map(({ at }) => at),
+    )
     const loaded: Target[] = []
-    for (const path of paths) loaded.push(await this.#load(path, operation, loaded[0]))
+    for (const [index, path] of paths.entries()) {
+      const [first] = loaded
+      const preferred = () => before[index]?.chosen ?? first?.storage ?? operation.preferred?.(path.at)
+      loaded.push(await this.#load(path, operation, preferred))
+    }
     const targets = loaded as unknown as Targets<Paths>
     await operation.require?.(...targets)
     const subject = loaded.at(-1)
@@ -206,20 +217,23 @@ export class Operations {
     return targets
   }
 
-  /** The storage of the first path is preferred for the others: several may be mounted at one path. */
+  /** `preferred`: the storage that is chosen if it is one of several that are mounted at the same path. */
   async #load(
     { at, look }: ResolvedPath,
     { options: { signal }, load: loaded = 'target' }: Pick<Operation<readonly ResolvedPath[]>, 'options' | 'load'>,
-    first: Target | undefined,
+    preferred: () => Storage | undefined,
   ): Promise<Target> {
     const { mounts } = this.parts
-    if (loaded === 'nothing') return new Target(at, undefined, () => mounts.find(at, first?.storage))
+    const locate = () => mounts.find(at, preferred())
+    if (loaded === 'nothing') return new Target(at, undefined, locate)
     if (mounts.isVirtual(at)) {
-      return new Target(at, await this.tree.entryOrUndefined(at, { signal }), () => mounts.find(at, first?.storage))
+      const mounted = this.tree.locateIfRunning(at, preferred())
+      const entry = await this.tree.entryOrUndefined(at, { signal, preferred: mounted?.storage })
+      return new Target(at, entry, locate, mounted)
     }
-    const mounted = mounts.find(at, first?.storage)
+    const mounted = locate()
     const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, link: loaded === 'symlink' })
-    return new Target(at, look ? look.entry : await load(), () => mounted, mounted)
+    return new Target(at, look ? look.entry : await load(), locate, mounted)
   }
 
   /** Runs `check` under path locks. Resolves to what releases them, with its result. A rejection releases them. */

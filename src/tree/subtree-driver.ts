@@ -13,6 +13,7 @@ import { refusedName, under, within, type Path } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
+import type { Storage } from '../storage/storage.js'
 import type { TreeDependencies } from './dependencies.js'
 import { removeEntry, renameByBackend } from './follow-up.js'
 import type { LockedPath } from './locks.js'
@@ -33,14 +34,18 @@ export type SubtreeDependencies = Pick<
 
 export class SubtreeDriver implements Driver {
   readonly #parts: SubtreeDependencies
+  readonly #tree: MountedTree
   readonly #operations: Operations
+  /** The storage in use, by mount point. The caller's steps must all see one storage, even if several take turns there. */
+  readonly #chosen = new Map<Path, Storage>()
 
   constructor(
     parts: SubtreeDependencies,
     private readonly base: Path,
   ) {
     this.#parts = parts
-    this.#operations = new Operations(parts, gatewayAuthority, new MountedTree(parts.mounts, parts.log))
+    this.#tree = new MountedTree(parts.mounts, parts.log)
+    this.#operations = new Operations(parts, gatewayAuthority, this.#tree)
   }
 
   stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
@@ -107,6 +112,7 @@ export class SubtreeDriver implements Driver {
     const touch = { membership: true, tree: true }
     const moving: Operation<readonly [ResolvedPath, ResolvedPath]> = {
       options,
+      preferred: (at) => this.#preferred(at),
       resolve: async () => {
         const source = await this.#resolve(from, options)
         const target = await this.#deeper(() =>
@@ -132,7 +138,7 @@ export class SubtreeDriver implements Driver {
   }
 
   async copy(from: Path, to: Path, options: WriteOptions = {}): Promise<void> {
-    const source = this.#parts.mounts.find(await this.#resolve(from, options))
+    const source = this.#locate(await this.#resolve(from, options))
     const copying = this.#operation(to, options, { membership: true })
     await this.#operations.publish(copying, ([{ storage, inner }], begin) => {
       if (storage !== source.storage) throw new GatewayError('unsupported')
@@ -171,6 +177,7 @@ export class SubtreeDriver implements Driver {
   #operation(path: Path, { signal }: CallOptions, touch: Omit<LockedPath, 'path'>): Operation<readonly [ResolvedPath]> {
     return {
       options: { signal },
+      preferred: (at) => this.#preferred(at),
       resolve: async () => [toPath(await this.#resolve(path, { signal }))],
       tree: touch.tree ?? false,
       load: 'nothing',
@@ -199,8 +206,21 @@ export class SubtreeDriver implements Driver {
     return this.#deeper(() => canonicalPath(mounts, under(this.base, path), options))
   }
 
+  #locate(at: Path): MountedPath {
+    return this.#parts.mounts.find(at, this.#preferred(at))
+  }
+
+  /** The storage in use at the mount point of this path. Another one is chosen if it does not run any longer. */
+  #preferred(at: Path): Storage | undefined {
+    const mountPoint = this.#parts.mounts.mountPointOf(at)
+    if (mountPoint === undefined) return undefined
+    const storage = this.#tree.locateIfRunning(at, this.#chosen.get(mountPoint))?.storage
+    if (storage) this.#chosen.set(mountPoint, storage)
+    return storage
+  }
+
   async #in<T>(path: Path, { signal }: CallOptions, work: (place: MountedPath) => Promise<T>): Promise<T> {
-    const place = this.#parts.mounts.find(await this.#resolve(path, { signal }))
+    const place = this.#locate(await this.#resolve(path, { signal }))
     return this.#deeper(() => work(place))
   }
 

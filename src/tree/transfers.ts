@@ -8,7 +8,7 @@ import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import { canonicalPath } from '../storage/canonical-case.js'
 import type { SkippedNames } from '../storage/listable-names.js'
-import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
+import type { EntryOptions, MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { Storage } from '../storage/storage.js'
 import type { TransferMeter } from '../storage/transfer-meter.js'
@@ -148,10 +148,12 @@ export class Transfers {
     if (source === target) return { done: { created: false } }
     const respells = (await canonicalPath(this.parts.mounts, target, options)) === source
     // In another case, the name is that of the source itself.
-    const old = respells ? undefined : look ? look.entry : await this.tree.entryOrUndefined(target, options)
+    const place = this.tree.locateIfRunning(target, from.storage)
+    const seen = { signal: options.signal, preferred: place?.storage }
+    const old = respells ? undefined : look ? look.entry : await this.tree.entryOrUndefined(target, seen)
     this.#assertReplaceable(source, target, entry, old, options, kind)
-    if (parentOf(target) !== parentOf(source)) await this.#assertFolder(parentOf(target), options)
-    const to = this.parts.mounts.find(target, from.storage)
+    if (parentOf(target) !== parentOf(source)) await this.#assertFolder(parentOf(target), seen)
+    const to = place ?? this.parts.mounts.find(target, from.storage)
     const touches: LockedPath[] = [{ path: target, tree: old?.kind === 'folder', membership: !old }]
     if (kind === 'move') touches.unshift({ path: source, tree: isRealFolder(entry), membership: true })
     const transfer: Transfer = { kind, source, target, from, to, entry, old, respells, options }
@@ -164,7 +166,7 @@ export class Transfers {
     return transfer
   }
 
-  async #assertFolder(at: Path, options: AccessOptions): Promise<void> {
+  async #assertFolder(at: Path, options: EntryOptions): Promise<void> {
     const entry = await this.tree.entryOrUndefined(at, options)
     if (!entry) throw new GatewayError('parent_missing')
     if (entry.kind !== 'folder') throw new GatewayError('not_dir')

@@ -22,6 +22,7 @@ import { childOf, nameOf, parentOf, resolvePath, root, under, within, type Path 
 import type { DownloadRoute, DownloadRouteOptions } from '../links/download-routing.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
+import type { Storage } from '../storage/storage.js'
 import { TransferMeter } from '../storage/transfer-meter.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../store/rows.js'
 import { Access } from './access.js'
@@ -262,12 +263,14 @@ export class VirtualFs {
       touches: ({ at, entry }) => (entry ? [] : [{ path: at, membership: true }]),
     }
     return this.#access.withErrorContext('make folder', path, async () => {
+      let preferred: Storage | undefined
       if (options.parents === true) {
-        const [{ at, entry }] = await this.#operations.check(making)
+        const [{ at, entry, chosen }] = await this.#operations.check(making)
         if (entry) return
-        await makeMissingParents(this.#access, this.#tree, this.#operations, at, options)
+        preferred = chosen
+        await makeMissingParents(this.#access, this.#tree, this.#operations, at, { ...options, preferred })
       }
-      await this.#operations.change(making, async ({ entry, storage, inner }) => {
+      await this.#operations.change({ ...making, preferred: () => preferred }, async ({ entry, storage, inner }) => {
         if (!entry) await storage.mkdir(inner, options)
       })
     })

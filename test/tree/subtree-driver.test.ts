@@ -80,6 +80,19 @@ void t.test('a folder that contains a mount point is neither moved nor removed',
   await t.rejects(subtree.move(p('/folder'), p('/moved')), { code: 'denied' })
 })
 
+void t.test('of storages that take turns, it uses one for as long as that runs', async (t) => {
+  const tree = await newTree(t, { '/base.balance1': {}, '/base.balance2': {} })
+  const subtree = new SubtreeDriver(tree.parts, p('/base'))
+  await subtree.write(p('/x'), sourceOf('abc'))
+  for (let round = 0; round < 3; round++) {
+    t.equal((await subtree.stat(p('/x'))).size, 3)
+    t.equal(await text(subtree.read(p('/x'))), 'abc')
+    await subtree.mkdir(p(`/folder-${round}`))
+    await subtree.move(p('/x'), p(`/folder-${round}/x`))
+    await subtree.copy(p(`/folder-${round}/x`), p('/x'))
+  }
+})
+
 void t.test('storages that are based on one another in a circle report it', async (t) => {
   const tree = await newTree(t)
   await tree.mount('/one', { driverOf: async () => new SubtreeDriver(tree.parts, p('/two')) })

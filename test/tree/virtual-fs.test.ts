@@ -577,6 +577,54 @@ void t.test('a rename among mounts that take turns stays in its storage', async 
   t.ok(mounts.isMountPoint(p('/a')))
 })
 
+void t.test('of mounts that take turns, every operation uses one from its first step to its last', async (t) => {
+  const used: string[] = []
+  const noting = (name: string): MountAsk => {
+    const inner = new MemoryDriver(0)
+    const note = (target: MemoryDriver, key: string | symbol) => {
+      const value: unknown = Reflect.get(target, key)
+      if (typeof value !== 'function') return value
+      return (...args: readonly unknown[]) => {
+        // A symlink is followed only where all storages agree on its target.
+        if (!['realPath', 'revision', 'close'].includes(String(key))) used.push(name)
+        return Reflect.apply(value, target, args) as unknown
+      }
+    }
+    return { cacheExpiration: 0, driverOf: async () => new Proxy<Driver>(inner, { get: (_, key) => note(inner, key) }) }
+  }
+  const { as, drivers } = await newTree(t, { '/a.balance1': noting('one'), '/a.balance2': noting('two') })
+  for (const driver of drivers.values()) {
+    await driver.mkdir?.(p('/folder'))
+    for (const path of ['/x', '/y', '/folder/x']) await driver.write?.(p(path), sourceOf('old'))
+  }
+  const fs = as()
+  const replace = async () => {
+    const handle = await fs.open(p('/a/x'), 'replace')
+    await handle.write?.([Buffer.from('new')], 0)
+    await handle.commit?.()
+    await handle.close()
+  }
+  const ifMatch = '*' as const
+  const operations: Readonly<Record<string, () => Promise<unknown>>> = {
+    write: () => fs.write(p('/a/x'), sourceOf('new'), { ifMatch }),
+    parents: () => fs.write(p('/a/new/deep/x'), sourceOf('new'), { parents: true }),
+    mkdir: () => fs.mkdir(p('/a/made/deep'), { parents: true }),
+    replace,
+    list: () => fs.list(p('/a/folder'), { limit: 10 }),
+    copy: () => fs.copy(p('/a/x'), p('/a/copy'), keep),
+    'copy into a folder': () => fs.copy(p('/a/x'), p('/a/folder/copy'), keep),
+    move: () => fs.move(p('/a/y'), p('/a/folder/x'), overwrite),
+    attributes: () => fs.setAttributes(p('/a/x'), { modified: new Date(0) }),
+    'attributes of the mount': () => fs.setAttributes(p('/a'), { modified: new Date(0) }),
+    remove: () => fs.remove(p('/a/folder')),
+  }
+  for (const [name, operation] of Object.entries(operations)) {
+    used.length = 0
+    await operation()
+    t.equal(new Set(used).size, 1, `${name}: ${used.join(' ')}`)
+  }
+})
+
 void t.test('whoever loses authority loses it in the middle of what they do', async (t) => {
   const { as } = await newTree(t)
   await fill(as(), { '/x': 'x'.repeat(3_000_000) })
