@@ -146,10 +146,10 @@ export class Transfers {
       return { done: { created: true } }
     }
     if (source === target) return { done: { created: false } }
-    const respells = (await canonicalPath(this.parts.mounts, target, options)) === source
-    // In another case, the name is that of the source itself.
+    const respells = (await canonicalPath(this.parts.mounts, target, { signal: options.signal })) === source
     const place = this.tree.locateIfRunning(target, from.storage)
     const seen = { signal: options.signal, preferred: place?.storage }
+    // In another case, the name is that of the source itself.
     const old = respells ? undefined : look ? look.entry : await this.tree.entryOrUndefined(target, seen)
     this.#assertReplaceable(source, target, entry, old, options, kind)
     if (parentOf(target) !== parentOf(source)) await this.#assertFolder(parentOf(target), seen)

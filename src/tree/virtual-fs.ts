@@ -164,7 +164,7 @@ export class VirtualFs {
   /** The backend's own URL, whatever the storage's options are; undefined if it has none. */
   directUrl(path: Path, options: AccessOptions = {}): Promise<DirectUrl | undefined> {
     return this.#reading('link', path, options, ({ storage, inner }) =>
-      undefinedIfUnsupported(() => storage.directUrl(inner, options)),
+      undefinedIfUnsupported(() => storage.directUrl(inner, { signal: options.signal })),
     )
   }
 
@@ -176,7 +176,7 @@ export class VirtualFs {
   }
 
   usage(path: Path, options: AccessOptions = {}): Promise<Usage> {
-    return this.#reading('usage', path, options, ({ storage }) => storage.usage(options))
+    return this.#reading('usage', path, options, ({ storage }) => storage.usage({ signal: options.signal }))
   }
 
   /** The usage of each path that is a mount point. Omits storages that do not report it in time. */
@@ -205,7 +205,7 @@ export class VirtualFs {
     return this.#access.withErrorContext('read link', path, async () => {
       const at = await this.#access.resolveAndAuthorize('read', path, options, false)
       const { storage, inner } = this.#tree.locate(at)
-      const target = await storage.readLink(inner, options)
+      const target = await storage.readLink(inner, { signal: options.signal })
       if (!target.startsWith('/')) return target
       // To the backend it is a path of the storage, to the client a path of the tree.
       const seen = within(this.#access.principal.base, storage.treePath(resolvePath(root, target)))
@@ -271,7 +271,7 @@ export class VirtualFs {
         await makeMissingParents(this.#access, this.#tree, this.#operations, at, { ...options, preferred })
       }
       await this.#operations.change({ ...making, preferred: () => preferred }, async ({ entry, storage, inner }) => {
-        if (!entry) await storage.mkdir(inner, options)
+        if (!entry) await storage.mkdir(inner, { signal: options.signal })
       })
     })
   }
@@ -361,7 +361,7 @@ export class VirtualFs {
       touches: ({ at }) => [{ path: at }],
     }
     return this.#change('set attributes', path, setting, ({ storage, inner }) =>
-      storage.setAttributes(inner, to, options),
+      storage.setAttributes(inner, to, { signal: options.signal }),
     )
   }
 
@@ -378,8 +378,8 @@ export class VirtualFs {
       touches: ({ at }) => [{ path: at }],
     }
     return this.#change('set attributes', path, setting, async ({ storage, inner, existing }) => {
-      if (!isLink(existing)) await storage.setAttributes(inner, to, options)
-      else if (to.modified !== undefined) await storage.setLinkTime(inner, to.modified, options)
+      if (!isLink(existing)) await storage.setAttributes(inner, to, { signal: options.signal })
+      else if (to.modified !== undefined) await storage.setLinkTime(inner, to.modified, { signal: options.signal })
     })
   }
 
@@ -393,7 +393,7 @@ export class VirtualFs {
     return this.#change('make link', path, making, async ({ at, storage, inner }) => {
       // To the client it is a path of the tree, to the backend a path of the storage.
       const leadsTo = await this.#access.resolveSymlinkTarget(storage.mount, at, target, options)
-      await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, options)
+      await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, { signal: options.signal })
     })
   }
 
@@ -419,7 +419,7 @@ export class VirtualFs {
       touches: (source, made) => [{ path: source.at }, { path: made.at, membership: true }],
     }
     return this.#change('make hard link', to, linking, (source, made) =>
-      made.storage.hardLink(source.inner, made.inner, options),
+      made.storage.hardLink(source.inner, made.inner, { signal: options.signal }),
     )
   }
 

@@ -577,6 +577,80 @@ void t.test('a rename among mounts that take turns stays in its storage', async 
   t.ok(mounts.isMountPoint(p('/a')))
 })
 
+void t.test('no driver receives what only the tree evaluates: passwords, lock tokens and preconditions', async (t) => {
+  const seen = new Map<string, Set<string>>()
+  const noting = (inner: Driver): Driver =>
+    new Proxy(inner, {
+      get: (target, key) => {
+        const value: unknown = Reflect.get(target, key)
+        if (typeof value !== 'function') return value
+        return (...args: readonly unknown[]) => {
+          const keys = seen.get(String(key)) ?? new Set()
+          for (const name of Object.keys(args.at(-1) ?? {})) keys.add(name)
+          seen.set(String(key), keys)
+          return Reflect.apply(value, target, args) as unknown
+        }
+      },
+    })
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-options-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const { as } = await newTree(t, {
+    '/': { driverOf: async () => noting(await openLocal(folder)) },
+    '/memory': { driverOf: async () => noting(altered(new MemoryDriver(0), { revision: undefined })) },
+  })
+  const fs = as()
+  const signal = new AbortController().signal
+  const ask = { signal, password: 'secret', lockTokens: ['opaquelocktoken:x'], ifMatch: '*' } as const
+  const fresh = { signal, password: 'secret', lockTokens: ['opaquelocktoken:x'] } as const
+  for (const base of ['', '/memory']) {
+    const at = (name: string) => p(`${base}/${name}`)
+    await fs.mkdir(at('a/b'), { ...fresh, parents: true })
+    await fs.mkdir(at('c'), fresh)
+    await fs.write(at('a/x'), sourceOf('abc'), { ...fresh, parents: true })
+    await fs.write(at('a/x'), sourceOf('abc'), ask)
+    for (const mode of ['replace', 'update'] as const) {
+      const handle = await fs.open(at('a/x'), mode, ask)
+      await handle.write?.([Buffer.from('def')], 0)
+      await handle.commit?.()
+      await handle.close()
+    }
+    await (await fs.open(at('a/x'), 'read', fresh)).close()
+    await (await fs.openToSend(at('a/x'), fresh)).file?.close()
+    await text(fs.read(at('a/x'), undefined, fresh))
+    await fs.stat(at('a/x'), fresh)
+    await fs.view(at('a/x'), fresh)
+    await fs.list(at('a'), { ...fresh, refresh: true, limit: 1 })
+    for await (const page of fs.pages(at('a'), fresh)) t.ok(page)
+    await fs.usage(at('a'), fresh).catch(() => undefined)
+    await fs.directUrl(at('a/x'), fresh)
+    await fs.downloadRoute(at('a/x'), { ...fresh, route: 'raw_url' }).catch(() => undefined)
+    await fs.thumbnail(at('a/x'), 'image', fresh).catch(() => undefined)
+    await fs.setAttributes(at('a/x'), { modified: new Date(0) }, ask)
+    await fs.setProperties(at('a/x'), [], ask)
+    const { lock } = await fs.lock(at('a/x'), lockAsk, ask)
+    await fs.unlock(at('a/x'), lock.token, fresh)
+    await fs.copy(at('a/x'), at('a/y'), { ...ask, overwrite: false })
+    await fs.copy(at('a'), at('d'), { ...ask, overwrite: false })
+    await fs.move(at('d'), at('e'), { ...ask, overwrite: false })
+    await fs.move(at('e/x'), at('e/y'), { ...ask, overwrite: true })
+    if (base === '') {
+      await fs.symlink(at('link'), 'a/x', fresh)
+      await fs.readLink(at('link'), fresh)
+      await fs.setOwnAttributes(at('link'), { modified: new Date(0) }, fresh)
+      await fs.hardLink(at('a/x'), at('hard'), fresh)
+    }
+    await fs.remove(at('e'), ask)
+  }
+  await fs.copy(p('/a'), p('/memory/f'), { ...ask, overwrite: false })
+  await fs.move(p('/memory/f'), p('/f'), { ...ask, overwrite: false })
+  const own = ['password', 'lockTokens', 'ifMatch', 'overwrite', 'parents', 'limit', 'preferred']
+  const leaked = [...seen].flatMap(([method, keys]) => {
+    return own.filter((key) => keys.has(key)).map((key) => `${method}: ${key}`)
+  })
+  t.same(leaked, [])
+  t.ok(seen.size > 12, [...seen.keys()].join(' '))
+})
+
 void t.test('of mounts that take turns, every operation uses one from its first step to its last', async (t) => {
   const used: string[] = []
   const noting = (name: string): MountAsk => {
