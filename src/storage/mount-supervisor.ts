@@ -54,6 +54,7 @@ export interface MountSupervisorOptions {
 interface SupervisedMount extends Mount {
   row: StorageRow
   storage: Storage | undefined
+  shows: readonly Path[]
   starting: Promise<void> | undefined
   reason: string
   /** Resolves `starting` and removes it. */
@@ -166,6 +167,7 @@ export class MountSupervisor {
       row,
       mountPoint: visiblePath(row.mountPath),
       storage: undefined,
+      shows: [],
       starting: row.disabled ? undefined : firstStart,
       reason: 'it is disabled',
       endFirstStart: () => {
@@ -243,6 +245,7 @@ export class MountSupervisor {
     const type = this.parts.driverTypes.find((each) => each.name === row.driver)
     if (!type) throw new GatewayError('invalid', { reason: `no driver named: ${row.driver}` })
     const options = checkOptions(type.fields, parseAddition(row.addition))
+    mount.shows = []
     const driver = await type.open(options as never, this.#env(mount))
     if (controller.signal.aborted) {
       await driver.close?.()
@@ -299,7 +302,10 @@ export class MountSupervisor {
         set: (key, value) => store.driverState.set(id, key, value),
       },
       resumableUploads: () => recovery.tokens(),
-      tree,
+      tree: (path) => {
+        mount.shows = [...mount.shows, path]
+        return tree(path)
+      },
       egress,
     }
   }

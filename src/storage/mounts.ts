@@ -29,6 +29,8 @@ export interface Mount {
   readonly mountPoint: Path
   /** Undefined while the storage does not run. */
   readonly storage: Storage | undefined
+  /** Paths of the tree that its driver shows, if it is based on other storages. */
+  readonly shows: readonly Path[]
   /** Resolves when the first attempt to start the storage has ended. Undefined from then on, or if it is disabled. */
   readonly starting: Promise<void> | undefined
   /** Why the storage does not run, in words for all users. The row's status is for the admin. */
@@ -185,6 +187,25 @@ export class Mounts {
   /** Whether a storage is mounted below `path`. */
   isMountAncestor(path: Path): boolean {
     return this.#ancestors.has(path)
+  }
+
+  /**
+   * Whether the storages at this mount point show a folder that contains the mount point itself, directly or by way of
+   * other storages.
+   */
+  isCircular(mountPoint: Path): boolean {
+    const reached = new Set<Path>()
+    const next = [mountPoint]
+    for (let at = next.pop(); at !== undefined; at = next.pop()) {
+      for (const shown of (this.#byMountPoint.get(at) ?? []).flatMap(({ shows }) => shows)) {
+        const over = this.mountPointOf(shown)
+        const below = [...this.#byMountPoint.keys()].filter((point) => isWithin(shown, point))
+        const found = [...(over === undefined ? [] : [over]), ...below].filter((point) => !reached.has(point))
+        for (const point of found) reached.add(point)
+        next.push(...found)
+      }
+    }
+    return reached.has(mountPoint)
   }
 
   /** The entries of `folder` that lead to mount points, each name once, sorted by the storages' order, then mount point. */

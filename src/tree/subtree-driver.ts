@@ -8,8 +8,8 @@ import type { Readable } from 'node:stream'
 import type { Attributes, DirectUrl, Usage } from '../contract/capabilities.js'
 import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../contract/driver.js'
 import type { Entry, Identity } from '../contract/entry.js'
-import { GatewayError } from '../contract/errors.js'
-import { refusedName, under, within, type Path } from '../contract/path.js'
+import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { childOf, isWithin, refusedName, under, within, type Path } from '../contract/path.js'
 import { canonicalPath, canonicalTarget } from '../storage/canonical-case.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
 import type { MountedPath } from '../storage/mounts.js'
@@ -49,17 +49,20 @@ export class SubtreeDriver implements Driver {
   }
 
   stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
-    return this.#in(path, options, ({ storage, inner }) => storage.stat(inner, options))
+    const stat = ({ storage, inner }: MountedPath) => storage.stat(inner, options)
+    return this.#orVirtual(path, options, stat, (entry) => entry)
   }
 
   async *list(path: Path, options: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
-    const { entries, leftOut } = await this.#in(path, options, async ({ storage, inner }) => {
+    const listing = async ({ storage, inner }: MountedPath) => {
       // In a circle of storages, a listing would wait for itself. This call rejects there.
       await storage.realPath(inner, { signal: options.signal })
       const { entries } = await storage.listing(inner, options)
       return { entries, leftOut: storage.leftOut(inner) }
-    })
-    yield entries
+    }
+    const nothing = { entries: [], leftOut: undefined }
+    const { entries, leftOut } = await this.#orVirtual(path, options, listing, () => nothing)
+    yield this.#withMounted(await this.#resolve(path, options), entries)
     // Reported once more, so that the storage above leaves them out, and knows it.
     if (leftOut)
       yield Array.from({ length: Math.min(leftOut.count, maxReported) }, (_, index) => {
@@ -69,11 +72,12 @@ export class SubtreeDriver implements Driver {
   }
 
   realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
-    return this.#in(path, options, async ({ storage, inner }) => {
+    const resolve = async ({ storage, inner }: MountedPath) => {
       const real = within(this.base, storage.treePath(await storage.realPath(inner, options)))
       if (real === undefined) throw new GatewayError('denied', { reason: 'a link that leads outside of the storage' })
       return real
-    })
+    }
+    return this.#orVirtual(path, options, resolve, () => path)
   }
 
   identities(path: Path, options: CallOptions = {}): Promise<readonly Identity[]> {
@@ -203,7 +207,46 @@ export class SubtreeDriver implements Driver {
   async #resolve(path: Path, options: CallOptions): Promise<Path> {
     const { mounts, supervisor } = this.#parts
     await supervisor.whenStarted(under(this.base, path), options)
-    return this.#deeper(() => canonicalPath(mounts, under(this.base, path), options))
+    const at = await this.#deeper(() => canonicalPath(mounts, under(this.base, path), options))
+    if (this.#isExcluded(mounts.mountPointOf(at))) throw new GatewayError('not_found')
+    return at
+  }
+
+  /** Whether this is a mount point below the base whose storage shows itself: the tree would never end. */
+  #isExcluded(mountPoint: Path | undefined): boolean {
+    if (mountPoint === undefined || mountPoint === this.base || !isWithin(this.base, mountPoint)) return false
+    return this.#parts.mounts.isCircular(mountPoint)
+  }
+
+  /** The entries of a storage with the mount points in the folder `at`. */
+  #withMounted(at: Path, entries: readonly Entry[]): readonly Entry[] {
+    const { mounts } = this.#parts
+    const mounted = mounts.foldersIn(at)
+    if (mounted.length === 0) return entries
+    const names = new Set(entries.map(({ name }) => name))
+    return [...entries, ...mounted.filter(({ name }) => !names.has(name))].filter(({ name }) => {
+      const path = childOf(at, name)
+      return !mounts.isMountPoint(path) || !this.#isExcluded(path)
+    })
+  }
+
+  /** As `#in`. `virtual`: the result for a folder that exists only because storages are mounted below it. */
+  async #orVirtual<T>(
+    path: Path,
+    options: CallOptions,
+    work: (place: MountedPath) => Promise<T>,
+    virtual: (entry: Entry) => T,
+  ): Promise<T> {
+    try {
+      return await this.#in(path, options, work)
+    } catch (error) {
+      if (!isGatewayError(error, 'not_found')) throw error
+      const { mounts } = this.#parts
+      const at = await this.#resolve(path, options)
+      const entry = mounts.isMountAncestor(at) ? mounts.virtualEntry(at) : undefined
+      if (!entry) throw error
+      return virtual(entry)
+    }
   }
 
   #locate(at: Path): MountedPath {

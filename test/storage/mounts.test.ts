@@ -1,7 +1,7 @@
 /** The table of mounts by itself: no storage is started here. */
 import t from 'tap'
 import { GatewayError, isWithoutStorage } from '../../src/contract/errors.js'
-import { asPath } from '../../src/contract/path.js'
+import { asPath, type Path } from '../../src/contract/path.js'
 import { Mounts, visiblePath, type Mount } from '../../src/storage/mounts.js'
 import type { Storage } from '../../src/storage/storage.js'
 import type { StorageRow } from '../../src/store/rows.js'
@@ -13,6 +13,7 @@ interface State extends Partial<StorageRow> {
   /** Running, unless the row is disabled or another state is given. */
   readonly state?: 'running' | 'starting' | 'failed'
   readonly caseSensitive?: boolean
+  readonly shows?: readonly Path[]
 }
 
 /** A table of these mount paths. */
@@ -22,13 +23,18 @@ function table(states: Readonly<Record<string, State>>): Mounts {
   return mounts
 }
 
-function mountOf(path: string, id: number, { state = 'running', caseSensitive = true, ...fields }: State): Mount {
+function mountOf(
+  path: string,
+  id: number,
+  { state = 'running', caseSensitive = true, shows = [], ...fields }: State,
+): Mount {
   const row = { ...storageRow({ mountPath: p(path), ...fields }), id }
   const mountPoint = visiblePath(row.mountPath)
   const storage = { row, mount: mountPoint, traits: { caseSensitive } } as unknown as Storage
   return {
     row,
     mountPoint,
+    shows,
     storage: state === 'running' && !row.disabled ? storage : undefined,
     starting: state === 'starting' ? Promise.resolve() : undefined,
     reason: 'the backend is offline',
@@ -207,6 +213,22 @@ void t.test('a path has other spellings only where a running storage ignores cas
     t.equal(mounts.caseInsensitivePath(p(path)), undefined, path)
     t.equal(mounts.caseFoldedPath(p(path)), undefined, path)
   }
+})
+
+void t.test('a mount point is circular if its storage shows it, directly or by way of others', async (t) => {
+  const mounts = table({
+    '/': {},
+    '/self': { shows: [p('/')] },
+    '/one': { shows: [p('/two/x')] },
+    '/two': { shows: [p('/one')] },
+    '/outside': { shows: [p('/one'), p('/plain')] },
+    '/plain': {},
+    '/plain/nested': { shows: [p('/plain/other')] },
+  })
+  const circular = ['/', '/self', '/one', '/two', '/outside', '/plain', '/plain/nested'].filter((path) => {
+    return mounts.isCircular(p(path))
+  })
+  t.same(circular, ['/self', '/one', '/two'])
 })
 
 void t.test('the visible path of a mount path ends before .balance', async (t) => {

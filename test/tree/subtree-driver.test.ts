@@ -80,6 +80,26 @@ void t.test('a folder that contains a mount point is neither moved nor removed',
   await t.rejects(subtree.move(p('/folder'), p('/moved')), { code: 'denied' })
 })
 
+void t.test('mount points below are listed as they can be opened, except those that show themselves', async (t) => {
+  const tree = await newTree(t, { '/base': {}, '/base/near': {}, '/far/deep/mounted': {} })
+  await tree.as().write(p('/base/near/x'), sourceOf('near'))
+  await tree.as().write(p('/far/deep/mounted/x'), sourceOf('far'))
+  const shows = (path: string) => ({ driverOf: async () => new SubtreeDriver(tree.parts, p(path)) })
+  const over = await tree.mount('/over', shows('/base'))
+  t.same(await contents(tree.as(), p('/over')), { '/over/near': null, '/over/near/x': 'near' })
+  await tree.supervisor.remove(over.id)
+  await tree.mount('/over-far', shows('/far'))
+  t.same(await contents(tree.as(), p('/over-far')), {
+    '/over-far/deep': null,
+    '/over-far/deep/mounted': null,
+    '/over-far/deep/mounted/x': 'far',
+  })
+  await t.rejects(tree.as().stat(p('/over-far/none')), { code: 'not_found' })
+  await tree.mount('/base/self', { driverOf: async (env) => env.tree(p('/base')) })
+  t.same(await contents(tree.as(), p('/base/self')), { '/base/self/near': null, '/base/self/near/x': 'near' })
+  await t.rejects(tree.as().stat(p('/base/self/self')), { code: 'not_found' })
+})
+
 void t.test('of storages that take turns, it uses one for as long as that runs', async (t) => {
   const tree = await newTree(t, { '/base.balance1': {}, '/base.balance2': {} })
   const subtree = new SubtreeDriver(tree.parts, p('/base'))

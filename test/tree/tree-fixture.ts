@@ -6,6 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import type { TAP } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { Driver, Source } from '../../src/contract/driver.js'
+import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import type { Traits } from '../../src/contract/traits.js'
 import type { DriverLog } from '../../src/contract/log.js'
@@ -140,7 +141,7 @@ export interface MountAsk extends Partial<StorageRow> {
   readonly over?: Over
   readonly traits?: Partial<Traits>
   /** How to open it; absent: a new memory driver altered by `over`. */
-  readonly driverOf?: () => Promise<Driver>
+  readonly driverOf?: (env: DriverEnv) => Promise<Driver>
 }
 
 export interface Tree {
@@ -226,8 +227,8 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
         name,
         fields: {},
         ...(traits && { traits }),
-        open: async () => {
-          const driver = driverOf ? await driverOf() : altered(new MemoryDriver(0), over)
+        open: async (_options: never, env: DriverEnv) => {
+          const driver = driverOf ? await driverOf(env) : altered(new MemoryDriver(0), over)
           drivers.set(path, driver)
           return driver
         },
