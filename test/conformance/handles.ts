@@ -3,6 +3,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import {
   at,
   bytesAt,
+  makeFolder,
   namesIn,
   put,
   missesParent,
@@ -60,7 +61,7 @@ export async function handleTests(run: Run): Promise<void> {
     'open() refuses what cannot be',
     async (t, subject) => {
       const { driver } = subject
-      await driver.mkdir(at('/folder'))
+      await makeFolder(subject, '/folder')
       await put(driver, '/file', 'x')
       for (const mode of ['read', 'update'] as const) {
         await refuses(t, () => opened(driver, '/none', mode), 'not_found', `${mode} of nothing`)

@@ -1,5 +1,17 @@
 import type { Entry } from '../../src/contract/entry.js'
-import { at, listed, namesIn, put, refuses, textAt, without, type Run, type WritableDriver } from './subject.js'
+import {
+  at,
+  listed,
+  makeFolder,
+  missesParent,
+  namesIn,
+  put,
+  refuses,
+  textAt,
+  without,
+  type Run,
+  type WritableDriver,
+} from './subject.js'
 
 export async function linkTests(run: Run): Promise<void> {
   const lacks = without('symlink', 'readLink')
@@ -7,7 +19,8 @@ export async function linkTests(run: Run): Promise<void> {
 
   await run(
     'a link is shown as its target, and keeps its text',
-    async (t, { driver }) => {
+    async (t, subject) => {
+      const { driver } = subject
       await driver.mkdir(at('/folder'))
       await put(driver, '/folder/file', 'hello')
       await link(driver, '/relative', 'folder/file')
@@ -25,7 +38,7 @@ export async function linkTests(run: Run): Promise<void> {
       for (const entry of await listed(driver, '/')) t.same(entry, await driver.stat(at(`/${entry.name}`)), entry.name)
       await refuses(t, async () => driver.readLink?.(at('/folder/file')), 'invalid', 'readLink of a file')
       await refuses(t, () => link(driver, '/relative', 'x'), 'exists', 'a name that is taken')
-      await refuses(t, () => link(driver, '/no/link', 'x'), 'parent_missing', 'without a parent')
+      await missesParent(t, subject, () => link(driver, '/no/link', 'x'))
     },
     lacks,
   )
@@ -149,9 +162,10 @@ export async function linkTests(run: Run): Promise<void> {
 
   await run(
     'a hard link is the same file under two names',
-    async (t, { driver }) => {
+    async (t, subject) => {
+      const { driver } = subject
       await put(driver, '/one', 'hello')
-      await driver.mkdir(at('/folder'))
+      await makeFolder(subject, '/folder')
       const hardLink = async (from: string, to: string) => driver.hardLink?.(at(from), at(to))
       await hardLink('/one', '/two')
       t.equal(await textAt(driver, '/two'), 'hello')

@@ -1,4 +1,4 @@
-import { at, listed, namesIn, put, refuses, without, type Run } from './subject.js'
+import { at, isEmptied, listed, makeFolder, namesIn, put, refuses, without, type Run } from './subject.js'
 
 export async function listingTests(run: Run): Promise<void> {
   await run('a listing tells what stat() tells', async (t, { driver }) => {
@@ -15,16 +15,22 @@ export async function listingTests(run: Run): Promise<void> {
     t.same(await namesIn(driver, '/folder'), ['below'])
   })
 
-  await run('an empty folder is listed as empty, and stays', async (t, { driver, traits }) => {
-    if (!traits.emptyFolders) {
-      t.pass('empty folders', { skip: 'this driver keeps no empty folders' })
+  await run('an empty folder is listed as empty, and stays; or there is none', async (t, subject) => {
+    const { driver, traits } = subject
+    await driver.mkdir(at('/folder'))
+    await isEmptied(t, subject, '/folder')
+    await put(driver, '/folder/file', 'x')
+    t.equal((await driver.stat(at('/folder'))).kind, 'folder')
+    await driver.remove(at('/folder/file'))
+    await isEmptied(t, subject, '/folder')
+    if (traits.emptyFolders) {
+      t.equal((await driver.stat(at('/folder'))).kind, 'folder')
       return
     }
-    await driver.mkdir(at('/folder'))
-    t.same(await listed(driver, '/folder'), [])
-    await put(driver, '/folder/file', 'x')
-    await driver.remove(at('/folder/file'))
-    t.equal((await driver.stat(at('/folder'))).kind, 'folder')
+    await refuses(t, () => driver.stat(at('/folder')), 'not_found', 'a folder with nothing in it')
+    await put(driver, '/not/made/file', 'x')
+    t.same(await namesIn(driver, '/'), ['not'], 'a file brings its folders along')
+    t.equal((await driver.stat(at('/not/made'))).kind, 'folder')
   })
 
   await run('list() of a file is not_dir, before the first page', async (t, { driver }) => {
@@ -60,9 +66,10 @@ export async function listingTests(run: Run): Promise<void> {
 
   await run(
     'revision() of a folder differs when a name came or went',
-    async (t, { driver }) => {
+    async (t, subject) => {
+      const { driver } = subject
       const revision = async () => driver.revision?.(at('/folder'))
-      await driver.mkdir(at('/folder'))
+      await makeFolder(subject, '/folder')
       const seen = [await revision()]
       await put(driver, '/folder/one', 'x')
       seen.push(await revision())

@@ -1,7 +1,9 @@
 import { readdirSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import { at, bytesAt, put, refuses, textAt, without, type Run } from './subject.js'
+import type { Test } from 'tap'
+import type { Driver } from '../../src/contract/driver.js'
+import { at, bytesAt, makeFolder, put, refuses, textAt, without, type Run } from './subject.js'
 
 export async function readingTests(run: Run): Promise<void> {
   await run('the root is an empty folder', async (t, { driver }) => {
@@ -11,10 +13,11 @@ export async function readingTests(run: Run): Promise<void> {
     for await (const page of driver.list(at('/'))) t.same(page, [], 'nothing is in it')
   })
 
-  await run('stat() tells kind, size and name', async (t, { driver, traits }) => {
+  await run('stat() tells kind, size and name', async (t, subject) => {
+    const { driver, traits } = subject
     const before = Date.now()
     await put(driver, '/file', 'hello')
-    await driver.mkdir(at('/folder'))
+    await makeFolder(subject, '/folder')
     const file = await driver.stat(at('/file'))
     t.match(file, { name: 'file', kind: 'file', size: 5 })
     if (Number.isFinite(traits.timeStep)) {
@@ -33,8 +36,9 @@ export async function readingTests(run: Run): Promise<void> {
     await refuses(t, () => driver.list(at('/no'))[Symbol.asyncIterator]().next(), 'not_found', 'list')
   })
 
-  await run('read() of a folder rejects, and its stream never fails instead', async (t, { driver }) => {
-    await driver.mkdir(at('/folder'))
+  await run('read() of a folder rejects, and its stream never fails instead', async (t, subject) => {
+    const { driver } = subject
+    await makeFolder(subject, '/folder')
     await refuses(t, () => driver.read(at('/folder')), 'is_dir', 'read')
     await refuses(t, () => driver.read(at('/')), 'is_dir', 'read of the root')
   })
@@ -68,35 +72,8 @@ export async function readingTests(run: Run): Promise<void> {
   })
 
   await run('closing unread streams leaves no descriptor open', async (t, { driver }) => {
-    if (process.platform !== 'linux') {
-      t.pass('counting', { skip: 'descriptors are counted in /proc' })
-      return
-    }
     await put(driver, '/file', Buffer.alloc(5_000_000))
-    const count = () => readdirSync('/proc/self/fd').length
-    const streams: Readable[] = []
-    const read = async () => {
-      for (let index = 0; index < 50; index++) {
-        const stream = await driver.read(at('/file'))
-        streams.push(stream)
-        if (index % 2 === 0) stream.once('readable', () => stream.destroy())
-        else stream.destroy()
-      }
-    }
-    // A driver may keep connections for the next call, and open one more while they are busy; a leak grows in every round.
-    const counts: number[] = []
-    const isStill = () => counts.length > 0 && count() <= (counts.at(-1) ?? 0)
-    for (let round = 0; round < 5 && !isStill(); round++) {
-      if (round > 0) {
-        await pause(100)
-        counts.push(count())
-      }
-      await read()
-      // Streams of a driver that has no descriptor for each may still be on their way to their end.
-      const isLeft = () => streams.some(({ closed }) => !closed) || (round > 0 && !isStill())
-      for (let tries = 0; tries < 100 && isLeft(); tries++) await pause(10)
-    }
-    t.ok(isStill(), `${count()} open, after the rounds before ${counts.join(', ')}`)
+    await leavesNothingOpen(t, () => driver.read(at('/file')))
   })
 
   await run('an aborted signal ends a call with aborted', async (t, { driver }) => {
@@ -108,12 +85,7 @@ export async function readingTests(run: Run): Promise<void> {
     await refuses(t, () => driver.remove(at('/file'), { signal }), 'aborted', 'remove')
     const listing = driver.list(at('/'), { signal })[Symbol.asyncIterator]()
     await refuses(t, () => listing.next(), 'aborted', 'list')
-    const controller = new AbortController()
-    const stream = await driver.read(at('/file'), undefined, { signal: controller.signal })
-    const ended = new Promise((resolve) => stream.once('error', resolve))
-    controller.abort()
-    await ended
-    t.ok(stream.destroyed, 'a stream ends with its signal')
+    await endsWithSignal(t, driver, '/file')
     t.equal((await driver.stat(at('/file'))).size, 5_000_000, 'nothing was removed')
   })
 
@@ -129,4 +101,46 @@ export async function readingTests(run: Run): Promise<void> {
     },
     without('usage'),
   )
+}
+
+/** Expects that streams which are closed unread, of many calls of `read`, leave no descriptor open. */
+export async function leavesNothingOpen(t: Test, read: () => Promise<Readable>): Promise<void> {
+  if (process.platform !== 'linux') {
+    t.pass('counting', { skip: 'descriptors are counted in /proc' })
+    return
+  }
+  const count = () => readdirSync('/proc/self/fd').length
+  const streams: Readable[] = []
+  const readMany = async () => {
+    for (let index = 0; index < 50; index++) {
+      const stream = await read()
+      streams.push(stream)
+      if (index % 2 === 0) stream.once('readable', () => stream.destroy())
+      else stream.destroy()
+    }
+  }
+  // A driver may keep connections for the next call, and open one more while they are busy; a leak grows in every round.
+  const counts: number[] = []
+  const isStill = () => counts.length > 0 && count() <= (counts.at(-1) ?? 0)
+  for (let round = 0; round < 5 && !isStill(); round++) {
+    if (round > 0) {
+      await pause(100)
+      counts.push(count())
+    }
+    await readMany()
+    // Streams of a driver that has no descriptor for each may still be on their way to their end.
+    const isLeft = () => streams.some(({ closed }) => !closed) || (round > 0 && !isStill())
+    for (let tries = 0; tries < 100 && isLeft(); tries++) await pause(10)
+  }
+  t.ok(isStill(), `${count()} open, after the rounds before ${counts.join(', ')}`)
+}
+
+/** Expects that a stream of this file ends with its signal. */
+export async function endsWithSignal(t: Test, driver: Driver, path: string): Promise<void> {
+  const controller = new AbortController()
+  const stream = await driver.read(at(path), undefined, { signal: controller.signal })
+  const ended = new Promise((resolve) => stream.once('error', resolve))
+  controller.abort()
+  await ended
+  t.ok(stream.destroyed, 'a stream ends with its signal')
 }

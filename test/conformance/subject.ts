@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import type { Driver, Source } from '../../src/contract/driver.js'
+import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { defaultTraits, type Traits } from '../../src/contract/traits.js'
 import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
@@ -19,10 +20,12 @@ export interface Opened {
 }
 
 export interface Candidate {
-  readonly name: string
-  /** A new, empty mount each time. */
+  /** `test/conformance/every-driver.test.ts` finds by it which drivers the suite runs on. */
+  readonly type: Pick<AnyDriverType, 'traits'>
+  /** A new, empty mount each time; of a read-only driver one with files in it, and folders in folders. */
   open(): Promise<Opened>
-  readonly traits?: Partial<Traits> | undefined
+  /** The driver has none of the methods that change anything. */
+  readonly readOnly?: boolean
   /** Entries of the large folder: 10,000, unless each write is slow on purpose. */
   readonly many?: number
   /** Bytes of the longest name that can be kept, where that is less than 255. */
@@ -159,6 +162,18 @@ export async function refuses(
   }
 }
 
+/** Makes a folder that is there under every driver: with a file in it, where the driver keeps no empty folders. */
+export async function makeFolder({ driver, traits }: Subject, path: string): Promise<void> {
+  await driver.mkdir(at(path))
+  if (!traits.emptyFolders) await put(driver, `${path}/kept`, '')
+}
+
+/** Expects of a folder that was emptied that it is empty, or gone where the driver keeps no empty folders. */
+export async function isEmptied(t: Test, { driver, traits }: Subject, path: string): Promise<void> {
+  if (traits.emptyFolders) t.same(await listed(driver, path), [], `${path} is empty`)
+  else await refuses(t, () => listed(driver, path), 'not_found', `${path} is gone`)
+}
+
 /** Expects that nothing goes into a folder that is not there, of a driver that has folders. */
 export async function missesParent(t: Test, { traits }: Subject, call: () => Promise<unknown>): Promise<void> {
   if (traits.emptyFolders) await refuses(t, call, 'parent_missing', 'without a parent')
@@ -173,7 +188,7 @@ export function subjects(t: Test, candidate: Candidate) {
   ): Promise<void> => {
     await t.test(title, async (t) => {
       const opened = await candidate.open()
-      const traits = { ...defaultTraits, ...candidate.traits, ...opened.driver.traits }
+      const traits = { ...defaultTraits, ...candidate.type.traits, ...opened.driver.traits }
       const driver = withPathRules(opened.driver, traits)
       const { again } = opened
       try {

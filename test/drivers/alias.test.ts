@@ -27,7 +27,7 @@ for (const [write, put] of [
   await t.test(`Alias of two storages keeps the contract: ${write}, ${put}`, async (t) => {
     const { env, newFolder } = await compositeTree(t, { '/one': {}, '/two': {} })
     await conformance(t, {
-      name: 'Alias',
+      type: aliasType,
       many: 1000,
       open: async () => {
         const paths = [await newFolder(one), await newFolder(two)].map((path) => `merged:${path}`)

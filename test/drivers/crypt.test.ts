@@ -31,7 +31,7 @@ for (const [name, options] of [
   await t.test(`${name} keeps the contract`, async (t) => {
     const { env, newFolder } = await compositeTree(t, { '/store': {} })
     await conformance(t, {
-      name,
+      type: cryptType,
       many: 1000,
       open: async () => ({
         driver: await openOver(env, await newFolder(store), options),
@@ -44,7 +44,7 @@ for (const [name, options] of [
 await t.test('Crypt over Local keeps the contract', async (t) => {
   const { env, newFolder } = await compositeTree(t, { '/store': onDisk(t).ask })
   await conformance(t, {
-    name: 'Crypt over Local',
+    type: cryptType,
     many: 2000,
     longestName: 143,
     open: async () => ({

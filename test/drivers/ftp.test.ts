@@ -17,8 +17,7 @@ for (const [name, start, cannotKeep] of [
   void t.test(`FTP on ${name} keeps the contract`, { skip }, async (t) => {
     const server = await started(t, () => start())
     await conformance(t, {
-      name: `FTP on ${name}`,
-      traits: ftpType.traits,
+      type: ftpType,
       many: 1100,
       ...(cannotKeep && { cannotKeep }),
       open: async () => {

@@ -7,9 +7,9 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverType } from '../../src/contract/driver-type.js'
 import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
-import { parentOf, type Path } from '../../src/contract/path.js'
+import { GatewayError } from '../../src/contract/errors.js'
 import { testEnv } from './env.js'
+import { ObjectStoreDriver } from './object-store.js'
 
 export interface Limits {
   /** Methods that it does not have. */
@@ -47,7 +47,10 @@ export function limitedTypes(): readonly DriverType<typeof noFields>[] {
 const noFields = {} as const
 
 function limitedType(name: string, limits: Limits): DriverType<typeof noFields> {
-  const memory = memoryType.open({ size_limit: 0, case_sensitive: true }, testEnv())
+  const memory =
+    limits.traits?.emptyFolders === false
+      ? new ObjectStoreDriver()
+      : memoryType.open({ size_limit: 0, case_sensitive: true }, testEnv())
   return {
     name,
     fields: noFields,
@@ -87,7 +90,6 @@ function limited(memory: Driver, limits: Limits): Driver {
     read: (path, range, options) => inner.read(path, traits.ranges === false ? undefined : range, options),
     write,
     close: async () => undefined,
-    ...(traits.emptyFolders === false && withoutEmptyFolders(inner, write)),
   }
   return new Proxy(memory, {
     get(target, name: keyof Driver) {
@@ -97,57 +99,4 @@ function limited(memory: Driver, limits: Limits): Driver {
       return typeof value === 'function' ? (value as () => unknown).bind(target) : value
     },
   })
-}
-
-/** A folder is there while something is in it, as in a store of objects; nothing needs one to be made first. */
-function withoutEmptyFolders(inner: WritableDriver, write: WritableDriver['write']): Partial<Driver> {
-  const makeParents = async (path: Path): Promise<void> => {
-    const parent = parentOf(path)
-    if (parent === path || (await exists(inner, parent))) return
-    await makeParents(parent)
-    await inner.mkdir(parent)
-  }
-  const prune = async (path: Path): Promise<void> => {
-    for (let folder = parentOf(path); folder !== '/'; folder = parentOf(folder)) {
-      try {
-        await inner.remove(folder)
-      } catch {
-        return
-      }
-    }
-  }
-  const changing = async <Result>(
-    paths: readonly Path[],
-    target: Path,
-    work: () => Promise<Result>,
-  ): Promise<Result> => {
-    await makeParents(target)
-    try {
-      return await work()
-    } finally {
-      for (const path of paths) await prune(path)
-    }
-  }
-  return {
-    write: (path, source, options) => changing([path], path, () => write(path, source, options)),
-    mkdir: async (path) => {
-      if (await exists(inner, path)) throw new GatewayError('exists')
-    },
-    remove: async (path, options) => {
-      await inner.remove(path, options)
-      await prune(path)
-    },
-    move: (from, to, options) => changing([from, to], to, async () => inner.move?.(from, to, options)),
-    copy: (from, to, options) => changing([to], to, async () => inner.copy?.(from, to, options)),
-  }
-}
-
-async function exists(inner: Driver, path: Path): Promise<boolean> {
-  try {
-    await inner.stat(path)
-    return true
-  } catch (error) {
-    if (isGatewayError(error, 'not_found')) return false
-    throw error
-  }
 }

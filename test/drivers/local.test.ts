@@ -14,9 +14,8 @@ for (const [title, sync] of [
 ] as const) {
   await t.test(title, async (t) => {
     await conformance(t, {
-      name: 'Local',
+      type: localType,
       many: sync ? 200 : 10_000,
-      traits: localType.traits,
       open: async () => {
         const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-local-'))
         return {

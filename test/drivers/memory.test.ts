@@ -8,16 +8,14 @@ const open = (limit: number) => memoryType.open({ size_limit: limit, case_sensit
 
 await t.test('Memory keeps the contract', async (t) => {
   await conformance(t, {
-    name: 'Memory',
-    traits: memoryType.traits,
+    type: memoryType,
     open: async () => ({ driver: await open(0), dispose: async () => undefined }),
   })
 })
 
 await t.test('Memory that folds case keeps the contract', async (t) => {
   await conformance(t, {
-    name: 'Memory that folds case',
-    traits: { caseSensitive: false },
+    type: memoryType,
     open: async () => ({
       driver: await memoryType.open({ size_limit: 0, case_sensitive: false }, testEnv()),
       dispose: async () => undefined,

@@ -19,8 +19,7 @@ await t.test('S3 against OpenStack Swift', { skip: lacks(...swiftPrograms) }, as
     const skip = version === 'v1' && onlyWithVariants
     await t.test(`${name} keeps the contract`, { skip }, async (t) => {
       await conformance(t, {
-        name,
-        traits: s3Type.traits,
+        type: s3Type,
         many,
         open: async () => {
           const options = bucket.options({ list_object_version: version, keep_times: keepTimes })

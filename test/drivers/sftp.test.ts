@@ -28,8 +28,7 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
 
   await t.test('it keeps the contract', async (t) => {
     await conformance(t, {
-      name: 'SFTP',
-      traits: sftpType.traits,
+      type: sftpType,
       many: 1100,
       open: async () => {
         const root = await mkdtemp(join(tmpdir(), 'tidegate-sftp-'))

@@ -23,8 +23,7 @@ for (const mode of modes) {
       const server = await startSamba(mode)
       t.teardown(() => server.stop())
       await conformance(t, {
-        name: 'SMB',
-        traits: smbType.traits,
+        type: smbType,
         many: mode.many,
         open: () => openNewFolder(server),
       })

@@ -34,8 +34,7 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
   for (const way of ['digest', 'basic'] as const) {
     await t.test(`it keeps the contract, signed in by ${way}`, async (t) => {
       await conformance(t, {
-        name: `WebDAV, ${way}`,
-        traits: webdavType.traits,
+        type: webdavType,
         many: way === 'digest' ? 1200 : 100,
         open: async () => {
           const name = await folder()

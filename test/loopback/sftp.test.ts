@@ -15,8 +15,7 @@ for (const name of ['Local', 'Memory']) {
     const http = await connectHttp(running, who)
     t.teardown(() => http.close())
     await conformance(t, {
-      name: `SFTP over our own protocol, on ${name}`,
-      traits: sftpType.traits,
+      type: sftpType,
       many: 1000,
       open: async () => {
         const root = `/${randomUUID()}`

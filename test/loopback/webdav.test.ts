@@ -33,8 +33,7 @@ for (const name of ['Local', 'Memory']) {
     await driver.close?.()
 
     await conformance(t, {
-      name: `WebDAV over our own protocol, on ${name}`,
-      traits: webdavType.traits,
+      type: webdavType,
       many: 300,
       open: async () => {
         const root = `/${randomUUID()}`

@@ -1,0 +1,108 @@
+/** The contract of a driver that changes nothing, on the files and folders that its mount has. */
+import type { Test } from 'tap'
+import type { Driver } from '../../src/contract/driver.js'
+import type { Entry } from '../../src/contract/entry.js'
+import { childOf, type Path } from '../../src/contract/path.js'
+import { endsWithSignal, leavesNothingOpen } from './reading.js'
+import { at, bytesAt, listed, refuses, type Run } from './subject.js'
+
+/** A driver has all of the first three, or none of these at all. */
+const changes: readonly (keyof Driver)[] = [
+  ...(['write', 'mkdir', 'remove', 'move', 'copy', 'copyFiles', 'removeTree', 'upload', 'dropUpload'] as const),
+  ...(['setAttributes', 'setLinkTime', 'symlink', 'hardLink'] as const),
+]
+
+interface Found {
+  readonly path: Path
+  readonly entry: Entry
+}
+
+/** All that is below a folder. */
+async function* walk(driver: Driver, folder: Path): AsyncGenerator<Found> {
+  for (const entry of await listed(driver, folder)) {
+    const path = childOf(folder, entry.name)
+    yield { path, entry }
+    if (entry.kind === 'folder') yield* walk(driver, path)
+  }
+}
+
+/** The first file with bytes in it, and the first folder; the suite needs both. */
+async function samples(t: Test, driver: Driver): Promise<{ file: Found; folder: Found }> {
+  let file: Found | undefined
+  let folder: Found | undefined
+  for await (const found of walk(driver, at('/'))) {
+    if (found.entry.kind === 'folder') folder ??= found
+    else if (found.entry.size > 0) file ??= found
+    if (file && folder) return { file, folder }
+  }
+  t.fail('the mount has a file and a folder')
+  throw new Error('the mount lacks a file or a folder')
+}
+
+export async function readOnlyTests(run: Run): Promise<void> {
+  await run('it has no method that changes anything', async (t, { own }) => {
+    for (const method of changes) t.notOk(method in own, method)
+  })
+
+  await run('a listing tells what stat() tells, in pages, each name once', async (t, { driver }) => {
+    t.match(await driver.stat(at('/')), { kind: 'folder', size: 0 })
+    const folders = [at('/')]
+    for await (const { path, entry } of walk(driver, at('/'))) {
+      t.same(await driver.stat(path), entry, path)
+      if (entry.kind === 'folder') folders.push(path)
+    }
+    for (const folder of folders) {
+      const names: string[] = []
+      for await (const page of driver.list(folder)) {
+        t.ok(page.length <= 1000, 'a page has at most 1,000 entries')
+        names.push(...page.map(({ name }) => name))
+      }
+      t.equal(new Set(names).size, names.length, folder)
+    }
+  })
+
+  await run('what is missing is not_found, and a file has nothing below it', async (t, { driver }) => {
+    const { file, folder } = await samples(t, driver)
+    for (const path of ['/no', '/no/where', `${file.path}/below`, `${folder.path}/no`].map(at)) {
+      await refuses(t, () => driver.stat(path), 'not_found', `stat ${path}`)
+      await refuses(t, () => driver.read(path), 'not_found', `read ${path}`)
+      await refuses(t, () => listed(driver, path), 'not_found', `list ${path}`)
+    }
+    await refuses(t, () => listed(driver, file.path), 'not_dir', 'list of a file')
+  })
+
+  await run('read() of a folder rejects, and its stream never fails instead', async (t, { driver }) => {
+    const { folder } = await samples(t, driver)
+    for (const path of [folder.path, at('/')]) await refuses(t, () => driver.read(path), 'is_dir', path)
+  })
+
+  await run('read() gives exactly the bytes of the range', async (t, { driver }) => {
+    for await (const { path, entry } of walk(driver, at('/'))) {
+      if (entry.kind !== 'file') continue
+      const whole = await bytesAt(driver, path)
+      t.equal(whole.length, entry.size, path)
+      const ranges: readonly (readonly [offset: number, length?: number])[] = [
+        ...([[0], [0, 1], [15, 2], [16, 16], [17, 100_000], [3], [1, 0]] as const),
+        ...([[Math.max(0, entry.size - 1)], [entry.size, 5], [entry.size + 1_000_000]] as const),
+      ]
+      for (const [offset, length] of ranges) {
+        const expected = whole.subarray(offset, length === undefined ? undefined : offset + length)
+        t.ok((await bytesAt(driver, path, offset, length)).equals(expected), `${offset}, ${length}`)
+      }
+    }
+  })
+
+  await run('closing unread streams leaves no descriptor open', async (t, { driver }) => {
+    const { file } = await samples(t, driver)
+    await leavesNothingOpen(t, () => driver.read(file.path))
+  })
+
+  await run('an aborted signal ends a call with aborted', async (t, { driver }) => {
+    const { file } = await samples(t, driver)
+    const signal = AbortSignal.abort()
+    await refuses(t, () => driver.stat(file.path, { signal }), 'aborted', 'stat')
+    await refuses(t, () => driver.read(file.path, undefined, { signal }), 'aborted', 'read')
+    await refuses(t, () => driver.list(at('/'), { signal })[Symbol.asyncIterator]().next(), 'aborted', 'list')
+    await endsWithSignal(t, driver, file.path)
+  })
+}

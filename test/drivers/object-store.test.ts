@@ -1,0 +1,11 @@
+import t from 'tap'
+import { conformance } from '../conformance/driver.js'
+import { ObjectStoreDriver } from './object-store.js'
+
+await t.test('a driver that keeps no empty folders keeps the contract', async (t) => {
+  await conformance(t, {
+    type: { traits: { emptyFolders: false } },
+    many: 2500,
+    open: async () => ({ driver: new ObjectStoreDriver(), dispose: async () => undefined }),
+  })
+})
