@@ -1,8 +1,9 @@
 import t from 'tap'
 import type { NewAppPassword } from '../../src/accounts/app-passwords.js'
+import { appPasswordProtocols } from '../../src/accounts/protocols.js'
 import { credentials, fixture, openAccounts } from './accounts-fixture.js'
 
-const both: NewAppPassword = { name: 'backup', protocols: ['webdav', 'sftp'], readOnly: false }
+const both: NewAppPassword = { name: 'backup', protocols: appPasswordProtocols, readOnly: false }
 const secret = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
 void t.test('an app password opens the doors it was made for, and no other', async (t) => {
@@ -10,7 +11,7 @@ void t.test('an app password opens the doors it was made for, and no other', asy
   const { row, password } = await accounts.appPasswords.add(ada.id, both)
   t.match(password, /^tg-[a-z2-9]{8}-[a-z2-9]{32}$/)
   t.notOk(JSON.stringify(row).includes(password.slice(-32)), 'it is not kept')
-  for (const protocol of ['webdav', 'sftp'] as const) {
+  for (const protocol of appPasswordProtocols) {
     t.match(await accounts.byPassword(credentials({ plain: password }), protocol), {
       username: 'ada',
       protocol,

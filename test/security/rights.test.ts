@@ -1,5 +1,6 @@
 /** Each right holds at every request that does the same thing: a matrix of requests and missing rights, at all three protocols. */
 import t from 'tap'
+import { endpoints } from '../../protocols/http/endpoints.js'
 import type { Permission } from '../../src/accounts/principal.js'
 import { asPath } from '../../src/contract/path.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
@@ -94,6 +95,22 @@ const http: readonly Operation[] = [
   { title: 'PUT /api/fs/put over a file', needs: ['write'], act: ({ upload }) => upload('put', '/team/file') },
   { title: 'PUT /api/fs/form', needs: ['write'], act: ({ upload }) => upload('form', '/team/new/deep') },
 ]
+
+/** Endpoints of files that the matrix leaves out. Those that touch no file are in test/protocols/http/roles.test.ts. */
+const elsewhere: Readonly<Record<string, string>> = {
+  '/api/fs/search': 'needs no right; test/search/search.test.ts tests who finds what',
+  '/api/fs/link': 'is for admins, as test/protocols/http/roles.test.ts tests',
+  '/api/fs/add_offline_download': 'has a right of its own, which test/protocols/http/offline-download.test.ts tests',
+}
+
+void t.test('every endpoint of files is in the matrix, or tested elsewhere', (t) => {
+  for (const { method, path } of endpoints.filter((each) => each.path.startsWith('/api/fs/'))) {
+    const name = `${method === 'any' ? 'post' : method} `.toUpperCase() + path
+    const isTried = http.some(({ title }) => title === name || title.startsWith(`${name} `))
+    t.not(isTried, path in elsewhere, name)
+  }
+  t.end()
+})
 
 const dav = (
   title: string,

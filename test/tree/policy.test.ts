@@ -1,6 +1,7 @@
 /** The rows are the specification: who may do what, where. */
 import t from 'tap'
 import { allPermissions, permissionBits, type Permission } from '../../src/accounts/principal.js'
+import { protocolNames, protocols } from '../../src/accounts/protocols.js'
 import { asPath, parentOf } from '../../src/contract/path.js'
 import type { FolderRule } from '../../src/store/rows.js'
 import { hidePatterns, type Rule } from '../../src/tree/folder-rules.js'
@@ -96,16 +97,18 @@ void t.test('an admin holds no more than the bits say', async (t) => {
   t.equal(verdictOf({ who: { role: 'admin', may: [] }, action: 'write', path: '/a', verdict: 'denied' }), 'denied')
 })
 
-for (const protocol of ['webdav', 'sftp'] as const) {
-  const read = protocol === 'webdav' ? 'webdavRead' : 'sftpRead'
-  const manage = protocol === 'webdav' ? 'webdavManage' : 'sftpManage'
+for (const protocol of protocolNames) {
+  const { permissions } = protocols[protocol]
+  if (!permissions) continue
+  const { read, manage } = permissions
   void t.test(`${protocol} needs its read bit for everything and its manage bit for changes`, async (t) => {
-    const other =
-      protocol === 'webdav' ? (['sftpRead', 'sftpManage'] as const) : (['webdavRead', 'webdavManage'] as const)
+    const other = protocolNames
+      .flatMap((name) => Object.values(protocols[name].permissions ?? {}))
+      .filter((bit) => bit !== read && bit !== manage)
     const content: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove']
     for (const action of allActions) {
       const ask = (may: readonly Permission[]) =>
-        verdictOf({ who: { protocol: protocol, may }, action, path: '/a', verdict: 'allow' })
+        verdictOf({ who: { protocol, may }, action, path: '/a', verdict: 'allow' })
       const reads = action === 'list' || action === 'read'
       t.equal(ask([...content, ...other]), 'denied', `${action} with the bits of another protocol`)
       t.equal(ask([...content, manage]), 'denied', `${action} with manage alone`)
@@ -119,9 +122,9 @@ for (const protocol of ['webdav', 'sftp'] as const) {
 void t.test('an app password that only reads lists, reads and copies from, and changes nothing', async (t) => {
   for (const action of allActions) {
     const allowed = ['list', 'read', 'refresh', 'copy'].includes(action)
-    for (const protocol of ['http', 'webdav', 'sftp'] as const) {
+    for (const protocol of protocolNames) {
       const row: Row = {
-        who: { readOnly: true, protocol: protocol },
+        who: { readOnly: true, protocol },
         action,
         path: '/a',
         verdict: allowed ? 'allow' : 'denied',
