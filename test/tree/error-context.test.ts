@@ -1,0 +1,112 @@
+/** An error that leaves `VirtualFs` names the operation and the path, as the principal wrote it, whatever call of the driver failed. */
+import t from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { Driver } from '../../src/contract/driver.js'
+import { GatewayError, TreeError } from '../../src/contract/errors.js'
+import { asPath as p } from '../../src/contract/path.js'
+import { LockedError } from '../../src/tree/locks.js'
+import type { VirtualFs } from '../../src/tree/virtual-fs.js'
+import { newTree, sourceOf, text } from './tree-fixture.js'
+
+/** The principal's own tree is the folder `/base`: `/d/file`, `/d/below/file`, `/other`. */
+const base = '/base'
+const file = p('/d/file')
+const keep = { overwrite: false }
+
+interface Row {
+  readonly op: string
+  readonly path: string
+  readonly act: (fs: VirtualFs) => Promise<unknown>
+}
+
+async function pagesOf(fs: VirtualFs): Promise<void> {
+  for await (const page of fs.pages(p('/d'))) if (page.length > 1000) return
+}
+
+const reads: readonly Row[] = [
+  { op: 'stat', path: file, act: (fs) => fs.stat(file) },
+  { op: 'list', path: '/d', act: (fs) => fs.list(p('/d')) },
+  { op: 'list', path: '/d', act: pagesOf },
+  { op: 'read', path: file, act: (fs) => text(fs.read(file)) },
+  { op: 'open', path: file, act: (fs) => fs.open(file, 'read') },
+  { op: 'usage', path: '/d', act: (fs) => fs.usage(p('/d')) },
+]
+
+const changes: readonly Row[] = [
+  { op: 'write', path: '/d/new', act: (fs) => fs.write(p('/d/new'), sourceOf('x')) },
+  { op: 'open', path: file, act: (fs) => fs.open(file, 'update') },
+  { op: 'open', path: '/d/new', act: (fs) => fs.open(p('/d/new'), 'replace') },
+  { op: 'make folder', path: '/d/new', act: (fs) => fs.mkdir(p('/d/new')) },
+  { op: 'remove', path: file, act: (fs) => fs.remove(file) },
+  { op: 'remove', path: '/d', act: (fs) => fs.remove(p('/d'), { what: 'tree' }) },
+  { op: 'move', path: file, act: (fs) => fs.move(file, p('/d/new'), keep) },
+  { op: 'copy', path: file, act: (fs) => fs.copy(file, p('/d/new'), keep) },
+  { op: 'copy', path: '/d', act: (fs) => fs.copy(p('/d'), p('/new'), keep) },
+  { op: 'attributes', path: file, act: (fs) => fs.setAttributes(file, { modified: new Date(0) }) },
+  { op: 'properties', path: file, act: (fs) => fs.setProperties(file, []) },
+]
+
+async function ground(t: Parameters<typeof newTree>[0]) {
+  let struck: keyof Driver | undefined
+  const inner = new MemoryDriver(0)
+  const driver = new Proxy(inner, {
+    get(target, name: keyof MemoryDriver) {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...words: unknown[]): unknown => {
+        const failure = () => new GatewayError('unavailable', { op: 'of the driver', path: '/of/the/driver' })
+        if (name !== struck) return Reflect.apply(value as () => unknown, target, words)
+        if (name !== 'list') return Promise.reject(failure())
+        return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(failure()) }) }
+      }
+    },
+  })
+  const { as, parts } = await newTree(t, { '/': { driverOf: async () => driver, cacheExpiration: 0 } })
+  const all = as()
+  for (const path of ['/d/file', '/d/below/file', '/other']) {
+    await all.write(p(base + path), sourceOf('abc'), { parents: true })
+  }
+  return { fs: as({ base }), all, parts, strike: (name: keyof Driver | undefined) => (struck = name) }
+}
+
+const struckMethods = ['stat', 'list', 'read', 'write', 'mkdir', 'remove', 'removeTree', 'move', 'copy'] as const
+const moreMethods = ['open', 'setAttributes', 'revision', 'usage'] as const
+
+for (const { op, path, act } of [...reads, ...changes]) {
+  void t.test(`an error of ${op} names it, and ${path}: ${act.toString()}`, async (t) => {
+    let failed = 0
+    for (const method of [...struckMethods, ...moreMethods]) {
+      const { fs, strike } = await ground(t)
+      strike(method)
+      const error = await act(fs).then(
+        () => undefined,
+        (reason: unknown) => reason,
+      )
+      strike(undefined)
+      if (error === undefined) continue
+      failed++
+      t.match(error, { op, path }, `when ${method}() fails`)
+      t.notMatch((error as Error).message, /of the driver|\/base/)
+    }
+    t.ok(failed > 0, 'it has failed')
+  })
+}
+
+void t.test('errors of a whole tree and of locks name them too', async (t) => {
+  const { fs, strike } = await ground(t)
+  strike('copy')
+  const ofTree = await fs.copy(p('/d'), p('/new'), keep).catch((error: unknown) => error)
+  strike(undefined)
+  t.type(ofTree, TreeError)
+  t.match(ofTree, { op: 'copy', path: '/d' })
+  for (const failure of (ofTree as TreeError).failures) t.notMatch(failure.path, /^\/base/)
+  await fs.lock(p('/d'), { scope: 'exclusive', deep: true, owner: '', seconds: 60 })
+  // A lock does not refuse a copy of what it covers.
+  const refused = changes.filter(({ op, path }) => op !== 'copy' || path !== '/d')
+  for (const { op, path, act } of refused) {
+    const error = await act(fs).catch((reason: unknown) => reason)
+    t.type(error, LockedError, `${op} of ${path}`)
+    t.match(error, { op, path })
+    t.notMatch((error as LockedError).lock.path, /^\/base/)
+  }
+})
