@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { run } from './programs.js'
 
-export interface Build {
+interface Build {
   readonly title: string
   /** The main file of the program. */
   readonly main: string

@@ -9,7 +9,7 @@ import { takeTurns, type Contender, type Samples } from './turns.js'
 
 export type Side = 'old' | 'new'
 
-export interface Compared {
+interface Compared {
   readonly programs: Readonly<Record<Side, string>>
   /** The data of each side. */
   readonly places: Readonly<Record<Side, Bench>>

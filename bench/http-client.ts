@@ -8,7 +8,7 @@ export interface Exchange {
   readonly body?: Buffer | undefined
 }
 
-export interface Answer {
+interface Answer {
   /** Milliseconds from the call to the first byte of the body. */
   readonly firstByte: number
   /** Milliseconds from the call to the last byte of the body. */

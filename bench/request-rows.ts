@@ -5,7 +5,7 @@ import { wrk } from './programs.js'
 import { scaled, type Aim, type Bench, type Row } from './row.js'
 import { sampled, seconds } from './samples.js'
 
-export interface Requests {
+interface Requests {
   readonly name: string
   readonly title: (count: number) => string
   /** `s`: total of all requests; `ms`: per request. */
@@ -47,7 +47,7 @@ export function requests({ name, title, unit, aims, count: amount, connections, 
   }
 }
 
-export interface OftenAsked {
+interface OftenAsked {
   readonly name: string
   readonly title: (bench: Bench) => string
   readonly aims: readonly Aim[]

@@ -56,7 +56,7 @@ export function ratio(unit: Unit, ours: number, theirs: number): number {
   return unit === '/s' ? ours / theirs : theirs / ours
 }
 
-export interface Verdict {
+interface Verdict {
   readonly aim: string
   /** Undefined if no reference peer was measured. */
   readonly met: boolean | undefined

@@ -4,7 +4,7 @@ import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync } f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-export interface Program {
+interface Program {
   readonly name: string
   readonly package: string
   /** More packages that its tests need. */
@@ -18,7 +18,7 @@ export interface Program {
 /** Packages that conflict with others of the table are unpacked here, and run from here. */
 const unpackedFolder = '/opt/tidegate-test-programs'
 
-export const programs: readonly Program[] = [
+const programs: readonly Program[] = [
   { name: 'curl', package: 'curl' },
   { name: 'wrk', package: 'wrk' },
   { name: 'rclone', package: 'rclone' },

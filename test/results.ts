@@ -1,7 +1,7 @@
 /** Reads what a test file prints (TAP) into counts of tests and a list of failures. */
 import { Parser, type Result } from 'tap-parser'
 
-export interface Failure {
+interface Failure {
   readonly name: string
   /** What tap knows of it: message, difference, place, stack. */
   readonly details: readonly string[]

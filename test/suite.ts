@@ -10,7 +10,7 @@ export interface TestFile {
   readonly program: string
 }
 
-export interface SuiteOptions {
+interface SuiteOptions {
   readonly files: readonly TestFile[]
   /** So many at once. */
   readonly jobs: number

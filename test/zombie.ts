@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
 
-export interface Zombie {
+interface Zombie {
   readonly pid: number
   /** Field 22 of its `/proc/PID/stat`. */
   readonly started: string

@@ -22,7 +22,7 @@ export interface RunningProcess {
   stop(): Promise<void>
 }
 
-export interface StartOptions {
+interface StartOptions {
   readonly environment?: Readonly<Record<string, string>>
   /** Whether the program is ready. Polled until it is or exits. `output`: what it has printed so far. */
   readonly isReady: (output: string) => boolean | Promise<boolean>

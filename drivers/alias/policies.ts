@@ -1,7 +1,7 @@
 /** The policies that select which of several folders or copies a change applies to. */
 import { GatewayError } from '../../src/contract/errors.js'
 
-export interface Choice<T> {
+interface Choice<T> {
   /** The storages that contain the entry, or its parent folder; at least one. */
   readonly candidates: readonly T[]
   /** Number of merged paths. */

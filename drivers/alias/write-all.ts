@@ -7,7 +7,7 @@ import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 
 /** Writes `source` to one storage. */
-export type WriteOne = (source: Source, options: WriteOptions) => Promise<Entry>
+type WriteOne = (source: Source, options: WriteOptions) => Promise<Entry>
 
 /**
  * Resolves to the entry of the first write. If any write fails before all have received the body, none is published.

@@ -34,7 +34,7 @@ export function nonceFromHeader(header: Buffer): Buffer | undefined {
 }
 
 /** The nonce of a block: `first` plus `block`, as a 24-byte little-endian integer. */
-export function blockNonce(first: Buffer, block: number): Buffer {
+function blockNonce(first: Buffer, block: number): Buffer {
   const nonce = Buffer.from(first)
   for (let index = 0, carry = block; index < nonceSize && carry > 0; index++) {
     const sum = nonce.readUInt8(index) + (carry % 256)
@@ -111,7 +111,7 @@ export class Encryption extends Transform {
   }
 }
 
-export interface DecryptionPlan {
+interface DecryptionPlan {
   readonly box: SecretBox
   readonly key: Buffer
   /** Nonce of the file; undefined if the stream starts with the header. */

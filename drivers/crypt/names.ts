@@ -6,7 +6,7 @@ import type { Keys } from './passwords.js'
 import { obfuscateName, deobfuscateName } from './rotation.js'
 import { WideBlockCipher, wideBlockLimit } from './wide-block.js'
 
-export interface NameOptions {
+interface NameOptions {
   readonly filename_encryption: string
   readonly directory_name_encryption: string
   readonly encrypted_suffix: string
@@ -14,10 +14,10 @@ export interface NameOptions {
 }
 
 /** Why a name cannot be decrypted: it is not an encrypted name, or it was encrypted with another key. */
-export type Unreadable = 'foreign' | 'other key'
+type Unreadable = 'foreign' | 'other key'
 
 /** The result of a decryption. The reasons are distinct so that a wrong password can be detected. */
-export type DecryptedName = { readonly name: string } | { readonly unreadable: Unreadable }
+type DecryptedName = { readonly name: string } | { readonly unreadable: Unreadable }
 
 /**
  * `file` and `folder` encrypt a name and throw `invalid` if that is impossible; `plainFile` and `plainFolder` decrypt.

@@ -18,7 +18,7 @@ const noopReplies: readonly number[] = [200, 502]
 const notReadyReply = 500
 
 /** Extensions of RFC 959 that the server announces in its reply to FEAT (RFC 2389). */
-export interface Features {
+interface Features {
   /** MLST and MLSD (RFC 3659 §7). */
   readonly machineListings: boolean
   /** MFMT. */

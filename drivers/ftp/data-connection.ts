@@ -17,7 +17,7 @@ export interface PassiveMode {
   extended: boolean | undefined
 }
 
-export interface DataConnection {
+interface DataConnection {
   readonly socket: Socket
   /**
    * Settles when the TLS handshake has completed; immediately without TLS. The server may start the handshake only

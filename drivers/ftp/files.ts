@@ -18,7 +18,7 @@ const listingBuffer = 32 * 1024 * 1024
 /** Maximum bytes of a line. A longer line is malformed. */
 const maxLineLength = 64 * 1024
 
-export type Kind = 'file' | 'folder' | 'nothing'
+type Kind = 'file' | 'folder' | 'nothing'
 
 export class Files {
   readonly clock = new ListClock()

@@ -16,7 +16,7 @@ export interface ListedEntry {
 }
 
 /** A time in the format of LIST: in the server's time zone, and for older files with a precision of one day. */
-export interface ListTime {
+interface ListTime {
   /** Milliseconds, as if the zone were UTC. */
   readonly local: number
   readonly isDay: boolean

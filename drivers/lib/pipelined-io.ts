@@ -19,7 +19,7 @@ export interface PipelinedFile {
   write(position: number, piece: readonly Buffer[]): Promise<void>
 }
 
-export interface ReadStreamOptions {
+interface ReadStreamOptions {
   /** Size of the whole file in bytes. */
   readonly size: number
   readonly signal: AbortSignal | undefined
@@ -72,7 +72,7 @@ export function createReadStream(
 }
 
 /** Receives the progress of a write. */
-export interface WriteProgress {
+interface WriteProgress {
   /** Position in the file at which writing starts. */
   readonly start: number
   /** Minimum interval of reports in milliseconds. */

@@ -21,7 +21,7 @@ export interface CheckpointPolicy {
 export const checkpointPolicy: CheckpointPolicy = { interval: 10_000, closeTimeout: 3000 }
 
 /** An open staged file. */
-export interface OpenStagedFile {
+interface OpenStagedFile {
   readonly resumable: ResumableFile
   readonly file: PipelinedFile
   /** Size of the complete file in bytes. */

@@ -18,7 +18,7 @@ import { workerThread, startedWorker, type WorkerThread } from './worker-thread.
 /** Number of files from which it is worth starting the worker thread. */
 const minFilesToStart = 32
 
-export interface BundleRoots {
+interface BundleRoots {
   readonly source: RootFolder
   readonly target: RootFolder
   /** The staging folder of the target. */

@@ -21,7 +21,7 @@ const namesPerJob = 400
 /** Concurrent lookups on a file system that may block. */
 const maxConcurrent = 64
 
-export interface ListingOptions {
+interface ListingOptions {
   readonly showHidden: boolean
   readonly signal: AbortSignal | undefined
   /** Resolves the entry of a symlink or a folder whose status is not sufficient. */

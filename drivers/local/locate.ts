@@ -14,7 +14,7 @@ const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
 export const syncFile = promisify(fsync)
 
 /** An open file. The caller closes it. */
-export interface Descriptor {
+interface Descriptor {
   readonly fd: number
   readonly calls: Syscalls
   readonly stats: BigIntStats

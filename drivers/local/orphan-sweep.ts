@@ -9,7 +9,7 @@ import type { StagingRegistry } from './staging-registry.js'
 /** Milliseconds without a change after which the files of a run on another machine count as orphaned. */
 const orphanedAfter = 24 * 3_600_000
 
-export interface OrphanSweepOptions {
+interface OrphanSweepOptions {
   readonly root: RootFolder
   readonly files: StagingRegistry
   readonly instance: Instance

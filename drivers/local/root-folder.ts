@@ -58,7 +58,7 @@ export interface Location {
   readonly viaSymlink: boolean
 }
 
-export interface LocateOptions {
+interface LocateOptions {
   /** Whether to resolve a symlink to its target. */
   readonly follow: boolean
   /**

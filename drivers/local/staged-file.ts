@@ -39,7 +39,7 @@ export interface Staged {
 }
 
 /** Copies a file that turns out to be on the wrong file system. */
-export interface SiblingCopier {
+interface SiblingCopier {
   /** Copies the file to the folder of `location`. */
   copyToSibling(staged: Staged, location: Location): Promise<Staged>
 }

@@ -9,7 +9,7 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, S_IFMT, S_I
 const exactOrUndefined = { bigint: true, throwIfNoEntry: false } as const
 
 /** Names to look up, separated by NUL. Each is appended to `prefix`. */
-export interface LookJob {
+interface LookJob {
   readonly prefix: string
   readonly names: string
 }
@@ -48,7 +48,7 @@ function statusAt(path: string): Status | undefined {
 }
 
 /** A file to copy from one folder to a staged file in another one. */
-export interface StageFile {
+interface StageFile {
   readonly name: string
   readonly staged: string
   /** Expected revision of the source, before and after the copy. */
@@ -60,7 +60,7 @@ export interface StageFile {
 }
 
 /** File names are appended to `from` and `staging`. */
-export interface StageJob {
+interface StageJob {
   readonly from: string
   readonly staging: string
   readonly files: readonly StageFile[]
@@ -114,7 +114,7 @@ function copyBytes(from: number, to: number): number {
 }
 
 /** Staged files to publish. File names are appended to `staging` and `to`. */
-export interface PublishJob {
+interface PublishJob {
   readonly staging: string
   readonly to: string
   readonly files: readonly { readonly name: string; readonly staged: string }[]
@@ -148,7 +148,7 @@ function isPublishedFile(at: string, target: string): boolean {
   return existing !== undefined && (staged === undefined || staged.ino === existing.ino)
 }
 
-export interface DiscardJob {
+interface DiscardJob {
   readonly staging: string
   readonly names: readonly string[]
 }

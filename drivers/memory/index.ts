@@ -1,7 +1,7 @@
 /** The driver type of storages in memory: for tests and disposable data. */
 import type { DriverType } from '../../src/contract/driver-type.js'
 
-export const memoryFields = {
+const memoryFields = {
   size_limit: { type: 'number', default: 0, help: 'Maximum total bytes of all files; 0: no limit.' },
   case_sensitive: {
     type: 'bool',

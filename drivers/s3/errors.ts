@@ -76,7 +76,7 @@ const statuses: Readonly<Record<number, Meaning>> = {
 }
 
 /** The HTTP status of an error response; undefined for any other error. */
-export function statusOf(error: unknown): number | undefined {
+function statusOf(error: unknown): number | undefined {
   return field(field(error, '$metadata'), 'httpStatusCode', 'number')
 }
 

@@ -47,7 +47,7 @@ export function metadataTime(metadata: Readonly<Record<string, string>> | undefi
   return Number.isNaN(time.getTime()) ? undefined : time
 }
 
-export interface ObjectFacts {
+interface ObjectFacts {
   readonly ETag?: string | undefined
   readonly LastModified?: Date | undefined
   readonly Metadata?: Record<string, string> | undefined

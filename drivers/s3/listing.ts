@@ -8,7 +8,7 @@ import {
 import { GatewayError } from '../../src/contract/errors.js'
 import type { BucketClient } from './client.js'
 
-export interface ListingRequest {
+interface ListingRequest {
   readonly prefix: string
   readonly version: string
   /** Groups the keys that contain this character after `prefix` into one common prefix. */
@@ -21,7 +21,7 @@ export interface ListedObject extends S3Object {
   readonly Key: string
 }
 
-export interface Page {
+interface Page {
   readonly objects: readonly ListedObject[]
   readonly prefixes: readonly string[]
 }

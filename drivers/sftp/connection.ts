@@ -40,9 +40,9 @@ export interface Account {
 }
 
 /** Resolves to whether the host key with this fingerprint (`SHA256:…`) is trusted. */
-export type HostCheck = (fingerprint: string) => Promise<boolean>
+type HostCheck = (fingerprint: string) => Promise<boolean>
 
-export interface FileSystemUsage {
+interface FileSystemUsage {
   readonly f_frsize: number
   readonly f_blocks: number
   readonly f_bfree: number

@@ -10,10 +10,10 @@ const byStatus: Readonly<Record<number, ErrorCode>> = {
   8: 'unsupported',
 }
 
-export const statusFailure = 4
+const statusFailure = 4
 
 /** The server's status code; undefined if the error is not a status of the server. */
-export function statusOf(error: unknown): number | undefined {
+function statusOf(error: unknown): number | undefined {
   const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
   return typeof code === 'number' ? code : undefined
 }

@@ -16,7 +16,7 @@ const parallelLookups = 16
 /** Orphans in a folder after which the search for further ones stops. */
 const maxOrphans = 1000
 
-export interface FoldersOptions {
+interface FoldersOptions {
   readonly env: DriverEnv
   readonly locations: Locations
   readonly connections: Connections

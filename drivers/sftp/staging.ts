@@ -18,7 +18,7 @@ import type { Orphans } from './orphans.js'
  */
 const backupPrefix = '.~tidegate-backup-'
 
-export interface Staged {
+interface Staged {
   /** Path in the storage, though its name is hidden. */
   readonly path: Path
   readonly host: string

@@ -30,7 +30,7 @@ interface UnpublishedFile {
   readonly until?: number
 }
 
-export interface PublishingOptions {
+interface PublishingOptions {
   readonly server: WebdavServer
   readonly env: DriverEnv
   /** The properties of a path; undefined if nothing exists there. */

@@ -16,13 +16,13 @@ const maxResources = 10_000
 
 export type Kind = 'file' | 'folder'
 
-export interface Member {
+interface Member {
   readonly name: string
   readonly properties: Properties
 }
 
 /** A page of a listing. `itself`: the properties of the folder, in the page that contains them. */
-export interface ListedPage {
+interface ListedPage {
   readonly itself?: Properties | undefined
   readonly members: readonly Member[]
 }

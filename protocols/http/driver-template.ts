@@ -35,7 +35,7 @@ export const templateData = z
   })
   .meta({ id: 'DriverTemplate' })
 
-export type DriverTemplate = z.infer<typeof templateData>
+type DriverTemplate = z.infer<typeof templateData>
 
 export function driverTemplate({ name, fields, facts = {} }: AnyDriverType): DriverTemplate {
   const { directUrls, uncached = false, interactive = false, warning } = facts

@@ -33,7 +33,7 @@ export const tags = {
   Site: 'Resources that browsers, crawlers and monitors request from any site.',
 } as const
 
-export type Tag = keyof typeof tags
+type Tag = keyof typeof tags
 
 /** An error response: the `code` and `message` of the envelope. */
 export interface Refusal {
@@ -44,7 +44,7 @@ export interface Refusal {
   readonly when?: string
 }
 
-export type Method = 'get' | 'post' | 'put'
+type Method = 'get' | 'post' | 'put'
 
 /** A response without an envelope. */
 export interface PlainResponse {

@@ -121,7 +121,7 @@ function textOf(text: Text | undefined, error: GatewayError): string {
   return typeof text === 'function' ? text(error) : (text ?? error.reason)
 }
 
-export interface ApiErrorBody {
+interface ApiErrorBody {
   readonly code: number
   readonly status: number
   readonly message: string

@@ -15,7 +15,7 @@ const kinds = [
   { setting: 'text_types', type: 4 },
 ] as const
 
-export type FileType = 0 | typeof folderType | (typeof kinds)[number]['type']
+type FileType = 0 | typeof folderType | (typeof kinds)[number]['type']
 
 /** Determines the type of a file from its extension and the current settings. */
 export class FileTypes {

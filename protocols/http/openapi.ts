@@ -7,7 +7,7 @@ import { refusalsOf } from './refusals.js'
 
 type Location = 'query' | 'header' | 'path' | 'cookie'
 
-export interface Parameter {
+interface Parameter {
   readonly name: string
   readonly in: Location
   readonly required: boolean

@@ -1,10 +1,10 @@
 /** Pagination of lists. Pages count from 1. If `per_page` is less than 1, page 1 contains all items. */
-export interface Paging {
+interface Paging {
   readonly page: number
   readonly per_page: number
 }
 
-export interface Slice {
+interface Slice {
   readonly offset: number
   /** Maximum number of items. Absent: no limit. */
   readonly limit?: number

@@ -7,7 +7,7 @@ import { deferContinue } from './continue.js'
 import type { RequestHandler } from './handler.js'
 import { listen, type ProtocolServer } from './listen.js'
 
-export interface HttpListenerOptions {
+interface HttpListenerOptions {
   readonly host: string
   readonly port: number
   /**

@@ -105,7 +105,7 @@ export async function withTimeout<T>(
   }
 }
 
-export interface DrainLimits {
+interface DrainLimits {
   /** Maximum number of bytes to read. Default: 64 MiB. */
   readonly bytes?: number
   /** Timeout. Default: 15 000. */

@@ -16,7 +16,7 @@ import { evaluateConditions, rangeApplies, type Validators } from './conditions.
 import { readPart, sendPart } from './file-body.js'
 import { parseRange, type Part } from './ranges.js'
 
-export interface Presentation {
+interface Presentation {
   /** Added to every response. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Media type. Default: by the extension of the name. */

@@ -56,7 +56,7 @@ export function asSymlink(entry: Entry): Entry {
 }
 
 /** Seconds since the epoch, clamped to an unsigned 32-bit integer. */
-export function clampedSeconds(date: Date): number {
+function clampedSeconds(date: Date): number {
   return Math.min(Math.max(Math.floor(date.getTime() / 1000), 0), 0xffffffff)
 }
 

@@ -17,7 +17,7 @@ export interface FileHandle {
   readonly file: WorkingFile
   readonly plan: OpenPlan
 }
-export type Handle = FileHandle | FolderHandle
+type Handle = FileHandle | FolderHandle
 
 /** Umask for new files and folders: the default of OpenSSH's server. */
 export const umask = 0o022

@@ -236,7 +236,7 @@ async function statTarget(context: SessionContext, path: Path): Promise<Entry> {
 }
 
 /** FSTAT: the entry of an open file, after all earlier writes. */
-export async function statHandle(context: SessionContext, { file }: FileHandle): Promise<Entry> {
+async function statHandle(context: SessionContext, { file }: FileHandle): Promise<Entry> {
   await file.changesDone()
   // A read-only handle reports the file that it opened, even if the name belongs to another file now.
   if (file.isStaged || file.isUnlinked || !file.isWritable) return file.entry

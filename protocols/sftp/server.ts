@@ -32,7 +32,7 @@ export interface SftpLimits {
   readonly keepaliveSeconds: number
 }
 
-export const defaultLimits: SftpLimits = {
+const defaultLimits: SftpLimits = {
   connections: 1024,
   unauthenticated: 128,
   sessions: 10,
@@ -43,7 +43,7 @@ export const defaultLimits: SftpLimits = {
   keepaliveSeconds: 30,
 }
 
-export interface SftpServerOptions {
+interface SftpServerOptions {
   readonly host: string
   /** 0: any free port. */
   readonly port: number

@@ -32,7 +32,7 @@ const requestLimit = 256
 /** Timeout in milliseconds for publishing partial uploads after the connection is lost. */
 const partialPublishTimeout = 30_000
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly tree: Tree
   readonly owner: Owner
   readonly log: Log

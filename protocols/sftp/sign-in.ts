@@ -6,13 +6,13 @@ import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import { algorithmOf, hasValidSignature } from './signature-blob.js'
 
 /** The parts of the gateway that sign-in uses. */
-export type SignInDependencies = {
+type SignInDependencies = {
   readonly accounts: Pick<ProtocolGateway['accounts'], 'byPassword' | 'byKey' | 'findKey' | 'guest'>
   readonly settings: Pick<ProtocolGateway['settings'], 'bool'>
 }
 
 /** 'offered': the key is acceptable, but the request has no signature yet (RFC 4252 §7). */
-export type SignInResult = { readonly principal: Principal } | 'offered'
+type SignInResult = { readonly principal: Principal } | 'offered'
 
 /** Available authentication methods, in order of preference. */
 export function methodsOf({ settings }: Pick<SignInDependencies, 'settings'>): AuthenticationType[] {

@@ -5,7 +5,7 @@ import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import type { AccessOptions } from '../../src/tree/preconditions.js'
 import type { User } from './engine.js'
 
-export type Authorization =
+type Authorization =
   | { readonly scheme: 'basic'; readonly username: string; readonly password: string }
   | { readonly scheme: 'bearer'; readonly token: string }
 

@@ -18,7 +18,7 @@ export interface Dispatchable {
 /** Sends the response to a request. Never rejects. */
 export type Handler<Exchange, Caller> = (exchange: Exchange, caller: Caller) => Promise<void>
 
-export interface EngineOptions<Exchange, Caller> {
+interface EngineOptions<Exchange, Caller> {
   readonly handlers: ReadonlyMap<string, Handler<Exchange, Caller>>
   /** Handles every method that is not in `handlers`. */
   readonly unknownMethod: Handler<Exchange, Caller>

@@ -3,7 +3,7 @@ import { toGatewayError, type ErrorCode, type GatewayError } from '../../src/con
 import { errorText } from '../lib/error-text.js'
 
 /** A precondition or postcondition element in `DAV:` (RFC 4918 §16, RFC 4331 §6). */
-export type ConditionName =
+type ConditionName =
   | 'cannot-modify-protected-property'
   | 'lock-token-matches-request-uri'
   | 'lock-token-submitted'
@@ -12,7 +12,7 @@ export type ConditionName =
   | 'propfind-finite-depth'
   | 'sufficient-disk-space'
 
-export interface ErrorResponse {
+interface ErrorResponse {
   readonly status: number
   readonly condition?: ConditionName | undefined
 }
@@ -43,7 +43,7 @@ export const errorResponses: Readonly<Record<ErrorCode, ErrorResponse>> = {
   internal: { status: 500 },
 }
 
-export interface HttpErrorOptions {
+interface HttpErrorOptions {
   readonly condition?: ConditionName | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
 }

@@ -14,7 +14,7 @@ export interface XmlName {
   readonly name: string
 }
 
-export interface XmlAttribute extends XmlName {
+interface XmlAttribute extends XmlName {
   readonly prefix: string
   readonly value: string
 }
@@ -223,7 +223,7 @@ export function escapeText(text: string): string {
 }
 
 /** Escapes text for an attribute value in double quotes. */
-export function escapeAttribute(text: string): string {
+function escapeAttribute(text: string): string {
   return escapeText(text).replaceAll('"', '&quot;').replaceAll('\n', '&#10;').replaceAll('\t', '&#9;')
 }
 

@@ -25,7 +25,7 @@ export interface Credentials {
   readonly address: string
 }
 
-export interface AccountsOptions {
+interface AccountsOptions {
   readonly store: Store
   readonly settings: Pick<Settings, 'get' | 'onChange'>
   /** Lifetime of session tokens, in hours. */

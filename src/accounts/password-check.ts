@@ -9,7 +9,7 @@ import { otpStep } from './otp.js'
 import { PasswordCache } from './password-cache.js'
 import { impossiblePassword, isPassword, staticHash } from './passwords.js'
 
-export interface PasswordCheckOptions {
+interface PasswordCheckOptions {
   readonly get: (id: number) => UserRow | undefined
   readonly byName: (username: string) => UserRow | undefined
   /** Marks the code of a time step as used: false if it was used before. */

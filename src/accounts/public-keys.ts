@@ -4,7 +4,7 @@ import { GatewayError } from '../contract/errors.js'
 import { isOnEd25519 } from './ed25519-points.js'
 import { SshWireError, WireReader } from './ssh-wire.js'
 
-export const keyTypes = [
+const keyTypes = [
   'ssh-ed25519',
   'ecdsa-sha2-nistp256',
   'ecdsa-sha2-nistp384',
@@ -13,7 +13,7 @@ export const keyTypes = [
   'sk-ssh-ed25519@openssh.com',
   'sk-ecdsa-sha2-nistp256@openssh.com',
 ] as const
-export type KeyType = (typeof keyTypes)[number]
+type KeyType = (typeof keyTypes)[number]
 
 export interface PublicKey {
   readonly type: KeyType

@@ -4,7 +4,7 @@ import { isGatewayError } from '../contract/errors.js'
 import { curves, parseKeyBlob, type CurveName, type PublicKey } from './public-keys.js'
 import { SshWireError, WireReader } from './ssh-wire.js'
 
-export interface SignatureOptions {
+interface SignatureOptions {
   /** Required application of a security key; any if undefined. */
   readonly application?: string | undefined
 }

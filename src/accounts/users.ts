@@ -21,12 +21,12 @@ export interface NewUser {
 }
 
 /** Undefined fields are unchanged. */
-export type UserChanges = { readonly [Field in keyof NewUser]?: NewUser[Field] | undefined } & {
+type UserChanges = { readonly [Field in keyof NewUser]?: NewUser[Field] | undefined } & {
   readonly otpSecret?: string | undefined
 }
 
 /** Called for each account that was changed, or deleted (`after` is undefined), by this or another process. */
-export type UserListener = (before: UserRow, after: UserRow | undefined) => void
+type UserListener = (before: UserRow, after: UserRow | undefined) => void
 
 export class Users {
   #byId = new Map<number, UserRow>()

@@ -1,6 +1,6 @@
 /** The output of commands on stdout: text by default, JSON with `--json`. */
 
-export type Cell = string | number | boolean
+type Cell = string | number | boolean
 
 /** Formats an aligned table with a header. Control characters are replaced. */
 export function formatTable(columns: readonly string[], rows: readonly (readonly Cell[])[]): string {

@@ -24,7 +24,7 @@ export async function settlesWithin(work: Promise<unknown>, milliseconds: number
   }
 }
 
-export interface AbortOptions<T> {
+interface AbortOptions<T> {
   /** Milliseconds for which aborted work may still settle by its own cleanup; 0 if omitted. */
   readonly timeout?: number
   /** Called with a result that arrives after the abort, to release it. */
@@ -64,7 +64,7 @@ export async function untilAborted<T>(
   }
 }
 
-export interface JoinedSignal {
+interface JoinedSignal {
   readonly signal: AbortSignal
   /** Removes the listeners from the joined signals. `AbortSignal.any` would retain memory for as long as they exist. */
   release(): void

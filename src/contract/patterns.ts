@@ -22,7 +22,7 @@ export interface Pattern {
 }
 
 /** A pattern in RE2's syntax, without look-around and back-references. */
-export interface LinearPattern {
+interface LinearPattern {
   readonly expression: RE2JS
   readonly cost: number
 }
@@ -45,7 +45,7 @@ export function stepsOf(cost: number, length: number): number {
 }
 
 /** How invalid regular expressions are treated. */
-export type OnInvalidPattern = 'refused' | 'ignored'
+type OnInvalidPattern = 'refused' | 'ignored'
 
 /** A pattern that may be valid, but exceeds a limit. */
 export class CostlyPatternError extends GatewayError {

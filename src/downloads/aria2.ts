@@ -11,7 +11,7 @@ import { parseUrl } from './http-request.js'
 import { callProgram } from './local-program.js'
 import type { DownloadKey, DownloadTool, Progress, DownloadInput } from './tool.js'
 
-export interface Aria2Access {
+interface Aria2Access {
   /**
    * The URL of the JSON-RPC interface: `http://HOST:6800/jsonrpc`. `ws:` and `wss:` are replaced by `http:` and
    * `https:`.

@@ -5,7 +5,7 @@
 import { GatewayError } from '../contract/errors.js'
 import { sizeOfFolder } from './temporary-folders.js'
 
-export interface DownloadSpaceOptions {
+interface DownloadSpaceOptions {
   /** The existing folders of all downloads. */
   readonly folders: () => Promise<readonly string[]>
   /** The current limit of their total size in bytes. */

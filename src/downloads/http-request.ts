@@ -14,7 +14,7 @@ export interface HttpResponse {
   readonly response: IncomingMessage
 }
 
-export interface RequestOptions {
+interface RequestOptions {
   readonly egress: Egress
   readonly signal: AbortSignal
   /** Extra headers. They are sent at every redirect, to any host. */
@@ -121,7 +121,7 @@ export function connectionError(error: unknown): GatewayError {
 }
 
 /** Converts a response with an unexpected status to an error. */
-export function errorForStatus({ statusCode: status = 0, headers }: IncomingMessage): GatewayError {
+function errorForStatus({ statusCode: status = 0, headers }: IncomingMessage): GatewayError {
   const reason = `the server answers with status ${status}`
   const seconds = Number(headers['retry-after'])
   const retryAfter = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds, 3600) : undefined

@@ -46,7 +46,7 @@ import {
 import { ToolReadiness } from './tool-readiness.js'
 import { cloudTools, simpleHttp, type DownloadTool } from './tool.js'
 
-export interface OfflineDownloadsDependencies {
+interface OfflineDownloadsDependencies {
   readonly tasks: Tasks
   readonly settings: Settings
   readonly mounts: Pick<Mounts, 'rowOf'>

@@ -21,7 +21,7 @@ const maxStarts = 3
 /** Maximum size of a torrent file in bytes. */
 const maxTorrentSize = 16 * 1024 * 1024
 
-export interface ProgramDownload {
+interface ProgramDownload {
   readonly tool: DownloadTool
   readonly plan: DownloadPlan
   readonly egress: EgressGuard

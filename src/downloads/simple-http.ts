@@ -10,7 +10,7 @@ import type { VirtualFs } from '../tree/virtual-fs.js'
 import { RemoteFile, type RemoteOptions } from './remote-file.js'
 import { simpleHttp } from './tool.js'
 
-export interface SimpleDownload extends Omit<RemoteOptions, 'signal'> {
+interface SimpleDownload extends Omit<RemoteOptions, 'signal'> {
   readonly address: string
   readonly folder: Path
   readonly password?: string | undefined

@@ -7,7 +7,7 @@ import { GatewayError } from '../contract/errors.js'
 import { parseUrl } from './http-request.js'
 
 /** Resolves to whether the egress guard allows this host. */
-export type HostCheck = (url: URL) => Promise<boolean>
+type HostCheck = (url: URL) => Promise<boolean>
 
 const schemes: ReadonlySet<string> = new Set(['http:', 'https:', 'udp:', 'ws:', 'wss:'])
 /** Addresses of one torrent that are checked. Any more are removed. */

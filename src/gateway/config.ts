@@ -95,7 +95,7 @@ export function configFileSchema(): string {
 
 /** The content of the configuration file. */
 export type ConfigInput = z.input<typeof configSchema>
-export type ConfigFile = z.infer<typeof configSchema>
+type ConfigFile = z.infer<typeof configSchema>
 
 export interface Config extends ConfigFile {
   /** Absolute path of the data folder. */
@@ -103,7 +103,7 @@ export interface Config extends ConfigFile {
 }
 
 /** The sources that override the file. */
-export interface ConfigSources {
+interface ConfigSources {
   readonly flags: { readonly data?: string; readonly config?: string } & Readonly<Partial<Record<ListenerName, string>>>
   readonly environment: Readonly<Record<string, string | undefined>>
 }

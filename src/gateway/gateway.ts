@@ -43,7 +43,7 @@ import { thisInstance } from './instance.js'
 import { Metrics } from './metrics.js'
 import { StorageAdmin, insertStorage } from './storages.js'
 
-export interface GatewayOptions {
+interface GatewayOptions {
   readonly config: Config
   readonly log: Log
   readonly drivers: readonly AnyDriverType[]

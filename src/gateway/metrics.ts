@@ -8,7 +8,7 @@ import type { StorageRow } from '../store/rows.js'
 import { taskKinds, taskStates } from '../tasks/task.js'
 import type { Tasks } from '../tasks/tasks.js'
 
-export interface MetricsDependencies {
+interface MetricsDependencies {
   readonly events: Pick<Events, 'onTransfer'>
   readonly tasks: Pick<Tasks, 'all'>
   readonly mounts: Pick<Mounts, 'rows' | 'storageOf'>

@@ -35,7 +35,7 @@ export class StorageNotStarted extends GatewayError {
   }
 }
 
-export interface StorageAdminOptions {
+interface StorageAdminOptions {
   readonly store: Store
   readonly mounts: Mounts
   readonly supervisor: Pick<MountSupervisor, 'apply' | 'remove' | 'whenStarted'>

@@ -4,7 +4,7 @@ import type { StorageRow } from '../store/rows.js'
 /** The kind of request: a URL below `/d` or `/p`, the field `raw_url` of a file, or a GET of WebDAV. */
 export type DownloadContext = 'd' | 'p' | 'raw_url' | 'webdav'
 
-export interface DownloadFacts {
+interface DownloadFacts {
   readonly route: DownloadContext
   /** The backend has a direct URL of the file that needs no additional request headers. */
   readonly direct: boolean

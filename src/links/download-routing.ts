@@ -70,7 +70,7 @@ export class DownloadRouting {
  * The URL in visible ASCII, for a redirect; undefined if it needs additional headers, or is neither HTTP(S) nor an
  * absolute path.
  */
-export function redirectUrl(link: DirectUrl | undefined): string | undefined {
+function redirectUrl(link: DirectUrl | undefined): string | undefined {
   if (!link || Object.keys(link.headers ?? {}).length > 0) return undefined
   if (!/^(https?:\/\/|\/(?!\/))/i.test(link.url)) return undefined
   return link.url.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent)

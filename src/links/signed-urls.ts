@@ -9,7 +9,7 @@ import type { Settings } from '../settings/settings.js'
 /** Maximum characters of cached paths and signatures; about twice as many bytes. */
 const maxCacheSize = 16 * 1024 * 1024
 
-export interface SignedUrlsOptions {
+interface SignedUrlsOptions {
   readonly settings: Pick<Settings, 'get' | 'bool' | 'number' | 'onChange'>
   /**
    * Whether a storage's option or a folder rule requires a signature for this path of the whole tree, regardless of the

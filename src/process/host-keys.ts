@@ -7,7 +7,7 @@ import ssh2 from 'ssh2'
 import { parseKeyLine } from '../accounts/public-keys.js'
 import { GatewayError } from '../contract/errors.js'
 
-export interface KeyPair {
+interface KeyPair {
   /** In OpenSSH's format. */
   readonly private: string
   /** A line of an authorized_keys file. */

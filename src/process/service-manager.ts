@@ -8,7 +8,7 @@ import type { Log } from '../contract/log.js'
 
 const run = promisify(execFile)
 
-export interface ServiceManagerOptions {
+interface ServiceManagerOptions {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly log: Log
   /** The health check. If it rejects or does not settle, the watchdog is not notified. */

@@ -25,7 +25,7 @@ const maxPending = 100_000
 const lookupTimeout = 10_000
 const concurrentLookups = 8
 
-export interface IndexUpdaterOptions {
+interface IndexUpdaterOptions {
   readonly tree: IndexedTree
   readonly writer: NamesWriter
   readonly log: Log

@@ -19,7 +19,7 @@ import { depthOf, IndexedTree } from './indexed-tree.js'
 import { noProgress, storedProgress, progressText, type IndexProgress } from './progress.js'
 import { indexFolder, walk } from './walk.js'
 
-export interface SearchDependencies {
+interface SearchDependencies {
   readonly settings: Settings
   readonly mounts: Mounts
   readonly events: Events

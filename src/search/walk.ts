@@ -16,7 +16,7 @@ const concurrentFolders = 4
 /** Names that are staged by one statement. */
 const nameBatchSize = 1000
 
-export interface WalkOptions {
+interface WalkOptions {
   readonly tree: IndexedTree
   readonly writer: NamesWriter
   readonly updater: IndexUpdater

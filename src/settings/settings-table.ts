@@ -22,7 +22,7 @@ export const settingFlags = { public: 0, private: 1, readonly: 2, deprecated: 3 
 export type SettingFlag = keyof typeof settingFlags
 
 export const settingTypes = ['string', 'number', 'bool', 'select', 'text'] as const
-export type SettingType = (typeof settingTypes)[number]
+type SettingType = (typeof settingTypes)[number]
 
 export interface SettingDefinition {
   readonly key: string

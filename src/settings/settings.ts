@@ -14,7 +14,7 @@ import {
 } from './settings-table.js'
 
 /** A setting as the API returns it to an admin. */
-export interface SettingRow {
+interface SettingRow {
   readonly key: string
   readonly value: string
   readonly help: string

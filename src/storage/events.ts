@@ -15,7 +15,7 @@ export type TreeEvent =
   | { readonly kind: 'removed'; readonly path: Path }
   | { readonly kind: 'moved'; readonly from: Path; readonly path: Path }
 
-export type ListingListener = (folder: Path, entries: readonly Entry[]) => void
+type ListingListener = (folder: Path, entries: readonly Entry[]) => void
 
 export class Events {
   readonly #listeners = new Set<(event: TreeEvent) => void>()

@@ -42,7 +42,7 @@ interface Load {
   stale: boolean
 }
 
-export interface ListingsParts {
+interface ListingsParts {
   readonly row: StorageRow
   readonly driver: Pick<Driver, 'stat' | 'revision'>
   readonly budget: ListingBudget

@@ -33,7 +33,7 @@ export interface StorageRecovery {
   close(): void
 }
 
-export interface MountSupervisorOptions {
+interface MountSupervisorOptions {
   /** The table that the supervisor fills. */
   readonly mounts: Mounts
   readonly store: Store

@@ -18,7 +18,7 @@ export interface Spooled extends Source {
   dispose(): Promise<void>
 }
 
-export interface SpoolOptions {
+interface SpoolOptions {
   /** Names of files of an earlier process that must not be deleted. */
   readonly keep?: ReadonlySet<string>
   /** Returns the current maximum size of all files of the spool together, in bytes. */

@@ -16,7 +16,7 @@ import type { FileHooks } from './file-hooks.js'
 import type { Storage } from './storage.js'
 
 /** 'aborted': by the client, the task, or the end of the principal's session. */
-export type TransferOutcome = 'completed' | 'failed' | 'aborted'
+type TransferOutcome = 'completed' | 'failed' | 'aborted'
 
 export interface TransferEvent {
   /** The protocol of the client, or `task`. */

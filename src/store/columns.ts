@@ -1,11 +1,11 @@
 /** Maps the fields of a row to the columns of its table, in types that every SQL database has. */
 import type { Path } from '../contract/path.js'
 
-export type Value = string | number | boolean | Buffer | null
+type Value = string | number | boolean | Buffer | null
 /** A row as the database driver returns it. */
 export type StoredRow = Record<string, unknown>
 
-export interface Column<T> {
+interface Column<T> {
   readonly name: string
   read(value: unknown): T
   write(value: T): Value

@@ -3,7 +3,7 @@ import PQueue from 'p-queue'
 import { toStoreError } from './errors.js'
 
 /** Name of a lock that at most one transaction of all processes holds at a time. */
-export type Guard = 'users' | 'locks'
+type Guard = 'users' | 'locks'
 
 /**
  * FULL: a commit is on disk when it resolves. NORMAL: a power failure may lose the last commits, the newest first and

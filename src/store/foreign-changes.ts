@@ -15,7 +15,7 @@ interface Listener {
   isRunning: boolean
 }
 
-export interface ChangeState {
+interface ChangeState {
   /** A number that changes when another process commits, and is unaffected by commits of this connection. */
   version(): Promise<number>
   /** The number of changes of each topic, by any process. */

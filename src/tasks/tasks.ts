@@ -28,7 +28,7 @@ import {
 } from './task.js'
 
 /** The dependencies of `Tasks`. */
-export interface TasksDependencies {
+interface TasksDependencies {
   readonly store: Store['tasks']
   readonly settings: Pick<Settings, 'number' | 'onChange'>
   readonly log: Log

@@ -55,7 +55,7 @@ export interface CopyJob {
 }
 
 /** The result of the last check of some names: all of them may be published, except the refused ones. */
-export interface PublishGrant {
+interface PublishGrant {
   /** The error of each refused name. */
   readonly refused: ReadonlyMap<Path, unknown>
   /** Releases the path locks of all of the names. */

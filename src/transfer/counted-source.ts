@@ -2,7 +2,7 @@
 import type { Source } from '../contract/driver.js'
 import { countBytes } from '../storage/byte-count.js'
 
-export interface CountedSource extends Source {
+interface CountedSource extends Source {
   /** Reports the bytes of the source that were not read, because the backend copied them by itself. */
   complete(): void
   /** Reports everything counted so far as a negative number, after a failure. */

@@ -16,14 +16,14 @@ import type { Intent, Store } from '../store/rows.js'
 import type { Backup } from './copy-job.js'
 
 /** The folder rules, as far as a move affects them. Paths are of the whole tree. */
-export interface MovableRules {
+interface MovableRules {
   ruleOf(path: Path): object | undefined
   below(path: Path): readonly object[]
   updateSpelling(path: Path): Promise<void>
   reload(): Promise<void>
 }
 
-export interface IntentsDependencies {
+interface IntentsDependencies {
   readonly store: Pick<Store, 'intents' | 'properties' | 'attributes' | 'rules'>
   readonly rules: MovableRules
   readonly pathLocks: PathLocks

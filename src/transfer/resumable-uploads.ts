@@ -18,7 +18,7 @@ const defaultRetryDelay = 60_000
 /** The columns of a row that identify the upload of a file: everything but its token. */
 type FileUpload = Omit<UploadRow, 'id' | 'token'> & { readonly taskId: string }
 
-export interface ResumableUploadsOptions {
+interface ResumableUploadsOptions {
   readonly store: Store['uploads']
   /** Undefined if the storage is not running. */
   readonly storageOf: (id: number) => Pick<Storage, 'dropUpload'> | undefined

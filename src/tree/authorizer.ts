@@ -5,7 +5,7 @@ import type { Rules } from './folder-rules.js'
 import { judge, type Action, type Ruling, type Verdict } from './policy.js'
 
 /** The part of the folder rules that a verdict requires. */
-export type RuleLookup = Pick<Rules, 'nearest'>
+type RuleLookup = Pick<Rules, 'nearest'>
 
 /**
  * Decides on an action at `at`, a path of the whole tree. `password`: the folder password of the request. `ruling`:

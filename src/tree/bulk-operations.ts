@@ -10,7 +10,7 @@ import type { AccessOptions } from './preconditions.js'
 import type { VirtualFs } from './virtual-fs.js'
 
 /** The new name of a member of a folder. */
-export interface Renaming {
+interface Renaming {
   readonly from: string
   readonly to: string
 }
@@ -81,10 +81,10 @@ export async function renameEach(
  * How to handle a file whose name is taken in the target folder, or by another file to be moved: 'cancel' rejects the
  * operation, 'skip' does not move the file, 'overwrite' replaces the other file.
  */
-export type ConflictPolicy = 'cancel' | 'skip' | 'overwrite'
+type ConflictPolicy = 'cancel' | 'skip' | 'overwrite'
 
 /** Moves one file, or adds a task that will move it. */
-export type Mover = (from: Path, to: Path, overwrite: boolean) => Promise<unknown>
+type Mover = (from: Path, to: Path, overwrite: boolean) => Promise<unknown>
 
 /**
  * Moves every file below `from`, at any depth, directly into `to`. Folders and symlinks are not moved. Returns the

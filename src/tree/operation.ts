@@ -110,7 +110,7 @@ export const gatewayAuthority: Authority = {
 }
 
 /** The path locks of one change, and its last check. */
-export interface Publication<Paths extends readonly ResolvedPath[]> {
+interface Publication<Paths extends readonly ResolvedPath[]> {
   /** Takes the path locks and checks again. A rejection releases them. */
   readonly begin: () => Promise<Targets<Paths>>
   /** Releases the path locks. `begin` rejects from now on. */

@@ -27,7 +27,7 @@ const maxReported = 10_000
 
 const depth = new AsyncLocalStorage<number>()
 
-export type SubtreeDependencies = Pick<
+type SubtreeDependencies = Pick<
   TreeDependencies,
   'mounts' | 'supervisor' | 'locks' | 'pathLocks' | 'intents' | 'rules' | 'log'
 >

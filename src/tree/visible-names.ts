@@ -15,7 +15,7 @@ import { isVisible } from './visibility.js'
 const maxParts = 40
 
 /** The folder rules in the form of a query. */
-export interface QueryRules {
+interface QueryRules {
   /** Parts of the tree that the query excludes. */
   readonly closed: readonly ExcludedPart[]
   /** The query applies all rules: its results can be counted without further authorization. */

@@ -8,9 +8,9 @@ import { Settings } from '../../src/settings/settings.js'
 import type { Store, UserRow } from '../../src/store/rows.js'
 import { openStore } from '../../src/store/store.js'
 
-export type Test = Pick<TAP, 'testdir' | 'teardown'>
+type Test = Pick<TAP, 'testdir' | 'teardown'>
 
-export interface Fixture {
+interface Fixture {
   readonly file: string
   readonly store: Store
   readonly settings: Settings

@@ -12,7 +12,7 @@ import type { Path } from '../../src/contract/path.js'
 import { ListableNames } from '../../src/storage/listable-names.js'
 import { withPathRules } from '../../src/storage/path-rules.js'
 
-export interface Opened {
+interface Opened {
   readonly driver: Driver
   /** The same place, mounted once more; `uploads`: tokens that somebody may go on with. */
   readonly again?: (uploads: readonly string[]) => Promise<Driver>

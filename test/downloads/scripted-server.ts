@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 
-export type Script = (request: IncomingMessage, answer: ServerResponse, turn: number) => unknown
+type Script = (request: IncomingMessage, answer: ServerResponse, turn: number) => unknown
 
 export interface ScriptedServer {
   readonly url: string

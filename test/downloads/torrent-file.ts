@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
 import { startScripted, type ScriptedServer } from './scripted-server.js'
 
-export type Bencodable = string | number | Buffer | readonly Bencodable[] | { readonly [key: string]: Bencodable }
+type Bencodable = string | number | Buffer | readonly Bencodable[] | { readonly [key: string]: Bencodable }
 
-export function bencoded(value: Bencodable): Buffer {
+function bencoded(value: Bencodable): Buffer {
   if (typeof value === 'number') return Buffer.from(`i${value}e`)
   if (typeof value === 'string') return bencoded(Buffer.from(value))
   if (Buffer.isBuffer(value)) return Buffer.concat([Buffer.from(`${value.length}:`), value])
@@ -19,7 +19,7 @@ export function bencoded(value: Bencodable): Buffer {
 
 const pieceLength = 65_536
 
-export interface TorrentFile {
+interface TorrentFile {
   readonly bytes: Buffer
   /** Of its info dictionary, hexadecimal. */
   readonly hash: string

@@ -8,7 +8,7 @@ import { SubtreeDriver } from '../../src/tree/subtree-driver.js'
 import { newTree, type MountAsk, type Test, type Tree } from '../tree/tree-fixture.js'
 import { openLocal, testEnv } from './env.js'
 
-export interface CompositeTree {
+interface CompositeTree {
   readonly tree: Tree
   /** What a driver gets that stands on this tree. */
   readonly env: DriverEnv

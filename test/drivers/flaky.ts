@@ -28,7 +28,7 @@ export interface Planned {
   readonly fault: Fault
 }
 
-export interface Flaky {
+interface Flaky {
   readonly driver: Driver
   /** How often a method was called. */
   calls(method: keyof Driver): number

@@ -11,7 +11,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { testEnv } from './env.js'
 import { ObjectStoreDriver } from './object-store.js'
 
-export interface Limits {
+interface Limits {
   /** Methods that it does not have. */
   readonly without?: readonly (keyof Driver)[]
   /** Also of the way it behaves: without ranges they are ignored, without times those of writing stay. */

@@ -5,7 +5,7 @@ import { s3Fields, type S3Options } from '../../drivers/s3/index.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import { startSwift, type SwiftServer } from '../services/swift.js'
 
-export interface Bucket {
+interface Bucket {
   readonly swift: SwiftServer
   readonly name: string
   /** Past the driver. */

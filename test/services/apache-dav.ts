@@ -18,7 +18,7 @@ const plainName = 'plain'
 
 export const apacheAccount = { username: 'ünser "user"', password: 'päss:word' } as const
 
-export interface ApacheDav {
+interface ApacheDav {
   readonly port: number
   /** Of the same folders behind TLS, with a certificate that nobody has signed. */
   readonly tlsPort: number

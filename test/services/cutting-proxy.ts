@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { pipeline, Transform } from 'node:stream'
 
-export type Direction = 'up' | 'down'
+type Direction = 'up' | 'down'
 
 export interface CuttingProxy {
   readonly port: number

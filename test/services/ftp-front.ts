@@ -6,7 +6,7 @@ import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 /** The server gets it; it, or the answer to it, is lost with the connection; or something is said here: as its answer, or before it. */
 export type Fate = 'pass' | 'lost' | 'answer lost' | { readonly answer: string } | { readonly before: string }
 
-export interface FtpFront {
+interface FtpFront {
   readonly port: number
   /** Connections that were made so far. */
   readonly made: number

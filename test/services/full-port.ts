@@ -12,7 +12,7 @@ const server = createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 },
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 })`
 
-export interface FullPort {
+interface FullPort {
   readonly port: number
   stop(): Promise<void>
 }

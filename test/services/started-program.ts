@@ -4,13 +4,13 @@ import { rm } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { findProgram } from '../programs.js'
 
-export interface StartedProgram {
+interface StartedProgram {
   /** Resolves once it has ended. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
 /** `answers` is asked until it resolves to true; rejects with what the program said where that never happens. */
-export async function startProgram(
+async function startProgram(
   name: string,
   options: readonly string[],
   { cwd, env }: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },

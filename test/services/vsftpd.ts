@@ -7,7 +7,7 @@ import { makeCertificate } from './certificates.js'
 import { freePort } from './free-port.js'
 import { accountIds, startFtpProcess, type FtpServer } from './ftp-process.js'
 
-export type VsftpdTls = 'none' | 'explicit' | 'implicit'
+type VsftpdTls = 'none' | 'explicit' | 'implicit'
 
 export async function startVsftpd(tls: VsftpdTls = 'none'): Promise<FtpServer> {
   const program = findProgram('vsftpd')

@@ -22,7 +22,7 @@ export interface Where {
   readonly sftpPort: number
 }
 
-export interface Who {
+interface Who {
   readonly username: string
   readonly password: string
 }

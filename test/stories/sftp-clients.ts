@@ -7,14 +7,14 @@ import type { Test } from 'tap'
 import { generateKeyPair } from '../../src/process/host-keys.js'
 import type { RunningGateway } from '../gateway.js'
 
-export interface Outcome {
+interface Outcome {
   /** -1: ended by a signal. */
   readonly status: number
   readonly out: string
   readonly complaints: string
 }
 
-export interface SftpClients {
+interface SftpClients {
   /** A folder of the clients' side; they run in it. */
   readonly folder: string
   /** Options of OpenSSH's programs. */

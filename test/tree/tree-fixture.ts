@@ -99,7 +99,7 @@ export async function newStore(t: Test): Promise<Store> {
 /** No setting is set. */
 const unlimited = new Bandwidth({ number: () => -1, onChange: () => () => undefined })
 
-export interface StorageFixture {
+interface StorageFixture {
   readonly storage: Storage
   readonly driver: Driver
   readonly events: Events

@@ -12,7 +12,7 @@ const writesBetweenSweeps = 1000
 const day = 24 * 3_600_000
 const pictureName = /^tidegate_thumb_[\da-f]{64}\.png$/
 
-export interface ThumbnailCacheOptions {
+interface ThumbnailCacheOptions {
   /** Absolute path; created if missing. */
   readonly folder: string
   readonly log: DriverLog

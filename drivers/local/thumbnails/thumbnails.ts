@@ -18,7 +18,7 @@ const maxConcurrent = 64
 const maxQueued = 512
 
 /** The file to create a thumbnail of. */
-export interface ThumbnailSource {
+interface ThumbnailSource {
   /** Path on the host. */
   readonly path: string
   readonly revision: string
@@ -31,7 +31,7 @@ interface Job {
   waiters: number
 }
 
-export interface ThumbnailsOptions {
+interface ThumbnailsOptions {
   readonly kinds: readonly ThumbnailKind[]
   readonly concurrency: number
   readonly position: VideoPosition

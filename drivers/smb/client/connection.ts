@@ -22,7 +22,7 @@ export interface ConnectionLimits {
 }
 
 /** How messages are protected. */
-export interface Protection {
+interface Protection {
   readonly sessionId: bigint
   readonly signer: Signer | undefined
   /** Sign messages that are not encrypted, and require the same of the server. */

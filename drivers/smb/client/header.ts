@@ -24,7 +24,7 @@ export type Command = (typeof commands)[keyof typeof commands]
 
 const flags = { response: 0x1, async: 0x2, related: 0x4, signed: 0x8 } as const
 
-export interface RequestHeader {
+interface RequestHeader {
   readonly command: Command
   readonly charge: number
   readonly credits: number

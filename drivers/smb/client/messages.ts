@@ -329,7 +329,7 @@ export function copyKeyRequest(source: FileId): Request {
   return controlRequest(source, controlCodes.copyKey, Buffer.alloc(0), 32)
 }
 
-export interface Chunk {
+interface Chunk {
   readonly position: number
   readonly length: number
 }

@@ -35,7 +35,7 @@ export function negotiateMessage(): Buffer {
   return message
 }
 
-export interface Challenge {
+interface Challenge {
   readonly serverChallenge: Buffer
   readonly targetInfo: Buffer
 }

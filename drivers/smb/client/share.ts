@@ -54,7 +54,7 @@ export interface ShareOptions extends SignInOptions {
  * The purpose of an open. `new`: a file that must not exist. `staged`: an existing file to write and rename.
  * `changing`: rename or remove a file, folder or symlink; a symlink is not followed.
  */
-export type OpenPurpose = 'read' | 'update' | 'new' | 'staged' | 'folder' | 'changing'
+type OpenPurpose = 'read' | 'update' | 'new' | 'staged' | 'folder' | 'changing'
 
 const reading = access.readData | access.readAttributes | access.synchronize
 const writing = access.writeData | access.writeAttributes

@@ -38,7 +38,7 @@ const pageHeaders = {
   'Content-Security-Policy': "frame-ancestors 'self'",
 }
 
-export type WebClientConfig = Pick<Config, 'dist_dir' | 'cdn' | 'site_url'>
+type WebClientConfig = Pick<Config, 'dist_dir' | 'cdn' | 'site_url'>
 
 export class WebClient {
   readonly #folder: WebFolder

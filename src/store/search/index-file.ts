@@ -19,7 +19,7 @@ const readerTimeout = 10_000
 /** Milliseconds that a write waits for the connection: removing a large tree takes long. */
 const writerTimeout = 3_600_000
 
-export interface IndexFile {
+interface IndexFile {
   readonly writing: Database
   readonly reading: Database
   close(): Promise<void>

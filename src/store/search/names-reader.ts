@@ -36,7 +36,7 @@ export interface NameQuery {
 }
 
 /** A position in the order of names. */
-export interface Position {
+interface Position {
   readonly name: string
   readonly id: number
 }
@@ -50,7 +50,7 @@ export interface NameRange {
 }
 
 /** Maximum candidates from the trigram index that `few` examines. */
-export const maxCandidates = 10_000
+const maxCandidates = 10_000
 /** Maximum names below the folder of a query that `few` examines; adjacent rows are cheaper to read. */
 const maxScannedNames = 20_000
 

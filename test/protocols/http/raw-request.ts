@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { request, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-export interface RawAnswer {
+interface RawAnswer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: string

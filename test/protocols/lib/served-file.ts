@@ -7,7 +7,7 @@ import { asPath, nameOf, type Path } from '../../../src/contract/path.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
 import { altered, newTree, sourceOf, type Over, type Test } from '../../tree/tree-fixture.js'
 
-export interface FileFacts {
+interface FileFacts {
   readonly path?: string
   /** false: the driver has only streams. */
   readonly handles?: boolean

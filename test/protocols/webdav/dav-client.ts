@@ -17,7 +17,7 @@ export type Send = (
   body?: string | Buffer,
 ) => Promise<Reply>
 
-export interface Caller {
+interface Caller {
   /** Instead of the admin's; empty: none at all. */
   readonly authorization?: string
   /** The path that WebDAV is at. */

@@ -9,7 +9,7 @@ import type { Test } from 'tap'
 import { findProgram } from '../../programs.js'
 import { freePort } from '../../services/free-port.js'
 
-export interface ProxySite {
+interface ProxySite {
   /** What comes to this path goes to the backend, with the path as it is. */
   readonly path: string
   /** `http://127.0.0.1:PORT` */

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import type { Check } from './check.js'
 import type { Kind, Server } from './servers.js'
 
-export interface Difference {
+interface Difference {
   readonly check: string
   readonly openssh: string
   readonly tidegate: string

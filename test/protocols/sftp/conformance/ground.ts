@@ -40,21 +40,21 @@ const fileTypes = new Map([
 ])
 const sessionEnds = 'the session ends'
 
-export interface Attributes {
+interface Attributes {
   readonly kind: string
   readonly size: number
   readonly mode: number
   readonly modified: number
 }
 
-export interface Name {
+interface Name {
   readonly name: string
   readonly longName: string
   readonly attributes: Attributes
 }
 
 /** `READ WRITE CREAT` as the number that OPEN carries. */
-export function flagBits(text: string): number {
+function flagBits(text: string): number {
   const words = text.split(' ').filter((word) => word !== '') as (keyof typeof flagNames)[]
   return words.reduce((sum, word) => sum | flagNames[word], 0)
 }
