@@ -11,6 +11,14 @@ export default tseslint.config(
     rules: {
       'object-shorthand': ['error', 'properties'],
       'no-useless-rename': 'error',
+      'no-restricted-properties': [
+        'error',
+        {
+          object: 'AbortSignal',
+          property: 'any',
+          message: 'It retains memory for as long as its sources exist: use joinSignals() of src/contract/cancellation.ts.',
+        },
+      ],
       '@typescript-eslint/no-floating-promises': ['error', { ignoreVoid: true }],
       // A name with an underscore says that a part is left out on purpose.
       '@typescript-eslint/no-unused-vars': ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }],

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { joinSignals } from '../../src/contract/cancellation.js'
 import type { Source, WriteOptions } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
@@ -14,7 +15,7 @@ type WriteOne = (source: Source, options: WriteOptions) => Promise<Entry>
  */
 export async function writeAll(writes: readonly WriteOne[], source: Source, options: WriteOptions): Promise<Entry> {
   const failed = new AbortController()
-  const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal
+  const { signal, release } = joinSignals(options.signal, failed.signal)
   let reason: unknown
   const fail = (error: unknown) => {
     reason ??= error
@@ -42,6 +43,7 @@ export async function writeAll(writes: readonly WriteOne[], source: Source, opti
     fail(error)
   }
   const [first] = await settled
+  release()
   if (options.signal?.aborted) throw new GatewayError('aborted')
   if (reason !== undefined) throw asBodyError(reason)
   if (first?.status !== 'fulfilled') throw new GatewayError('internal')

@@ -8,6 +8,7 @@ import {
   type CompletedPart,
   type HeadObjectCommandOutput,
 } from '@aws-sdk/client-s3'
+import { joinSignals } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { BucketClient } from './client.js'
 import { abortMultipart } from './upload.js'
@@ -81,7 +82,7 @@ export async function copyObject(
   const count = Math.ceil(size / length)
   const parts: CompletedPart[] = []
   const failed = new AbortController()
-  const partSignal = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal
+  const joined = joinSignals(signal, failed.signal)
   let next = 1
   const work = async () => {
     while (next <= count && !failed.signal.aborted) {
@@ -89,7 +90,7 @@ export async function copyObject(
       const first = (PartNumber - 1) * length
       const CopySourceRange = `bytes=${first}-${Math.min(size, first + length) - 1}`
       const command = new UploadPartCopyCommand({ ...object, ...source, UploadId, PartNumber, CopySourceRange })
-      const answer = await client.call((s3, options) => s3.send(command, options), partSignal, 'lengthy')
+      const answer = await client.call((s3, options) => s3.send(command, options), joined.signal, 'lengthy')
       parts.push({ PartNumber, ETag: answer.CopyPartResult?.ETag })
     }
   }
@@ -113,6 +114,8 @@ export async function copyObject(
   } catch (error) {
     await abortMultipart(client, { ...object, UploadId })
     throw error
+  } finally {
+    joined.release()
   }
 }
 

@@ -8,6 +8,7 @@ import {
   UploadPartCommand,
   type CompletedPart,
 } from '@aws-sdk/client-s3'
+import { joinSignals } from '../../src/contract/cancellation.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import type { BucketClient } from './client.js'
 
@@ -127,7 +128,7 @@ export class Multipart {
   ) {
     const running = new Set<Promise<void>>()
     const failed = new AbortController()
-    const partSignal = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal
+    const joined = joinSignals(signal, failed.signal)
     let failure: unknown
     const fail = (error: unknown) => {
       failure ??= error
@@ -139,7 +140,7 @@ export class Multipart {
       let bytes = firstBytes ?? (await pieces.next(partLength(firstPart)))
       for (let part = firstPart; bytes.length > 0; part++) {
         if (part > maxParts) throw new GatewayError('too_large', { reason: 'more parts than an S3 upload may have' })
-        const sending: Promise<void> = this.#send(part, bytes, partSignal)
+        const sending: Promise<void> = this.#send(part, bytes, joined.signal)
           .catch(fail)
           .finally(() => running.delete(sending))
         running.add(sending)
@@ -155,6 +156,8 @@ export class Multipart {
       if (isResumable !== true) failed.abort()
       await Promise.all(running)
       failure ??= error
+    } finally {
+      joined.release()
     }
     if (failure !== undefined) throw toGatewayError(failure)
   }
