@@ -12,7 +12,7 @@ import { addUserCommands } from './cli/users.js'
 import { loadConfig } from './gateway/config.js'
 import { GatewayError } from './contract/errors.js'
 import { createLog } from './process/log.js'
-import { ServiceManager } from './process/service-manager.js'
+import { SystemdNotifications } from './process/systemd-notifications.js'
 import { version } from './contract/version.js'
 
 async function serve(flags: ServeFlags): Promise<void> {
@@ -24,7 +24,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   const { startDaemon } = await import('./process/daemon.js')
   const daemon = await startDaemon(config, log, adminPassword)
   afterStartup()
-  const manager = new ServiceManager({
+  const systemd = new SystemdNotifications({
     environment: process.env,
     log,
     healthCheck: () => daemon.gateway.store.settings.all(),
@@ -34,9 +34,9 @@ async function serve(flags: ServeFlags): Promise<void> {
     if (stopping) process.exit(1) // a second signal exits without waiting
     stopping = true
     log.info({ signal }, 'stopping')
-    Promise.all([manager.stopping(), daemon.stop()]).then(
+    Promise.all([systemd.stopping(), daemon.stop()]).then(
       () => {
-        manager.close()
+        systemd.close()
         process.exit(0)
       },
       (error: unknown) => {
@@ -49,7 +49,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   // After the signal handlers: a process that reads this line may send a signal immediately.
   const urls = Object.entries(daemon.addresses).map(([name, address]) => `${name}://${address}`)
   console.log(`tidegate ${version} ready: ${urls.join(' ')}`)
-  await manager.ready()
+  await systemd.ready()
 }
 
 function showPassword(generated: string): void {

@@ -4,7 +4,7 @@ import { parentOf, resolvePath, root, type Path } from '../../src/contract/path.
 import { storableAttributes, readAttributes } from './attributes.js'
 import { FieldReader, MalformedPacket, PacketBuilder } from './packets.js'
 import { limits, packetType } from './protocol.js'
-import { namePacket, ok, readPath, setAttributes, statName, type SessionContext, type Request } from './requests.js'
+import { namePacket, ok, readPath, setAttributes, statName, type SessionState, type Request } from './requests.js'
 import type { WorkingFile } from './working-file.js'
 
 /** Block size that `statvfs` reports, in bytes. */
@@ -15,86 +15,86 @@ const copySize = 1024 * 1024
 export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Request>([
   [
     'posix-rename@openssh.com',
-    async (context, id, fields) => {
+    async (session, id, fields) => {
       const from = readPath(fields)
       const to = readPath(fields)
-      await context.serializer.run([from, to], true, async () => {
-        await assertReplaceable(context, from, to)
-        await context.files.move(from, to, true)
+      await session.serializer.run([from, to], true, async () => {
+        await assertReplaceable(session, from, to)
+        await session.files.move(from, to, true)
       })
       return ok(id)
     },
   ],
   [
     'hardlink@openssh.com',
-    async (context, id, fields) => {
+    async (session, id, fields) => {
       const from = readPath(fields)
       const to = readPath(fields)
-      await context.serializer.run([from, to], true, async () => {
-        await context.files.stagedAt(from)?.publish()
-        if (context.files.stagedAt(to)) throw new GatewayError('exists', { op: 'make link', path: to })
-        await context.tree.hardLink(from, to, { signal: context.signal })
+      await session.serializer.run([from, to], true, async () => {
+        await session.files.stagedAt(from)?.publish()
+        if (session.files.stagedAt(to)) throw new GatewayError('exists', { op: 'make link', path: to })
+        await session.tree.hardLink(from, to, { signal: session.signal })
       })
       return ok(id)
     },
   ],
   [
     'fsync@openssh.com',
-    async (context, id, fields) => {
-      await context.files.file(fields.string()).file.sync()
+    async (session, id, fields) => {
+      await session.files.file(fields.string()).file.sync()
       return ok(id)
     },
   ],
   [
     'statvfs@openssh.com',
-    async (context, id, fields) => {
+    async (session, id, fields) => {
       const path = readPath(fields)
-      await context.serializer.run([path], false, () => statName(context, path))
-      return usagePacket(context, id, path)
+      await session.serializer.run([path], false, () => statName(session, path))
+      return usagePacket(session, id, path)
     },
   ],
   [
     'fstatvfs@openssh.com',
-    async (context, id, fields) => {
-      const handle = context.files.find(fields.string())
-      return usagePacket(context, id, handle.kind === 'file' ? parentOf(handle.file.path) : handle.path)
+    async (session, id, fields) => {
+      const handle = session.files.find(fields.string())
+      return usagePacket(session, id, handle.kind === 'file' ? parentOf(handle.file.path) : handle.path)
     },
   ],
   [
     'lsetstat@openssh.com',
-    async (context, id, fields) => {
+    async (session, id, fields) => {
       const path = readPath(fields)
       const requested = readAttributes(fields)
       if (requested.size !== undefined) throw new MalformedPacket('the size of a symlink cannot be set')
-      await context.serializer.run([path], true, async () => {
-        const { kind, isLink } = await statName(context, path)
+      await session.serializer.run([path], true, async () => {
+        const { kind, isLink } = await statName(session, path)
         if (kind !== 'link' && isLink !== true) {
-          await setAttributes(context, path, requested)
+          await setAttributes(session, path, requested)
           return
         }
         const storable = storableAttributes(requested)
-        if (storable) await context.tree.setOwnAttributes(path, storable, { signal: context.signal })
+        if (storable) await session.tree.setOwnAttributes(path, storable, { signal: session.signal })
       })
       return ok(id)
     },
   ],
   [
     'limits@openssh.com',
-    async (context, id) =>
+    async (session, id) =>
       new PacketBuilder(packetType.extendedReply, id)
         .uint64(limits.packet)
         .uint64(limits.data)
         .uint64(limits.data)
-        .uint64(context.handleLimit)
+        .uint64(session.handleLimit)
         .finish(),
   ],
-  ['expand-path@openssh.com', async (context, id, fields) => namePacket(id, expand(context, fields.text()))],
+  ['expand-path@openssh.com', async (session, id, fields) => namePacket(id, expand(session, fields.text()))],
   ['copy-data', copyData],
   [
     'home-directory',
-    async (context, id, fields) => {
+    async (session, id, fields) => {
       const user = fields.text()
-      if (user !== '' && user !== context.owner.name) {
+      if (user !== '' && user !== session.owner.name) {
         throw new GatewayError('invalid', { reason: `the home folder of ${user} is not available` })
       }
       return namePacket(id, root)
@@ -102,24 +102,24 @@ export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Re
   ],
   [
     'users-groups-by-id@openssh.com',
-    async (context, id, fields) =>
+    async (session, id, fields) =>
       new PacketBuilder(packetType.extendedReply, id)
-        .string(namesOf(context, fields.string()))
-        .string(namesOf(context, fields.string()))
+        .string(namesOf(session, fields.string()))
+        .string(namesOf(session, fields.string()))
         .finish(),
   ],
 ])
 
 /** rename(2): only a folder may replace a folder, which must be empty; a folder may not replace a file. */
-async function assertReplaceable(context: SessionContext, from: Path, to: Path): Promise<void> {
+async function assertReplaceable(session: SessionState, from: Path, to: Path): Promise<void> {
   if (from === to) return
-  const { tree, signal } = context
-  const target = await statName(context, to).catch((error: unknown) => {
+  const { tree, signal } = session
+  const target = await statName(session, to).catch((error: unknown) => {
     if (isGatewayError(error, 'not_found')) return undefined
     throw error
   })
   if (!target) return
-  const source = await statName(context, from)
+  const source = await statName(session, from)
   const isFolder = (entry: typeof source) => entry.kind === 'folder' && entry.isLink !== true
   if (isFolder(source) && !isFolder(target)) throw new GatewayError('not_dir', { op: 'rename', path: to })
   if (!isFolder(target)) return
@@ -129,8 +129,8 @@ async function assertReplaceable(context: SessionContext, from: Path, to: Path):
   }
 }
 
-async function usagePacket(context: SessionContext, id: number, path: Path): Promise<Buffer> {
-  const usage = await context.tree.usage(path, { signal: context.signal })
+async function usagePacket(session: SessionState, id: number, path: Path): Promise<Buffer> {
+  const usage = await session.tree.usage(path, { signal: session.signal })
   const { files = { total: 0, free: 0 } } = usage
   const blocks = (bytes: number) => Math.max(0, Math.floor(bytes / blockSize))
   const packet = new PacketBuilder(packetType.extendedReply, id).uint64(blockSize).uint64(blockSize)
@@ -143,7 +143,7 @@ async function usagePacket(context: SessionContext, id: number, path: Path): Pro
 }
 
 /** Expands `~` to the root, which is the user's home folder. The home folders of other users are not disclosed. */
-function expand({ owner }: SessionContext, text: string): Path {
+function expand({ owner }: SessionState, text: string): Path {
   const [first = '', ...rest] = text.split('/')
   if (!first.startsWith('~')) return resolvePath(root, text)
   if (first !== '~' && first !== `~${owner.name}`) {
@@ -153,11 +153,11 @@ function expand({ owner }: SessionContext, text: string): Path {
 }
 
 /** The names of `ids` as a list of strings. The name of an unknown id is empty. */
-function namesOf(context: SessionContext, ids: Buffer): Buffer {
+function namesOf(session: SessionState, ids: Buffer): Buffer {
   const fields = new FieldReader(ids)
   const names: Buffer[] = []
   while (fields.remaining > 0) {
-    const name = Buffer.from(fields.uint32() === context.owner.id ? context.owner.name : '')
+    const name = Buffer.from(fields.uint32() === session.owner.id ? session.owner.name : '')
     const length = Buffer.alloc(4)
     length.writeUInt32BE(name.length)
     names.push(length, name)
@@ -166,11 +166,11 @@ function namesOf(context: SessionContext, ids: Buffer): Buffer {
 }
 
 /** Copies bytes from one open file to another. A length of 0 means up to the end of the file. */
-async function copyData(context: SessionContext, id: number, fields: FieldReader): Promise<Buffer> {
-  const from = context.files.file(fields.string())
+async function copyData(session: SessionState, id: number, fields: FieldReader): Promise<Buffer> {
+  const from = session.files.file(fields.string())
   const start = fields.uint64()
   const requestedLength = fields.uint64()
-  const to = context.files.file(fields.string())
+  const to = session.files.file(fields.string())
   const target = fields.uint64()
   if (!from.plan.read || !to.plan.write) {
     throw new GatewayError('invalid', {
@@ -182,7 +182,7 @@ async function copyData(context: SessionContext, id: number, fields: FieldReader
     throw new GatewayError('invalid', { op: 'copy', reason: 'source and target are the same file' })
   const length = requestedLength === 0 ? Number.POSITIVE_INFINITY : requestedLength
   const append = to.plan.append
-  await copyBytes(context, { from: from.file, start, length, to: to.file, target: append ? undefined : target })
+  await copyBytes(session, { from: from.file, start, length, to: to.file, target: append ? undefined : target })
   return ok(id)
 }
 
@@ -195,10 +195,10 @@ interface CopyRange {
   readonly target: number | undefined
 }
 
-async function copyBytes(context: SessionContext, { from, start, length, to, target }: CopyRange): Promise<void> {
+async function copyBytes(session: SessionState, { from, start, length, to, target }: CopyRange): Promise<void> {
   const buffer = Buffer.allocUnsafe(Math.min(copySize, length))
   for (let done = 0; done < length;) {
-    context.signal.throwIfAborted()
+    session.signal.throwIfAborted()
     const filled = await from.read(buffer.subarray(0, Math.min(buffer.length, length - done)), start + done)
     if (filled === 0) return
     await to.write([buffer.subarray(0, filled)], filled, target === undefined ? undefined : target + done)

@@ -26,7 +26,7 @@ import type { ReplyBuffer } from './reply-buffer.js'
 import type { Tree } from './tree.js'
 
 /** State that the requests of one session share. */
-export interface SessionContext {
+export interface SessionState {
   readonly tree: Tree
   readonly files: OpenFiles
   readonly serializer: PathSerializer
@@ -38,12 +38,7 @@ export interface SessionContext {
   readonly handleLimit: number
 }
 
-export type Request = (
-  context: SessionContext,
-  id: number,
-  fields: FieldReader,
-  data: Packet['data'],
-) => Promise<Buffer>
+export type Request = (session: SessionState, id: number, fields: FieldReader, data: Packet['data']) => Promise<Buffer>
 
 export const ok = (id: number): Buffer => statusPacket(id, statusCode.ok, 'ok')
 const endOfFile = (id: number): Buffer => statusPacket(id, statusCode.eof, 'end of file')
@@ -53,29 +48,29 @@ export function readPath(fields: FieldReader): Path {
 }
 
 export const requests: Readonly<Partial<Record<number, Request>>> = {
-  [packetType.open]: async (context, id, fields) => {
+  [packetType.open]: async (session, id, fields) => {
     const path = readPath(fields)
     const flags = fields.uint32()
     const requested = readAttributes(fields)
-    const handle = await context.files.openHandle(() =>
-      context.serializer.run([path], true, () => context.files.open(path, flags, requested)),
+    const handle = await session.files.openHandle(() =>
+      session.serializer.run([path], true, () => session.files.open(path, flags, requested)),
     )
     return new PacketBuilder(packetType.handle, id).string(handle).finish()
   },
 
-  [packetType.close]: async (context, id, fields) => {
-    const handle = context.files.detach(fields.string())
-    if (handle.kind === 'folder' || !handle.plan.write) await context.files.close(handle)
-    else await context.serializer.run([handle.file.path], true, () => context.files.close(handle))
+  [packetType.close]: async (session, id, fields) => {
+    const handle = session.files.detach(fields.string())
+    if (handle.kind === 'folder' || !handle.plan.write) await session.files.close(handle)
+    else await session.serializer.run([handle.file.path], true, () => session.files.close(handle))
     return ok(id)
   },
 
-  [packetType.read]: async (context, id, fields) => {
-    const { file, plan } = context.files.file(fields.string())
+  [packetType.read]: async (session, id, fields) => {
+    const { file, plan } = session.files.file(fields.string())
     const offset = fields.uint64()
     const length = Math.min(fields.uint32(), limits.data)
     if (!plan.read) throw new GatewayError('invalid', { op: 'read', reason: 'the handle was not opened to read' })
-    const packet = context.replyBuffer.allocate(dataHeaderLength + length)
+    const packet = session.replyBuffer.allocate(dataHeaderLength + length)
     if (length > 0) {
       if (offset > Number.MAX_SAFE_INTEGER - length) return endOfFile(id)
       const filled = await file.read(packet.subarray(dataHeaderLength), offset)
@@ -84,8 +79,8 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
     return finishDataPacket(packet, id, 0)
   },
 
-  [packetType.write]: async (context, id, fields, data) => {
-    const { file, plan } = context.files.file(fields.string())
+  [packetType.write]: async (session, id, fields, data) => {
+    const { file, plan } = session.files.file(fields.string())
     const offset = fields.uint64()
     const length = fields.uint32()
     if (data.reduce((sum, piece) => sum + piece.length, 0) !== length) {
@@ -99,38 +94,38 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
     return ok(id)
   },
 
-  [packetType.stat]: async (context, id, fields) => {
+  [packetType.stat]: async (session, id, fields) => {
     const path = readPath(fields)
-    const entry = await context.serializer.run([path], false, () => statTarget(context, path))
-    return attributesPacket(context, id, entry)
+    const entry = await session.serializer.run([path], false, () => statTarget(session, path))
+    return attributesPacket(session, id, entry)
   },
 
-  [packetType.lstat]: async (context, id, fields) => {
+  [packetType.lstat]: async (session, id, fields) => {
     const path = readPath(fields)
-    const entry = await context.serializer.run([path], false, () => statName(context, path))
-    return attributesPacket(context, id, asSymlink(entry))
+    const entry = await session.serializer.run([path], false, () => statName(session, path))
+    return attributesPacket(session, id, asSymlink(entry))
   },
 
-  [packetType.fstat]: async (context, id, fields) => {
-    const handle = context.files.find(fields.string())
+  [packetType.fstat]: async (session, id, fields) => {
+    const handle = session.files.find(fields.string())
     const entry =
       handle.kind === 'file'
-        ? await statHandle(context, handle)
-        : await context.tree.stat(handle.path, { signal: context.signal })
-    return attributesPacket(context, id, entry)
+        ? await statHandle(session, handle)
+        : await session.tree.stat(handle.path, { signal: session.signal })
+    return attributesPacket(session, id, entry)
   },
 
-  [packetType.setstat]: async (context, id, fields) => {
+  [packetType.setstat]: async (session, id, fields) => {
     const path = readPath(fields)
     const requested = readAttributes(fields)
-    await context.serializer.run([path], true, () => setAttributes(context, path, requested))
+    await session.serializer.run([path], true, () => setAttributes(session, path, requested))
     return ok(id)
   },
 
-  [packetType.fsetstat]: async (context, id, fields) => {
-    const handle = context.files.find(fields.string())
+  [packetType.fsetstat]: async (session, id, fields) => {
+    const handle = session.files.find(fields.string())
     const requested = readAttributes(fields)
-    if (handle.kind === 'folder') await setAttributes(context, handle.path, requested)
+    if (handle.kind === 'folder') await setAttributes(session, handle.path, requested)
     else {
       // ftruncate(2) requires a handle with write access. Times and mode are authorized for the file, not for the
       // handle.
@@ -142,11 +137,11 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
     return ok(id)
   },
 
-  [packetType.opendir]: async (context, id, fields) => {
+  [packetType.opendir]: async (session, id, fields) => {
     const path = readPath(fields)
-    const { tree, files, owner, signal } = context
+    const { tree, files, owner, signal } = session
     const handle = await files.openHandle(() =>
-      context.serializer.run([path], false, async () => {
+      session.serializer.run([path], false, async () => {
         await files.changesDone(path)
         return FolderHandle.open(tree, path, owner, files.stagedEntries(path), signal)
       }),
@@ -154,94 +149,94 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
     return new PacketBuilder(packetType.handle, id).string(handle).finish()
   },
 
-  [packetType.readdir]: async (context, id, fields) => {
-    const handle = context.files.find(fields.string())
+  [packetType.readdir]: async (session, id, fields) => {
+    const handle = session.files.find(fields.string())
     if (handle.kind !== 'folder')
       throw new GatewayError('invalid', { op: 'list', reason: 'the handle belongs to a file' })
     return (await handle.next(id)) ?? endOfFile(id)
   },
 
-  [packetType.remove]: async (context, id, fields) => {
+  [packetType.remove]: async (session, id, fields) => {
     const path = readPath(fields)
-    await context.serializer.run([path], true, () => context.files.remove(path))
+    await session.serializer.run([path], true, () => session.files.remove(path))
     return ok(id)
   },
 
-  [packetType.mkdir]: async (context, id, fields) => {
+  [packetType.mkdir]: async (session, id, fields) => {
     const path = readPath(fields)
     const { mode } = readAttributes(fields)
-    await context.serializer.run([path], true, async () => {
-      if (context.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make folder', path })
-      await context.tree.mkdir(path, { signal: context.signal })
+    await session.serializer.run([path], true, async () => {
+      if (session.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make folder', path })
+      await session.tree.mkdir(path, { signal: session.signal })
       const bits = (mode ?? 0o777) & ~umask & 0o777
-      if (bits !== (0o777 & ~umask)) await ignoreUnsupported(context.tree.setAttributes(path, { mode: bits }))
+      if (bits !== (0o777 & ~umask)) await ignoreUnsupported(session.tree.setAttributes(path, { mode: bits }))
     })
     return ok(id)
   },
 
-  [packetType.rmdir]: async (context, id, fields) => {
+  [packetType.rmdir]: async (session, id, fields) => {
     const path = readPath(fields)
-    await context.serializer.run([path], true, () => context.files.removeFolder(path))
+    await session.serializer.run([path], true, () => session.files.removeFolder(path))
     return ok(id)
   },
 
-  [packetType.realpath]: async (_context, id, fields) => namePacket(id, readPath(fields)),
+  [packetType.realpath]: async (_session, id, fields) => namePacket(id, readPath(fields)),
 
   /** Version 3 refuses to replace anything (draft §6.5); `posix-rename@openssh.com` does. */
-  [packetType.rename]: async (context, id, fields) => {
+  [packetType.rename]: async (session, id, fields) => {
     const from = readPath(fields)
     const to = readPath(fields)
-    await context.serializer.run([from, to], true, () => context.files.move(from, to, false))
+    await session.serializer.run([from, to], true, () => session.files.move(from, to, false))
     return ok(id)
   },
 
-  [packetType.readlink]: async (context, id, fields) => {
+  [packetType.readlink]: async (session, id, fields) => {
     const path = readPath(fields)
-    const target = await context.serializer.run([path], false, () =>
-      context.tree.readLink(path, { signal: context.signal }),
+    const target = await session.serializer.run([path], false, () =>
+      session.tree.readLink(path, { signal: session.signal }),
     )
     return namePacket(id, target)
   },
 
   /** The target comes first: OpenSSH's server reverses the order of the draft, and clients follow OpenSSH. */
-  [packetType.symlink]: async (context, id, fields) => {
+  [packetType.symlink]: async (session, id, fields) => {
     const target = fields.text()
     const path = readPath(fields)
-    await context.serializer.run([path], true, async () => {
-      if (context.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make link', path })
-      await context.tree.symlink(path, target, { signal: context.signal })
+    await session.serializer.run([path], true, async () => {
+      if (session.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make link', path })
+      await session.tree.symlink(path, target, { signal: session.signal })
     })
     return ok(id)
   },
 }
 
 /** LSTAT: the entry at `path` without following a symlink, after all earlier writes of this session. */
-export async function statName(context: SessionContext, path: Path): Promise<Entry> {
-  await context.files.changesDone(path)
-  return context.files.stagedAt(path)?.entry ?? (await context.tree.stat(path, { link: true, signal: context.signal }))
+export async function statName(session: SessionState, path: Path): Promise<Entry> {
+  await session.files.changesDone(path)
+  return session.files.stagedAt(path)?.entry ?? (await session.tree.stat(path, { link: true, signal: session.signal }))
 }
 
 /**
  * STAT: the entry at `path` with symlinks followed, after all earlier writes. Rejects with `not_found` for a dangling
  * symlink.
  */
-async function statTarget(context: SessionContext, path: Path): Promise<Entry> {
-  await context.files.changesDone(path)
-  const own = context.files.stagedAt(path)
+async function statTarget(session: SessionState, path: Path): Promise<Entry> {
+  await session.files.changesDone(path)
+  const own = session.files.stagedAt(path)
   if (own) return own.entry
-  const entry = await context.tree.stat(path, { signal: context.signal })
+  const entry = await session.tree.stat(path, { signal: session.signal })
   if (entry.kind === 'link')
     throw new GatewayError('not_found', { op: 'stat', path, reason: 'a link that leads nowhere' })
   return entry
 }
 
 /** FSTAT: the entry of an open file, after all earlier writes. */
-async function statHandle(context: SessionContext, { file }: FileHandle): Promise<Entry> {
+async function statHandle(session: SessionState, { file }: FileHandle): Promise<Entry> {
   await file.changesDone()
   // A read-only handle reports the file that it opened, even if the name belongs to another file now.
   if (file.isStaged || file.isUnlinked || !file.isWritable) return file.entry
   try {
-    return await context.tree.stat(file.path, { signal: context.signal })
+    return await session.tree.stat(file.path, { signal: session.signal })
   } catch (error) {
     // The file may have been removed since.
     if (!isGatewayError(error, 'not_found')) throw error
@@ -250,19 +245,15 @@ async function statHandle(context: SessionContext, { file }: FileHandle): Promis
 }
 
 /** Sets size, modification time and mode. A time or mode that the backend cannot store is ignored. */
-export async function setAttributes(
-  context: SessionContext,
-  path: Path,
-  requested: RequestedAttributes,
-): Promise<void> {
-  const { tree, files, signal } = context
+export async function setAttributes(session: SessionState, path: Path, requested: RequestedAttributes): Promise<void> {
+  const { tree, files, signal } = session
   await files.changesDone(path)
   const own = files.stagedAt(path)
   if (own) {
     await setHandleAttributes({ file: own }, requested)
     return
   }
-  if (requested.size !== undefined) await truncate(context, path, requested.size)
+  if (requested.size !== undefined) await truncate(session, path, requested.size)
   const storable = storableAttributes(requested)
   if (storable) await ignoreUnsupported(tree.setAttributes(path, storable, { signal }))
   else if (requested.size === undefined) await tree.stat(path, { signal })
@@ -277,7 +268,7 @@ async function setHandleAttributes({ file }: Pick<FileHandle, 'file'>, requested
   if (storable) await ignoreUnsupported(file.setAttributes(storable))
 }
 
-async function truncate({ tree, signal }: SessionContext, path: Path, size: number): Promise<void> {
+async function truncate({ tree, signal }: SessionState, path: Path, size: number): Promise<void> {
   assertSize(size)
   const file = await tree.open(path, 'update', { signal })
   try {
@@ -303,8 +294,8 @@ async function ignoreUnsupported(change: Promise<void>): Promise<void> {
   }
 }
 
-function attributesPacket(context: SessionContext, id: number, entry: Entry): Buffer {
-  return writeAttributes(new PacketBuilder(packetType.attrs, id), entry, context.owner.id).finish()
+function attributesPacket(session: SessionState, id: number, entry: Entry): Buffer {
+  return writeAttributes(new PacketBuilder(packetType.attrs, id), entry, session.owner.id).finish()
 }
 
 /** A NAME packet with one name and no attributes: the response to REALPATH and READLINK. */

@@ -24,7 +24,7 @@ import { PathSerializer } from './path-serializer.js'
 import { extensions, limits, packetType, protocolVersion, statusCode } from './protocol.js'
 import type { ReadGate } from './read-gate.js'
 import { ReplyBuffer } from './reply-buffer.js'
-import { requests, type SessionContext } from './requests.js'
+import { requests, type SessionState } from './requests.js'
 import type { Tree } from './tree.js'
 
 /** Maximum number of concurrent requests of a session. A request counts until its response is sent. */
@@ -52,7 +52,7 @@ interface SessionOptions {
 export class SftpSession {
   readonly #parser = new PacketParser()
   readonly #output: Output
-  readonly #context: SessionContext
+  readonly #state: SessionState
   readonly #disconnected = sharedController()
   /** For each handle, a promise that resolves when the response to its last READ is queued. */
   readonly #lastReads = new Map<string, Promise<void>>()
@@ -81,7 +81,7 @@ export class SftpSession {
     const { signal } = this.#disconnected
     this.#output = new Output(channel, socket, budget)
     const files = new OpenFiles(tree, handleLimit, signal)
-    this.#context = {
+    this.#state = {
       tree,
       files,
       owner,
@@ -104,7 +104,7 @@ export class SftpSession {
 
   /** Whether no request is pending and no handle is open. */
   get idle(): boolean {
-    return this.#pending === 0 && this.#context.files.count === 0
+    return this.#pending === 0 && this.#state.files.count === 0
   }
 
   /** Time of the last activity, in milliseconds since the epoch. */
@@ -124,7 +124,7 @@ export class SftpSession {
   }
 
   async #closeFiles(reason?: Error): Promise<void> {
-    const { files } = this.#context
+    const { files } = this.#state
     if (this.options.publishesPartialUploads()) {
       const timer = setTimeout(() => this.#disconnected.abort(reason), partialPublishTimeout)
       await files.publishPartial()
@@ -238,7 +238,7 @@ export class SftpSession {
     const request = name === undefined ? requests[packet.type] : extendedRequests.get(name)
     if (!request)
       return statusPacket(id, statusCode.unsupported, `${name ?? `request ${packet.type}`} is not supported`)
-    return request(this.#context, id, fields, packet.data)
+    return request(this.#state, id, fields, packet.data)
   }
 
   #errorStatus(id: number, error: unknown): Buffer {

@@ -5,7 +5,7 @@ import { GatewayError, hasDetail } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import { algorithmOf, hasValidSignature } from './signature-blob.js'
 
-/** The parts of the gateway that sign-in uses. */
+/** What sign-in uses of the gateway. */
 type SignInDependencies = {
   readonly accounts: Pick<ProtocolGateway['accounts'], 'byPassword' | 'byKey' | 'findKey' | 'guest'>
   readonly settings: Pick<ProtocolGateway['settings'], 'bool'>
@@ -24,21 +24,27 @@ export function methodsOf({ settings }: Pick<SignInDependencies, 'settings'>): A
 /**
  * Signs a client in. `address`: the client's, without port. Rejects with `unauthenticated`, `denied` or `throttled`.
  */
-export async function signIn(parts: SignInDependencies, context: AuthContext, address: string): Promise<SignInResult> {
+export async function signIn(
+  dependencies: SignInDependencies,
+  context: AuthContext,
+  address: string,
+): Promise<SignInResult> {
   switch (context.method) {
     case 'publickey':
-      return byKey(parts, context)
+      return byKey(dependencies, context)
     case 'password': {
       const { username, password } = context
       // ssh2 passes a request to change the password as an object.
-      if (typeof password !== 'string' || !methodsOf(parts).includes('password')) throw refused()
-      return authorize(await parts.accounts.byPassword({ username, password: { plain: password }, address }, 'sftp'))
+      if (typeof password !== 'string' || !methodsOf(dependencies).includes('password')) throw refused()
+      return authorize(
+        await dependencies.accounts.byPassword({ username, password: { plain: password }, address }, 'sftp'),
+      )
     }
     case 'keyboard-interactive':
-      if (!methodsOf(parts).includes('keyboard-interactive')) throw refused()
-      return byPrompts(parts, context, address)
+      if (!methodsOf(dependencies).includes('keyboard-interactive')) throw refused()
+      return byPrompts(dependencies, context, address)
     case 'none': {
-      const principal = parts.accounts.guest('sftp')
+      const principal = dependencies.accounts.guest('sftp')
       if (principal.username !== context.username) throw refused()
       return authorize(principal)
     }
@@ -63,15 +69,15 @@ async function byKey({ accounts }: SignInDependencies, context: PublicKeyAuthCon
  * password.
  */
 async function byPrompts(
-  parts: SignInDependencies,
+  dependencies: SignInDependencies,
   context: KeyboardAuthContext,
   address: string,
 ): Promise<SignInResult> {
-  const { accounts } = parts
+  const { accounts } = dependencies
   const prompts = new KeyboardInteractive(context)
   const plain = await prompts.prompt('Password: ', { shown: false })
   // The setting may have changed while the prompt was open.
-  if (!methodsOf(parts).includes('keyboard-interactive')) throw refused()
+  if (!methodsOf(dependencies).includes('keyboard-interactive')) throw refused()
   const credentials = { username: context.username, password: { plain }, address }
   let principal: Principal
   try {

@@ -5,7 +5,7 @@ import { GatewayError, TreeError, type MemberFailure } from '../../src/contract/
 import { isWithin, type Path } from '../../src/contract/path.js'
 import { LockedError } from '../../src/tree/locks.js'
 import { responseTo } from './errors.js'
-import { href, xmlType, type RequestContext } from './request-context.js'
+import { href, xmlType, type WebdavRequest } from './webdav-request.js'
 import { wrap, type XmlName } from './xml.js'
 
 const head =
@@ -84,14 +84,14 @@ export function memberFailures(error: unknown, tree: Path): readonly MemberFailu
 }
 
 /** Responds with 207 and the failed members. Members that are not listed succeeded. */
-export function sendFailures(context: RequestContext, failures: readonly MemberFailure[]): void {
-  const multistatus = new Multistatus(context.response)
+export function sendFailures(webdavRequest: WebdavRequest, failures: readonly MemberFailure[]): void {
+  const multistatus = new Multistatus(webdavRequest.response)
   for (const { path, error } of failures) {
-    const lock = error instanceof LockedError ? `<D:href>${href(context, error.lock.path, false)}</D:href>` : ''
+    const lock = error instanceof LockedError ? `<D:href>${href(webdavRequest, error.lock.path, false)}</D:href>` : ''
     const { status, condition } = responseTo(error)
     const detail = condition === undefined ? '' : `<D:error><D:${condition}>${lock}</D:${condition}></D:error>`
     multistatus.add(
-      `<D:response><D:href>${href(context, path, false)}</D:href>${statusLine(status)}${detail}</D:response>`,
+      `<D:response><D:href>${href(webdavRequest, path, false)}</D:href>${statusLine(status)}${detail}</D:response>`,
     )
   }
   multistatus.end()

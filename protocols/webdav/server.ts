@@ -22,7 +22,7 @@ import { Engine, type Dispatchable, type Handler } from './engine.js'
 import { HttpError, toHttpError } from './errors.js'
 import { parseHeaders, type DavHeaders } from './headers.js'
 import { hrefOf, locatePath, normalizeHost, type Site, type Target } from './location.js'
-import { allowedMethods, sendText, sendXml, type Command, type RequestContext } from './request-context.js'
+import { allowedMethods, sendText, sendXml, type Command, type WebdavRequest } from './webdav-request.js'
 
 /** These need nothing of the engine. */
 const directCommands: ReadonlyMap<string, Command> = new Map([
@@ -158,7 +158,7 @@ class Protocol {
   /** Runs a command and discards the rest of the body. */
   async #run(command: Command, exchange: Exchange, caller: Caller): Promise<void> {
     try {
-      await command(this.#contextOf(exchange, caller))
+      await command(this.#webdavRequestOf(exchange, caller))
       await drain(exchange.request)
     } catch (error) {
       await this.#fail(exchange, error, caller.isDefaultUser)
@@ -170,7 +170,7 @@ class Protocol {
     return this.#fail(exchange, new HttpError(status, reason, { headers: { allow: allowedMethods } }))
   }
 
-  #contextOf({ request, response, target, headers }: Exchange, caller: Caller): RequestContext {
+  #webdavRequestOf({ request, response, target, headers }: Exchange, caller: Caller): WebdavRequest {
     const access = { signal: signalOf(response), password: caller.folderPassword }
     return {
       request,

@@ -6,15 +6,15 @@ import { parseLockInfo } from '../bodies.js'
 import { HttpError } from '../errors.js'
 import { lockDiscovery } from '../locks.js'
 import { Multistatus, statusLine } from '../multistatus.js'
-import { sendStatus, sendXml, expectDepth, href, type Command, type RequestContext } from '../request-context.js'
+import { sendStatus, sendXml, expectDepth, href, type Command, type WebdavRequest } from '../webdav-request.js'
 import { readXml } from '../xml.js'
 
-export const lock: Command = async (context) => {
-  const { request, response, fs, path, slash, change, headers } = context
-  const depth = expectDepth(context, [0, 'infinity'], 'infinity')
+export const lock: Command = async (webdavRequest) => {
+  const { request, response, fs, path, slash, change, headers } = webdavRequest
+  const depth = expectDepth(webdavRequest, [0, 'infinity'], 'infinity')
   const body = await readXml(request)
   if (body === undefined) {
-    await refresh(context)
+    await refresh(webdavRequest)
     return
   }
   const lockRequest = { ...parseLockInfo(body), deep: depth === 'infinity', seconds: headers.timeout }
@@ -25,18 +25,18 @@ export const lock: Command = async (context) => {
       await fs.unlock(path, granted.token)
       return
     }
-    sendXml(response, created ? 201 : 200, discovery(context, granted), { 'lock-token': `<${granted.token}>` })
+    sendXml(response, created ? 201 : 200, discovery(webdavRequest, granted), { 'lock-token': `<${granted.token}>` })
   } catch (error) {
     if (slash && isGatewayError(error, 'not_found')) throw new HttpError(409, 'a folder must exist before it is locked')
     if (!(error instanceof LockedError)) throw error
-    sendConflict(context, error.lock)
+    sendConflict(webdavRequest, error.lock)
   }
 }
 
 /** RFC 4918 §9.10.3: if a member is locked, a 207 reports 423 for the member and 424 for the target. */
-function sendConflict(context: RequestContext, existing: Lock): void {
-  const { response, path } = context
-  const root = href(context, existing.path, false)
+function sendConflict(webdavRequest: WebdavRequest, existing: Lock): void {
+  const { response, path } = webdavRequest
+  const root = href(webdavRequest, existing.path, false)
   const condition = `<D:no-conflicting-lock><D:href>${root}</D:href></D:no-conflicting-lock>`
   if (existing.path === path || !isWithin(path, existing.path)) {
     sendXml(response, 423, `<D:error xmlns:D="DAV:">${condition}</D:error>`)
@@ -45,22 +45,22 @@ function sendConflict(context: RequestContext, existing: Lock): void {
   const multistatus = new Multistatus(response)
   const conflict = `${statusLine(423)}<D:error>${condition}</D:error>`
   multistatus.add(`<D:response><D:href>${root}</D:href>${conflict}</D:response>`)
-  multistatus.add(`<D:response><D:href>${href(context, path, false)}</D:href>${statusLine(424)}</D:response>`)
+  multistatus.add(`<D:response><D:href>${href(webdavRequest, path, false)}</D:href>${statusLine(424)}</D:response>`)
   multistatus.end()
 }
 
 /** Refreshes a lock (RFC 4918 §9.10.2): a LOCK without a body, whose If header names exactly one lock. */
-async function refresh(context: RequestContext): Promise<void> {
-  const { response, fs, path, change, headers } = context
+async function refresh(webdavRequest: WebdavRequest): Promise<void> {
+  const { response, fs, path, change, headers } = webdavRequest
   const [token, ...others] = headers.lockTokens
   if (token === undefined || others.length > 0) {
     throw new GatewayError('invalid', { reason: 'a lock refresh requires exactly one lock token in the If header' })
   }
   const refreshed = await fs.refreshLock(path, token, headers.timeout, change)
-  sendXml(response, 200, discovery(context, refreshed))
+  sendXml(response, 200, discovery(webdavRequest, refreshed))
 }
 
-function discovery({ prefix }: RequestContext, granted: Lock): string {
+function discovery({ prefix }: WebdavRequest, granted: Lock): string {
   return `<D:prop xmlns:D="DAV:">${lockDiscovery([granted], prefix, Date.now())}</D:prop>`
 }
 

@@ -18,19 +18,19 @@ import {
 import { encodeSegment } from '../location.js'
 import { LockTable } from '../locks.js'
 import { Multistatus, statusLine } from '../multistatus.js'
-import { checkIf, href, type Command, type RequestContext } from '../request-context.js'
+import { checkIf, href, type Command, type WebdavRequest } from '../webdav-request.js'
 import { readXml, wrap } from '../xml.js'
 
 /** Maximum number of resources in a response of depth infinity (RFC 4918 §9.1.1). */
 const infiniteDepthLimit = 10_000
 
-export const propfind: Command = async (context) => {
-  const depth = context.headers.depth ?? 'infinity'
-  const query = parsePropfind(await readXml(context.request))
-  await checkIf(context)
-  const { fs, path, access } = context
+export const propfind: Command = async (webdavRequest) => {
+  const depth = webdavRequest.headers.depth ?? 'infinity'
+  const query = parsePropfind(await readXml(webdavRequest.request))
+  await checkIf(webdavRequest)
+  const { fs, path, access } = webdavRequest
   const entry = await fs.stat(path, access)
-  const output = new PropfindResponse(context, query)
+  const output = new PropfindResponse(webdavRequest, query)
   await output.addTarget(entry)
   if (depth !== 0 && entry.kind === 'folder') {
     if (depth === 1) await output.addMembers(path)
@@ -54,17 +54,17 @@ interface Members {
 
 /** Writes the response of one PROPFIND. */
 class PropfindResponse {
-  readonly #context: RequestContext
+  readonly #webdavRequest: WebdavRequest
   readonly #out: Multistatus
   readonly #renderContext: RenderContext
   readonly #render: (subject: Resource, dead: readonly Property[]) => string
   readonly #needs: { readonly dead: boolean; readonly locks: boolean; readonly quota: boolean }
 
-  constructor(context: RequestContext, query: PropertyQuery) {
-    this.#context = context
-    this.#out = new Multistatus(context.response)
-    this.#renderContext = { prefix: context.prefix, now: Date.now() }
-    this.#render = renderer(query, this.#renderContext, isMinimal(context))
+  constructor(webdavRequest: WebdavRequest, query: PropertyQuery) {
+    this.#webdavRequest = webdavRequest
+    this.#out = new Multistatus(webdavRequest.response)
+    this.#renderContext = { prefix: webdavRequest.prefix, now: Date.now() }
+    this.#render = renderer(query, this.#renderContext, isMinimal(webdavRequest))
     this.#needs = {
       dead: query.kind !== 'prop' || query.names.some((name) => !liveProperty(name) || isOverridable(name)),
       locks: query.kind === 'allprop' || (query.kind === 'prop' && query.names.some(isLockDiscovery)),
@@ -74,17 +74,17 @@ class PropfindResponse {
 
   /** Adds the target of the request. */
   async addTarget(entry: Entry): Promise<void> {
-    const { fs, path, access } = this.#context
+    const { fs, path, access } = this.#webdavRequest
     const locks = this.#needs.locks ? await fs.locks(path, access) : []
     const dead = this.#needs.dead ? await fs.properties(path, access) : []
     const usage = this.#needs.quota && entry.kind === 'folder' ? await this.#usage(path) : undefined
-    const target = href(this.#context, path, entry.kind === 'folder')
+    const target = href(this.#webdavRequest, path, entry.kind === 'folder')
     this.#out.add(this.#response(target, { entry, locks, usage }, dead))
   }
 
   /** Adds the members of `folder`, page by page. */
   async addMembers(folder: Path): Promise<void> {
-    const { fs, access } = this.#context
+    const { fs, access } = this.#webdavRequest
     const members = await this.#membersOf(folder)
     for await (const page of fs.pages(folder, access)) await this.#addPage(members, page)
   }
@@ -112,7 +112,7 @@ class PropfindResponse {
    * folder. Symlinks are not followed.
    */
   async #visit(top: Path, enter: (folder: Path) => Promise<(page: readonly Entry[]) => Promise<void>>): Promise<void> {
-    const { fs, access } = this.#context
+    const { fs, access } = this.#webdavRequest
     const folders = [top]
     for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
       let hasPage = false
@@ -138,8 +138,8 @@ class PropfindResponse {
   }
 
   async #membersOf(folder: Path): Promise<Members> {
-    const { fs, access } = this.#context
-    const parent = href(this.#context, folder, true)
+    const { fs, access } = this.#webdavRequest
+    const parent = href(this.#webdavRequest, folder, true)
     return {
       folder,
       base: parent.endsWith('/') ? parent : `${parent}/`,
@@ -149,7 +149,7 @@ class PropfindResponse {
   }
 
   async #addPage({ folder, base, dead, locks }: Members, page: readonly Entry[]): Promise<void> {
-    const { fs, access } = this.#context
+    const { fs, access } = this.#webdavRequest
     const batchSize = dead ? page.length : propertyBatchSize
     for (let at = 0; at < page.length; at += batchSize) {
       const batch = page.slice(at, at + batchSize)
@@ -171,7 +171,7 @@ class PropfindResponse {
   /** The usage of the storage. Undefined if it cannot be determined: there are no quota properties then. */
   async #usage(path: Path): Promise<Resource['usage']> {
     try {
-      return await this.#context.fs.usage(path, this.#context.access)
+      return await this.#webdavRequest.fs.usage(path, this.#webdavRequest.access)
     } catch (error) {
       if (isGatewayError(error, 'unsupported', 'unavailable')) return undefined
       throw error
@@ -261,7 +261,7 @@ function isLockDiscovery({ namespace, name }: PropertyName): boolean {
 }
 
 /** Whether the client prefers a minimal response: RFC 8144 §2.1, or the older `Brief` header of Windows clients. */
-function isMinimal({ request }: RequestContext): boolean {
+function isMinimal({ request }: WebdavRequest): boolean {
   const { prefer, brief } = request.headers
   return brief === 't' || (typeof prefer === 'string' && /(^|[\s,])return=minimal\b/.test(prefer))
 }

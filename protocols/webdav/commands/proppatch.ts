@@ -6,13 +6,13 @@ import { parsePropertyUpdate } from '../bodies.js'
 import { toHttpError } from '../errors.js'
 import { isOverridable, keyOf, liveProperty, microsoftNamespace } from '../live-properties.js'
 import { Multistatus, propertyResponse } from '../multistatus.js'
-import { href, type Command, type RequestContext } from '../request-context.js'
+import { href, type Command, type WebdavRequest } from '../webdav-request.js'
 import { davNamespace, readXml } from '../xml.js'
 
-export const proppatch: Command = async (context) => {
-  const changes = parsePropertyUpdate(await readXml(context.request))
-  const entry = await context.fs.stat(context.path, context.access)
-  const target = href(context, context.path, entry.kind === 'folder')
+export const proppatch: Command = async (webdavRequest) => {
+  const changes = parsePropertyUpdate(await readXml(webdavRequest.request))
+  const entry = await webdavRequest.fs.stat(webdavRequest.path, webdavRequest.access)
+  const target = href(webdavRequest, webdavRequest.path, entry.kind === 'folder')
   const classified = changes.map((change) => ({ name: nameOf(change), verdict: classify(change) }))
   const refused = classified.filter(({ verdict }) => verdict === 'refused')
   const names = uniqueNames(classified.map(({ name }) => name))
@@ -20,9 +20,9 @@ export const proppatch: Command = async (context) => {
   if (failed.size === 0) {
     const modified = classified.map(({ verdict }) => verdict).findLast((verdict) => verdict instanceof Date)
     const stored = changes.filter((_, index) => classified[index]?.verdict === 'stored')
-    const timeError = await apply(context, stored, modified instanceof Date ? modified : undefined)
+    const timeError = await apply(webdavRequest, stored, modified instanceof Date ? modified : undefined)
     if (timeError === undefined) {
-      sendMultistatus(context, propertyResponse(target, [{ status: 200, names }]))
+      sendMultistatus(webdavRequest, propertyResponse(target, [{ status: 200, names }]))
       return
     }
     // The backend cannot store times: these properties fail, and the others fail as dependents (424).
@@ -30,7 +30,7 @@ export const proppatch: Command = async (context) => {
     const groups = split(names, failed)
     const { status } = toHttpError(timeError)
     sendMultistatus(
-      context,
+      webdavRequest,
       propertyResponse(target, [
         { status, names: groups.failed },
         { status: 424, names: groups.others },
@@ -40,7 +40,7 @@ export const proppatch: Command = async (context) => {
   }
   const groups = split(names, failed)
   sendMultistatus(
-    context,
+    webdavRequest,
     propertyResponse(target, [
       { status: 403, names: groups.failed, error: 'cannot-modify-protected-property' },
       { status: 424, names: groups.others },
@@ -77,7 +77,7 @@ function timeOf({ namespace, name, value }: Property): number | undefined {
  * error if the backend does not support setting times; nothing is changed then.
  */
 async function apply(
-  { fs, path, change }: RequestContext,
+  { fs, path, change }: WebdavRequest,
   changes: readonly PropertyChange[],
   modified: Date | undefined,
 ): Promise<GatewayError | undefined> {
@@ -104,7 +104,7 @@ async function apply(
   return undefined
 }
 
-function sendMultistatus({ response }: RequestContext, text: string): void {
+function sendMultistatus({ response }: WebdavRequest, text: string): void {
   const multistatus = new Multistatus(response)
   multistatus.add(text)
   multistatus.end()

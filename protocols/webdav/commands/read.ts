@@ -4,27 +4,27 @@ import { isGatewayError } from '../../../src/contract/errors.js'
 import { davClasses } from '../../lib/dav-classes.js'
 import { sendFile } from '../../lib/send.js'
 import { HttpError } from '../errors.js'
-import { allowedMethods, sendStatus, checkIf, type Command, type RequestContext } from '../request-context.js'
+import { allowedMethods, sendStatus, checkIf, type Command, type WebdavRequest } from '../webdav-request.js'
 
 /** Answers OPTIONS, without authentication: clients send it before they know that it is required (RFC 4918 §10.1). */
 export function sendOptions(response: ServerResponse): void {
   sendStatus(response, 200, { ...davClasses, allow: allowedMethods })
 }
 
-export const get: Command = async (context) => {
-  await checkIf(context)
+export const get: Command = async (webdavRequest) => {
+  await checkIf(webdavRequest)
   try {
-    await send(context)
+    await send(webdavRequest)
   } catch (error) {
-    if (context.response.headersSent || !isGatewayError(error, 'is_dir', 'not_found')) throw error
+    if (webdavRequest.response.headersSent || !isGatewayError(error, 'is_dir', 'not_found')) throw error
     // A folder that exists only as the parent of mounts is on no storage, and yields `not_found`.
-    const isFolder = error.code === 'is_dir' || (await isExistingFolder(context))
+    const isFolder = error.code === 'is_dir' || (await isExistingFolder(webdavRequest))
     if (!isFolder) throw error
-    sendFolder(context)
+    sendFolder(webdavRequest)
   }
 }
 
-async function send({ request, response, prefix, fs, path, access }: RequestContext): Promise<void> {
+async function send({ request, response, prefix, fs, path, access }: WebdavRequest): Promise<void> {
   const route = await fs.downloadRoute(path, { ...access, route: 'webdav' })
   if (route.kind !== 'stream') {
     // A URL of this gateway is relative to the site path, which is the prefix without `/dav`.
@@ -36,7 +36,7 @@ async function send({ request, response, prefix, fs, path, access }: RequestCont
   await sendFile(request, response, { fs, path, access: { password: access.password } })
 }
 
-async function isExistingFolder({ fs, path, access }: RequestContext): Promise<boolean> {
+async function isExistingFolder({ fs, path, access }: WebdavRequest): Promise<boolean> {
   try {
     return (await fs.stat(path, access)).kind === 'folder'
   } catch (error) {
@@ -46,7 +46,7 @@ async function isExistingFolder({ fs, path, access }: RequestContext): Promise<b
 }
 
 /** Responds to HEAD of a folder. Throws a 405 for GET, since a folder has no content. */
-function sendFolder({ request, response }: RequestContext): void {
+function sendFolder({ request, response }: WebdavRequest): void {
   if (request.method !== 'HEAD') throw new HttpError(405, 'a folder', { headers: { allow: folderMethods } })
   sendStatus(response, 200, { 'content-type': 'httpd/unix-directory' })
 }

@@ -4,32 +4,32 @@ import { isWithin } from '../../../src/contract/path.js'
 import type { TransferResult } from '../../../src/tree/preconditions.js'
 import { HttpError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'
-import { sendStatus, expectDepth, disableTimeout, type Command, type RequestContext } from '../request-context.js'
+import { sendStatus, expectDepth, disableTimeout, type Command, type WebdavRequest } from '../webdav-request.js'
 
-export const copy: Command = async (context) => {
-  const depth = expectDepth(context, [0, 'infinity'], 'infinity')
-  await transfer(context, (to, options) =>
-    context.fs.copy(context.path, to, { ...options, deep: depth === 'infinity' }),
+export const copy: Command = async (webdavRequest) => {
+  const depth = expectDepth(webdavRequest, [0, 'infinity'], 'infinity')
+  await transfer(webdavRequest, (to, options) =>
+    webdavRequest.fs.copy(webdavRequest.path, to, { ...options, deep: depth === 'infinity' }),
   )
 }
 
-export const move: Command = async (context) => {
+export const move: Command = async (webdavRequest) => {
   // For a folder, only infinity is allowed (RFC 4918 §9.9.2). For a file, Depth has no effect.
-  expectDepth(context, ['infinity', 0], 'infinity')
-  const depth = context.headers.depth
-  if (depth === 0 && (await context.fs.stat(context.path, context.access)).kind === 'folder') {
+  expectDepth(webdavRequest, ['infinity', 0], 'infinity')
+  const depth = webdavRequest.headers.depth
+  if (depth === 0 && (await webdavRequest.fs.stat(webdavRequest.path, webdavRequest.access)).kind === 'folder') {
     throw new HttpError(400, 'Depth must be infinity to move a folder')
   }
-  await transfer(context, (to, options) => context.fs.move(context.path, to, options))
+  await transfer(webdavRequest, (to, options) => webdavRequest.fs.move(webdavRequest.path, to, options))
 }
 
 type Operation = (
-  to: RequestContext['path'],
-  options: RequestContext['change'] & { readonly overwrite: boolean },
+  to: WebdavRequest['path'],
+  options: WebdavRequest['change'] & { readonly overwrite: boolean },
 ) => Promise<TransferResult>
 
-async function transfer(context: RequestContext, operation: Operation): Promise<void> {
-  const { request, response, path, headers, change } = context
+async function transfer(webdavRequest: WebdavRequest, operation: Operation): Promise<void> {
+  const { request, response, path, headers, change } = webdavRequest
   const to = headers.destination
   if (to === undefined) throw new GatewayError('invalid', { reason: 'the Destination header is missing' })
   // A copy into itself would not terminate. Replacing a folder that contains the source would remove the source.
@@ -43,7 +43,7 @@ async function transfer(context: RequestContext, operation: Operation): Promise<
   } catch (error) {
     const failures = memberFailures(error, path) ?? memberFailures(error, to)
     if (failures !== undefined) {
-      sendFailures(context, failures)
+      sendFailures(webdavRequest, failures)
       return
     }
     if (isGatewayError(error, 'exists')) throw new HttpError(412, error.message) // Overwrite: F

@@ -4,12 +4,12 @@ import { bodySource } from '../../lib/request-body.js'
 import { verifiedSource } from '../../lib/verified-source.js'
 import { HttpError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'
-import { allowedMethods, sendStatus, expectDepth, hasBody, disableTimeout, type Command } from '../request-context.js'
+import { allowedMethods, sendStatus, expectDepth, hasBody, disableTimeout, type Command } from '../webdav-request.js'
 import { parseUploadHeaders } from '../upload-headers.js'
 
 /** Responds once the content is stored. */
-export const put: Command = async (context) => {
-  const { request, response, fs, path, change, slash } = context
+export const put: Command = async (webdavRequest) => {
+  const { request, response, fs, path, change, slash } = webdavRequest
   if (slash) throw new HttpError(405, 'PUT cannot create a folder', { headers: { allow: allowedMethods } })
   const metadata = parseUploadHeaders(request.headers)
   const { modified } = metadata
@@ -28,16 +28,16 @@ export const mkcol: Command = async ({ request, response, fs, path, change }) =>
   sendStatus(response, 201)
 }
 
-export const remove: Command = async (context) => {
-  const { request, response, fs, path, change } = context
-  expectDepth(context, ['infinity'], 'infinity') // RFC 4918 §9.6.1
+export const remove: Command = async (webdavRequest) => {
+  const { request, response, fs, path, change } = webdavRequest
+  expectDepth(webdavRequest, ['infinity'], 'infinity') // RFC 4918 §9.6.1
   disableTimeout(request)
   try {
     await fs.remove(path, change)
   } catch (error) {
     const failures = memberFailures(error, path)
     if (failures === undefined) throw error
-    sendFailures(context, failures)
+    sendFailures(webdavRequest, failures)
     return
   }
   sendStatus(response, 204)

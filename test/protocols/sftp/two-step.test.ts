@@ -53,7 +53,7 @@ void t.test('an account without two-step verification is asked for its password 
 })
 
 void t.test(
-  'an account with two-step verification is asked for a code, which is good once, at all doors',
+  'an account with two-step verification is asked for a code, which every protocol accepts only once',
   async (t) => {
     const { protocol, code, signIn } = await account(t, { twoStep: true })
     const first = code()
@@ -85,7 +85,7 @@ void t.test('wrong codes lock the address as wrong passwords do', async (t) => {
   await t.rejects(signIn([password, code()]), shut)
   const elsewhere = { username: 'admin', password: { plain: 'a guess' }, address: '127.0.0.1' }
   const throttled = { code: 'throttled', detail: 'sign_in_throttled' }
-  await t.rejects(protocol.gateway.accounts.signIn(elsewhere), throttled, 'one limiter for all doors')
+  await t.rejects(protocol.gateway.accounts.signIn(elsewhere), throttled, 'one limiter for all protocols')
 })
 
 void t.test('an app password needs no code', async (t) => {

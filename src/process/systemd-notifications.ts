@@ -8,19 +8,19 @@ import type { Log } from '../contract/log.js'
 
 const run = promisify(execFile)
 
-interface ServiceManagerOptions {
+interface SystemdNotificationsOptions {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly log: Log
   /** The health check. If it rejects or does not settle, the watchdog is not notified. */
   readonly healthCheck: () => Promise<unknown>
 }
 
-export class ServiceManager {
-  readonly #options: ServiceManagerOptions
+export class SystemdNotifications {
+  readonly #options: SystemdNotificationsOptions
   #watchdog: NodeJS.Timeout | undefined
   #checking = false
 
-  constructor(options: ServiceManagerOptions) {
+  constructor(options: SystemdNotificationsOptions) {
     this.#options = options
   }
 

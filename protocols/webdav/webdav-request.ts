@@ -1,4 +1,4 @@
-/** The context of one request, and the short responses that all commands use. */
+/** One WebDAV request, parsed, and the short responses that all commands use. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Path } from '../../src/contract/path.js'
 import type { AccessOptions, ChangeOptions } from '../../src/tree/preconditions.js'
@@ -7,7 +7,7 @@ import { HttpError } from './errors.js'
 import type { DavHeaders, Depth } from './headers.js'
 import { hrefOf } from './location.js'
 
-export interface RequestContext {
+export interface WebdavRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly path: Path
@@ -24,7 +24,7 @@ export interface RequestContext {
 }
 
 /** Handles one request. Rejects with a GatewayError or an HTTP error; the caller then sends the error response. */
-export type Command = (context: RequestContext) => Promise<void>
+export type Command = (webdavRequest: WebdavRequest) => Promise<void>
 
 export const allowedMethods = 'OPTIONS, GET, HEAD, PUT, DELETE, MKCOL, COPY, MOVE, PROPFIND, PROPPATCH, LOCK, UNLOCK'
 
@@ -71,17 +71,17 @@ export function sendText(
 
 export const xmlType = 'application/xml; charset="utf-8"'
 
-export function href(context: RequestContext, path: Path, folder: boolean): string {
-  return hrefOf(context.prefix, path, folder)
+export function href(webdavRequest: WebdavRequest, path: Path, folder: boolean): string {
+  return hrefOf(webdavRequest.prefix, path, folder)
 }
 
 /** The Depth header, or `absent` if the request has none. Throws a 400 for a value that is not allowed. */
 export function expectDepth<Allowed extends Depth>(
-  context: RequestContext,
+  webdavRequest: WebdavRequest,
   allowed: readonly Allowed[],
   absent: Allowed,
 ): Allowed {
-  const depth = context.headers.depth ?? absent
+  const depth = webdavRequest.headers.depth ?? absent
   const found = allowed.find((one) => one === depth)
   if (found === undefined) throw new HttpError(400, `Depth ${depth} is not allowed here`)
   return found
@@ -98,7 +98,7 @@ export function disableTimeout(request: IncomingMessage): void {
 }
 
 /** Evaluates the If header of a read. Changes pass it to the tree with their options. */
-export async function checkIf(context: RequestContext): Promise<void> {
-  const { conditions } = context.headers
-  if (conditions.if) await context.fs.check(context.path, { if: conditions.if }, context.access)
+export async function checkIf(webdavRequest: WebdavRequest): Promise<void> {
+  const { conditions } = webdavRequest.headers
+  if (conditions.if) await webdavRequest.fs.check(webdavRequest.path, { if: conditions.if }, webdavRequest.access)
 }

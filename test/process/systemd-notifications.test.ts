@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createLog } from '../../src/process/log.js'
-import { ServiceManager } from '../../src/process/service-manager.js'
+import { SystemdNotifications } from '../../src/process/systemd-notifications.js'
 
 interface Heard {
-  readonly manager: ServiceManager
+  readonly notifications: SystemdNotifications
   readonly states: () => Promise<readonly string[]>
 }
 
@@ -24,35 +24,35 @@ async function start(
   await writeFile(join(folder, 'systemd-notify'), `#!/bin/sh\necho "$*" >> '${heard}'\n`, { mode: 0o755 })
   const path = process.env.PATH ?? ''
   process.env.PATH = `${folder}:${path}`
-  const manager = new ServiceManager({ environment, log: createLog('silent'), healthCheck: alive })
+  const notifications = new SystemdNotifications({ environment, log: createLog('silent'), healthCheck: alive })
   t.teardown(() => {
     process.env.PATH = path
-    manager.close()
+    notifications.close()
   })
-  return { manager, states: async () => (await readFile(heard, 'utf8')).trim().split('\n') }
+  return { notifications, states: async () => (await readFile(heard, 'utf8')).trim().split('\n') }
 }
 
-void t.test('ready and stopping are told', async (t) => {
-  const { manager, states } = await start(t, { NOTIFY_SOCKET: '/run/notify' })
-  await manager.ready()
-  await manager.stopping()
+void t.test('ready() and stopping() each notify systemd', async (t) => {
+  const { notifications, states } = await start(t, { NOTIFY_SOCKET: '/run/notify' })
+  await notifications.ready()
+  await notifications.stopping()
   t.same(await states(), ['READY=1', 'STOPPING=1'])
 })
 
-void t.test('nothing is told where no service manager listens', async (t) => {
-  const { manager, states } = await start(t, {})
-  await manager.ready()
-  await manager.stopping()
+void t.test('without systemd, nothing is sent and nothing fails', async (t) => {
+  const { notifications, states } = await start(t, {})
+  await notifications.ready()
+  await notifications.stopping()
   t.same(await states(), [''])
 })
 
-void t.test('the watchdog is served at half its time, while the daemon is alive', async (t) => {
+void t.test('the watchdog is notified at half its interval while the health check passes', async (t) => {
   let dead = false
   const alive = async () => {
     if (dead) throw new Error('the database does not answer')
   }
-  const { manager, states } = await start(t, { NOTIFY_SOCKET: '/run/notify', WATCHDOG_USEC: '400000' }, alive)
-  await manager.ready()
+  const { notifications, states } = await start(t, { NOTIFY_SOCKET: '/run/notify', WATCHDOG_USEC: '400000' }, alive)
+  await notifications.ready()
   await wait(1100)
   dead = true
   await wait(300)
@@ -62,10 +62,10 @@ void t.test('the watchdog is served at half its time, while the daemon is alive'
   t.same(await states(), before, 'then none comes any more')
 })
 
-void t.test("a watchdog for another process is not this one's", async (t) => {
+void t.test('the watchdog of another process is not notified', async (t) => {
   const environment = { NOTIFY_SOCKET: '/run/notify', WATCHDOG_USEC: '100000', WATCHDOG_PID: '1' }
-  const { manager, states } = await start(t, environment)
-  await manager.ready()
+  const { notifications, states } = await start(t, environment)
+  await notifications.ready()
   await wait(300)
   t.same(await states(), ['READY=1'])
 })
