@@ -54,7 +54,7 @@ export async function openCrypt(options: CryptOptions, env: DriverEnv): Promise<
   return driver
 }
 
-export interface CryptParts {
+export interface CryptDependencies {
   readonly tree: Driver
   readonly names: Names
   readonly box: SecretBox
@@ -78,10 +78,10 @@ export class CryptDriver implements Driver {
   /** Cached nonces by encrypted path, in order of use. Decryption with a stale nonce fails, so it is detected. */
   readonly #nonces = new Map<Path, Buffer>()
 
-  constructor(private readonly parts: CryptParts) {
-    this.#tree = parts.tree
-    this.#names = parts.names
-    this.traits = { thumbnails: parts.thumbnails ? ['image', 'video'] : [] }
+  constructor(private readonly dependencies: CryptDependencies) {
+    this.#tree = dependencies.tree
+    this.#names = dependencies.names
+    this.traits = { thumbnails: dependencies.thumbnails ? ['image', 'video'] : [] }
   }
 
   // Reading
@@ -104,7 +104,7 @@ export class CryptDriver implements Driver {
           continue
         }
         readable++
-        if (!this.parts.showHidden && decrypted.name.startsWith('.')) continue
+        if (!this.dependencies.showHidden && decrypted.name.startsWith('.')) continue
         page.push(plainEntry(decrypted.name, entry))
         if (page.length < pageSize) continue
         yield page
@@ -196,7 +196,7 @@ export class CryptDriver implements Driver {
     plan: { readonly nonce?: Buffer; readonly block: number; readonly skip: number; readonly length: number },
     { signal }: CallOptions,
   ): Promise<Decryption> {
-    const { box, key } = this.parts
+    const { box, key } = this.dependencies
     const plain = new Decryption({ box, key, ...plan })
     if (signal) addAbortSignal(signal, plain)
     // Errors are emitted by the stream.
@@ -264,7 +264,7 @@ export class CryptDriver implements Driver {
 
   #encrypted(source: Source): Source {
     const { size, modified } = source
-    const { box, key } = this.parts
+    const { box, key } = this.dependencies
     return {
       size: size === undefined ? undefined : encryptedSize(size),
       modified,

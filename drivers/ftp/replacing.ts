@@ -82,7 +82,7 @@ export class FileReplacer {
   }
 
   #reportUnrestored({ to, backup }: ReplacementPaths, error: unknown, reason: unknown): never {
-    this.log.error({ err: reason, path: to, aside: backup }, 'cannot restore the backup of a file')
+    this.log.error({ err: reason, path: to, backup }, 'cannot restore the backup of a file')
     throw new GatewayError(translated(error).code, {
       reason: `the original file may now be named "${nameOf(backup)}"`,
       cause: error,

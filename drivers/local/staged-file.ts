@@ -44,7 +44,7 @@ interface SiblingCopier {
   copyToSibling(staged: Staged, location: Location): Promise<Staged>
 }
 
-export interface StagedParts {
+export interface StagedFileOptions {
   readonly fd: number
   readonly calls: Syscalls
   readonly at: string
@@ -65,10 +65,10 @@ export class StagedFile implements Staged {
 
   constructor(
     private readonly staging: SiblingCopier,
-    private readonly parts: StagedParts,
+    private readonly options: StagedFileOptions,
     readonly inFlight: InFlightOperation,
   ) {
-    ;({ token: this.token, fd: this.fd, calls: this.calls, at: this.at } = parts)
+    ;({ token: this.token, fd: this.fd, calls: this.calls, at: this.at } = options)
   }
 
   async publish(location: Location, createOnly: boolean): Promise<BigIntStats> {
@@ -134,7 +134,7 @@ export class StagedFile implements Staged {
     } finally {
       try {
         await this.calls.close(this.fd)
-        await this.parts.closeFolder(isRetained)
+        await this.options.closeFolder(isRetained)
       } finally {
         this.inFlight.end()
       }

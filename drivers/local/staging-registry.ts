@@ -8,7 +8,7 @@ import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
 import { syncFile } from './locate.js'
 import { isReserved, reservedName, type RootFolder } from './root-folder.js'
-import { unlinkIfExists, type StagedParts } from './staged-file.js'
+import { unlinkIfExists, type StagedFileOptions } from './staged-file.js'
 import type { Syscalls } from './syscalls.js'
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDWR } = constants
@@ -24,7 +24,7 @@ interface TokenParts {
   readonly boot: string
 }
 
-type FoundFile = Omit<StagedParts, 'fd' | 'token'>
+type FoundFile = Omit<StagedFileOptions, 'fd' | 'token'>
 
 export class StagingRegistry {
   constructor(
@@ -41,7 +41,7 @@ export class StagingRegistry {
    * Opens the file of an earlier upload to continue it. `size`: bytes of the complete file. If the file cannot be
    * relied on, resolves to undefined and removes it, if possible.
    */
-  async reopen(token: string, size: number): Promise<StagedParts | undefined> {
+  async reopen(token: string, size: number): Promise<StagedFileOptions | undefined> {
     const parts = parseToken(token)
     const file = parts && (await this.#find(parts))
     if (!file) return undefined

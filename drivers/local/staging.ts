@@ -118,8 +118,8 @@ export class Staging {
   reopen(token: string, size: number, signal?: AbortSignal): Promise<Staged | undefined> {
     this.#usedEarlierRun = true
     return this.#tracked(signal, async (inFlight) => {
-      const parts = await this.#registry.reopen(token, size)
-      return parts && new StagedFile(this, parts, inFlight)
+      const reopened = await this.#registry.reopen(token, size)
+      return reopened && new StagedFile(this, reopened, inFlight)
     })
   }
 

@@ -11,7 +11,7 @@ import { folderOf, isSameName, joinWirePath, wireName } from './names.js'
 import type { ShareLease, SharePool } from './shares.js'
 import { StagedFile } from './staged-file.js'
 
-interface StagingParts {
+interface StagingDependencies {
   /** The name of this process instance, part of each staged name. */
   readonly instance: string
   readonly locations: Locations
@@ -34,7 +34,7 @@ export class Staging {
   /** Wire paths of the staged files that are being written. */
   readonly #writing = new Set<string>()
 
-  constructor(private readonly parts: StagingParts) {}
+  constructor(private readonly dependencies: StagingDependencies) {}
 
   /**
    * Opens a staged file in the folder of `path`. With `plan`, the file is resumable, and the upload that the plan's
@@ -42,7 +42,7 @@ export class Staging {
    * `createOnly` is set and it is a file.
    */
   async stage(path: Path, { createOnly }: WriteOptions, plan?: UploadPlan): Promise<StagedWrite> {
-    const { instance, locations, shares } = this.parts
+    const { instance, locations, shares } = this.dependencies
     return shares.useIdempotent(async (share) => {
       const location = await locations.findReplaceable(share, path, createOnly)
       const earlier = plan && (await this.#reopen(share, path, location, plan))
@@ -73,7 +73,7 @@ export class Staging {
       isSameFolder && resumable.committed > 0 && resumable.committed <= stored && stored <= size
     const staged = await StagedFile.reopen(
       share,
-      isSameFolder ? sibling : this.parts.locations.wirePath(resumable.path),
+      isSameFolder ? sibling : this.dependencies.locations.wirePath(resumable.path),
       fits,
     )
     return staged && { staged, committed: resumable.committed }
@@ -81,7 +81,7 @@ export class Staging {
 
   /** Renames the staged file to its final name and resolves to its entry. */
   async publish(staged: StagedFile, location: Location, path: Path, options: WriteOptions): Promise<Entry> {
-    const { locations } = this.parts
+    const { locations } = this.dependencies
     await options.beforePublish?.()
     throwIfAborted(options.signal)
     const replaces = options.createOnly !== true
@@ -93,7 +93,7 @@ export class Staging {
 
   /** Removes the staged file; if that fails, queues its path for removal. */
   async discard(staged: StagedFile): Promise<void> {
-    if (!(await staged.discard())) this.parts.deleteLater(staged.wirePath)
+    if (!(await staged.discard())) this.dependencies.deleteLater(staged.wirePath)
   }
 
   /** Whether a staged file is being written anywhere below the wire path `folder`. */
@@ -103,7 +103,7 @@ export class Staging {
 
   /** Whether this instance created the staged file and is no longer writing it. */
   isOrphan(wirePath: string): boolean {
-    const isOwn = stagingRun(wirePath.slice(wirePath.lastIndexOf('\\') + 1)) === this.parts.instance
+    const isOwn = stagingRun(wirePath.slice(wirePath.lastIndexOf('\\') + 1)) === this.dependencies.instance
     return isOwn && ![...this.#writing].some((each) => isSameName(each, wirePath))
   }
 }

@@ -30,7 +30,7 @@ interface UnpublishedFile {
   readonly until?: number
 }
 
-interface PublishingOptions {
+interface PublishingDependencies {
   readonly server: WebdavServer
   readonly env: DriverEnv
   /** The properties of a path; undefined if nothing exists there. */
@@ -41,7 +41,7 @@ export class Publishing {
   readonly #pending = new Map<Path, UnpublishedFile>()
   readonly #deleter: BackgroundDeleter<Path>
 
-  constructor(private readonly parts: PublishingOptions) {
+  constructor(private readonly dependencies: PublishingDependencies) {
     this.#deleter = new BackgroundDeleter((staged) => this.#cleanUpOrphan(staged))
   }
 
@@ -54,7 +54,7 @@ export class Publishing {
     const move = { target, hasBegun: true, until: Date.now() + timeout, ...(old && { old: identityOf(old) }) }
     await this.#store(staged, move)
     try {
-      await this.parts.server.move(staged, target, 'file', overwrite)
+      await this.dependencies.server.move(staged, target, 'file', overwrite)
     } catch (error) {
       const outcome = outcomeOf(error)
       if (outcome === 'unknown') await this.#checkMoved(staged, move)
@@ -73,7 +73,7 @@ export class Publishing {
   isStaged(folder: Path, name: string): boolean {
     if (stagingRun(name) === undefined) return false
     const staged = childOf(folder, name)
-    if (this.#pending.has(staged) || isOrphan(name, this.parts.env.instance)) this.#deleter.enqueue(staged)
+    if (this.#pending.has(staged) || isOrphan(name, this.dependencies.env.instance)) this.#deleter.enqueue(staged)
     return true
   }
 
@@ -88,7 +88,9 @@ export class Publishing {
    */
   async #checkMoved(staged: Path, move: UnpublishedFile): Promise<void> {
     this.#defer(staged, move)
-    const remaining = await this.parts.statOrUndefined(staged, AbortSignal.timeout(cleanupTimeout)).catch(() => true)
+    const remaining = await this.dependencies
+      .statOrUndefined(staged, AbortSignal.timeout(cleanupTimeout))
+      .catch(() => true)
     if (remaining === undefined) await this.#forget(staged, move)
   }
 
@@ -98,7 +100,7 @@ export class Publishing {
       await this.#finish(staged, file, AbortSignal.timeout(cleanupTimeout))
     } catch (error) {
       if (!isGatewayError(error, 'not_found')) {
-        this.parts.env.log.warn({ err: error, staged }, 'cannot clean up staged file, will retry')
+        this.dependencies.env.log.warn({ err: error, staged }, 'cannot clean up staged file, will retry')
         this.#defer(staged, file)
         await this.#store(staged, file).catch(() => undefined)
         throw error
@@ -111,7 +113,7 @@ export class Publishing {
    * Moves the staged file to `target` if the old file is lost, or removes it. The server must have finished the move.
    */
   async #finish(staged: Path, { target, old, hasBegun }: UnpublishedFile, signal: AbortSignal): Promise<void> {
-    const { server, statOrUndefined: lookFor, env } = this.parts
+    const { server, statOrUndefined: lookFor, env } = this.dependencies
     const found = target && (await lookFor(target, signal))
     if (target && !found && old !== undefined) {
       await server.move(staged, target, 'file', false, signal)
@@ -129,7 +131,7 @@ export class Publishing {
   /** Whether `found` is the unchanged old file, or has the size of the new one. */
   async #isIntact(staged: Path, found: Properties, old: string | undefined, signal: AbortSignal): Promise<boolean> {
     if (identityOf(found) === old) return true
-    const { size } = await this.parts.server.stat(staged, signal)
+    const { size } = await this.dependencies.server.stat(staged, signal)
     return size !== undefined && size === found.size
   }
 
@@ -142,17 +144,17 @@ export class Publishing {
   }
 
   async #store(staged: Path, file: UnpublishedFile): Promise<void> {
-    if (file.old !== undefined) await this.parts.env.state.set(keyOf(staged), JSON.stringify(file))
+    if (file.old !== undefined) await this.dependencies.env.state.set(keyOf(staged), JSON.stringify(file))
   }
 
   async #stored(staged: Path): Promise<UnpublishedFile | undefined> {
-    const text = await this.parts.env.state.get(keyOf(staged))
+    const text = await this.dependencies.env.state.get(keyOf(staged))
     return text === undefined ? undefined : (JSON.parse(text) as UnpublishedFile)
   }
 
   async #forget(staged: Path, { old }: UnpublishedFile): Promise<void> {
     this.#pending.delete(staged)
-    if (old !== undefined) await this.parts.env.state.set(keyOf(staged), undefined).catch(() => undefined)
+    if (old !== undefined) await this.dependencies.env.state.set(keyOf(staged), undefined).catch(() => undefined)
   }
 }
 

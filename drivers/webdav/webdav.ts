@@ -82,7 +82,7 @@ async function observationsOf({ href }: URL, { state }: DriverEnv) {
   return { timesKey, sizeKey, acceptsTimes: times !== undefined, requiresSize: sizes !== undefined }
 }
 
-interface DriverParts {
+interface WebdavDependencies {
   readonly http: HttpClient
   readonly server: WebdavServer
   readonly env: DriverEnv
@@ -99,19 +99,19 @@ class WebdavDriver implements Driver {
   readonly #publishing: Publishing
   #requiresSize: boolean
 
-  constructor(private readonly parts: DriverParts) {
-    const { server, env } = parts
+  constructor(private readonly dependencies: WebdavDependencies) {
+    const { server, env } = dependencies
     this.#server = server
     this.#publishing = new Publishing({
       server,
       env,
       statOrUndefined: (path, signal) => this.#statOrUndefined(path, signal),
     })
-    const { acceptsTimes, requiresSize } = parts.observed
+    const { acceptsTimes, requiresSize } = dependencies.observed
     this.#requiresSize = requiresSize
     // HTTP dates have a resolution of one second.
     this.traits = { ...(acceptsTimes && { timeStep: 1000 }), ...(requiresSize && { writeNeeds: 'size' }) }
-    if (parts.reportsUsage) this.usage = ({ signal } = {}) => this.#usage(signal)
+    if (dependencies.reportsUsage) this.usage = ({ signal } = {}) => this.#usage(signal)
   }
 
   async stat(path: Path, { signal }: CallOptions = {}): Promise<Entry> {
@@ -215,8 +215,8 @@ class WebdavDriver implements Driver {
       const headers = await this.#server
         .put(staged, await sendable(body), modified, signal)
         .catch((error: unknown) => this.#putFailed(error, path, signal))
-      if (modified && !this.parts.observed.acceptsTimes && headers['x-oc-mtime'] === 'accepted') {
-        await this.parts.env.state.set(this.parts.observed.timesKey, 'yes')
+      if (modified && !this.dependencies.observed.acceptsTimes && headers['x-oc-mtime'] === 'accepted') {
+        await this.dependencies.env.state.set(this.dependencies.observed.timesKey, 'yes')
       }
       const { size } = await this.#server.stat(staged, signal)
       if (size !== undefined && size !== body.sent) throw protocolViolation('did not store the whole file')
@@ -227,7 +227,7 @@ class WebdavDriver implements Driver {
   async #putFailed(error: unknown, path: Path, signal: AbortSignal | undefined): Promise<never> {
     if (!(error instanceof SizeRequiredError)) return this.#rejectRefined(error, path, signal)
     this.#requiresSize = true
-    await this.parts.env.state.set(this.parts.observed.sizeKey, 'yes')
+    await this.dependencies.env.state.set(this.dependencies.observed.sizeKey, 'yes')
     throw error
   }
 
@@ -239,7 +239,7 @@ class WebdavDriver implements Driver {
     fill: (staged: Path) => Promise<void>,
   ): Promise<Entry> {
     const { signal, beforePublish, createOnly } = options
-    const staged = childOf(parentOf(path), stagedName(this.parts.env.instance.name))
+    const staged = childOf(parentOf(path), stagedName(this.dependencies.env.instance.name))
     const progress = { moving: false }
     const publish = async () => {
       if (createOnly === true) await this.#assertFree(path, signal)
@@ -289,7 +289,8 @@ class WebdavDriver implements Driver {
 
   async #assertEmpty(path: Path, signal: AbortSignal | undefined): Promise<void> {
     for await (const { members } of this.#server.members(path, signal)) {
-      if (members.some(({ name }) => !isOrphan(name, this.parts.env.instance))) throw new GatewayError('not_empty')
+      if (members.some(({ name }) => !isOrphan(name, this.dependencies.env.instance)))
+        throw new GatewayError('not_empty')
     }
   }
 
@@ -314,7 +315,7 @@ class WebdavDriver implements Driver {
     const original = await this.#stat(from, signal)
     if (original.isFolder === true) throw new GatewayError('is_dir')
     const isAnotherTime = modified !== undefined && modified.getTime() !== original.modified?.getTime()
-    if (this.parts.observed.acceptsTimes && isAnotherTime) throw new GatewayError('unsupported')
+    if (this.dependencies.observed.acceptsTimes && isAnotherTime) throw new GatewayError('unsupported')
     const old = await this.#replaceable(to, options)
     await this.#staged(to, options, old, async (staged) => {
       await this.#server.copy(from, staged).catch((error: unknown) => this.#rejectRefined(error, to, signal))
@@ -338,7 +339,7 @@ class WebdavDriver implements Driver {
 
   async close(): Promise<void> {
     this.#bodies.close()
-    this.parts.http.close()
+    this.dependencies.http.close()
   }
 
   // Lookups

@@ -50,7 +50,7 @@ export type AppPasswordProtocol = {
 }[ProtocolName]
 
 export const protocols: Readonly<Record<ProtocolName, ProtocolFacts>> = rows
-const protocolNames = Object.keys(rows) as readonly ProtocolName[]
+export const protocolNames = Object.keys(rows) as readonly ProtocolName[]
 
 export const appPasswordProtocols = protocolNames.filter((name): name is AppPasswordProtocol => rows[name].appPasswords)
 

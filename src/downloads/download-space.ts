@@ -17,12 +17,12 @@ export class DownloadSpace {
   readonly #bytes = new Map<string, number>()
   readonly #running = new Set<string>()
 
-  constructor(private readonly parts: DownloadSpaceOptions) {}
+  constructor(private readonly options: DownloadSpaceOptions) {}
 
   /** Rejects with `no_space` if the limit is reached. */
   async assertSpace(): Promise<void> {
-    if (this.parts.limit() === Infinity) return
-    const folders = new Set(await this.parts.folders())
+    if (this.options.limit() === Infinity) return
+    const folders = new Set(await this.options.folders())
     for (const folder of this.#bytes.keys()) {
       if (!folders.has(folder) && !this.#running.has(folder)) this.#bytes.delete(folder)
     }
@@ -45,7 +45,7 @@ export class DownloadSpace {
     try {
       await this.assertSpace()
       return await work((bytes) => {
-        if (this.parts.limit() === Infinity) return
+        if (this.options.limit() === Infinity) return
         this.#bytes.set(folder, bytes)
         this.#assertWithin(0)
       })
@@ -57,7 +57,7 @@ export class DownloadSpace {
   #assertWithin(additional: number): void {
     let total = additional
     for (const bytes of this.#bytes.values()) total += bytes
-    if (total <= this.parts.limit()) return
+    if (total <= this.options.limit()) return
     const reason = 'downloads use all the disk space that spool_size_limit allows: delete some of them first'
     throw new GatewayError('no_space', { reason })
   }

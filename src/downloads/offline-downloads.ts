@@ -72,16 +72,16 @@ export interface DownloadRequest {
 const removeTimeout = 10_000
 
 export class OfflineDownloads {
-  readonly #parts: OfflineDownloadsDependencies
+  readonly #dependencies: OfflineDownloadsDependencies
   readonly #tools: ReadonlyMap<string, DownloadTool>
   readonly #readiness: ToolReadiness
   readonly #proxy: EgressProxy
   readonly #space: DownloadSpace
 
-  constructor(parts: OfflineDownloadsDependencies) {
-    this.#parts = parts
-    this.#proxy = new EgressProxy(parts.egress)
-    const { settings } = parts
+  constructor(dependencies: OfflineDownloadsDependencies) {
+    this.#dependencies = dependencies
+    this.#proxy = new EgressProxy(dependencies.egress)
+    const { settings } = dependencies
     const aria2Access = () => ({ uri: settings.get('aria2_uri'), secret: settings.get('aria2_secret') })
     const aria2 = new Aria2(aria2Access, this.#aria2Proxy)
     const torrents = new QBittorrent(() => settings.get('qbittorrent_url'))
@@ -93,14 +93,14 @@ export class OfflineDownloads {
     settings.guard('egress_proxy', async (value) => assertProxyAddress(value))
     this.#space = new DownloadSpace({
       folders: () => downloadFolders(this.#root, [...this.#tools.keys()]),
-      limit: () => parts.spool.room,
+      limit: () => dependencies.spool.room,
     })
-    this.#readiness = new ToolReadiness([...this.#tools.values()], settings, parts.log)
+    this.#readiness = new ToolReadiness([...this.#tools.values()], settings, dependencies.log)
   }
 
   /** Registers the task types, and deletes the folders of downloads without a task. */
   async start(): Promise<void> {
-    const { tasks } = this.#parts
+    const { tasks } = this.#dependencies
     tasks.register('offline_download', this.#downloadType())
     tasks.register('offline_download_transfer', this.#transferType())
     const ids = tasks.all.flatMap((task) => {
@@ -129,7 +129,7 @@ export class OfflineDownloads {
    * downloads is used up.
    */
   async add(principal: Principal, request: DownloadRequest, access: AccessOptions): Promise<readonly Task[]> {
-    const fs = this.#parts.as(withDownloadPermissions(principal))
+    const fs = this.#dependencies.as(withDownloadPermissions(principal))
     await assertCanReceive(fs, request.folder, access)
     const added: Task[] = []
     for (const address of request.addresses) {
@@ -145,7 +145,7 @@ export class OfflineDownloads {
     request: DownloadRequest,
     password: string | undefined,
   ): Promise<Task> {
-    const { tasks, settings } = this.#parts
+    const { tasks, settings } = this.#dependencies
     const seedMinutes = request.tool === 'qBittorrent' ? settings.number('qbittorrent_seedtime') : 0
     const id = randomBytes(16).toString('base64url')
     // Files that are seeded for ever stay on the local disk.
@@ -171,7 +171,7 @@ export class OfflineDownloads {
    */
   async setAria2(uri: string, secret: string, signal: AbortSignal): Promise<string> {
     const version = await asUnavailable(() => new Aria2(() => ({ uri, secret }), this.#aria2Proxy).probe(signal))
-    await this.#parts.settings.set(new Map(Object.entries({ aria2_uri: uri, aria2_secret: secret })))
+    await this.#dependencies.settings.set(new Map(Object.entries({ aria2_uri: uri, aria2_secret: secret })))
     this.#readiness.markReady('aria2')
     return version
   }
@@ -180,7 +180,7 @@ export class OfflineDownloads {
   async setQBittorrent(url: string, seedMinutes: string, signal: AbortSignal): Promise<void> {
     await asUnavailable(() => new QBittorrent(() => url).probe(signal))
     const values = { qbittorrent_url: url, qbittorrent_seedtime: seedMinutes }
-    await this.#parts.settings.set(new Map(Object.entries(values)))
+    await this.#dependencies.settings.set(new Map(Object.entries(values)))
     this.#readiness.markReady('qBittorrent')
   }
 
@@ -188,7 +188,7 @@ export class OfflineDownloads {
   get #aria2Proxy(): Aria2ProxyProvider {
     return {
       access: async (aria2) => {
-        const address = this.#parts.settings.get('egress_proxy')
+        const address = this.#dependencies.settings.get('egress_proxy')
         if (address === 'off' || (address === '' && !isOnThisMachine(aria2))) return undefined
         return this.#proxy.open(address || '127.0.0.1:0')
       },
@@ -197,12 +197,12 @@ export class OfflineDownloads {
   }
 
   get #root(): string {
-    const { data, settings } = this.#parts
+    const { data, settings } = this.#dependencies
     return settings.get('offline_download_temp_dir') || join(data, temporaryDownloads)
   }
 
   get #limit(): number {
-    const megabytes = this.#parts.settings.number('offline_download_size_limit')
+    const megabytes = this.#dependencies.settings.number('offline_download_size_limit')
     return megabytes < 0 ? Infinity : megabytes * 1024 * 1024
   }
 
@@ -238,10 +238,10 @@ export class OfflineDownloads {
   }
 
   async #download(run: TaskRun): Promise<void> {
-    const { egress, bandwidth } = this.#parts
+    const { egress, bandwidth } = this.#dependencies
     const plan = downloadPlan(run.task)
     const principal = withDownloadPermissions(run.principal)
-    const fs = this.#parts.as(principal)
+    const fs = this.#dependencies.as(principal)
     const folder = pathBelowBase(principal, plan.to)
     const { address, password } = plan
     await assertCanReceive(fs, folder, { password, signal: run.signal })
@@ -256,7 +256,7 @@ export class OfflineDownloads {
       throw new GatewayError('unsupported', { reason })
     }
     // The program itself creates its folder below a configured one, because it may run as another user.
-    const isDefaultFolder = this.#parts.settings.get('offline_download_temp_dir') === ''
+    const isDefaultFolder = this.#dependencies.settings.get('offline_download_temp_dir') === ''
     const prepare = async () => (isDefaultFolder ? makeFolder(plan.folder) : undefined)
     await this.#space.withClaim(plan.folder, (claim) =>
       fetchByProgram({ tool, plan, egress, limit: this.#limit, claim }, run, prepare),
@@ -268,7 +268,7 @@ export class OfflineDownloads {
 
   /** Adds a transfer task for each downloaded file or folder, unless an earlier run has added it. */
   async #addTransfers(principal: Principal, plan: DownloadPlan): Promise<void> {
-    const { tasks, mounts } = this.#parts
+    const { tasks, mounts } = this.#dependencies
     const added = new Set(this.#transfersOf(plan.id).map((task) => fetchedPlan(task).entry))
     const names = await fetchedNames(plan.folder)
     if (names.length === 0 && added.size === 0) {
@@ -284,7 +284,7 @@ export class OfflineDownloads {
   }
 
   #transfersOf(id: string): readonly Task[] {
-    return this.#parts.tasks.all.filter(
+    return this.#dependencies.tasks.all.filter(
       (task) => task.kind === 'offline_download_transfer' && fetchedPlan(task).id === id,
     )
   }
@@ -303,7 +303,7 @@ export class OfflineDownloads {
       try {
         await tool.remove(plan, !isComplete, AbortSignal.timeout(removeTimeout))
       } catch (error) {
-        this.#parts.log.warn({ err: error, task: task.id }, `failed to remove a download from ${tool.name}`)
+        this.#dependencies.log.warn({ err: error, task: task.id }, `failed to remove a download from ${tool.name}`)
       }
     }
     if (!isComplete) {
@@ -321,7 +321,7 @@ export class OfflineDownloads {
       run: (run) => {
         // The permission for downloads is checked again: the account may have changed.
         const principal = withDownloadPermissions(run.principal)
-        return storeFetched(this.#parts.as(principal), fetchedPlan(run.task), { ...run, principal })
+        return storeFetched(this.#dependencies.as(principal), fetchedPlan(run.task), { ...run, principal })
       },
       dispose: (task) => this.#disposeTransfer(task),
     }
@@ -329,7 +329,7 @@ export class OfflineDownloads {
 
   async #disposeTransfer(task: Task): Promise<void> {
     const plan = fetchedPlan(task)
-    const download = this.#parts.tasks.all.find(
+    const download = this.#dependencies.tasks.all.find(
       (other) => other.kind === 'offline_download' && downloadPlan(other).id === plan.id,
     )
     // The files are still needed while the download is seeded.
@@ -340,7 +340,7 @@ export class OfflineDownloads {
 
   async #discardFiles(task: Task): Promise<void> {
     const plan = fetchedPlan(task)
-    const isForgotten = !this.#parts.tasks.all.some(({ id }) => id === task.id)
+    const isForgotten = !this.#dependencies.tasks.all.some(({ id }) => id === task.id)
     if (shouldDiscardFiles(plan.policy, task, isForgotten)) await removeFetched(plan.folder, plan.entry)
   }
 }

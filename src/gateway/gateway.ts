@@ -51,7 +51,7 @@ interface GatewayOptions {
   readonly adminPassword: AdminPassword
 }
 
-interface Parts extends TreeDependencies {
+interface GatewayDependencies extends TreeDependencies {
   readonly supervisor: MountSupervisor
   readonly settings: Settings
   readonly bandwidth: Bandwidth
@@ -121,36 +121,36 @@ export class Gateway {
   readonly #tree: TreeDependencies
   readonly #opened: Opened
 
-  private constructor(options: GatewayOptions, parts: Parts, opened: Opened) {
+  private constructor(options: GatewayOptions, dependencies: GatewayDependencies, opened: Opened) {
     this.config = options.config
     this.log = options.log
-    this.accounts = parts.accounts
-    this.settings = parts.settings
-    this.links = parts.links
-    this.tasks = parts.tasks
-    this.mounts = parts.mounts
-    this.supervisor = parts.supervisor
-    this.storages = parts.storages
+    this.accounts = dependencies.accounts
+    this.settings = dependencies.settings
+    this.links = dependencies.links
+    this.tasks = dependencies.tasks
+    this.mounts = dependencies.mounts
+    this.supervisor = dependencies.supervisor
+    this.storages = dependencies.storages
     this.driverTypes = options.drivers
-    this.rules = parts.rules
-    this.locks = parts.locks
-    this.search = parts.search
-    this.metrics = new Metrics(parts)
-    this.spool = parts.spool
-    this.store = parts.store
-    this.#tree = parts
+    this.rules = dependencies.rules
+    this.locks = dependencies.locks
+    this.search = dependencies.search
+    this.metrics = new Metrics(dependencies)
+    this.spool = dependencies.spool
+    this.store = dependencies.store
+    this.#tree = dependencies
     this.#opened = opened
     this.downloads = opened.downloads = new OfflineDownloads({
-      ...parts,
+      ...dependencies,
       data: resolve(options.config.data),
       as: (principal) => this.#asTask(principal),
     })
     opened.unsubscribe = [
-      parts.store.onForeignChange('rules', () => parts.rules.reload()),
-      parts.store.onForeignChange('locks', () => parts.locks.reload()),
-      parts.store.onForeignChange('storages', async () => {
-        await parts.supervisor.reload()
-        parts.search.mountsChanged()
+      dependencies.store.onForeignChange('rules', () => dependencies.rules.reload()),
+      dependencies.store.onForeignChange('locks', () => dependencies.locks.reload()),
+      dependencies.store.onForeignChange('storages', async () => {
+        await dependencies.supervisor.reload()
+        dependencies.search.mountsChanged()
       }),
     ]
   }
@@ -227,8 +227,8 @@ export class Gateway {
         ...{ store, rules, locks, events, mounts, supervisor, intents, bases },
         ...{ pathLocks, transferSlots, settings, bandwidth, downloadRouting, search, log },
       }
-      const parts = { ...tree, accounts, spool, storages, links, tasks, egress }
-      const gateway = new Gateway(options, parts, opened)
+      const dependencies = { ...tree, accounts, spool, storages, links, tasks, egress }
+      const gateway = new Gateway(options, dependencies, opened)
       await gateway.#startTasks()
       return gateway
     } catch (error) {

@@ -35,7 +35,7 @@ export class StorageNotStarted extends GatewayError {
   }
 }
 
-interface StorageAdminOptions {
+interface StorageAdminDependencies {
   readonly store: Store
   readonly mounts: Mounts
   readonly supervisor: Pick<MountSupervisor, 'apply' | 'remove' | 'whenStarted'>
@@ -48,25 +48,25 @@ export class StorageAdmin {
   /** Stores and mounts changes in the same order. A change does not wait until a storage has started. */
   readonly #order = new PQueue({ concurrency: 1 })
 
-  constructor(private readonly parts: StorageAdminOptions) {}
+  constructor(private readonly dependencies: StorageAdminDependencies) {}
 
   /** All storages, including disabled and failed ones, sorted by order, then id. */
   list(): readonly StorageRow[] {
-    return [...this.parts.mounts.rows()].sort((one, other) => one.order - other.order || one.id - other.id)
+    return [...this.dependencies.mounts.rows()].sort((one, other) => one.order - other.order || one.id - other.id)
   }
 
   get(id: number): StorageRow | undefined {
-    return this.parts.mounts.rows().find((row) => row.id === id)
+    return this.dependencies.mounts.rows().find((row) => row.id === id)
   }
 
   /** The disk usage of a storage; undefined if it does not run, does not report it, or does not answer in time. */
   async usage(id: number): Promise<Usage | undefined> {
-    return this.parts.mounts.storageOf(id)?.usageWithTimeout()
+    return this.dependencies.mounts.storageOf(id)?.usageWithTimeout()
   }
 
   /** Checks whether the backend answers. Rejects with its error, or with `unavailable` if the storage does not run. */
   async check(id: number, { signal }: CallOptions = {}): Promise<void> {
-    const { mounts, supervisor } = this.parts
+    const { mounts, supervisor } = this.dependencies
     await supervisor.whenStarted(visiblePath(this.#existingRow(id).mountPath), { signal })
     const storage = mounts.storageOf(id)
     if (!storage) {
@@ -80,7 +80,7 @@ export class StorageAdmin {
    * path is taken, and with StorageNotStarted.
    */
   async create(configuration: StorageConfiguration): Promise<StorageRow> {
-    return this.#storeAndMount(() => insertStorage(configuration, this.parts))
+    return this.#storeAndMount(() => insertStorage(configuration, this.dependencies))
   }
 
   /** Replaces the whole configuration. The driver cannot be changed. Rejects as `create`, and with `not_found`. */
@@ -89,10 +89,10 @@ export class StorageAdmin {
     if (configuration.driver !== old.driver) {
       throw new GatewayError('invalid', { detail: 'driver_changed' })
     }
-    const checked = checkConfiguration(configuration, this.parts.driverTypes)
+    const checked = checkConfiguration(configuration, this.dependencies.driverTypes)
     return this.#storeAndMount(async () => {
       const row = await withPathError(() =>
-        this.parts.store.storages.update(id, { ...checked, status: '', modified: new Date() }),
+        this.dependencies.store.storages.update(id, { ...checked, status: '', modified: new Date() }),
       )
       await this.#moveMetadata(id, visiblePath(old.mountPath), visiblePath(row.mountPath))
       return row
@@ -102,14 +102,17 @@ export class StorageAdmin {
   /** Enables and starts a storage. Rejects with `invalid` if it is enabled, and with StorageNotStarted. */
   async enable(id: number): Promise<void> {
     if (!this.#existingRow(id).disabled) throw new GatewayError('invalid', { detail: 'storage_enabled' })
-    await this.#storeAndMount(() => this.parts.store.storages.update(id, { disabled: false, status: '' }))
+    await this.#storeAndMount(() => this.dependencies.store.storages.update(id, { disabled: false, status: '' }))
   }
 
   /** Disables and unmounts a storage, and aborts its operations. Rejects with `invalid` if it is disabled. */
   async disable(id: number): Promise<void> {
     const old = this.#existingRow(id)
     if (old.disabled) throw new GatewayError('invalid', { detail: 'storage_disabled' })
-    await this.#storeAndMount(() => this.parts.store.storages.update(id, { disabled: true, status: 'disabled' }), old)
+    await this.#storeAndMount(
+      () => this.dependencies.store.storages.update(id, { disabled: true, status: 'disabled' }),
+      old,
+    )
   }
 
   /**
@@ -117,7 +120,7 @@ export class StorageAdmin {
    * Rejects if closing the driver failed; the storage is deleted nevertheless.
    */
   async delete(id: number): Promise<void> {
-    const { store, supervisor } = this.parts
+    const { store, supervisor } = this.dependencies
     const old = this.#existingRow(id)
     const visible = visiblePath(old.mountPath)
     const { closed } = await this.#order.add(async () => {
@@ -129,9 +132,9 @@ export class StorageAdmin {
       await store.properties.delete(visible)
       await store.attributes.delete(visible)
       await store.folders.delete(visible)
-      await this.parts.locks.dropWithin(visible, true)
+      await this.dependencies.locks.dropWithin(visible, true)
     }
-    this.parts.events.emit({ kind: 'removed', path: visible })
+    this.dependencies.events.emit({ kind: 'removed', path: visible })
     if (failure) throw failure
   }
 
@@ -156,7 +159,7 @@ export class StorageAdmin {
 
   /** Stores and mounts a row. `old`: the row that it replaces, whose path is reported as removed. */
   async #storeAndMount(store: () => Promise<StorageRow>, old?: StorageRow): Promise<StorageRow> {
-    const { supervisor, events } = this.parts
+    const { supervisor, events } = this.dependencies
     const { row, started } = await this.#order.add(async () => {
       const row = await store()
       const started = supervisor.apply(row).then(
@@ -175,7 +178,7 @@ export class StorageAdmin {
 
   /** Moves the metadata that the gateway stores for the files of a storage to its new path. */
   async #moveMetadata(id: number, from: Path, to: Path): Promise<void> {
-    const { store, locks } = this.parts
+    const { store, locks } = this.dependencies
     if (from === to) return
     await locks.dropWithin(from, true)
     if (isWithin(from, to) || isWithin(to, from)) return
@@ -196,7 +199,7 @@ export class StorageAdmin {
  */
 export async function insertStorage(
   configuration: StorageConfiguration,
-  { store, driverTypes }: Pick<StorageAdminOptions, 'store' | 'driverTypes'>,
+  { store, driverTypes }: Pick<StorageAdminDependencies, 'store' | 'driverTypes'>,
 ): Promise<StorageRow> {
   const checked = checkConfiguration(configuration, driverTypes)
   return withPathError(() => store.storages.insert({ ...checked, status: '', modified: new Date() }))

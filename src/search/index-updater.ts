@@ -25,7 +25,7 @@ const maxPending = 100_000
 const lookupTimeout = 10_000
 const concurrentLookups = 8
 
-interface IndexUpdaterOptions {
+interface IndexUpdaterDependencies {
   readonly tree: IndexedTree
   readonly writer: NamesWriter
   readonly log: Log
@@ -44,7 +44,7 @@ export class IndexUpdater {
   #timer: NodeJS.Timeout | undefined
   readonly #recordings = new Set<Recording>()
 
-  constructor(private readonly parts: IndexUpdaterOptions) {}
+  constructor(private readonly dependencies: IndexUpdaterDependencies) {}
 
   /** Queues a change. */
   enqueue(event: TreeEvent): void {
@@ -71,7 +71,7 @@ export class IndexUpdater {
   #replaceByScan(): void {
     const paths = this.#pending.flatMap((item) => (item.kind === 'moved' ? [item.from, item.path] : [item.path]))
     this.#pending = []
-    this.parts.onScanNeeded(paths.map(parentOf).reduce(commonFolder))
+    this.dependencies.onScanNeeded(paths.map(parentOf).reduce(commonFolder))
   }
 
   /**
@@ -123,15 +123,15 @@ export class IndexUpdater {
       try {
         await this.#apply(batch)
       } catch (error) {
-        this.parts.log.error({ err: error }, 'search index: applying changes failed')
+        this.dependencies.log.error({ err: error }, 'search index: applying changes failed')
         const paths = batch.map(({ path }) => path)
-        this.parts.onScanNeeded(paths.map(parentOf).reduce(commonFolder))
+        this.dependencies.onScanNeeded(paths.map(parentOf).reduce(commonFolder))
       }
     }
   }
 
   async #apply(batch: readonly Item[]): Promise<void> {
-    const { tree, writer } = this.parts
+    const { tree, writer } = this.dependencies
     const items = deduplicated(batch).filter(({ kind, path }) => kind !== 'written' || this.#isIndexable(path))
     const lookups = await this.#lookUpAll(items)
     let added: IndexedName[] = []
@@ -144,7 +144,7 @@ export class IndexUpdater {
       const current = lookups.get(item.path) ?? 'unknown'
       if (item.kind === 'written' || item.kind === 'folder made') {
         if (item.kind === 'folder made' && tree.isMountPoint(item.path)) {
-          this.parts.onScanNeeded(item.path)
+          this.dependencies.onScanNeeded(item.path)
         } else if (typeof current === 'object') {
           added.push(current)
         } else if (current === 'unknown' && this.#isIndexable(item.path)) {
@@ -163,7 +163,7 @@ export class IndexUpdater {
 
   /** Whether an entry at this path belongs in the index. */
   #isIndexable(path: Path): boolean {
-    const { tree } = this.parts
+    const { tree } = this.dependencies
     return path !== '/' && depthOf(path) <= tree.depth && tree.includes(path)
   }
 
@@ -179,18 +179,18 @@ export class IndexUpdater {
 
   async #lookUp(path: Path): Promise<Lookup> {
     try {
-      const entry = await this.parts.tree.entry(path, AbortSignal.timeout(lookupTimeout))
+      const entry = await this.dependencies.tree.entry(path, AbortSignal.timeout(lookupTimeout))
       return entry === undefined ? 'nothing' : indexedName(parentOf(path), { ...entry, name: nameOf(path) })
     } catch (error) {
       if (!isGatewayError(toGatewayError(error), 'aborted', 'timeout', 'unavailable')) {
-        this.parts.log.warn({ err: error, path }, 'search index: lookup failed')
+        this.dependencies.log.warn({ err: error, path }, 'search index: lookup failed')
       }
       return 'unknown'
     }
   }
 
   async #remove(path: Path): Promise<void> {
-    const { tree, writer } = this.parts
+    const { tree, writer } = this.dependencies
     // A storage whose options changed is unmounted and mounted again: its entries are compared later, not removed.
     if (tree.isMountPoint(path)) return
     const mountPoints = tree.mountPoints(path)
@@ -199,7 +199,7 @@ export class IndexUpdater {
   }
 
   async #move(from: Path, to: Path, current: Lookup): Promise<void> {
-    const { tree, writer } = this.parts
+    const { tree, writer } = this.dependencies
     if (!this.#isIndexable(to)) {
       await this.#remove(from)
       return
@@ -211,19 +211,19 @@ export class IndexUpdater {
       return
     }
     if (typeof current === 'object') await writer.put([current])
-    if (mayGrow || tree.ignoredPaths().some((each) => isWithin(from, each))) this.parts.onScanNeeded(to)
+    if (mayGrow || tree.ignoredPaths().some((each) => isWithin(from, each))) this.dependencies.onScanNeeded(to)
     for (const each of tree.ignoredPaths()) if (isWithin(to, each)) await writer.remove(each)
   }
 
   async #compare(path: Path, current: Lookup): Promise<void> {
-    const { tree, writer } = this.parts
+    const { tree, writer } = this.dependencies
     if (current === 'nothing' || (current === 'unknown' && !tree.includes(path))) {
       await this.#remove(path)
     } else if (typeof current === 'object') {
       const indexedKind = await writer.kindOf(path)
       if (indexedKind === 'folder' && current.kind !== 'folder') await this.#remove(path)
       await writer.put([current])
-      if (current.kind === 'folder' && indexedKind !== 'folder') this.parts.onScanNeeded(path)
+      if (current.kind === 'folder' && indexedKind !== 'folder') this.dependencies.onScanNeeded(path)
     }
   }
 }

@@ -72,17 +72,17 @@ export class Search {
   #mountPoints: ReadonlySet<Path> = new Set()
   readonly #unsubscribe: (() => void)[] = []
 
-  private constructor(private readonly parts: SearchDependencies) {
-    this.#tree = new IndexedTree(parts.mounts, parts.settings, parts.log)
+  private constructor(private readonly dependencies: SearchDependencies) {
+    this.#tree = new IndexedTree(dependencies.mounts, dependencies.settings, dependencies.log)
   }
 
   /**
    * Enables or disables the index as the setting says, also when it changes. If the index cannot be opened, this is
    * logged, and searches reject with `unavailable`.
    */
-  static async open(parts: SearchDependencies): Promise<Search> {
-    const search = new Search(parts)
-    const { settings, events } = parts
+  static async open(dependencies: SearchDependencies): Promise<Search> {
+    const search = new Search(dependencies)
+    const { settings, events } = dependencies
     search.#progress = { ...storedProgress(settings.get('index_progress')), isDone: true }
     search.#unsubscribe.push(
       settings.guard('search_index', (value) => search.#assertEngine(value)),
@@ -101,7 +101,7 @@ export class Search {
 
   /** Whether the setting enables search. */
   get isOn(): boolean {
-    return engines.includes(this.parts.settings.get('search_index'))
+    return engines.includes(this.dependencies.settings.get('search_index'))
   }
 
   /** Rejects with `unavailable` if search is disabled or the index could not be opened. */
@@ -194,7 +194,7 @@ export class Search {
       return { objCount, isDone: true, lastDone: new Date(), error: failures.text() }
     } catch (error) {
       if (signal.aborted) return { ...this.#progress, isDone: true, error: 'stopped' }
-      this.parts.log.error({ err: error }, 'search index: run failed')
+      this.dependencies.log.error({ err: error }, 'search index: run failed')
       return { ...this.#progress, isDone: true, error: toGatewayError(error).reason }
     }
   }
@@ -226,9 +226,9 @@ export class Search {
 
   async #storeProgress(): Promise<void> {
     try {
-      await this.parts.settings.set(new Map([['index_progress', progressText(this.#progress)]]))
+      await this.dependencies.settings.set(new Map([['index_progress', progressText(this.#progress)]]))
     } catch (error) {
-      this.parts.log.warn({ err: error }, 'search index: storing the progress failed')
+      this.dependencies.log.warn({ err: error }, 'search index: storing the progress failed')
     }
   }
 
@@ -254,7 +254,7 @@ export class Search {
         if (signal.aborted) this.#pendingScans.add(path)
         throw error
       }
-      if (failures.text() !== '') this.parts.log.warn({ failures: failures.text() }, 'search index incomplete')
+      if (failures.text() !== '') this.dependencies.log.warn({ failures: failures.text() }, 'search index incomplete')
     }
   }
 
@@ -262,7 +262,7 @@ export class Search {
   #compareListing(folder: Path, entries: readonly Entry[]): void {
     const engine = this.#engine
     if (engine?.extent !== 'whole' || this.#run || this.#comparisons >= maxComparisons) return
-    if (!this.parts.settings.bool('auto_update_index')) return
+    if (!this.dependencies.settings.bool('auto_update_index')) return
     if (!this.#tree.includes(folder) || depthOf(folder) >= this.#tree.depth) return
     this.#comparisons++
     const record = engine.updater.recordChanges([folder])
@@ -280,7 +280,7 @@ export class Search {
 
   #inBackground(failureMessage: string, work: () => Promise<void>): void {
     this.#walks.add(work).catch((error: unknown) => {
-      if (!isGatewayError(error, 'aborted')) this.parts.log.error({ err: error }, failureMessage)
+      if (!isGatewayError(error, 'aborted')) this.dependencies.log.error({ err: error }, failureMessage)
     })
   }
 
@@ -310,7 +310,7 @@ export class Search {
     if (!engines.includes(value)) {
       throw new GatewayError('invalid', { reason: `${value} is not part of this server: use ${engines.join(' or ')}` })
     }
-    if (!this.#engine) await (await openSearchIndex(this.parts.file)).close()
+    if (!this.#engine) await (await openSearchIndex(this.dependencies.file)).close()
   }
 
   #applySettings(): void {
@@ -319,7 +319,9 @@ export class Search {
       this.#isOn = isOn
       this.#switching
         .add(() => (isOn ? this.#switchOn() : this.#switchOff(true)))
-        .catch((error: unknown) => this.parts.log.error({ err: error }, 'search index: enabling or disabling failed'))
+        .catch((error: unknown) =>
+          this.dependencies.log.error({ err: error }, 'search index: enabling or disabling failed'),
+        )
     }
     const ignored = this.#tree.ignoredPaths()
     if (ignored !== this.#ignoredPaths) {
@@ -335,7 +337,7 @@ export class Search {
   }
 
   async #switchOn(): Promise<void> {
-    const { file, log } = this.parts
+    const { file, log } = this.dependencies
     const index = await openSearchIndex(file)
     try {
       const due = (path: Path) => this.#queueScan(engine, path)
@@ -384,10 +386,10 @@ export class Search {
   async close(): Promise<void> {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     const closed = this.#switching.onIdle().then(() => this.#switchOff(false))
-    const failed = (error: unknown) => this.parts.log.warn({ err: error }, 'search index: closing failed')
+    const failed = (error: unknown) => this.dependencies.log.warn({ err: error }, 'search index: closing failed')
     closed.catch(failed)
     if (await settlesWithin(closed, closeTimeout)) return
-    this.parts.log.warn({}, 'search index: the last changes were not indexed in time')
+    this.dependencies.log.warn({}, 'search index: the last changes were not indexed in time')
     const engine = this.#engine
     this.#engine = undefined
     if (engine) await this.#closeUnfinished(engine).catch(failed)

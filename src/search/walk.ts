@@ -44,10 +44,10 @@ type Content = 'folders' | 'no folders' | 'unknown'
  * Reads everything at and below `path`, `levels` levels of folders deep. Rejects with `aborted` and with errors of the
  * index; errors of a storage are passed to `failed`.
  */
-export async function walk(parts: WalkOptions, path: Path, levels: number): Promise<void> {
-  for (const top of parts.tree.walkRoots(path)) {
+export async function walk(options: WalkOptions, path: Path, levels: number): Promise<void> {
+  for (const top of options.tree.walkRoots(path)) {
     const remaining = levels - (depthOf(top) - depthOf(path))
-    if (await isFolder(parts, top)) await walkFrom(parts, top, remaining)
+    if (await isFolder(options, top)) await walkFrom(options, top, remaining)
   }
 }
 
@@ -66,21 +66,21 @@ async function isFolder({ tree, signal, failed, updater: follower }: WalkOptions
   }
 }
 
-async function walkFrom(parts: WalkOptions, top: Path, levels: number): Promise<void> {
+async function walkFrom(options: WalkOptions, top: Path, levels: number): Promise<void> {
   if (levels < 1) return
-  const content = (await readFolders(parts, [top])).get(top)
+  const content = (await readFolders(options, [top])).get(top)
   const steps: Step[] = [{ folder: top, levels: levels - 1, after: '', mountsOnly: content === 'unknown' }]
   for (let step = steps.at(-1); step !== undefined; step = steps.at(-1)) {
-    assertNotAborted(parts.signal)
-    const folders = step.levels < 1 ? [] : await parts.writer.subfolders(step.folder, step.after, folderBatchSize)
+    assertNotAborted(options.signal)
+    const folders = step.levels < 1 ? [] : await options.writer.subfolders(step.folder, step.after, folderBatchSize)
     const last = folders.at(-1)
     if (last === undefined) {
       steps.pop()
       continue
     }
     step.after = nameOf(last)
-    const next = folders.filter((folder) => isWorthReading(parts.tree, folder, step.mountsOnly))
-    const contents = await readFolders(parts, next)
+    const next = folders.filter((folder) => isWorthReading(options.tree, folder, step.mountsOnly))
+    const contents = await readFolders(options, next)
     for (const folder of next) {
       const content = contents.get(folder)
       if (content === 'no folders') continue
@@ -95,10 +95,10 @@ function isWorthReading(tree: IndexedTree, folder: Path, mountsOnly: boolean): b
 }
 
 /** Reads these folders and applies their entries to the index. */
-async function readFolders(parts: WalkOptions, folders: readonly Path[]): Promise<ReadonlyMap<Path, Content>> {
+async function readFolders(options: WalkOptions, folders: readonly Path[]): Promise<ReadonlyMap<Path, Content>> {
   const contents = new Map<Path, Content>()
   if (folders.length === 0) return contents
-  const { tree, writer, updater: follower, signal } = parts
+  const { tree, writer, updater: follower, signal } = options
   // Changes during the walk are rechecked afterwards.
   const record = follower.recordChanges(folders)
   try {
@@ -113,7 +113,7 @@ async function readFolders(parts: WalkOptions, folders: readonly Path[]): Promis
             assertNotAborted(signal)
             if (page.some(({ kind }) => kind === 'folder')) contents.set(folder, 'folders')
             names.push(...page)
-            parts.progress(page.length)
+            options.progress(page.length)
             if (names.length < nameBatchSize) continue
             const batch = names
             names = []
@@ -123,7 +123,7 @@ async function readFolders(parts: WalkOptions, folders: readonly Path[]): Promis
           assertNotAborted(signal)
           contents.set(folder, 'unknown')
           if (isGatewayError(error, 'not_found', 'not_dir')) follower.recheck(folder)
-          else parts.failed(folder, toGatewayError(error))
+          else options.failed(folder, toGatewayError(error))
         }
       }
     }

@@ -42,7 +42,7 @@ interface Load {
   stale: boolean
 }
 
-interface ListingsParts {
+interface ListingsDependencies {
   readonly row: StorageRow
   readonly driver: Pick<Driver, 'stat' | 'revision'>
   readonly budget: ListingBudget
@@ -54,12 +54,12 @@ interface ListingsParts {
 }
 
 export class Listings {
-  readonly #dependencies: ListingsParts
+  readonly #dependencies: ListingsDependencies
   readonly #cache: ListingCache
   readonly #loads = new Map<Path, Load>()
   readonly #policies: CachePolicies
 
-  constructor(dependencies: ListingsParts) {
+  constructor(dependencies: ListingsDependencies) {
     this.#dependencies = dependencies
     this.#cache = new ListingCache(dependencies.budget)
     this.#policies = storedPolicies(dependencies)
@@ -238,7 +238,7 @@ export class CachePolicies {
 }
 
 /** The policies of a row. Empty if they cost too much: the row may be older than the limit. */
-function storedPolicies({ row, log }: ListingsParts): CachePolicies {
+function storedPolicies({ row, log }: ListingsDependencies): CachePolicies {
   try {
     return new CachePolicies(row.customCachePolicies)
   } catch (error) {

@@ -33,7 +33,7 @@ export interface StorageRecovery {
   close(): void
 }
 
-interface MountSupervisorOptions {
+interface MountSupervisorDependencies {
   /** The table that the supervisor fills. */
   readonly mounts: Mounts
   readonly store: Store
@@ -82,22 +82,22 @@ export class MountSupervisor {
   readonly #mounts = new Map<number, SupervisedMount>()
   readonly #listings = new ListingBudget()
 
-  constructor(readonly parts: MountSupervisorOptions) {}
+  constructor(readonly dependencies: MountSupervisorDependencies) {}
 
   /** Starts all storages that are not disabled, concurrently. Resolves when all have started or failed, or soon after. */
   async start(): Promise<void> {
-    const rows = await this.parts.store.storages.all()
+    const rows = await this.dependencies.store.storages.all()
     await settlesWithin(Promise.all(rows.map((row) => this.#begin(this.#attach(row)))), startTimeout)
   }
 
   /** Closes all storages. A storage that does not close in time is logged and abandoned. */
   async stop(): Promise<void> {
-    this.parts.recovery.close()
+    this.dependencies.recovery.close()
     const closing = new Set(this.#mounts.values())
     const closed = [...closing].map((mount) => this.remove(mount.row.id).finally(() => closing.delete(mount)))
     if (await settlesWithin(Promise.all(closed), closeTimeout)) return
     const storages = [...closing].map(({ row }) => row.mountPath)
-    this.parts.log.warn({ storages }, 'storages did not close in time')
+    this.dependencies.log.warn({ storages }, 'storages did not close in time')
   }
 
   /**
@@ -127,7 +127,7 @@ export class MountSupervisor {
    */
   async reload(): Promise<void> {
     const before = new Map(this.#mounts)
-    const rows = new Map((await this.parts.store.storages.all()).map((row) => [row.id, row]))
+    const rows = new Map((await this.dependencies.store.storages.all()).map((row) => [row.id, row]))
     // All changes begin in the same turn of the event loop: a later `apply` must not be overwritten with these rows.
     // Mounts that this process changed while the rows were read are newer than the rows.
     const removed = [...before.keys()].filter((id) => !rows.has(id)).map((id) => this.remove(id))
@@ -137,7 +137,7 @@ export class MountSupervisor {
     })
     const applied = changed.map((row) =>
       this.apply(row).catch((error: unknown) =>
-        this.parts.log.warn({ err: error, storage: row.mountPath }, 'a storage did not start'),
+        this.dependencies.log.warn({ err: error, storage: row.mountPath }, 'a storage did not start'),
       ),
     )
     await Promise.all([...removed, ...applied])
@@ -148,11 +148,11 @@ export class MountSupervisor {
    * or after some seconds. Rejects with `aborted`. Undefined if there is nothing to wait for.
    */
   whenStarted(path: Path, { signal }: CallOptions = {}): Promise<void> | undefined {
-    return this.parts.mounts.startOf(path) && this.#untilStarted(path, signal)
+    return this.dependencies.mounts.startOf(path) && this.#untilStarted(path, signal)
   }
 
   async #untilStarted(path: Path, signal: AbortSignal | undefined): Promise<void> {
-    const { mounts } = this.parts
+    const { mounts } = this.dependencies
     const deadline = Date.now() + requestTimeout
     // A storage that is replaced while it starts is started once more.
     for (let start = mounts.startOf(path); start; start = mounts.startOf(path)) {
@@ -179,7 +179,7 @@ export class MountSupervisor {
       failures: 0,
     }
     this.#mounts.set(row.id, mount)
-    this.parts.mounts.replace(this.#mounts.values())
+    this.dependencies.mounts.replace(this.#mounts.values())
     return mount
   }
 
@@ -187,7 +187,7 @@ export class MountSupervisor {
     const mount = this.#mounts.get(id)
     if (!mount) return undefined
     this.#mounts.delete(id)
-    this.parts.mounts.replace(this.#mounts.values())
+    this.dependencies.mounts.replace(this.#mounts.values())
     clearTimeout(mount.retry)
     mount.controller.abort()
     mount.endFirstStart()
@@ -199,7 +199,7 @@ export class MountSupervisor {
       await mount?.storage?.close()
       return undefined
     } catch (error) {
-      this.parts.log.warn({ err: error, storage: mount?.row.mountPath }, 'a storage did not close well')
+      this.dependencies.log.warn({ err: error, storage: mount?.row.mountPath }, 'a storage did not close well')
       return toGatewayError(error)
     }
   }
@@ -216,21 +216,21 @@ export class MountSupervisor {
       const storage = await this.#newStorage(mount)
       if (!storage) return
       // Before requests can create a file where an interrupted operation has left one to restore.
-      await this.parts.recovery.recover(storage)
+      await this.dependencies.recovery.recover(storage)
       if (controller.signal.aborted) {
         await storage.close()
         return
       }
       mount.storage = storage
       mount.failures = 0
-      void this.parts.recovery.discardUnused(storage)
+      void this.dependencies.recovery.discardUnused(storage)
       await this.#setStatus(mount, 'work')
     } catch (error) {
       if (controller.signal.aborted) return
       const failure = toGatewayError(error)
       // The error of an invalid option may name a folder of this machine, which only the admin may see.
       mount.reason = failure.code === 'invalid' ? 'its options are not valid' : failure.reason
-      this.parts.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
+      this.dependencies.log.warn({ err: failure, storage: row.mountPath }, 'a storage did not start')
       await this.#setStatus(
         mount,
         failure.code === 'internal' && failure.cause instanceof Error ? failure.cause.message : failure.reason,
@@ -242,7 +242,7 @@ export class MountSupervisor {
   /** Opens the driver. Undefined if the mount was removed in the meantime. */
   async #newStorage(mount: SupervisedMount): Promise<Storage | undefined> {
     const { row, controller } = mount
-    const type = this.parts.driverTypes.find((each) => each.name === row.driver)
+    const type = this.dependencies.driverTypes.find((each) => each.name === row.driver)
     if (!type) throw new GatewayError('invalid', { reason: `no driver named: ${row.driver}` })
     const options = checkOptions(type.fields, parseAddition(row.addition))
     mount.shows = []
@@ -251,7 +251,7 @@ export class MountSupervisor {
       await driver.close?.()
       return undefined
     }
-    const { mounts, events, spool, bandwidth, store, log } = this.parts
+    const { mounts, events, spool, bandwidth, store, log } = this.dependencies
     return new Storage({
       row,
       mount: mount.mountPoint,
@@ -277,13 +277,13 @@ export class MountSupervisor {
     if (mount.row.status === status) return
     mount.row = { ...mount.row, status }
     if (this.#mounts.get(mount.row.id) !== mount) return
-    await this.parts.store.storages.update(mount.row.id, { status }).catch((error: unknown) => {
-      this.parts.log.warn({ err: error, storage: mount.row.mountPath }, 'a status could not be stored')
+    await this.dependencies.store.storages.update(mount.row.id, { status }).catch((error: unknown) => {
+      this.dependencies.log.warn({ err: error, storage: mount.row.mountPath }, 'a status could not be stored')
     })
   }
 
   #env(mount: SupervisedMount): DriverEnv {
-    const { store, log, instance, own, tree, egress, recovery } = this.parts
+    const { store, log, instance, own, tree, egress, recovery } = this.dependencies
     const { id } = mount.row
     return {
       log: log.child({ storage: mount.row.mountPath }),

@@ -48,7 +48,7 @@ import { streamRange } from './stream-range.js'
 import { UsageProbe } from './usage-probe.js'
 import { sendAsNeeded } from './write-needs.js'
 
-export interface StorageParts {
+export interface StorageDependencies {
   readonly row: StorageRow
   /** The path of the tree where the storage appears. */
   readonly mount: Path
@@ -93,7 +93,7 @@ export class Storage implements Driver {
   readonly #own: Driver
   /** The driver with limited concurrency and with the rules for paths. */
   readonly #driver: Driver
-  readonly #isMountAncestor: StorageParts['isMountAncestor']
+  readonly #isMountAncestor: StorageDependencies['isMountAncestor']
   readonly #spool: Spool
   /** Undefined for a backend that is not reached over a network. */
   readonly #bandwidth: Bandwidth | undefined
@@ -105,35 +105,35 @@ export class Storage implements Driver {
   readonly #links = new DirectUrlCache()
   readonly #usageProbe = new UsageProbe((signal) => this.usage({ signal }))
 
-  constructor(parts: StorageParts) {
-    this.row = parts.row
-    this.mount = parts.mount
-    this.traits = { ...defaultTraits, ...parts.traits, ...parts.driver.traits }
-    this.records = this.traits.durable ? parts.store : parts.store.relaxed
-    this.#own = parts.driver
+  constructor(dependencies: StorageDependencies) {
+    this.row = dependencies.row
+    this.mount = dependencies.mount
+    this.traits = { ...defaultTraits, ...dependencies.traits, ...dependencies.driver.traits }
+    this.records = this.traits.durable ? dependencies.store : dependencies.store.relaxed
+    this.#own = dependencies.driver
     this.#calls = new ConcurrencyLimiter(this.traits.parallel)
-    const driver = this.#calls.limited(parts.driver)
+    const driver = this.#calls.limited(dependencies.driver)
     const filled = this.traits.emptyFolders
       ? driver
       : withEmptyFolders(driver, this.records.folders, (path) => this.treePath(path))
     this.#driver = withPathRules(filled, this.traits)
-    this.#isMountAncestor = parts.isMountAncestor
-    this.#spool = parts.spool
-    this.#bandwidth = this.traits.remote ? parts.bandwidth : undefined
-    this.#names = new ListableNames(parts.log)
+    this.#isMountAncestor = dependencies.isMountAncestor
+    this.#spool = dependencies.spool
+    this.#bandwidth = this.traits.remote ? dependencies.bandwidth : undefined
+    this.#names = new ListableNames(dependencies.log)
     const keepsNone =
-      parts.driver.write !== undefined &&
-      (parts.driver.setAttributes === undefined || this.traits.timeStep === Number.POSITIVE_INFINITY)
+      dependencies.driver.write !== undefined &&
+      (dependencies.driver.setAttributes === undefined || this.traits.timeStep === Number.POSITIVE_INFINITY)
     this.#attributes = new AttributeOverlay(this.records.attributes, this.traits.timeStep, keepsNone)
     this.#listings = new Listings({
-      row: parts.row,
+      row: dependencies.row,
       driver: this.#driver,
-      budget: parts.listings,
-      log: parts.log,
+      budget: dependencies.listings,
+      log: dependencies.log,
       pages: (path, options) => this.#pagesOfDriver(path, options),
-      read: (path, entries) => parts.events.emitListing(this.treePath(path), entries),
+      read: (path, entries) => dependencies.events.emitListing(this.treePath(path), entries),
     })
-    this.#changes = new StorageChanges(parts.mount, parts.events, this.#attributes, (path, withBelow) => {
+    this.#changes = new StorageChanges(dependencies.mount, dependencies.events, this.#attributes, (path, withBelow) => {
       this.#links.invalidate(path, withBelow)
       this.#listings.invalidate(path, withBelow)
     })

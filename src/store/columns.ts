@@ -17,6 +17,12 @@ export function text<T extends string = string>(name: string): Column<T> {
   return { name, read: (value) => value as T, write: (value) => value }
 }
 
+/** One of a closed set of words. `storedAs`: the stored words of those that are stored as another word. */
+export function word<T extends string>(name: string, storedAs: Readonly<Partial<Record<T, string>>>): Column<T> {
+  const words = new Map(Object.entries(storedAs).map(([own, stored]) => [stored, own as T]))
+  return { name, read: (value) => words.get(value) ?? (value as T), write: (value) => storedAs[value] ?? value }
+}
+
 /** A path. Not validated when it is read: only clean paths are written. */
 export function path(name: string): Column<Path> {
   return text<Path>(name)

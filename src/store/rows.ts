@@ -112,11 +112,11 @@ export interface TaskItemRow {
   /**
    * 'begun': a folder whose copy this task creates, or whose extraneous target entries are already recorded. 'copied':
    * the copy exists, is verified, and is distinct from the source. 'replaced': the copy exists and is verified, but it
-   * replaced an entry that could not be proved distinct from the source. 'surplus': an extraneous entry of the target,
+   * replaced an entry that could not be proved distinct from the source. 'extraneous': an entry of the target,
    * with no counterpart in the source; it is removed after all other items.
    */
-  readonly state: 'begun' | 'copied' | 'replaced' | 'surplus' | 'failed'
-  /** State of the source when it was copied, as returned by `stateOf`. */
+  readonly state: 'begun' | 'copied' | 'replaced' | 'extraneous' | 'failed'
+  /** State of the source when it was copied, as the transfer describes it: a later run compares it. */
   readonly source: string
   /** State of the copy when it was verified, in the same form; empty if it was not recorded. */
   readonly copy: string
@@ -148,12 +148,12 @@ export interface Intent {
   readonly id: number
   readonly storageId: number
   /**
-   * 'move': `from` is renamed to `to`. 'aside': the entry at `from` was backed up to `to` while it is being replaced.
+   * 'move': `from` is renamed to `to`. 'backup': the entry at `from` was renamed to `to` while it is being replaced.
    */
-  readonly kind: 'move' | 'aside'
+  readonly kind: 'move' | 'backup'
   readonly from: Path
   readonly to: Path
-  /** For 'aside': the backup at `to` may be deleted if `from` exists. */
+  /** For 'backup': the backup at `to` may be deleted if `from` exists. */
   readonly disposable: boolean
 }
 

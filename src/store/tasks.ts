@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { childOf, nameOf, parentOf, root, type Path } from '../contract/path.js'
-import { integer, optional, readRow, text, time, writeRow, type Columns, type StoredRow } from './columns.js'
+import { integer, optional, readRow, text, time, word, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'
 import type { TaskItemRow, TaskRow } from './rows.js'
 
@@ -33,7 +33,7 @@ const itemColumns: Columns<StoredItem> = {
   taskId: text('task_id'),
   parent: text('parent'),
   name: text('name'),
-  state: text('state'),
+  state: word('state', { extraneous: 'surplus' }),
   source: text('source'),
   copy: text('copy'),
   size: integer('size'),

@@ -6,7 +6,7 @@ import type { ResumableUploads } from '../transfer/resumable-uploads.js'
 import type { ItemJournal } from './item-journal.js'
 import type { TaskItems } from './task.js'
 
-interface ItemParts {
+interface TaskItemsDependencies {
   readonly store: Store['tasks']
   readonly journal: ItemJournal
   readonly uploads: Pick<ResumableUploads, 'forFile'>
@@ -14,7 +14,7 @@ interface ItemParts {
 
 const noItem = { source: '', copy: '', size: 0, error: '' } as const
 
-export function taskItemsOf(taskId: string, { store, journal, uploads }: ItemParts): TaskItems {
+export function taskItemsOf(taskId: string, { store, journal, uploads }: TaskItemsDependencies): TaskItems {
   const put = (row: Partial<TaskItemRow> & Pick<TaskItemRow, 'path' | 'state'>) =>
     journal.put({ ...noItem, taskId, ...row })
   // Reads must see the rows that are not committed yet.
@@ -27,7 +27,7 @@ export function taskItemsOf(taskId: string, { store, journal, uploads }: ItemPar
         const state = copiedState(row)
         return state ? ([[nameOf(row.path), state]] as const) : []
       })
-      const extraneous = rows.filter(({ state }) => state === 'surplus')
+      const extraneous = rows.filter(({ state }) => state === 'extraneous')
       return { copied: new Map(copied), extraneous: extraneous.map(({ path }) => nameOf(path)) }
     },
     copied: async (path) => {
@@ -48,7 +48,7 @@ export function taskItemsOf(taskId: string, { store, journal, uploads }: ItemPar
       return row?.state === 'begun' || copiedState(row) !== undefined
     },
     recordExtraneous: (folder, names) => {
-      const extraneous = names.map((name) => ({ path: childOf(folder, name), state: 'surplus' }) as const)
+      const extraneous = names.map((name) => ({ path: childOf(folder, name), state: 'extraneous' }) as const)
       const begun = { path: folder, state: 'begun' } as const
       return store.putItems([begun, ...extraneous].map((row) => ({ ...noItem, taskId, ...row })))
     },

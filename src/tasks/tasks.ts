@@ -80,14 +80,14 @@ export class Tasks {
   readonly #sweepTimer: NodeJS.Timeout
 
   private constructor(
-    private readonly parts: TasksDependencies,
+    private readonly dependencies: TasksDependencies,
     rows: readonly Task[],
   ) {
-    this.#journal = new ItemJournal(parts.store)
+    this.#journal = new ItemJournal(dependencies.store)
     // Every run adds a listener.
     setMaxListeners(0, this.#stopping.signal)
     this.#queues = new Map(taskKinds.map((kind) => [kind, new PQueue({ concurrency: this.#workers(kind) })]))
-    this.#unsubscribe = parts.settings.onChange(() => {
+    this.#unsubscribe = dependencies.settings.onChange(() => {
       for (const [kind, queue] of this.#queues) queue.concurrency = this.#workers(kind)
       void this.#sweep()
     })
@@ -96,8 +96,8 @@ export class Tasks {
   }
 
   /** Loads the stored tasks. None of them runs before `start`. */
-  static async load(parts: TasksDependencies): Promise<Tasks> {
-    return new Tasks(parts, (await parts.store.all()) as Task[])
+  static async load(dependencies: TasksDependencies): Promise<Tasks> {
+    return new Tasks(dependencies, (await dependencies.store.all()) as Task[])
   }
 
   /** Sets the implementation of a kind. Must be called before `start`. */
@@ -112,7 +112,7 @@ export class Tasks {
       else if (!hasEnded(entry.task)) await this.#queue(entry)
     }
     // An earlier process may have been killed after it stored the end of a task and before it disposed of it.
-    for (const id of await this.parts.uploads.tasksWithUploads()) {
+    for (const id of await this.dependencies.uploads.tasksWithUploads()) {
       const entry = this.#entries.get(id)
       if (entry && hasEnded(entry.task)) await this.#dispose(entry)
     }
@@ -161,7 +161,7 @@ export class Tasks {
     const entry = newEntry(task)
     this.#entries.set(task.id, entry)
     try {
-      await this.parts.store.put(task)
+      await this.dependencies.store.put(task)
     } catch (error) {
       this.#entries.delete(task.id)
       throw error
@@ -184,7 +184,7 @@ export class Tasks {
 
   /** The items that the last run could not process. */
   async failures(task: Task): Promise<readonly FailedItem[]> {
-    return this.parts.store.failed(task.id)
+    return this.dependencies.store.failed(task.id)
   }
 
   /** Cancels a task. Does nothing if it has finished. */
@@ -261,7 +261,7 @@ export class Tasks {
       clearTimeout(entry.timer)
       entry.controller?.abort()
     }
-    await this.parts.store.delete(entries.map(({ task }) => task.id))
+    await this.dependencies.store.delete(entries.map(({ task }) => task.id))
     for (const entry of entries) {
       // The caller does not wait for a backend that is slow to stop.
       if (entry.running) void entry.running.catch(() => undefined).then(() => this.#dispose(entry))
@@ -272,7 +272,7 @@ export class Tasks {
   // Execution
 
   #workers(kind: TaskKind): number {
-    return Math.max(1, Math.floor(this.parts.settings.number(workerSettings[kind])))
+    return Math.max(1, Math.floor(this.dependencies.settings.number(workerSettings[kind])))
   }
 
   /** `tries`: the number of runs that the task is considered to have had. */
@@ -288,7 +288,7 @@ export class Tasks {
     this.#queues
       .get(task.kind)
       ?.add(() => this.#runQueued(entry))
-      .catch((error: unknown) => this.parts.log.error({ err: error, task: task.id }, 'failed to store a task'))
+      .catch((error: unknown) => this.dependencies.log.error({ err: error, task: task.id }, 'failed to store a task'))
   }
 
   /** Runs a queued task, unless it was canceled, deleted or started since it was queued. */
@@ -318,7 +318,7 @@ export class Tasks {
     }
     await this.#finish(entry, { state: 'succeeded', status: entry.remark, doneBytes: entry.task.totalBytes })
     // After the end is stored: if the process is killed before, the next run sees by the items that all is done.
-    await this.parts.store.deleteItems(entry.task.id)
+    await this.dependencies.store.deleteItems(entry.task.id)
   }
 
   /** Runs the task with the current authority of its account. Restarts it if the account changes meanwhile. */
@@ -326,7 +326,7 @@ export class Tasks {
     const { task } = entry
     const type = this.#types.get(task.kind)
     if (!type) throw new GatewayError('unsupported', { reason: 'this server does not do such tasks' })
-    const principal = this.parts.authority(task.userId)
+    const principal = this.dependencies.authority(task.userId)
     const joined = joinSignals(principal.signal, stop, this.#stopping.signal)
     try {
       await type.run(this.#handle(entry, principal, joined.signal, resumes))
@@ -346,7 +346,7 @@ export class Tasks {
       principal,
       signal,
       resumes,
-      items: taskItemsOf(entry.task.id, { ...this.parts, journal: this.#journal }),
+      items: taskItemsOf(entry.task.id, { ...this.dependencies, journal: this.#journal }),
       setPhase: (phase) => set({ phase }),
       setRemark: (text) => (entry.remark = text),
       setTotal: (totalBytes) => set({ totalBytes }),
@@ -355,7 +355,7 @@ export class Tasks {
   }
 
   async #handleFailure(entry: TaskEntry, stop: AbortSignal, error: GatewayError): Promise<void> {
-    const { log } = this.parts
+    const { log } = this.dependencies
     // At a shutdown the stored state stays 'running', so the next start resumes the task.
     if (entry.deleted || this.#stopping.signal.aborted) return
     if (stop.aborted) {
@@ -388,7 +388,7 @@ export class Tasks {
 
   async #update(entry: TaskEntry, changes: Partial<Task>): Promise<void> {
     entry.task = { ...entry.task, ...changes }
-    if (!entry.deleted) await this.parts.store.put(entry.task)
+    if (!entry.deleted) await this.dependencies.store.put(entry.task)
   }
 
   async #dispose({ task, deleted }: TaskEntry): Promise<void> {
@@ -396,15 +396,15 @@ export class Tasks {
     const isResumable = task.state === 'failed' && !deleted && type?.resumable === true
     try {
       await type?.dispose?.(task)
-      if (!isResumable) await this.parts.uploads.discardAll(task.id)
+      if (!isResumable) await this.dependencies.uploads.discardAll(task.id)
     } catch (error) {
-      this.parts.log.warn({ err: error, task: task.id }, 'failed to clean up after a task')
+      this.dependencies.log.warn({ err: error, task: task.id }, 'failed to clean up after a task')
     }
   }
 
   /** Deletes finished tasks that are older than `finished_tasks_days`, and the oldest beyond `maxFinished`. */
   async #sweep(): Promise<void> {
-    const days = this.parts.settings.number('finished_tasks_days')
+    const days = this.dependencies.settings.number('finished_tasks_days')
     const ended = [...this.#entries.values()]
       .filter((entry) => hasEnded(entry.task))
       .sort((one, other) => endTime(other) - endTime(one))
@@ -415,7 +415,7 @@ export class Tasks {
       await this.#remove(old)
     } catch (error) {
       if (!isGatewayError(error) || !this.#stopping.signal.aborted) {
-        this.parts.log.warn({ err: error }, 'failed to delete old tasks')
+        this.dependencies.log.warn({ err: error }, 'failed to delete old tasks')
       }
     }
   }
@@ -434,11 +434,11 @@ export class Tasks {
     if (!(await settlesWithin(idle, closeTimeout))) {
       const running = [...this.#entries.values()].filter((entry) => entry.running !== undefined)
       const tasks = running.map(({ task: { id, kind, name } }) => ({ id, kind, name }))
-      this.parts.log.warn({ tasks }, 'tasks did not end in time; they continue at the next start')
+      this.dependencies.log.warn({ tasks }, 'tasks did not end in time; they continue at the next start')
     }
-    this.parts.uploads.close()
+    this.dependencies.uploads.close()
     await this.#journal.flush().catch((error: unknown) => {
-      this.parts.log.warn({ err: error }, 'failed to store the last items of tasks')
+      this.dependencies.log.warn({ err: error }, 'failed to store the last items of tasks')
     })
   }
 }

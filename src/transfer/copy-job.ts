@@ -63,10 +63,10 @@ interface PublishGrant {
 }
 
 /**
- * Why an entry is removed. 'source': it was moved. 'surplus': it is extraneous, which means that only the old target
+ * Why an entry is removed. 'source': it was moved. 'extraneous': only the old target
  * had it. 'replaced': another entry replaces it in the target.
  */
-export type RemovalReason = 'source' | 'surplus' | 'replaced'
+export type RemovalReason = 'source' | 'extraneous' | 'replaced'
 
 /** An entry under a temporary name, protected by an intent that is recovered when its storage starts. */
 export interface Backup {

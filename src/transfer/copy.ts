@@ -253,7 +253,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     const { to, signal } = this.job
     const old = await to.storage.statOrUndefined(at, { signal, link: true })
     if (!old) return
-    await withRemovalCheck(this.job, 'surplus', at, old, () => to.storage.removeTree(at, { signal }))
+    await withRemovalCheck(this.job, 'extraneous', at, old, () => to.storage.removeTree(at, { signal }))
   }
 
   /** Members to be copied, by name. If the target treats two names as equal, the second member fails. */

@@ -45,7 +45,7 @@ export class Intents {
   readonly #retries = new Map<number, NodeJS.Timeout>()
   #closed = false
 
-  constructor(private readonly parts: IntentsDependencies) {}
+  constructor(private readonly dependencies: IntentsDependencies) {}
 
   /** Stops all retries. */
   close(): void {
@@ -76,7 +76,7 @@ export class Intents {
     follow: () => Promise<void>,
   ): Promise<boolean> {
     const { storage } = from
-    const { store, rules } = this.parts
+    const { store, rules } = this.dependencies
     const [source, target] = [storage.treePath(from.inner), storage.treePath(to.inner)]
     const hasRules = () => rules.ruleOf(source) !== undefined || rules.below(source).length > 0
     const hadRules = hasRules()
@@ -168,9 +168,9 @@ export class Intents {
   }
 
   async #createBackup({ storage, inner: from }: MountedPath, to: Path, disposable: boolean) {
-    const { intents } = this.parts.store
+    const { intents } = this.dependencies.store
     const storageId = storage.row.id
-    const intent = { storageId, kind: 'aside', from, to, disposable } as const
+    const intent = { storageId, kind: 'backup', from, to, disposable } as const
     const id = await this.#insert(intent, intents)
     const setDisposable = (value: boolean) => intents.setDisposable(id, value)
     const recover = async (wasMoved: boolean) => {
@@ -220,15 +220,15 @@ export class Intents {
   }
 
   async #recoverAll(storage: Storage, failures: number): Promise<void> {
-    const { store, log } = this.parts
+    const { store, log } = this.dependencies
     const id = storage.row.id
     try {
       const intents = await store.intents.ofStorage(id)
       // Applying a move marks the backup of its target as disposable, so moves are recovered first.
       const moves = intents.filter(({ kind }) => kind === 'move')
       const recovered = await this.#recoverEach(storage, moves)
-      if (moves.length > 0) await this.parts.rules.reload()
-      const backups = (await store.intents.ofStorage(id)).filter(({ kind }) => kind === 'aside')
+      if (moves.length > 0) await this.dependencies.rules.reload()
+      const backups = (await store.intents.ofStorage(id)).filter(({ kind }) => kind === 'backup')
       if ((await this.#recoverEach(storage, backups)) && recovered) return
     } catch (error) {
       if (!this.#closed)
@@ -248,7 +248,7 @@ export class Intents {
       } catch (error) {
         allRecovered = false
         const details = { err: error, storage: storage.mount, path: storage.treePath(intent.from) }
-        this.parts.log.warn(details, 'could not recover an interrupted operation; retrying later')
+        this.dependencies.log.warn(details, 'could not recover an interrupted operation; retrying later')
       } finally {
         this.#busy.delete(intent.id)
       }
@@ -258,18 +258,20 @@ export class Intents {
 
   /** Resolves to false if neither name exists, as on a disk that is not mounted yet. */
   async #recoverIntent(storage: Storage, intent: Intent): Promise<boolean> {
-    const { pathLocks } = this.parts
+    const { pathLocks } = this.dependencies
     const claims = [intent.from, intent.to].map((path) => ({ path: storage.treePath(path), tree: true }))
     const release = await pathLocks.acquire(claims)
     try {
-      return await (intent.kind === 'aside' ? this.#recoverBackup(storage, intent) : this.#recoverMove(storage, intent))
+      return await (intent.kind === 'backup'
+        ? this.#recoverBackup(storage, intent)
+        : this.#recoverMove(storage, intent))
     } finally {
       release()
     }
   }
 
   async #recoverMove(storage: Storage, intent: Intent): Promise<boolean> {
-    const { intents } = this.parts.store
+    const { intents } = this.dependencies.store
     if (await hasMoved(storage, intent)) await intents.apply(intent.id, storage.mount)
     else if (await exists(storage, intent.from)) await intents.drop(intent.id)
     else return false
@@ -289,7 +291,7 @@ export class Intents {
     } else if (!isTaken && !disposable) {
       return false
     }
-    await this.parts.store.intents.drop(id)
+    await this.dependencies.store.intents.drop(id)
     return true
   }
 
@@ -298,7 +300,7 @@ export class Intents {
     const visible = siblingPathOf(path, 'replaced')
     await rename(storage, backup, visible)
     const details = { path: storage.treePath(path), backup: storage.treePath(visible) }
-    this.parts.log.warn(details, 'the name of a backup is taken; preserved the backup under another name')
+    this.dependencies.log.warn(details, 'the name of a backup is taken; preserved the backup under another name')
   }
 
   #scheduleRetry(storageId: number, failures: number): void {
@@ -308,7 +310,7 @@ export class Intents {
     const retry = () => {
       this.#retries.delete(storageId)
       // A storage that is not running recovers its intents when it starts.
-      const storage = this.parts.storageOf(storageId)
+      const storage = this.dependencies.storageOf(storageId)
       if (storage) void this.#recoverAll(storage, failures + 1)
     }
     this.#retries.set(storageId, setTimeout(retry, seconds * 1000).unref())
@@ -332,7 +334,7 @@ async function rename(storage: Storage, from: Path, to: Path): Promise<void> {
 
 /** Returns a new path in the same folder, for a backup of the entry at `path` while it is being replaced. */
 function backupPathOf(path: Path): Path {
-  return childOf(parentOf(path), `${reservedPrefix}aside-${randomUUID()}`)
+  return childOf(parentOf(path), `${reservedPrefix}backup-${randomUUID()}`)
 }
 
 function isUnchanged(entry: Entry, now: Entry): boolean {

@@ -17,14 +17,14 @@ export class BaseFolders {
   readonly #operations: Operations
 
   constructor(
-    private readonly parts: Pick<
+    private readonly dependencies: Pick<
       TreeDependencies,
       'mounts' | 'supervisor' | 'rules' | 'locks' | 'pathLocks' | 'events' | 'log'
     >,
   ) {
-    this.#tree = new MountedTree(parts.mounts, parts.log)
-    this.#operations = new Operations(parts, gatewayAuthority, this.#tree)
-    parts.events.on((event) => {
+    this.#tree = new MountedTree(dependencies.mounts, dependencies.log)
+    this.#operations = new Operations(dependencies, gatewayAuthority, this.#tree)
+    dependencies.events.on((event) => {
       const gone = event.kind === 'moved' ? event.from : event.kind === 'removed' ? event.path : undefined
       if (gone !== undefined) for (const base of this.#known) if (isWithin(gone, base)) this.#known.delete(base)
     })
@@ -44,22 +44,25 @@ export class BaseFolders {
   async #ensure(principal: Principal): Promise<void> {
     const { base } = principal
     try {
-      await this.parts.supervisor.whenStarted(base)
+      await this.dependencies.supervisor.whenStarted(base)
       const exists = (await this.#tree.entryOrUndefined(base, {})) !== undefined
       if (!exists && !this.#mayFill(principal)) return
       if (!exists) {
         await makeMissingFolders(this.#tree, this.#operations, base, {})
-        this.parts.log.info({ username: principal.username, path: base }, 'created a base folder')
+        this.dependencies.log.info({ username: principal.username, path: base }, 'created a base folder')
       }
       this.#known.add(base)
     } catch (error) {
-      this.parts.log.debug({ err: error, path: base }, 'could not create a missing base folder')
+      this.dependencies.log.debug({ err: error, path: base }, 'could not create a missing base folder')
     }
   }
 
   #mayFill(principal: Principal): boolean {
-    const rule = this.parts.rules.nearest(principal.base)
+    const rule = this.dependencies.rules.nearest(principal.base)
     const ruling = { own: rule, folder: rule }
-    return verdictOn(this.parts.rules, principal, 'mkdir', childOf(principal.base, '*'), undefined, ruling) === 'allow'
+    return (
+      verdictOn(this.dependencies.rules, principal, 'mkdir', childOf(principal.base, '*'), undefined, ruling) ===
+      'allow'
+    )
   }
 }

@@ -8,10 +8,10 @@ import type { Target } from './operation.js'
 const maxMemberPropertiesSize = 4 * 1024 * 1024
 
 export class DeadProperties {
-  constructor(private readonly parts: Pick<TreeDependencies, 'mounts' | 'store'>) {}
+  constructor(private readonly dependencies: Pick<TreeDependencies, 'mounts' | 'store'>) {}
 
   of(at: Path): Promise<readonly Property[]> {
-    return this.parts.store.properties.of(at)
+    return this.dependencies.store.properties.of(at)
   }
 
   /** See `VirtualFs.memberProperties`. */
@@ -19,7 +19,7 @@ export class DeadProperties {
     folder: Path,
     names: readonly string[] | undefined,
   ): Promise<ReadonlyMap<string, readonly Property[]> | undefined> {
-    const { properties } = this.parts.store
+    const { properties } = this.dependencies.store
     if (names === undefined && (await properties.sizeOfChildren(folder)) > maxMemberPropertiesSize) return undefined
     const paths = names?.map((name) => childOf(folder, name))
     return new Map([...(await properties.ofChildren(folder, paths))].map(([child, kept]) => [nameOf(child), kept]))
@@ -27,7 +27,7 @@ export class DeadProperties {
 
   /** Makes all of the changes, or none. They are as durable as the storage of the target. */
   async change(target: Target, changes: readonly PropertyChange[]): Promise<void> {
-    const { mounts, store } = this.parts
+    const { mounts, store } = this.dependencies
     const { properties } = mounts.isVirtual(target.at) ? store : target.storage.records
     await properties.change(target.at, changes)
   }

@@ -46,7 +46,7 @@ export interface WritableFile extends OpenFile {
 
 export class FileContent {
   constructor(
-    private readonly parts: Pick<TreeDependencies, 'mounts' | 'locks' | 'bandwidth'>,
+    private readonly dependencies: Pick<TreeDependencies, 'mounts' | 'locks' | 'bandwidth'>,
     private readonly access: Access,
     private readonly tree: MountedTree,
     private readonly operations: Operations,
@@ -62,7 +62,7 @@ export class FileContent {
     const transfer = this.meter.start(storage, 'read')
     try {
       const stored = await storage.read(inner, range, { signal: joined.signal, user: principal.userId })
-      const bytes = transfer.deliver(this.parts.bandwidth.toClients.stream(stored))
+      const bytes = transfer.deliver(this.dependencies.bandwidth.toClients.stream(stored))
       // The stream can fail before its reader has added a listener.
       bytes.on('error', () => undefined)
       try {
@@ -140,7 +140,7 @@ export class FileContent {
         }
         const { principal } = this.access
         // A body may take longer to arrive than the timeout of the lock that its sender presents.
-        const stopExtending = this.parts.locks.extendDuring(at, options.lockTokens ?? [], principal)
+        const stopExtending = this.dependencies.locks.extendDuring(at, options.lockTokens ?? [], principal)
         const transfer = this.meter.start(storage, 'write')
         try {
           const { createOnly, modified, mode, resumable } = options
@@ -196,7 +196,7 @@ export class FileContent {
   }
 
   #throttled(file: OpenFile, signal: AbortSignal | undefined): OpenFile {
-    const { toClients, fromClients } = this.parts.bandwidth
+    const { toClients, fromClients } = this.dependencies.bandwidth
     return throttled(file, toClients, fromClients, signal, this.access.principal.signal)
   }
 
@@ -207,7 +207,7 @@ export class FileContent {
       resolve: this.access.resolving('write', path, options),
       require: (target) => {
         const { at, entry } = target
-        if (this.parts.mounts.isVirtual(at)) throw new GatewayError('is_dir')
+        if (this.dependencies.mounts.isVirtual(at)) throw new GatewayError('is_dir')
         target.storage.assertWritable()
         if (entry?.kind === 'folder') throw new GatewayError('is_dir')
         if (!entry) checkName(nameOf(at))

@@ -26,7 +26,7 @@ export interface Listing {
 
 export class FolderContents {
   constructor(
-    private readonly parts: Pick<TreeDependencies, 'rules' | 'mounts'>,
+    private readonly dependencies: Pick<TreeDependencies, 'rules' | 'mounts'>,
     private readonly access: Access,
     private readonly tree: MountedTree,
   ) {}
@@ -41,7 +41,7 @@ export class FolderContents {
     return {
       entries: await this.#linksSeen(at, refreshed, options),
       total: shown.length,
-      folder: folderView(this.parts, this.access.principal, at),
+      folder: folderView(this.dependencies, this.access.principal, at),
     }
   }
 
@@ -56,7 +56,7 @@ export class FolderContents {
 
   /** An entry is hidden if it is hidden by either path of the folder. */
   async #visible({ named, at }: NamedPath, entries: readonly Entry[], filter: EntryFilter): Promise<readonly Entry[]> {
-    const { rules } = this.parts
+    const { rules } = this.dependencies
     const { principal } = this.access
     const shown = await visibleEntries(rules, principal, at, entries, filter)
     return named === at ? shown : visibleEntries(rules, principal, named, shown, { signal: filter.signal })

@@ -119,7 +119,7 @@ interface Publication<Paths extends readonly ResolvedPath[]> {
 
 export class Operations {
   constructor(
-    private readonly parts: Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks'>,
+    private readonly dependencies: Pick<TreeDependencies, 'mounts' | 'locks' | 'pathLocks'>,
     private readonly authority: Authority,
     private readonly tree: MountedTree,
   ) {}
@@ -174,7 +174,7 @@ export class Operations {
     return {
       begin: async () => {
         const claims = before.map(({ at }) => ({ path: at, tree }))
-        release ??= await this.parts.pathLocks.acquire(claims, options.signal)
+        release ??= await this.dependencies.pathLocks.acquire(claims, options.signal)
         // The driver may have given up while this waited: no one would release the lock.
         if (ended) end()
         if (ended) throw new GatewayError('aborted')
@@ -223,7 +223,7 @@ export class Operations {
     { options: { signal }, load: loaded = 'target' }: Pick<Operation<readonly ResolvedPath[]>, 'options' | 'load'>,
     preferred: () => Storage | undefined,
   ): Promise<Target> {
-    const { mounts } = this.parts
+    const { mounts } = this.dependencies
     const locate = () => mounts.find(at, preferred())
     if (loaded === 'nothing') return new Target(at, undefined, locate)
     if (mounts.isVirtual(at)) {
@@ -242,7 +242,7 @@ export class Operations {
     signal: AbortSignal | undefined,
     check: () => Promise<Result>,
   ): Promise<{ readonly result: Result; readonly release: () => void }> {
-    const release = await this.parts.pathLocks.acquire(claims, signal)
+    const release = await this.dependencies.pathLocks.acquire(claims, signal)
     try {
       return { result: await check(), release }
     } catch (error) {
@@ -264,7 +264,7 @@ export class Operations {
   }
 
   assertUnlocked(touch: LockedPath, options: ChangeOptions): void {
-    const lock = this.parts.locks.blocking(touch, this.authority.principal, options.lockTokens ?? [])
+    const lock = this.dependencies.locks.blocking(touch, this.authority.principal, options.lockTokens ?? [])
     if (lock) throw this.authority.lockedError(lock)
   }
 
@@ -276,7 +276,7 @@ export class Operations {
   ): Promise<ResourceState> {
     const path = other === undefined ? at : await this.authority.resolve(other, options)
     const own = path === at ? entry : await this.#readable(path, options)
-    return { entry: own, tokens: this.parts.locks.covering(path).map((lock) => lock.token) }
+    return { entry: own, tokens: this.dependencies.locks.covering(path).map((lock) => lock.token) }
   }
 
   /** Undefined also for what the principal may not read: preconditions must not reveal that it exists. */

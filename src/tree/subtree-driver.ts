@@ -33,19 +33,19 @@ type SubtreeDependencies = Pick<
 >
 
 export class SubtreeDriver implements Driver {
-  readonly #parts: SubtreeDependencies
+  readonly #dependencies: SubtreeDependencies
   readonly #tree: MountedTree
   readonly #operations: Operations
   /** The storage in use, by mount point. The caller's steps must all see one storage, even if several take turns there. */
   readonly #chosen = new Map<Path, Storage>()
 
   constructor(
-    parts: SubtreeDependencies,
+    dependencies: SubtreeDependencies,
     private readonly base: Path,
   ) {
-    this.#parts = parts
-    this.#tree = new MountedTree(parts.mounts, parts.log)
-    this.#operations = new Operations(parts, gatewayAuthority, this.#tree)
+    this.#dependencies = dependencies
+    this.#tree = new MountedTree(dependencies.mounts, dependencies.log)
+    this.#operations = new Operations(dependencies, gatewayAuthority, this.#tree)
   }
 
   stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
@@ -102,13 +102,13 @@ export class SubtreeDriver implements Driver {
 
   remove(path: Path, options: CallOptions = {}): Promise<void> {
     return this.#change(path, options, { membership: true }, (target) => {
-      return removeEntry(this.#parts, target, false, options)
+      return removeEntry(this.#dependencies, target, false, options)
     })
   }
 
   removeTree(path: Path, options: CallOptions = {}): Promise<void> {
     return this.#change(path, options, { membership: true, tree: true }, (target) => {
-      return removeEntry(this.#parts, target, true, options)
+      return removeEntry(this.#dependencies, target, true, options)
     })
   }
 
@@ -120,7 +120,7 @@ export class SubtreeDriver implements Driver {
       resolve: async () => {
         const source = await this.#resolve(from, options)
         const target = await this.#deeper(() =>
-          canonicalTarget(this.#parts.mounts, source, under(this.base, to), options),
+          canonicalTarget(this.#dependencies.mounts, source, under(this.base, to), options),
         )
         return [toPath(source), toPath(target)]
       },
@@ -136,7 +136,7 @@ export class SubtreeDriver implements Driver {
       ],
     }
     return this.#operations.change(moving, async (source, target) => {
-      const rename = () => renameByBackend(this.#parts, source, target, false, options)
+      const rename = () => renameByBackend(this.#dependencies, source, target, false, options)
       if (!(await this.#deeper(rename))) throw new GatewayError('unsupported')
     })
   }
@@ -193,7 +193,7 @@ export class SubtreeDriver implements Driver {
   }
 
   #assertMovable(at: Path): void {
-    if (this.#parts.mounts.isVirtual(at))
+    if (this.#dependencies.mounts.isVirtual(at))
       throw new GatewayError('denied', { reason: 'a mount point is in this folder' })
   }
 
@@ -205,7 +205,7 @@ export class SubtreeDriver implements Driver {
 
   /** The path in the whole tree, in the spelling of the storages. */
   async #resolve(path: Path, options: CallOptions): Promise<Path> {
-    const { mounts, supervisor } = this.#parts
+    const { mounts, supervisor } = this.#dependencies
     await supervisor.whenStarted(under(this.base, path), options)
     const at = await this.#deeper(() => canonicalPath(mounts, under(this.base, path), options))
     if (this.#isExcluded(mounts.mountPointOf(at))) throw new GatewayError('not_found')
@@ -215,12 +215,12 @@ export class SubtreeDriver implements Driver {
   /** Whether this is a mount point below the base whose storage shows itself: the tree would never end. */
   #isExcluded(mountPoint: Path | undefined): boolean {
     if (mountPoint === undefined || mountPoint === this.base || !isWithin(this.base, mountPoint)) return false
-    return this.#parts.mounts.isCircular(mountPoint)
+    return this.#dependencies.mounts.isCircular(mountPoint)
   }
 
   /** The entries of a storage with the mount points in the folder `at`. */
   #withMounted(at: Path, entries: readonly Entry[]): readonly Entry[] {
-    const { mounts } = this.#parts
+    const { mounts } = this.#dependencies
     const mounted = mounts.foldersIn(at)
     if (mounted.length === 0) return entries
     const names = new Set(entries.map(({ name }) => name))
@@ -241,7 +241,7 @@ export class SubtreeDriver implements Driver {
       return await this.#in(path, options, work)
     } catch (error) {
       if (!isGatewayError(error, 'not_found')) throw error
-      const { mounts } = this.#parts
+      const { mounts } = this.#dependencies
       const at = await this.#resolve(path, options)
       const entry = mounts.isMountAncestor(at) ? mounts.virtualEntry(at) : undefined
       if (!entry) throw error
@@ -250,12 +250,12 @@ export class SubtreeDriver implements Driver {
   }
 
   #locate(at: Path): MountedPath {
-    return this.#parts.mounts.find(at, this.#preferred(at))
+    return this.#dependencies.mounts.find(at, this.#preferred(at))
   }
 
   /** The storage in use at the mount point of this path. Another one is chosen if it does not run any longer. */
   #preferred(at: Path): Storage | undefined {
-    const mountPoint = this.#parts.mounts.mountPointOf(at)
+    const mountPoint = this.#dependencies.mounts.mountPointOf(at)
     if (mountPoint === undefined) return undefined
     const storage = this.#tree.locateIfRunning(at, this.#chosen.get(mountPoint))?.storage
     if (storage) this.#chosen.set(mountPoint, storage)

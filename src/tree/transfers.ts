@@ -62,7 +62,7 @@ type Checked = Transfer | { readonly done: TransferResult }
 
 export class Transfers {
   constructor(
-    private readonly parts: Pick<
+    private readonly dependencies: Pick<
       TreeDependencies,
       'mounts' | 'rules' | 'locks' | 'store' | 'transferSlots' | 'intents'
     >,
@@ -114,7 +114,7 @@ export class Transfers {
 
   /** Whether both paths are on one storage, and no earlier run has started to copy item by item. */
   #mayMoveByBackend(source: Path, target: Path, { merge, journal }: TransferOptions): boolean {
-    const { mounts } = this.parts
+    const { mounts } = this.dependencies
     if (merge === true || journal?.resumes === true || mounts.isVirtual(source) || mounts.isVirtual(target))
       return false
     const { storage } = mounts.find(source)
@@ -129,12 +129,12 @@ export class Transfers {
     options: TransferOptions & { readonly signal: AbortSignal },
   ): Promise<Checked> {
     // A transfer that an earlier run started must not continue on the storage that is mounted above.
-    if (options.journal?.resumes === true && this.parts.mounts.isDisabled(target)) {
+    if (options.journal?.resumes === true && this.dependencies.mounts.isDisabled(target)) {
       throw new GatewayError('unavailable', { reason: 'the storage is disabled' })
     }
     if (nameOf(source) !== nameOf(target)) this.access.assertAllowedName(nameOf(target))
     if (kind === 'move') this.access.assertMovable(source, 'mount_moved')
-    const from = this.parts.mounts.find(source)
+    const from = this.dependencies.mounts.find(source)
     const entry = await from.storage
       .stat(from.inner, { signal: options.signal, link: true })
       .catch(async (error: unknown) => {
@@ -146,14 +146,14 @@ export class Transfers {
       return { done: { created: true } }
     }
     if (source === target) return { done: { created: false } }
-    const respells = (await canonicalPath(this.parts.mounts, target, { signal: options.signal })) === source
+    const respells = (await canonicalPath(this.dependencies.mounts, target, { signal: options.signal })) === source
     const place = this.tree.locateIfRunning(target, from.storage)
     const seen = { signal: options.signal, preferred: place?.storage }
     // In another case, the name is that of the source itself.
     const old = respells ? undefined : look ? look.entry : await this.tree.entryOrUndefined(target, seen)
     this.#assertReplaceable(source, target, entry, old, options, kind)
     if (parentOf(target) !== parentOf(source)) await this.#assertFolder(parentOf(target), seen)
-    const to = place ?? this.parts.mounts.find(target, from.storage)
+    const to = place ?? this.dependencies.mounts.find(target, from.storage)
     const touches: LockedPath[] = [{ path: target, tree: old?.kind === 'folder', membership: !old }]
     if (kind === 'move') touches.unshift({ path: source, tree: isRealFolder(entry), membership: true })
     const transfer: Transfer = { kind, source, target, from, to, entry, old, respells, options }
@@ -192,7 +192,7 @@ export class Transfers {
     }
     if (isWithin(target, source))
       throw new GatewayError('invalid', { reason: 'a folder cannot be replaced by what is in it' })
-    if (this.parts.mounts.isVirtual(target))
+    if (this.dependencies.mounts.isVirtual(target))
       throw new GatewayError('denied', { reason: 'a mount point cannot be replaced' })
     const replaced = options.overwrite && options.merge !== true ? old : undefined
     if (replaced?.kind === 'folder') {
@@ -207,7 +207,7 @@ export class Transfers {
 
   /** A rule above the source does not move with it: entries that it hides must not become visible at the target. */
   #assertStaysHidden(source: Path, target: Path): void {
-    const { rules } = this.parts
+    const { rules } = this.dependencies
     const rule = rules.nearest(source)
     const seesHidden = hasPermission(this.access.principal, 'seeHidden')
     if (!rule || rule.path === source || rule.hide === '' || !rule.hideSub || seesHidden) return
@@ -230,7 +230,7 @@ export class Transfers {
   async #assertLinksMayMove({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
     const { mount } = storage
     const { base, role } = this.access.principal
-    if (role === 'admin' || (isWithin(base, mount) && this.parts.rules.list().length === 0)) return
+    if (role === 'admin' || (isWithin(base, mount) && this.dependencies.rules.list().length === 0)) return
     for await (const page of storage.list(inner, { signal: options.signal })) {
       for (const member of page) {
         const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
@@ -258,10 +258,10 @@ export class Transfers {
     }
     // A file replaces a file in one call. For everything else the name must be free.
     const replaces = old !== undefined && (old.kind === 'folder' || entry.kind === 'folder')
-    const backup = replaces ? await this.parts.intents.moveToBackup(to, signal) : undefined
+    const backup = replaces ? await this.dependencies.intents.moveToBackup(to, signal) : undefined
     if (replaces && !backup) return false
     try {
-      return await renameByBackend(this.parts, from, to, replaces, { signal })
+      return await renameByBackend(this.dependencies, from, to, replaces, { signal })
     } finally {
       await backup?.restoreOrDiscard()
     }
@@ -290,7 +290,7 @@ export class Transfers {
   }
 
   #job({ source, target, from, to, options }: Transfer, signal: AbortSignal): CopyJob {
-    const { mounts, rules, transferSlots, intents } = this.parts
+    const { mounts, rules, transferSlots, intents } = this.dependencies
     const moving = parentOf(source) === parentOf(target) ? 'rename' : 'move'
     return {
       from,
@@ -329,7 +329,7 @@ export class Transfers {
       beforeRemove: async (what, inner, tree) => {
         const { storage } = what === 'source' ? from : to
         // To replace a file is to overwrite it.
-        const action = what === 'source' ? moving : what === 'surplus' || tree ? 'remove' : 'write'
+        const action = what === 'source' ? moving : what === 'extraneous' || tree ? 'remove' : 'write'
         const path = storage.treePath(inner)
         const { release } = await this.operations.locked([{ path, tree }], signal, async () => {
           this.access.authorize(action, path, options)
@@ -370,7 +370,7 @@ export class Transfers {
 
   /** Properties, rules and locks after a complete copy or move item by item: nothing of the old target remains. */
   async #followWhole(source: Path, target: Path, kind: Kind, deep: boolean): Promise<void> {
-    const { store, locks } = this.parts
+    const { store, locks } = this.dependencies
     if (!deep) await store.properties.delete(target)
     await this.#follow(source, target, kind, deep)
     await locks.dropWithin(target, false)
@@ -378,7 +378,7 @@ export class Transfers {
 
   /** Properties; for a move, also rules and locks. `deep`: of everything below too. */
   async #follow(source: Path, target: Path, kind: Kind, deep: boolean): Promise<void> {
-    const { store, locks, rules } = this.parts
+    const { store, locks, rules } = this.dependencies
     if (kind === 'copy') {
       await store.properties.copy(source, target, deep)
       return
@@ -393,7 +393,7 @@ export class Transfers {
 
   /** As `#followWhole`, after an incomplete copy or move: for every path with records, on either side. */
   async #followItems({ kind, source, target, from }: Transfer, { journal }: CopyJob): Promise<void> {
-    const { store, rules, locks } = this.parts
+    const { store, rules, locks } = this.dependencies
     const isDone = async (path: Path) => {
       if (!(await journal.copied(path))) return false
       return kind === 'copy' || (await isThere(from.storage, within(from.storage.mount, path) ?? path)) === false

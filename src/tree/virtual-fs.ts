@@ -46,7 +46,7 @@ export { maxPropertiesSize } from '../store/properties.js'
 export type { FolderView, TransferOptions, TreeDependencies, WritableFile }
 
 export class VirtualFs {
-  readonly #parts: TreeDependencies
+  readonly #dependencies: TreeDependencies
   readonly #access: Access
   readonly #tree: MountedTree
   readonly #operations: Operations
@@ -58,23 +58,23 @@ export class VirtualFs {
 
   /** `by`: reported with every transfer of file content. */
   constructor(
-    parts: TreeDependencies,
+    dependencies: TreeDependencies,
     readonly principal: Principal,
     by: ProtocolName | 'task' = principal.protocol,
   ) {
-    const tree = new MountedTree(parts.mounts, parts.log)
-    const access = new Access(parts, tree, principal)
-    const operations = new Operations(parts, access, tree)
-    const meter = new TransferMeter(parts.events, by)
-    this.#parts = parts
+    const tree = new MountedTree(dependencies.mounts, dependencies.log)
+    const access = new Access(dependencies, tree, principal)
+    const operations = new Operations(dependencies, access, tree)
+    const meter = new TransferMeter(dependencies.events, by)
+    this.#dependencies = dependencies
     this.#access = access
     this.#tree = tree
     this.#operations = operations
-    this.#folders = new FolderContents(parts, access, tree)
-    this.#content = new FileContent(parts, access, tree, operations, meter)
-    this.#transfers = new Transfers(parts, access, tree, operations, meter)
-    this.#locks = new PrincipalLocks(parts.locks, access, operations, this.#content)
-    this.#properties = new DeadProperties(parts)
+    this.#folders = new FolderContents(dependencies, access, tree)
+    this.#content = new FileContent(dependencies, access, tree, operations, meter)
+    this.#transfers = new Transfers(dependencies, access, tree, operations, meter)
+    this.#locks = new PrincipalLocks(dependencies.locks, access, operations, this.#content)
+    this.#properties = new DeadProperties(dependencies)
   }
 
   // Reading
@@ -90,7 +90,7 @@ export class VirtualFs {
   view(path: Path, options: AccessOptions = {}): Promise<{ readonly entry: Entry; readonly folder: FolderView }> {
     return this.#access.authorized('stat', 'read', path, options, async (at) => ({
       entry: await this.#entry(at, options),
-      folder: folderView(this.#parts, this.#access.principal, at),
+      folder: folderView(this.#dependencies, this.#access.principal, at),
     }))
   }
 
@@ -119,7 +119,7 @@ export class VirtualFs {
   search(path: Path, options: SearchOptions): Promise<SearchResult> {
     return this.#access.withErrorContext('search', path, async () => {
       this.#access.assertMaySearch()
-      const { rules, search } = this.#parts
+      const { rules, search } = this.#dependencies
       const at = await this.#access.resolve(path, options)
       const visible = new VisibleNames(rules, this.#access.principal, options.password)
       const { names, total } = await findNames(await search.reader(), visible, at, options)
@@ -157,7 +157,7 @@ export class VirtualFs {
    */
   downloadRoute(path: Path, options: AccessOptions & DownloadRouteOptions): Promise<DownloadRoute> {
     return this.#reading('link', path, options, ({ storage, inner }) =>
-      this.#parts.downloadRouting.route(storage, inner, options),
+      this.#dependencies.downloadRouting.route(storage, inner, options),
     )
   }
 
@@ -181,7 +181,7 @@ export class VirtualFs {
 
   /** The usage of each path that is a mount point. Omits storages that do not report it in time. */
   async mountUsages(paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
-    const { mounts } = this.#parts
+    const { mounts } = this.#dependencies
     // Called for every entry of a listing: must be cheap for paths that are no mount points.
     const mounted = paths.filter((path) => {
       const at = under(this.#access.principal.base, path)
@@ -233,7 +233,7 @@ export class VirtualFs {
 
   /** Limits the speed of a body that a protocol receives before it calls `write`. */
   fromClient(source: Source): Source {
-    return this.#parts.bandwidth.fromClients.source(source)
+    return this.#dependencies.bandwidth.fromClients.source(source)
   }
 
   /** Rejects as `write` does before it reads the body. For protocols that receive the body before they call `write`. */
@@ -301,7 +301,7 @@ export class VirtualFs {
       }
       return this.#operations.change(removal, async ({ storage, inner, existing }) => {
         if (isRealFolder(existing) && what === 'tree') await this.#access.assertAllVisible(storage, inner, signal)
-        await removeEntry(this.#parts, { storage, inner }, what === 'tree', { signal })
+        await removeEntry(this.#dependencies, { storage, inner }, what === 'tree', { signal })
       })
     }
     return this.#access.withErrorContext('remove', path, () => this.#access.untilRevoked(options, work))
@@ -343,7 +343,7 @@ export class VirtualFs {
    */
   isBetweenStorages(kind: 'copy' | 'move', from: Path, to: Path, options: AccessOptions = {}): Promise<boolean> {
     return this.#access.withErrorContext(kind, from, async () => {
-      const { mounts } = this.#parts
+      const { mounts } = this.#dependencies
       const source = await this.#access.resolveAndAuthorize(kind === 'copy' ? 'read' : 'move', from, options)
       this.#access.authorize(kind, source, options)
       if (kind === 'move') this.#access.assertMovable(source, 'mount_moved')

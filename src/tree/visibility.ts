@@ -119,25 +119,25 @@ function isExcludedReader(rules: Rules, principal: Principal, at: Path): boolean
 }
 
 export function folderView(
-  parts: Pick<TreeDependencies, 'rules' | 'mounts'>,
+  dependencies: Pick<TreeDependencies, 'rules' | 'mounts'>,
   principal: Principal,
   at: Path,
 ): FolderView {
-  const rule = parts.rules.nearest(at)
+  const rule = dependencies.rules.nearest(at)
   const writeByRule = rule !== undefined && rule.write && covers(rule, rule.writeSub, at)
   const changes = (['write', 'rename', 'move', 'copy', 'remove'] as const).some((each) =>
     hasPermission(principal, each),
   )
   const isReadOnly = rule !== undefined && excludes(rule.writeUsers, principal) && covers(rule, rule.writeUsersSub, at)
-  const row = parts.mounts.rowOf(at)
+  const row = dependencies.mounts.rowOf(at)
   return {
     readme: rule && covers(rule, rule.readmeSub, at) ? rule.readme : '',
     header: rule && covers(rule, rule.headerSub, at) ? rule.header : '',
     write: !isReadOnly && (writeByRule || changes || mayWriteContent(principal, rule, at)),
     writeByRule,
     provider: row?.driver ?? 'unknown',
-    signed: needsSignature(parts, at),
-    thumbnails: (row && parts.mounts.storageOf(row.id)?.traits.thumbnails) ?? [],
+    signed: needsSignature(dependencies, at),
+    thumbnails: (row && dependencies.mounts.storageOf(row.id)?.traits.thumbnails) ?? [],
   }
 }
 

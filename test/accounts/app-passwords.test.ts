@@ -6,7 +6,7 @@ import { credentials, fixture, openAccounts } from './accounts-fixture.js'
 const both: NewAppPassword = { name: 'backup', protocols: appPasswordProtocols, readOnly: false }
 const secret = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-void t.test('an app password opens the doors it was made for, and no other', async (t) => {
+void t.test('an app password is accepted by its own protocols only', async (t) => {
   const { accounts, ada } = await fixture(t)
   const { row, password } = await accounts.appPasswords.add(ada.id, both)
   t.match(password, /^tg-[a-z2-9]{8}-[a-z2-9]{32}$/)

@@ -26,7 +26,7 @@ async function opened(
 }
 
 /** An 'update' that was spooled needs a commit, one in place has none. */
-async function commitIfAside(handle: OpenFile): Promise<void> {
+async function commitIfStaged(handle: OpenFile): Promise<void> {
   await handle.commit?.()
 }
 
@@ -84,7 +84,7 @@ export async function handleTests(run: Run): Promise<void> {
       await handle.write([Buffer.from('end')], 12)
       const buffer = Buffer.alloc(20)
       t.equal(await handle.read(buffer, 0), 15, 'it reads what was written')
-      await commitIfAside(handle)
+      await commitIfStaged(handle)
       await handle.close()
       t.ok((await bytesAt(driver, '/file')).equals(Buffer.from('01abcd6789\0\0end')), 'a gap is zeros')
       const after = await driver.stat(at('/file'))
@@ -92,7 +92,7 @@ export async function handleTests(run: Run): Promise<void> {
       const shorter = await opened(driver, '/file', 'update')
       await shorter.truncate(4)
       await shorter.sync()
-      await commitIfAside(shorter)
+      await commitIfStaged(shorter)
       await shorter.close()
       t.equal(await textAt(driver, '/file'), '01ab')
     },
@@ -100,7 +100,7 @@ export async function handleTests(run: Run): Promise<void> {
   )
 
   await run(
-    'open(replace) is aside until commit',
+    'open(replace) publishes nothing until commit',
     async (t, { driver }) => {
       await put(driver, '/file', 'old')
       for (const path of ['/file', '/new']) {

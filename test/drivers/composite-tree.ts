@@ -18,9 +18,9 @@ interface CompositeTree {
 
 export async function compositeTree(t: Test, mounted: Readonly<Record<string, MountAsk>>): Promise<CompositeTree> {
   const tree = await newTree(t, mounted)
-  const { mounts } = tree.parts
+  const { mounts } = tree.dependencies
   const env = testEnv({
-    tree: (path) => new SubtreeDriver(tree.parts, path),
+    tree: (path) => new SubtreeDriver(tree.dependencies, path),
   })
   let folders = 0
   const newFolder = async (storage: Path) => {

@@ -10,7 +10,7 @@ import { startPureFtpd, type PureFtpdOptions } from '../services/pure-ftpd.js'
 import { emptyFolder, ftpSkip as skip, openFtpMount as open, started } from './ftp-mount.js'
 
 /** Commands of a replacement once the server has refused to rename over the old file. */
-const steps = ['RNFR old', 'RNTO aside', 'RNFR new', 'RNTO over', 'DELE aside']
+const steps = ['RNFR old', 'RNTO backup', 'RNFR new', 'RNTO over', 'DELE backup']
 
 /** A server that renames over nothing. `fate`: of each command that changes names, by number from the first refusal on. */
 async function mounted(t: Test, options?: PureFtpdOptions) {
@@ -74,13 +74,13 @@ void t.test('a server that goes away in between is told of, with the name to loo
     () => undefined,
     (reason: unknown) => reason as GatewayError,
   )
-  const aside = (await readdir(files)).find((name) => name.startsWith('file~replaced-')) ?? 'none'
+  const backup = (await readdir(files)).find((name) => name.startsWith('file~replaced-')) ?? 'none'
   t.equal(error?.code, 'unavailable')
-  t.match(error?.message, aside)
-  t.match(errors, [{ path: '/file', aside: `/${aside}` }])
+  t.match(error?.message, backup)
+  t.match(errors, [{ path: '/file', backup: `/${backup}` }])
   seen.isAway = false
-  t.ok((await namesIn(driver, '/')).includes(aside), 'it is shown')
-  t.equal(await textAt(driver, `/${aside}`), 'old', 'and stays, though its run is over')
+  t.ok((await namesIn(driver, '/')).includes(backup), 'it is shown')
+  t.equal(await textAt(driver, `/${backup}`), 'old', 'and stays, though its run is over')
 })
 
 void t.test('a new file that is refused leaves the old one', { skip }, async (t) => {

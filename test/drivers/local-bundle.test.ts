@@ -1,4 +1,4 @@
-/** Small files copied by the second thread: nothing but the files that were listed is read, and nothing is left aside. */
+/** Small files copied by the second thread: only the listed files are read, and no staged file remains. */
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -43,7 +43,7 @@ function namesBelow(folder: string): readonly string[] {
   return entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name)
 }
 
-await t.test('files go from one mount into another, and none is left aside', async (t) => {
+await t.test('files are copied from one mount to another, and no staged file remains', async (t) => {
   const { host, copy } = await newEnds(t)
   const copies = await copy()
   t.ok(copies.every((each) => each !== undefined))
@@ -76,7 +76,7 @@ await t.test(
   },
 )
 
-await t.test('a folder that is swapped while it is written aside gets none of them', async (t) => {
+await t.test('a folder that is replaced while the files are staged receives none of them', async (t) => {
   const { host, copy } = await newEnds(t)
   const swap = async (names: readonly string[]) => {
     renameSync(join(host, 'target/to'), join(host, 'target/moved'))
@@ -106,30 +106,27 @@ await t.test('a pipe is not opened, whatever it is listed as', async (t) => {
   )
 })
 
-await t.test(
-  'a thread that ends before it answers leaves nothing aside, and no doubt about what is there',
-  async (t) => {
-    const thread = await startedWorker()
-    if (!thread) throw new Error('there is no second thread')
-    const ask = thread.run.bind(thread)
-    t.teardown(() => (thread.run = ask))
-    for (const kind of ['stage', 'take', 'discard'] as const) {
-      for (const isDone of [true, false]) {
-        const { host, copy } = await newEnds(t)
-        thread.run = async (order, ...rest) => {
-          const answer = order !== kind || isDone ? await ask(order, ...rest) : undefined
-          return order === kind ? undefined : (answer as never)
-        }
-        const isRefused = kind === 'discard'
-        const copies = await copy(isRefused ? { mayTake: async () => new Set() } : {})
-        const expected = kind === 'take' ? count : 0
-        const title = `${kind}, ${isDone ? 'done' : 'not begun'}`
-        t.equal(copies.filter((each) => each !== undefined).length, expected, title)
-        t.equal(namesBelow(join(host, 'target')).length, expected, `${title}: nothing else is there`)
+await t.test('a thread that ends before it answers leaves no staged files, and every result is known', async (t) => {
+  const thread = await startedWorker()
+  if (!thread) throw new Error('there is no second thread')
+  const ask = thread.run.bind(thread)
+  t.teardown(() => (thread.run = ask))
+  for (const kind of ['stage', 'take', 'discard'] as const) {
+    for (const isDone of [true, false]) {
+      const { host, copy } = await newEnds(t)
+      thread.run = async (order, ...rest) => {
+        const answer = order !== kind || isDone ? await ask(order, ...rest) : undefined
+        return order === kind ? undefined : (answer as never)
       }
+      const isRefused = kind === 'discard'
+      const copies = await copy(isRefused ? { mayTake: async () => new Set() } : {})
+      const expected = kind === 'take' ? count : 0
+      const title = `${kind}, ${isDone ? 'done' : 'not begun'}`
+      t.equal(copies.filter((each) => each !== undefined).length, expected, title)
+      t.equal(namesBelow(join(host, 'target')).length, expected, `${title}: nothing else is there`)
     }
-  },
-)
+  }
+})
 
 await t.test('what another driver holds is not copied so, nor is anything to a storage that syncs', async (t) => {
   const { host, copy } = await newEnds(t)

@@ -13,15 +13,15 @@ import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { principal } from '../accounts/principals.js'
 import { altered, contents, newTree, sourceOf, type Tree } from '../tree/tree-fixture.js'
 
-async function switchOn({ settings, parts }: Tree): Promise<void> {
+async function switchOn({ settings, dependencies }: Tree): Promise<void> {
   await settings.set(new Map([['search_index', 'database']]))
-  await parts.search.idle()
+  await dependencies.search.idle()
 }
 
 async function build(tree: Tree): Promise<void> {
   await switchOn(tree)
-  await tree.parts.search.build()
-  await tree.parts.search.idle()
+  await tree.dependencies.search.build()
+  await tree.dependencies.search.idle()
 }
 
 /** Everything below `path` whose name holds the keywords. */
@@ -64,7 +64,7 @@ void t.test('a build reads every storage, also below one that fails, and says wh
   await build(tree)
   t.same(await found(tree.as(), 'x'), ['/a/b/x2', '/a/x1', '/mnt/deep/inner/x3'])
   t.same(await found(tree.as(), 'inner'), ['/mnt/deep/inner'])
-  t.match(tree.parts.search.progress(), { isDone: true, objCount: 8, error: '/mnt: out of order' })
+  t.match(tree.dependencies.search.progress(), { isDone: true, objCount: 8, error: '/mnt: out of order' })
 })
 
 void t.test('links to folders are found and never entered', async (t) => {
@@ -93,7 +93,7 @@ void t.test('links to folders are found and never entered', async (t) => {
 void t.test('an update finds what other programs did, as deep as it is told', async (t) => {
   const driver = await filled(['/a/x1', '/a/b/x2', '/c/x3'])
   const tree = await newTree(t, { '/': { driverOf: async () => driver } })
-  const { search } = tree.parts
+  const { search } = tree.dependencies
   await build(tree)
   await driver.remove?.(asPath('/a/x1'))
   await driver.removeTree?.(asPath('/c'))
@@ -120,7 +120,7 @@ void t.test('an update finds what other programs did, as deep as it is told', as
 void t.test('an update asks the backend, whatever listings are kept', async (t) => {
   const driver = await filled(['/a/x1'])
   const tree = await newTree(t, { '/': { driverOf: async () => altered(driver, { revision: undefined }) } })
-  const { search } = tree.parts
+  const { search } = tree.dependencies
   await build(tree)
   for (const path of ['/', '/a']) await tree.as().list(asPath(path))
   await place(driver, '/a/x2')
@@ -134,7 +134,7 @@ void t.test('an update asks the backend, whatever listings are kept', async (t) 
 void t.test('a folder that is read afresh is compared with the index where the setting says so', async (t) => {
   const driver = await filled(['/f/old one', '/f/gone/old two'])
   const tree = await newTree(t, { '/': { driverOf: async () => driver }, '/f/mounted old': {} })
-  const { search } = tree.parts
+  const { search } = tree.dependencies
   const look = async () => {
     await tree.as().list(asPath('/f'), { refresh: true })
     await search.idle()
@@ -165,7 +165,7 @@ void t.test('whatever is done while the tree is read, the index ends as the tree
     yield* pages
   }
   const tree = await newTree(t, { '/': { driverOf: async () => slow }, '/m': { over: { move: undefined } } })
-  const { search } = tree.parts
+  const { search } = tree.dependencies
   await switchOn(tree)
   const fs = tree.as()
   let seed = 7

@@ -47,7 +47,7 @@ const refused: Readonly<Record<string, readonly string[]>> = {
     'a\u009b31mb',
   ],
   'a new name fits into a name': ['x'.repeat(256), '\u4e16'.repeat(86)],
-  'a new name is nothing that we set aside ourselves': ['.tidegate-staging', '.TIDEGATE-aside-x'],
+  'a new name must not be reserved': ['.tidegate-staging', '.TIDEGATE-backup-x'],
 }
 
 void t.test('what may not be a name is refused at every field of every protocol', async (t) => {

@@ -122,7 +122,7 @@ void t.test('another spelling is a new name for a file or folder, and removes no
   t.equal((await fs.properties(p('/disk/folder/file'))).length, 1, 'properties go along')
   t.equal((await fs.list(p('/disk/Folder'))).folder.readme, 'hello')
   t.same(
-    tree.parts.rules.list().map(({ path }) => path),
+    tree.dependencies.rules.list().map(({ path }) => path),
     ['/disk/FOLDER'],
   )
 })

@@ -194,7 +194,7 @@ void t.test('reload applies what another process changed, and other storages con
 void t.test('a driver stores changed options and has a small store of its own', async (t) => {
   const tree = await newTree(t, {})
   const row = await tree.store.storages.insert(storageRow({ mountPath: asPath('/s'), driver: 'saves' }))
-  ;(tree.supervisor.parts.driverTypes as AnyDriverType[]).push({
+  ;(tree.supervisor.dependencies.driverTypes as AnyDriverType[]).push({
     name: 'saves',
     fields: { token: { type: 'string' } },
     open: async (options: { token: string }, env) => {

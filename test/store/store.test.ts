@@ -80,7 +80,7 @@ void t.test(
     t.same([...(await store.settings.all())], [['kept', 'yes']])
     const [storage] = await store.storages.all()
     t.match(storage, { mountPath: '/disk', driver: 'Memory', modified: new Date(1_700_000_000_000) })
-    const intent = { storageId: storage?.id, kind: 'aside', from: '/x', to: '/x-aside', disposable: true }
+    const intent = { storageId: storage?.id, kind: 'backup', from: '/x', to: '/x-aside', disposable: true }
     t.match(await store.intents.ofStorage(storage?.id ?? 0), [intent])
     t.match(await store.attributes.of(asPath('/disk/x')), { mode: 0o600 })
     await store.close()
@@ -478,7 +478,7 @@ void t.test('a table is known to be empty only until a row is inserted', async (
   t.equal(await store.attributes.hasWithin(root), false)
 })
 
-void t.test('an intent carries rules, properties and attributes along, once', async (t) => {
+void t.test('applying an intent moves rules, properties and attributes once', async (t) => {
   const { intents, rules, properties, attributes, storages } = await fresh(t)
   const [from, to] = [asPath('/mount/a'), asPath('/mount/b')]
   await rules.insert(ruleRow({ path: from }))
@@ -487,21 +487,25 @@ void t.test('an intent carries rules, properties and attributes along, once', as
   const { id: storageId } = await storages.insert(storageRow({ mountPath: asPath('/mount') }))
   const { id: other } = await storages.insert(storageRow({ mountPath: asPath('/other') }))
   const moved = { storageId, kind: 'move', from: asPath('/a'), to: asPath('/b'), disposable: false } as const
-  const aside = { storageId, kind: 'aside', from: moved.to, to: asPath('/c'), disposable: false } as const
+  const backup = { storageId, kind: 'backup', from: moved.to, to: asPath('/c'), disposable: false } as const
   const id = await intents.insert(moved)
-  const steppedAside = await intents.insert(aside)
-  const elsewhere = await intents.insert({ ...aside, storageId: other })
+  const backupId = await intents.insert(backup)
+  const elsewhere = await intents.insert({ ...backup, storageId: other })
   t.same(await intents.all(), [
     { ...moved, id },
-    { ...aside, id: steppedAside },
-    { ...aside, id: elsewhere, storageId: other },
+    { ...backup, id: backupId },
+    { ...backup, id: elsewhere, storageId: other },
   ])
   await intents.apply(id, asPath('/mount'))
   await intents.apply(id, asPath('/mount'))
   t.equal(await intents.get(id), undefined)
-  t.same(await intents.ofStorage(storageId), [{ ...aside, id: steppedAside, disposable: true }], 'its place is taken')
-  t.same(await intents.ofStorage(other), [{ ...aside, id: elsewhere, storageId: other }])
-  await intents.drop(steppedAside)
+  t.same(
+    await intents.ofStorage(storageId),
+    [{ ...backup, id: backupId, disposable: true }],
+    'the backup of the target is disposable',
+  )
+  t.same(await intents.ofStorage(other), [{ ...backup, id: elsewhere, storageId: other }])
+  await intents.drop(backupId)
   await storages.delete(other)
   t.same(await intents.all(), [], 'they go with their storage')
   t.equal((await rules.all())[0]?.path, to)

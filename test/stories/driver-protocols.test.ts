@@ -17,7 +17,7 @@ const run = promisify(execFile)
 const mebibyte = 1024 * 1024
 
 async function temporaryFolder(t: Test): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'tidegate-doors-'))
+  const folder = await mkdtemp(join(tmpdir(), 'tidegate-protocols-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   return folder
 }

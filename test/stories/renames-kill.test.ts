@@ -122,7 +122,7 @@ void t.test(
         for (const name of one.names) if (!found.includes(name) && one.replaces) await dav.send('DELETE', name)
       }
       t.same(
-        (await readdir(files)).filter((name) => name.includes('replaced') || name.includes('aside')),
+        (await readdir(files)).filter((name) => name.includes('replaced') || name.includes('backup')),
         [],
         'nothing is left beside them',
       )

@@ -115,9 +115,9 @@ async function everyFault(t: Test & { fail(text: string): unknown }, { overwrite
   const before = new Map(methods.map((method) => [method, { near: calls('near', method), far: calls('far', method) }]))
   await fs.move(from, to, { overwrite })
   const after = new Map(methods.map((method) => [method, { near: calls('near', method), far: calls('far', method) }]))
-  const surplus = Object.keys(old).filter((path) => files[path] === undefined)
+  const extraneous = Object.keys(old).filter((path) => files[path] === undefined)
   const isDone = async (fs: VirtualFs) => {
-    const left = await Promise.all(surplus.map((path) => contentOf(fs, `/far${path}`)))
+    const left = await Promise.all(extraneous.map((path) => contentOf(fs, `/far${path}`)))
     return (await isMoved(fs)) && left.every((content) => content === undefined)
   }
   if (!(await isDone(fs))) t.fail('a move without a fault')
@@ -166,7 +166,7 @@ void t.test('no fault at any call or byte loses a file, and the next run moves t
 })
 
 void t.test('nor does one while an old tree is replaced, of which nothing is left', { timeout }, async (t) => {
-  const old = { '/tree/one': 'older', '/tree/folder/other': 'surplus', '/tree/gone/file': 'surplus' }
+  const old = { '/tree/one': 'older', '/tree/folder/other': 'extraneous', '/tree/gone/file': 'extraneous' }
   const tried = await everyFault(t, { overwrite: true, old })
   t.ok(tried > 100, `${tried} faults`)
 })

@@ -193,7 +193,7 @@ void t.test(
         t.same(
           names.filter((name) => name.includes('.tidegate-') && !/\.tidegate-staging(\/[^/]+)?$/.test(name)),
           [],
-          `${at}: nothing is left aside in ${disk}`,
+          `${at}: no backup or staged file is left in ${disk}`,
         )
       }
       t.same(await readdir(join(daemon.dataFolder, 'spool')), [], `${at}: the spool is empty`)

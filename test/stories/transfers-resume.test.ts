@@ -72,7 +72,7 @@ for (const [kind, way, target] of [
     t.same(
       left.filter((entry) => entry.isFile()).map(({ name }) => name),
       ['file'],
-      'nothing is left aside',
+      'no backup or staged file is left',
     )
     const all = await passed(daemon.dataFolder, way)
     t.equal(all[before]?.offset, held, 'it went on right there')

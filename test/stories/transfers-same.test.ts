@@ -85,7 +85,7 @@ void t.test('an alias, and what it shows', async (t) => {
   const { folder, as, mount, supervisor } = await locals(t, { '/one': 'first', '/two': 'second' })
   const policies = { write_conflict_policy: 'all', put_conflict_policy: 'all' }
   const alias = (paths: string) => () =>
-    aliasType.open(checkOptions(aliasFields, { paths, ...policies }), testEnv({ tree: supervisor.parts.tree }))
+    aliasType.open(checkOptions(aliasFields, { paths, ...policies }), testEnv({ tree: supervisor.dependencies.tree }))
   await mount('/single', { driverOf: alias('x:/one') })
   await mount('/named', { driverOf: alias('a:/one\nb:/one') })
   await mount('/merged', { driverOf: alias('x:/one\nx:/two') })
@@ -127,7 +127,7 @@ void t.test('an encrypted view, and what it stands on', async (t) => {
   const open = () =>
     cryptType.open(
       checkOptions(cryptFields, { remote_path: '/plain', password: 'secret', filename_encryption: 'off' }),
-      testEnv({ tree: supervisor.parts.tree }),
+      testEnv({ tree: supervisor.dependencies.tree }),
     )
   await mount('/crypt', { driverOf: open })
   const fs = as()

@@ -79,7 +79,7 @@ void t.test('small files go at once, and one by one what is left of them', async
 
 void t.test('a lock on one of the names keeps that one away, and says so', async (t) => {
   const { tree } = await newBundlingTree(t, () => false)
-  await tree.parts.locks.grant(p('/copy/file-7'), lockAsk, principal({ userId: 2 }))
+  await tree.dependencies.locks.grant(p('/copy/file-7'), lockAsk, principal({ userId: 2 }))
   const failed = { code: 'locked', failures: [{ from: '/tree/file-7', path: '/copy/file-7' }] }
   await t.rejects(tree.as().copy(p('/tree'), p('/copy'), keep), failed)
   const { '/copy/file-7': _locked, ...others } = expected('/copy')
@@ -105,7 +105,7 @@ void t.test('who gives up meanwhile ends the copy, and its names are free again'
   })
   const copy = tree.as().copy(p('/tree'), p('/copy'), { ...keep, signal: controller.signal })
   await t.rejects(copy, { code: 'aborted' })
-  const release = await tree.parts.pathLocks.acquire([{ path: p('/copy'), tree: true }], undefined, 100)
+  const release = await tree.dependencies.pathLocks.acquire([{ path: p('/copy'), tree: true }], undefined, 100)
   release()
 })
 
@@ -117,7 +117,7 @@ void t.test('a link that took the place of a folder meanwhile gets no files, few
     for (const name of names.slice(0, files)) writeFileSync(join(host, 'from/tree/folder', name), name)
     const tree = await newTree(t, { '/': { driverOf: () => openLocal(host) } })
     await tree.rule('/to/closed', { writeUsers: [1], writeUsersSub: true })
-    const swap = tree.parts.events.on((event) => {
+    const swap = tree.dependencies.events.on((event) => {
       if (event.kind !== 'folder made' || event.path !== '/to/tree/folder') return
       renameSync(join(host, 'to/tree/folder'), join(host, 'to/tree/away'))
       symlinkSync('../closed', join(host, 'to/tree/folder'))

@@ -9,7 +9,7 @@ import { asPath as p } from '../../src/contract/path.js'
 import type { Intent } from '../../src/store/rows.js'
 import { altered, bare, contents, newTree, sourceOf, type Over, type Test, type Tree } from '../tree/tree-fixture.js'
 
-const aside = p('/.tidegate-aside-1')
+const backup = p('/.tidegate-backup-1')
 const overwrite = { overwrite: true } as const
 
 /** A storage at `/disk` whose files outlive it, and a way to start it again. */
@@ -21,18 +21,18 @@ async function newDisk(t: Test, over: Over = {}) {
   const cutOff = (fields: Partial<Intent> = {}) =>
     tree.store.intents.insert({
       storageId: row.id,
-      kind: 'aside',
+      kind: 'backup',
       from: p('/x'),
-      to: aside,
+      to: backup,
       disposable: false,
       ...fields,
     })
   return { ...tree, driver, row, cutOff, start: () => tree.supervisor.apply(row) }
 }
 
-void t.test('what was set aside comes back when its storage starts, wherever it is mounted then', async (t) => {
+void t.test('a backup is restored when its storage starts, also at another mount path', async (t) => {
   const { driver, row, cutOff, supervisor, store, as } = await newDisk(t)
-  await driver.write?.(aside, sourceOf('old'))
+  await driver.write?.(backup, sourceOf('old'))
   await cutOff()
   await supervisor.apply({ ...row, disabled: true })
   t.equal((await store.intents.all()).length, 1, 'it waits')
@@ -46,7 +46,7 @@ void t.test('it waits while neither it nor its name is found, as on a disk that 
   await cutOff()
   await start()
   t.equal((await store.intents.all()).length, 1)
-  await driver.write?.(aside, sourceOf('old'))
+  await driver.write?.(backup, sourceOf('old'))
   await start()
   t.same(await contents(as(), p('/disk')), { '/disk/x': 'old' })
   t.same(await store.intents.all(), [])
@@ -59,7 +59,7 @@ void t.test('it waits while the storage below a composite storage is not mounted
     },
   }
   const { driver, cutOff, start, store, as } = await newDisk(t, over)
-  await driver.write?.(aside, sourceOf('old'))
+  await driver.write?.(backup, sourceOf('old'))
   await cutOff({ disposable: true })
   await start()
   t.equal((await store.intents.all()).length, 1)
@@ -71,12 +71,12 @@ void t.test('it waits while the storage below a composite storage is not mounted
 
 void t.test('it goes where its place is known to be taken by the transfer, and nowhere else', async (t) => {
   const { driver, cutOff, start, store, as } = await newDisk(t)
-  await driver.write?.(aside, sourceOf('old'))
+  await driver.write?.(backup, sourceOf('old'))
   await driver.write?.(p('/x'), sourceOf('new'))
   await cutOff({ disposable: true })
   await start()
   t.same(await contents(as(), p('/disk')), { '/disk/x': 'new' })
-  await driver.write?.(aside, sourceOf('old'))
+  await driver.write?.(backup, sourceOf('old'))
   await cutOff()
   await start()
   const found = await contents(as(), p('/disk'))
@@ -90,7 +90,7 @@ void t.test('it goes where its place is known to be taken by the transfer, and n
 
 void t.test('a move that was cut off says that its target is its own, and is followed', async (t) => {
   const { driver, cutOff, start, store, as } = await newDisk(t)
-  await driver.write?.(aside, sourceOf('old'))
+  await driver.write?.(backup, sourceOf('old'))
   await driver.write?.(p('/x'), sourceOf('moved'))
   await store.attributes.set(p('/disk/from'), { mode: 0o600 })
   await cutOff()
@@ -200,7 +200,7 @@ void t.test('a rename is written down first only where rows follow it', async (t
   await rule('/d', { readme: 'text' })
   t.equal(await intentsOf('/d', '/ruled'), 1, 'the source has a rule')
   t.match(await store.rules.all(), [{ path: '/ruled' }])
-  t.equal(await intentsOf('/timed', '/other'), 2, 'a folder is set aside')
+  t.equal(await intentsOf('/timed', '/other'), 2, 'a folder is renamed to a backup')
 })
 
 void t.test('a rule that is made while the backend renames follows, with and without other records', async (t) => {
@@ -213,7 +213,7 @@ void t.test('a rule that is made while the backend renames follows, with and wit
       return inner.move(...args)
     },
   })
-  const { as, rule, parts } = await newTree(t, { '/': { driverOf: async () => driver } })
+  const { as, rule, dependencies: parts } = await newTree(t, { '/': { driverOf: async () => driver } })
   const ada = as()
   for (const name of ['plain', 'carrying']) {
     await ada.mkdir(p(`/${name}`))

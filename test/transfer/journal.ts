@@ -8,17 +8,17 @@ export class Journal implements CopyJournal {
 
   constructor(public resumes = false) {}
 
-  readonly surplus = new Map<Path, readonly string[]>()
+  readonly extraneous = new Map<Path, readonly string[]>()
 
   async itemsIn(folder: Path): Promise<RecordedMembers> {
     const members = [...this.kept].filter(([path]) => parentOf(path) === folder)
     const copied = new Map(members.map(([path, kept]) => [nameOf(path), kept]))
-    return { copied, extraneous: this.surplus.get(folder) ?? [] }
+    return { copied, extraneous: this.extraneous.get(folder) ?? [] }
   }
 
   async recordExtraneous(folder: Path, names: readonly string[]): Promise<void> {
     this.begun.add(folder)
-    this.surplus.set(folder, names)
+    this.extraneous.set(folder, names)
   }
 
   async copied(path: Path): Promise<CopiedState | undefined> {
@@ -37,9 +37,9 @@ export class Journal implements CopyJournal {
 
   async forget(path: Path): Promise<void> {
     this.begun.delete(path)
-    this.surplus.set(
+    this.extraneous.set(
       parentOf(path),
-      (this.surplus.get(parentOf(path)) ?? []).filter((name) => name !== nameOf(path)),
+      (this.extraneous.get(parentOf(path)) ?? []).filter((name) => name !== nameOf(path)),
     )
   }
 

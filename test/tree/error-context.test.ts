@@ -61,12 +61,12 @@ async function ground(t: Parameters<typeof newTree>[0]) {
       }
     },
   })
-  const { as, parts } = await newTree(t, { '/': { driverOf: async () => driver, cacheExpiration: 0 } })
+  const { as, dependencies } = await newTree(t, { '/': { driverOf: async () => driver, cacheExpiration: 0 } })
   const all = as()
   for (const path of ['/d/file', '/d/below/file', '/other']) {
     await all.write(p(base + path), sourceOf('abc'), { parents: true })
   }
-  return { fs: as({ base }), all, parts, strike: (name: keyof Driver | undefined) => (struck = name) }
+  return { fs: as({ base }), all, dependencies, strike: (name: keyof Driver | undefined) => (struck = name) }
 }
 
 const struckMethods = ['stat', 'list', 'read', 'write', 'mkdir', 'remove', 'removeTree', 'move', 'copy'] as const

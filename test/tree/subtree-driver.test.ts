@@ -8,7 +8,7 @@ const p = asPath
 
 async function based(t: Test) {
   const tree = await newTree(t, { '/base': {}, '/other': {} })
-  const subtree = new SubtreeDriver(tree.parts, p('/base'))
+  const subtree = new SubtreeDriver(tree.dependencies, p('/base'))
   await tree.mount('/over', { driverOf: async () => subtree })
   return { tree, fs: tree.as(), subtree }
 }
@@ -27,7 +27,7 @@ void t.test('of two writers of one new file, one through each path, the second f
 void t.test('a change below waits until the change of the same entry through the storage above is done', async (t) => {
   const { tree, subtree } = await based(t)
   await subtree.mkdir(p('/folder'))
-  const release = await tree.parts.pathLocks.acquire([{ path: p('/base/folder'), tree: true }])
+  const release = await tree.dependencies.pathLocks.acquire([{ path: p('/base/folder'), tree: true }])
   const removing = subtree.removeTree(p('/folder'))
   await new Promise((resolve) => setTimeout(resolve, 50))
   t.equal((await subtree.stat(p('/folder'))).kind, 'folder', 'it waits for the path lock')
@@ -65,7 +65,7 @@ void t.test('properties and folder rules follow a move, and are deleted with wha
   await subtree.move(p('/folder'), p('/moved'))
   t.match(await fs.properties(p('/base/moved/file')), [{ value: 'red' }])
   t.same(
-    tree.parts.rules.list().map(({ path }) => path),
+    tree.dependencies.rules.list().map(({ path }) => path),
     ['/base/moved'],
   )
   await subtree.removeTree(p('/moved'))
@@ -84,7 +84,7 @@ void t.test('mount points below are listed as they can be opened, except those t
   const tree = await newTree(t, { '/base': {}, '/base/near': {}, '/far/deep/mounted': {} })
   await tree.as().write(p('/base/near/x'), sourceOf('near'))
   await tree.as().write(p('/far/deep/mounted/x'), sourceOf('far'))
-  const shows = (path: string) => ({ driverOf: async () => new SubtreeDriver(tree.parts, p(path)) })
+  const shows = (path: string) => ({ driverOf: async () => new SubtreeDriver(tree.dependencies, p(path)) })
   const over = await tree.mount('/over', shows('/base'))
   t.same(await contents(tree.as(), p('/over')), { '/over/near': null, '/over/near/x': 'near' })
   await tree.supervisor.remove(over.id)
@@ -102,7 +102,7 @@ void t.test('mount points below are listed as they can be opened, except those t
 
 void t.test('of storages that take turns, it uses one for as long as that runs', async (t) => {
   const tree = await newTree(t, { '/base.balance1': {}, '/base.balance2': {} })
-  const subtree = new SubtreeDriver(tree.parts, p('/base'))
+  const subtree = new SubtreeDriver(tree.dependencies, p('/base'))
   await subtree.write(p('/x'), sourceOf('abc'))
   for (let round = 0; round < 3; round++) {
     t.equal((await subtree.stat(p('/x'))).size, 3)
@@ -115,8 +115,8 @@ void t.test('of storages that take turns, it uses one for as long as that runs',
 
 void t.test('storages that are based on one another in a circle report it', async (t) => {
   const tree = await newTree(t)
-  await tree.mount('/one', { driverOf: async () => new SubtreeDriver(tree.parts, p('/two')) })
-  await tree.mount('/two', { driverOf: async () => new SubtreeDriver(tree.parts, p('/one')) })
+  await tree.mount('/one', { driverOf: async () => new SubtreeDriver(tree.dependencies, p('/two')) })
+  await tree.mount('/two', { driverOf: async () => new SubtreeDriver(tree.dependencies, p('/one')) })
   const fs = tree.as()
   await t.rejects(fs.write(p('/one/file'), sourceOf('x')), { code: 'unavailable' })
   await t.rejects(fs.mkdir(p('/one/folder')), { code: 'unavailable' })

@@ -31,7 +31,9 @@ function after(path: string, work: () => Promise<unknown>): Driver {
 }
 
 void t.test('a source is locked after it was copied: it stays, as the lock says', async (t) => {
-  const far = after('/tree/b', async () => tree.parts.locks.grant(p('/near/tree/a'), lockAsk, principal({ userId: 2 })))
+  const far = after('/tree/b', async () =>
+    tree.dependencies.locks.grant(p('/near/tree/a'), lockAsk, principal({ userId: 2 })),
+  )
   const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
   await fill(tree, { '/near/tree/a': 'a', '/near/tree/b': 'b' })
   const failed = { code: 'locked', failures: [{ from: '/near/tree/a' }] }
@@ -51,7 +53,7 @@ void t.test('a rule is made over a source after it was copied: it stays, as the 
 
 void t.test('what an old target held beyond the copy is locked meanwhile: it stays', async (t) => {
   const far = after('/tree/a', async () =>
-    tree.parts.locks.grant(p('/far/tree/old/x'), lockAsk, principal({ userId: 2 })),
+    tree.dependencies.locks.grant(p('/far/tree/old/x'), lockAsk, principal({ userId: 2 })),
   )
   const tree: Tree = await newTree(t, { '/near': {}, '/far': { driverOf: async () => far } })
   await fill(tree, { '/near/tree/a': 'a', '/far/tree/old/x': 'x' })
@@ -63,14 +65,14 @@ void t.test('whoever changes a source while it is to go is waited for, and not o
   const tree = await newTree(t, { '/near': {}, '/far': {} })
   await fill(tree, { '/near/a': 'a' })
   const removed: string[] = []
-  tree.parts.events.on((event) => {
+  tree.dependencies.events.on((event) => {
     if (event.kind === 'removed') removed.push(event.path)
   })
   const release: (() => void)[] = []
-  tree.parts.events.on((event) => {
+  tree.dependencies.events.on((event) => {
     if (event.kind !== 'written' || event.path !== '/far/a' || release.length > 0) return
     release.push(() => undefined)
-    void tree.parts.pathLocks.acquire([{ path: p('/near/a'), tree: false }]).then((end) => release.push(end))
+    void tree.dependencies.pathLocks.acquire([{ path: p('/near/a'), tree: false }]).then((end) => release.push(end))
   })
   const moved = tree.as().move(p('/near/a'), p('/far/a'), keep)
   while (release.length < 2) await new Promise(setImmediate)
@@ -216,7 +218,7 @@ void t.test(
 
 void t.test('nor is what comes when the old one is gone', async (t) => {
   const { tree, fs, journal, move } = await cutOff(t, overwrite, { '/near/x/big': 'big', '/far/x/old': 'old' })
-  t.same(journal.surplus.get(p('/near/x')), ['old'])
+  t.same(journal.extraneous.get(p('/near/x')), ['old'])
   await fs.remove(p('/far/x'))
   journal.flushed = async () => {
     journal.flushed = () => Promise.resolve()
@@ -260,7 +262,7 @@ for (const [what, copies] of [
 }
 
 void t.test(
-  'a folder steps aside on a storage that is a gateway itself, and refuses the names that gateways keep',
+  'on a storage that is a gateway itself and rejects reserved names, the backup of a folder has a visible name',
   async (t) => {
     const inner = new MemoryDriver(0)
     const names: string[] = []
@@ -290,7 +292,7 @@ void t.test(
     t.same(await tree.store.intents.all(), [])
     names.length = 0
     await t.rejects(fs.move(p('/none'), p('/old'), overwrite), { code: 'not_found' })
-    t.same(names, [], 'nothing steps aside for what is not there')
+    t.same(names, [], 'no backup is made where nothing exists')
   },
 )
 

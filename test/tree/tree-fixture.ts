@@ -145,7 +145,7 @@ export interface MountAsk extends Partial<StorageRow> {
 }
 
 export interface Tree {
-  readonly parts: TreeDependencies
+  readonly dependencies: TreeDependencies
   readonly mounts: Mounts
   readonly supervisor: MountSupervisor
   readonly store: Store
@@ -202,7 +202,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     bandwidth.close()
     settings.close()
   })
-  const parts: TreeDependencies = {
+  const dependencies: TreeDependencies = {
     mounts,
     supervisor,
     bases: new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log }),
@@ -240,7 +240,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   }
   for (const [path, ask] of Object.entries(mounted)) await mount(path, ask).catch(() => undefined)
   return {
-    parts,
+    dependencies: dependencies,
     mounts,
     supervisor,
     store,
@@ -249,7 +249,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     spool,
     uploads,
     mount,
-    as: (who) => new VirtualFs(parts, principal(who)),
+    as: (who) => new VirtualFs(dependencies, principal(who)),
     rule: (path, fields) => rules.create(ruleRow({ ...fields, path: asPath(path) })),
   }
 }

@@ -219,8 +219,12 @@ void t.test('names of new things are checked, names that are there are not', asy
   }
   t.equal(await text(ada.read('/odd\tname' as Path)), 'abc')
   await ada.remove('/odd\tname' as Path)
-  for (const name of ['.tidegate-aside-x', '.TIDEGATE-staging']) {
-    await t.rejects(ada.write(p(`/${name}`), sourceOf('')), { code: 'not_found' }, 'what we set aside is nobody else’s')
+  for (const name of ['.tidegate-backup-x', '.TIDEGATE-staging']) {
+    await t.rejects(
+      ada.write(p(`/${name}`), sourceOf('')),
+      { code: 'not_found' },
+      'reserved names do not exist for users',
+    )
   }
 })
 
@@ -273,13 +277,13 @@ void t.test('conditions are asked before the body and again when it has arrived'
 })
 
 void t.test('a removal asks its conditions of what stands there when its turn comes', async (t) => {
-  const { as, parts } = await newTree(t)
+  const { as, dependencies } = await newTree(t)
   const ada = as()
   const { entry } = await ada.write(p('/x'), sourceOf('one'))
-  const release = await parts.pathLocks.acquire([{ path: p('/x'), tree: false }])
+  const release = await dependencies.pathLocks.acquire([{ path: p('/x'), tree: false }])
   const removing = ada.remove(p('/x'), { ifMatch: [etagOf(entry)] })
   for (let i = 0; i < 20; i++) await turn()
-  const { storage } = parts.mounts.find(p('/x'))
+  const { storage } = dependencies.mounts.find(p('/x'))
   await storage.write(p('/x'), sourceOf('two'))
   release()
   await t.rejects(removing, { code: 'precondition_failed' })
@@ -360,9 +364,9 @@ void t.test('a lock whose file cannot be made does not stay, though the backend 
       return memory.stat(path, options)
     },
   })
-  const { as, parts } = await newTree(t, { '/': { driverOf: async () => failing } })
+  const { as, dependencies } = await newTree(t, { '/': { driverOf: async () => failing } })
   await t.rejects(as().lock(p('/new'), lockAsk), { code: 'exists' })
-  t.same(parts.locks.list(), [])
+  t.same(dependencies.locks.list(), [])
 })
 
 void t.test('a lock is seen without what lies above the own root', async (t) => {
@@ -385,7 +389,7 @@ const kinds: readonly (readonly [string, Record<string, MountAsk>, string, strin
 ]
 for (const [how, mounted, from, to] of kinds) {
   void t.test(`moves and copies ${how}`, async (t) => {
-    const { as, store, rule, parts } = await newTree(t, mounted)
+    const { as, store, rule, dependencies } = await newTree(t, mounted)
     const ada = as()
     const modified = new Date(1_600_000_000_000)
     const tree = { [from]: null, [`${from}/d`]: null, [`${from}/d/y`]: 'why', [`${from}/x`]: 'ex' }
@@ -401,11 +405,11 @@ for (const [how, mounted, from, to] of kinds) {
     t.match(await ada.properties(at(from, '/x')), [property])
     await t.rejects(ada.copy(at(from), at(to), keep), { code: 'exists' })
 
-    await ada.write(at(to, '/surplus'), sourceOf('old'))
-    await ada.setProperties(at(to, '/surplus'), [{ set: property }])
+    await ada.write(at(to, '/extraneous'), sourceOf('old'))
+    await ada.setProperties(at(to, '/extraneous'), [{ set: property }])
     t.match(await ada.copy(at(from), at(to), overwrite), { created: false })
     t.same(await names(ada, to), ['d', 'x'], 'what was in the way is gone')
-    t.same(await ada.properties(at(to, '/surplus')), [])
+    t.same(await ada.properties(at(to, '/extraneous')), [])
 
     await ada.write(at(to, '/x'), sourceOf('theirs'))
     await ada.write(at(to, '/more'), sourceOf('more'))
@@ -417,14 +421,14 @@ for (const [how, mounted, from, to] of kinds) {
     const ruled = await rule(from, { readme: 'read me' })
     await ada.lock(at(from, '/x'), lockAsk)
     await t.rejects(ada.move(at(from), at(to), overwrite), { code: 'locked' })
-    for (const lock of parts.locks.list()) await parts.locks.break(lock.token)
+    for (const lock of dependencies.locks.list()) await dependencies.locks.break(lock.token)
     t.match(await ada.move(at(from), at(to), overwrite), { created: false })
     t.same(await contents(ada, at(to)), { [`${to}/d`]: null, [`${to}/d/y`]: 'why', [`${to}/x`]: 'ex' })
     t.same((await ada.stat(at(to, '/x'))).modified, modified)
     t.match(await ada.properties(at(to, '/x')), [property], 'properties are moved')
     t.same(await ada.properties(at(from, '/x')), [])
     await t.rejects(ada.stat(at(from)), { code: 'not_found' })
-    t.equal(parts.rules.list().find(({ id }) => id === ruled.id)?.path, to, 'rules follow')
+    t.equal(dependencies.rules.list().find(({ id }) => id === ruled.id)?.path, to, 'rules follow')
     t.same(await store.intents.all(), [])
 
     await ada.remove(at(to, '/x'))
@@ -776,8 +780,8 @@ void t.test('a backend that gave up while its upload waited for the name does no
     await Promise.race([asked, new Promise((resolve) => setTimeout(resolve, 20))])
     throw new GatewayError('timeout')
   }
-  const { as, parts } = await newTree(t, { '/': { driverOf: async () => altered(inner, { write }) } })
-  const release = await parts.pathLocks.acquire([{ path: p('/x'), tree: false }])
+  const { as, dependencies } = await newTree(t, { '/': { driverOf: async () => altered(inner, { write }) } })
+  const release = await dependencies.pathLocks.acquire([{ path: p('/x'), tree: false }])
   await t.rejects(as().write(p('/x'), sourceOf('abc'), { createOnly: true }), { code: 'timeout' })
   release()
   await turn()
@@ -1051,7 +1055,7 @@ void t.test('a listing asks once for the spelling of its path, whole or in pages
 })
 
 void t.test('what was kept of a removed file does not come back with its name', async (t) => {
-  const { as, parts } = await newTree(t)
+  const { as, dependencies } = await newTree(t)
   const ada = as()
   await fill(ada, { '/d/x': 'abc' })
   await ada.setProperties(p('/d/x'), [{ set: property }])
@@ -1059,5 +1063,5 @@ void t.test('what was kept of a removed file does not come back with its name', 
   await ada.remove(p('/d'), { lockTokens: [lock.token] })
   await fill(ada, { '/d/x': 'abc' })
   t.same(await ada.properties(p('/d/x')), [])
-  t.same(parts.locks.list(), [])
+  t.same(dependencies.locks.list(), [])
 })

@@ -1,6 +1,6 @@
 /**
- * The daemon is killed while an old folder is set aside for a file that is copied over it, and the disk is not there when it is
- * started again. Whatever happens until the disk is back: the old folder comes back, and nobody takes its content away.
+ * The daemon is killed while a folder is renamed to a backup because a file is copied over it, and the disk is missing
+ * when the daemon starts restart. Whatever happens until the disk is back, the folder is restored with its content.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, truncate, writeFile } from 'node:fs/promises'
@@ -30,7 +30,7 @@ async function names(ask: Ask): Promise<readonly string[]> {
   }
 }
 
-/** A killed daemon, an old folder that is aside, and the disk away. */
+/** Kills a daemon that has renamed a folder to a backup, and takes its disk away. */
 async function cutOff(t: Test) {
   const folder = t.testdir({ source: { x: '' }, disk: { x: { precious: 'precious' } } })
   const [source, disk] = [join(folder, 'source'), join(folder, 'disk')]
@@ -55,27 +55,27 @@ async function cutOff(t: Test) {
     disk,
     away: `${disk}-away`,
     id,
-    again: () => startDaemon(t, { dataFolder, adminPassword }),
-    comesBack: () => rename(`${disk}-away`, disk),
+    restart: () => startDaemon(t, { dataFolder, adminPassword }),
+    returnDisk: () => rename(`${disk}-away`, disk),
   }
 }
 
-void t.test('what was set aside comes back with its disk, before anybody can take its name', async (t) => {
-  const { disk, again, comesBack } = await cutOff(t)
-  const daemon = await again()
-  await comesBack()
+void t.test('a backup is restored when its disk is back, before the storage can be used', async (t) => {
+  const { disk, restart, returnDisk } = await cutOff(t)
+  const daemon = await restart()
+  await returnDisk()
   t.same(await names(await connect(daemon)), ['x'])
   t.equal(await readFile(join(disk, 'x', 'precious'), 'utf8'), 'precious')
   await daemon.stop()
 })
 
-void t.test('what was set aside is not forgotten while its storage is disabled', async (t) => {
-  const { disk, id, again, comesBack } = await cutOff(t)
-  let daemon = await again()
+void t.test('a backup is restored after its storage was disabled and enabled', async (t) => {
+  const { disk, id, restart, returnDisk } = await cutOff(t)
+  let daemon = await restart()
   t.equal((await (await connect(daemon))(`/api/admin/storage/disable?id=${id}`)).code, 200)
   await daemon.stop()
-  await comesBack()
-  daemon = await again()
+  await returnDisk()
+  daemon = await restart()
   const ask = await connect(daemon)
   t.equal((await ask(`/api/admin/storage/enable?id=${id}`)).code, 200)
   t.same(await names(ask), ['x'])
@@ -83,12 +83,12 @@ void t.test('what was set aside is not forgotten while its storage is disabled',
   await daemon.stop()
 })
 
-void t.test('what was set aside is kept beside what somebody else gave its name to', async (t) => {
-  const { disk, away, again, comesBack } = await cutOff(t)
+void t.test('a backup whose name is taken is preserved under a visible name', async (t) => {
+  const { disk, away, restart, returnDisk } = await cutOff(t)
   await mkdir(join(away, 'x'))
   await writeFile(join(away, 'x', 'other'), 'other')
-  await comesBack()
-  const daemon = await again()
+  await returnDisk()
+  const daemon = await restart()
   const [x, kept = '', ...others] = await names(await connect(daemon))
   t.equal(x, 'x')
   t.match(kept, /^x~replaced-[0-9a-f]{8}$/)
