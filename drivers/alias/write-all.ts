@@ -15,7 +15,8 @@ type WriteOne = (source: Source, options: WriteOptions) => Promise<Entry>
  */
 export async function writeAll(writes: readonly WriteOne[], source: Source, options: WriteOptions): Promise<Entry> {
   const failed = new AbortController()
-  const { signal, release } = joinSignals(options.signal, failed.signal)
+  const joined = joinSignals(options.signal, failed.signal)
+  const { signal } = joined
   let reason: unknown
   const fail = (error: unknown) => {
     reason ??= error
@@ -43,7 +44,7 @@ export async function writeAll(writes: readonly WriteOne[], source: Source, opti
     fail(error)
   }
   const [first] = await settled
-  release()
+  joined.release()
   if (options.signal?.aborted) throw new GatewayError('aborted')
   if (reason !== undefined) throw asBodyError(reason)
   if (first?.status !== 'fulfilled') throw new GatewayError('internal')

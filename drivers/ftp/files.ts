@@ -39,11 +39,11 @@ export class Files {
   }
 
   /**
-   * The entry at the path. Rejects with `not_found`, or `unavailable` for the root. `ofLink`: does not resolve a
+   * The entry at the path. Rejects with `not_found`, or `unavailable` for the root. `ofSymlink`: does not resolve a
    * symlink.
    */
-  async entry(on: Connection, path: Path, ofLink = false): Promise<Entry> {
-    const entry = await this.#lookUp(on, path, ofLink)
+  async entry(on: Connection, path: Path, ofSymlink = false): Promise<Entry> {
+    const entry = await this.#lookUp(on, path, ofSymlink)
     if (entry) return entry
     throw path === '/' ? rootMissing() : new GatewayError('not_found')
   }
@@ -74,8 +74,10 @@ export class Files {
     return this.root === '' ? this.kindAt(on, '/' as Path) : this.#kindAt(on, '/' as Path)
   }
 
-  async #lookUp(on: Connection, path: Path, ofLink: boolean): Promise<Entry | undefined> {
-    const entry = on.features.machineListings ? this.#fromMlst(on, path, ofLink) : this.#fromCommands(on, path, ofLink)
+  async #lookUp(on: Connection, path: Path, ofSymlink: boolean): Promise<Entry | undefined> {
+    const entry = on.features.machineListings
+      ? this.#fromMlst(on, path, ofSymlink)
+      : this.#fromCommands(on, path, ofSymlink)
     return entry.catch((error: unknown) => {
       if (isGatewayError(error, 'not_found')) return undefined
       throw error
@@ -93,14 +95,14 @@ export class Files {
     return entry?.kind === 'link' ? 'file' : (entry?.kind ?? 'nothing')
   }
 
-  async #fromMlst(on: Connection, path: Path, ofLink: boolean): Promise<Entry> {
+  async #fromMlst(on: Connection, path: Path, ofSymlink: boolean): Promise<Entry> {
     const { message } = await this.#refusalAsNotFound(on.send(`MLST ${this.wire(path)}`))
     const listed = parseMlstReply(nameOf(path), message)
     if (!listed) throw new GatewayError('not_found')
-    return listed.kind === 'link' && !ofLink ? this.resolveSymlink(on, path, listed) : this.toEntry(listed)
+    return listed.kind === 'link' && !ofSymlink ? this.resolveSymlink(on, path, listed) : this.toEntry(listed)
   }
 
-  async #fromCommands(on: Connection, path: Path, ofLink: boolean): Promise<Entry> {
+  async #fromCommands(on: Connection, path: Path, ofSymlink: boolean): Promise<Entry> {
     const wire = this.wire(path)
     const name = nameOf(path)
     if (path === '/') {
@@ -124,7 +126,7 @@ export class Files {
     }
     const listed = await this.#findInListing(on, path)
     if (!listed) throw denial ?? new GatewayError('not_found')
-    return listed.kind === 'link' && !ofLink ? this.resolveSymlink(on, path, listed) : this.toEntry(listed)
+    return listed.kind === 'link' && !ofSymlink ? this.resolveSymlink(on, path, listed) : this.toEntry(listed)
   }
 
   /** Finds the path in the listing of its folder. */
@@ -196,22 +198,22 @@ export class Files {
    * The entry of a symlink's target, under the symlink's name; the symlink's own entry if it is dangling or
    * inaccessible.
    */
-  async resolveSymlink(on: Connection, path: Path, link: ListedEntry): Promise<Entry> {
+  async resolveSymlink(on: Connection, path: Path, symlink: ListedEntry): Promise<Entry> {
     const wire = this.wire(path)
     const size = await this.#sizeOf(on, wire)
     if (size !== undefined) {
       const time = await this.#timeOf(on, wire)
       if (!on.features.machineListings) {
         return {
-          name: link.name,
+          name: symlink.name,
           kind: 'file',
           size,
           modified: time ? this.clock.asListed(time, new Date()) : new Date(0),
         }
       }
-      return { name: link.name, kind: 'file', isLink: true, size, modified: time ?? this.#dateOf(link) }
+      return { name: symlink.name, kind: 'file', isLink: true, size, modified: time ?? this.#dateOf(symlink) }
     }
-    const entry = { name: link.name, size: 0, modified: this.#dateOf(link) }
+    const entry = { name: symlink.name, size: 0, modified: this.#dateOf(symlink) }
     // A symlink with an inaccessible target is shown like a dangling one.
     const isFolder = await this.#isFolder(on, wire).catch(ifMissing)
     return isFolder === true ? { ...entry, kind: 'folder', isLink: true } : { ...entry, kind: 'link' }

@@ -28,7 +28,7 @@ const maxOrphans = 1000
 /**
  * Maximum symlinks of a listing that are buffered before they are resolved. Each takes requests on another connection.
  */
-const maxLinks = 1000
+const maxSymlinks = 1000
 
 /**
  * Opens the storage. Rejects with `invalid` for invalid options or a missing root folder, and as `Connection.open`
@@ -86,17 +86,17 @@ class FtpDriver implements Driver {
     let onClosed: () => void
     const closed = new Promise<void>((resolve) => (onClosed = resolve))
     const { stream, connection } = await this.#within(signal, () => this.#openListing(path, () => onClosed(), signal))
-    const links: ListedEntry[] = []
+    const symlinks: ListedEntry[] = []
     try {
       for await (const page of this.files.pages(stream, connection)) {
         const needsZone = !connection.features.machineListings && this.files.clock.zone === undefined
         if (needsZone) await this.withRetry(signal, (on) => this.files.learnZone(on, path, page))
         // Unrepresentable names are never sent to the server. The core leaves their entries out.
         const isResolvable = ({ kind, name }: ListedEntry) => kind === 'link' && isListableName(name)
-        links.push(...page.filter(isResolvable))
+        symlinks.push(...page.filter(isResolvable))
         const entries = page.filter((listed) => !isResolvable(listed) && !this.#isStaged(path, listed.name))
         if (entries.length > 0) yield entries.map((listed) => this.files.toEntry(listed))
-        if (links.length > maxLinks) yield* this.#resolved(path, links.splice(0), signal)
+        if (symlinks.length > maxSymlinks) yield* this.#resolved(path, symlinks.splice(0), signal)
       }
     } catch (error) {
       throw signal?.aborted ? new GatewayError('aborted', { cause: error }) : translated(error)
@@ -105,24 +105,25 @@ class FtpDriver implements Driver {
       // Some servers refuse to remove a folder while any connection is in it.
       await untilAborted(closed, signal).catch(() => undefined)
     }
-    yield* this.#resolved(path, links, signal)
+    yield* this.#resolved(path, symlinks, signal)
   }
 
   /** Resolves symlinks, page by page. */
   async *#resolved(
     folder: Path,
-    links: readonly ListedEntry[],
+    symlinks: readonly ListedEntry[],
     signal: AbortSignal | undefined,
   ): AsyncGenerator<Entry[]> {
-    for (let start = 0; start < links.length; start += 100) {
-      const page = await this.withRetry(signal, (on) => this.#resolve(on, folder, links.slice(start, start + 100)))
+    for (let start = 0; start < symlinks.length; start += 100) {
+      const page = await this.withRetry(signal, (on) => this.#resolve(on, folder, symlinks.slice(start, start + 100)))
       if (page.length > 0) yield page
     }
   }
 
-  async #resolve(on: Connection, folder: Path, links: readonly ListedEntry[]): Promise<Entry[]> {
+  async #resolve(on: Connection, folder: Path, symlinks: readonly ListedEntry[]): Promise<Entry[]> {
     const entries: Entry[] = []
-    for (const link of links) entries.push(await this.files.resolveSymlink(on, childOf(folder, link.name), link))
+    for (const symlink of symlinks)
+      entries.push(await this.files.resolveSymlink(on, childOf(folder, symlink.name), symlink))
     // Without MLST, `stat` of a dangling symlink is not possible, so it is not listed either.
     return on.features.machineListings ? entries : entries.filter(({ kind }) => kind !== 'link')
   }

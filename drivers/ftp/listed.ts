@@ -62,8 +62,8 @@ function factsOf(text: string): ReadonlyMap<string, string> {
 
 function ofFacts(name: string, facts: ReadonlyMap<string, string>): ListedEntry | undefined {
   const type = facts.get('type') ?? 'file'
-  const isLink = /^os\.unix=(slink|symlink)/i.test(type)
-  const kind = isLink ? 'link' : kinds[type.toLowerCase()]
+  const isSymlink = /^os\.unix=(slink|symlink)/i.test(type)
+  const kind = isSymlink ? 'link' : kinds[type.toLowerCase()]
   if (kind === undefined) return undefined // a device, a socket
   const size = Number.parseInt(facts.get('size') ?? '0', 10)
   const time = dateOf(facts.get('modify'))

@@ -303,7 +303,7 @@ class PendingRequest {
       // A string would be sent together with the headers, in its own encoding.
       outgoing.end(body === undefined ? undefined : Buffer.from(body))
     } else {
-      // `flushHeaders()` would send the headers as UTF-8.
+      // flushHeaders() of Node would send the headers as UTF-8.
       outgoing.write(Buffer.alloc(0))
       if (this.#expects) await readyForBody(outgoing, responded)
       if (!response && !outgoing.destroyed) await this.#sendBody(outgoing, body, responded)

@@ -33,9 +33,9 @@ export function reuseOrCreateEntry(name: string, status: Status, known: Entry | 
 }
 
 /** `isLink`: `stats` is the status of the target of a symlink. */
-export function entryOf(name: string, stats: BigIntStats, isLink = false): Entry {
+export function entryOf(name: string, stats: BigIntStats, isSymlink = false): Entry {
   const entry = entryFrom(name, statusOf(stats))
-  return isLink ? { ...entry, isLink: true } : entry
+  return isSymlink ? { ...entry, isLink: true } : entry
 }
 
 export function entryFrom(name: string, { revision, mode, size, modified, created }: Status): Entry {

@@ -93,7 +93,7 @@ export class StagedFile implements Staged {
 
   async #takeName(location: Location, createOnly: boolean): Promise<void> {
     if (createOnly) {
-      await linkToFreeName(this.at, location)
+      await hardLinkToFreeName(this.at, location)
       await unlinkIfExists(this.calls, this.at)
     } else {
       await location.calls.rename(this.at, location.at)
@@ -143,7 +143,7 @@ export class StagedFile implements Staged {
 }
 
 /** link(2) fails if the name is taken. rename(2) would replace the file. */
-async function linkToFreeName(at: string, location: Location): Promise<void> {
+async function hardLinkToFreeName(at: string, location: Location): Promise<void> {
   try {
     await location.calls.link(at, location.at)
   } catch (error) {

@@ -85,7 +85,7 @@ export class StagingRegistry {
       if (!isRetained && run !== this.instance.name) await rmdir(host).catch(() => undefined)
     }
     const inFolder = (folder: Folder, fileName: string): FoundFile => {
-      return { at: folder.pathOf(fileName), calls: this.root.syscallsFor(folder.host), closeFolder: closeFolder }
+      return { at: folder.pathOf(fileName), calls: this.root.syscallsFor(folder.host), closeFolder }
     }
     if (!isRecord) return inFolder(staging, name)
     try {
@@ -103,7 +103,7 @@ export class StagingRegistry {
 }
 
 /** The record is removed only after its file. */
-async function discard({ at, calls, closeFolder: closeFolder }: FoundFile): Promise<void> {
+async function discard({ at, calls, closeFolder }: FoundFile): Promise<void> {
   let isRetained = true
   try {
     await unlinkIfExists(calls, at)

@@ -154,11 +154,7 @@ export class Staging {
       const calls = this.root.syscallsFor(this.#folderHost)
       const fd = await calls.open(at, createFlags, 0o666)
       const closeFolder = () => folder.close()
-      return new StagedFile(
-        this,
-        { fd, calls, at, token: this.#registry.tokenOf(name), closeFolder: closeFolder },
-        inFlight,
-      )
+      return new StagedFile(this, { fd, calls, at, token: this.#registry.tokenOf(name), closeFolder }, inFlight)
     } catch (error) {
       folder.close()
       throw error
@@ -193,7 +189,7 @@ export class Staging {
       const token = this.#registry.tokenOf(recordName)
       return new StagedFile(
         this,
-        { fd: await calls.open(at, createFlags, 0o666), calls, at, token, closeFolder: closeFolder },
+        { fd: await calls.open(at, createFlags, 0o666), calls, at, token, closeFolder },
         inFlight,
       )
     } catch (error) {

@@ -126,14 +126,14 @@ interface PublishJob {
 function take({ staging, to, files, isRetry: isRepeated }: PublishJob): readonly (Status | undefined)[] {
   return files.map(({ name, staged }) => {
     const [at, target] = [staging + staged, to + name]
-    const isPublished = tryLink(at, target) || (isRepeated && isPublishedFile(at, target))
+    const isPublished = tryHardLink(at, target) || (isRepeated && isPublishedFile(at, target))
     unlink(at)
     return isPublished ? statusAt(target) : undefined
   })
 }
 
 /** link(2) fails if the name is taken. rename(2) would replace the file. */
-function tryLink(at: string, target: string): boolean {
+function tryHardLink(at: string, target: string): boolean {
   try {
     fs.linkSync(at, target)
     return true

@@ -300,7 +300,7 @@ export class Connection {
   }
 
   /** Sets attributes of a symlink itself (lsetstat@openssh.com). Rejects with `unsupported` without that extension. */
-  setLinkAttributes(path: string, to: Partial<Attributes>): Promise<void> {
+  setSymlinkAttributes(path: string, to: Partial<Attributes>): Promise<void> {
     return this.#requestStatus((sftp, done) => sftp.ext_openssh_lsetstat(path, to, done))
   }
 

@@ -44,7 +44,7 @@ export class Folders {
 
   /** The entries for these names, with symlinks resolved. Removes abandoned staged files in the background. */
   async entries(on: Connection, folder: Path, names: readonly FileEntryWithStats[]): Promise<Entry[]> {
-    const { locations: places, showsDanglingSymlinks: showsDeadLinks } = this.options
+    const { locations: places, showsDanglingSymlinks: showsDanglingSymlinks } = this.options
     const visible = names.filter(({ filename }) => this.#isVisible(filename, folder))
     const entries: Entry[] = []
     for (let start = 0; start < visible.length; start += parallelLookups) {
@@ -53,7 +53,7 @@ export class Folders {
         // Unrepresentable names are never sent to the server. The core leaves their entries out.
         if (!stats.isSymbolicLink() || !isListableName(filename)) return entryOf(filename, stats)
         const entry = await places.target(on, places.serverPathIn(folder, filename), filename, stats)
-        return entry.kind === 'link' && !showsDeadLinks ? undefined : entry
+        return entry.kind === 'link' && !showsDanglingSymlinks ? undefined : entry
       })
       for (const entry of await Promise.all(batch)) if (entry) entries.push(entry)
     }

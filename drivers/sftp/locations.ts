@@ -32,14 +32,14 @@ export class Locations {
   }
 
   /**
-   * The entry at the path. For a symlink: its target's, or with `ofLink` its own. Rejects with `not_found` or
+   * The entry at the path. For a symlink: its target's, or with `ofSymlink` its own. Rejects with `not_found` or
    * `not_dir`.
    */
-  async entryAt(on: Connection, path: Path, ofLink: boolean): Promise<Entry> {
+  async entryAt(on: Connection, path: Path, ofSymlink: boolean): Promise<Entry> {
     const host = this.serverPath(path)
     const stats = await on.lstat(host).catch((error: unknown) => this.refineError(on, error, path))
     const name = nameOf(path)
-    if (!stats.isSymbolicLink() || ofLink) return entryOf(name, stats)
+    if (!stats.isSymbolicLink() || ofSymlink) return entryOf(name, stats)
     return this.target(on, host, name, stats)
   }
 
@@ -47,12 +47,12 @@ export class Locations {
    * The entry of a symlink's target, under the symlink's name; the symlink's own entry if it is dangling or
    * inaccessible.
    */
-  async target(on: Connection, host: string, name: string, link: Stats): Promise<Entry> {
+  async target(on: Connection, host: string, name: string, symlink: Stats): Promise<Entry> {
     try {
       return { ...entryOf(name, await on.stat(host)), isLink: true }
     } catch (error) {
-      if (isGatewayError(error, 'not_found', 'denied')) return entryOf(name, link)
-      if (!on.broken && isGatewayError(error)) return entryOf(name, link) // a symlink loop
+      if (isGatewayError(error, 'not_found', 'denied')) return entryOf(name, symlink)
+      if (!on.broken && isGatewayError(error)) return entryOf(name, symlink) // a symlink loop
       throw error
     }
   }

@@ -361,7 +361,7 @@ class SftpDriver implements Driver {
       this.connections.useWithRetry(async (on) => {
         const stats = await on.lstat(host).catch((error: unknown) => this.#locations.refineError(on, error, path))
         if (!stats.isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a symlink' })
-        await on.setLinkAttributes(host, { ...timesOf(modified) })
+        await on.setSymlinkAttributes(host, { ...timesOf(modified) })
       }),
     )
   }

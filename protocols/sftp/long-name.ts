@@ -1,4 +1,4 @@
-/** The `longname` of READDIR (draft §7): the line that `ls -l` would print. */
+/** The long name of READDIR (draft §7): the line that `ls -l` would print. */
 import type { Entry } from '../../src/contract/entry.js'
 import { modeOf } from './attributes.js'
 

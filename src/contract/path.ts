@@ -30,7 +30,7 @@ const controlCharacter = /\p{Cc}/u
 /**
  * Parses a path from user input: `\` is treated as `/`, a missing leading slash is added, empty and `.` segments are
  * removed. Throws `invalid` if a segment is `..`, if the text contains a NUL or is not well-formed Unicode, or if it is
- * longer than `pathLimit`.
+ * longer than `maxPathLength` bytes.
  */
 export function cleanPath(text: string): Path {
   if (text.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })
@@ -61,7 +61,7 @@ export function relativePathError(): GatewayError {
 
 /**
  * Parses a path from an SFTP client: relative to `from`, with `.` and `..` resolved; `..` at the root is the root. A
- * `\` is not a separator. Throws `invalid` if the text contains a NUL or is longer than `pathLimit`.
+ * `\` is not a separator. Throws `invalid` if the text contains a NUL or is longer than `maxPathLength` bytes.
  */
 export function resolvePath(from: Path, text: string): Path {
   if (text.includes('\0')) throw new GatewayError('invalid', { reason: 'a path cannot hold a NUL character' })

@@ -17,11 +17,11 @@ export interface RemoteOptions {
   /** Maximum size of the file in bytes. */
   readonly limit: number
   readonly signal: AbortSignal
-  /** Milliseconds without a response, or with less than `leastBytes` of its body, until a connection is abandoned. */
+  /** Milliseconds without a response, or with fewer bytes of its body than `minBytesWithin`, until a connection is closed. */
   readonly timeout?: number
 }
 
-/** Consecutive retries that receive less than `leastBytes` each. It stops servers that send a byte at a time. */
+/** Consecutive retries that receive fewer bytes than `minBytesWithin` each. Limits servers that send a byte at a time. */
 const maxTries = 4
 const defaultTimeout = 60_000
 

@@ -26,7 +26,7 @@ export function thisInstance(): Instance {
   }
 }
 
-/** Whether the process `pid` runs and started at `started`, in the format of `startOf`. */
+/** Whether the process `pid` runs and started at `started`, in the format of `processStartTime`. */
 export function isRunning(pid: number, started: string): boolean {
   // PIDs are reused; the start time distinguishes the processes.
   if (process.platform === 'linux') return processStartTime(pid) === started

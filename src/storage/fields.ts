@@ -20,7 +20,7 @@ export function parseAddition(addition: string): Record<string, unknown> {
   throw new GatewayError('invalid', { reason: expected })
 }
 
-/** Returns the text of an addition with changed options. Throws as `parsedAddition`. */
+/** Returns the text of an addition with changed options. Throws as `parseAddition`. */
 export function mergeAddition(addition: string, options: Readonly<Record<string, unknown>>): string {
   return JSON.stringify({ ...parseAddition(addition), ...options })
 }

@@ -8,7 +8,7 @@ import { isWithin, type Path } from '../contract/path.js'
 export interface CachedListing {
   readonly entries: readonly Entry[]
   /** The same entries in the order of the backend. */
-  readonly told: readonly Entry[]
+  readonly backendOrder: readonly Entry[]
   /** The folder's revision before the listing was read; undefined if the backend has no folder revisions. */
   readonly revision: string | undefined
   /** Milliseconds since the epoch. */
@@ -83,7 +83,7 @@ export class ListingCache {
   /** One entry of a cached listing, found in constant time. */
   entry(folder: Path, name: string): Entry | undefined {
     const item = this.#items.get(folder)
-    return item?.told[indexOf(item, name) ?? -1]
+    return item?.backendOrder[indexOf(item, name) ?? -1]
   }
 
   /**
@@ -95,17 +95,17 @@ export class ListingCache {
     if (!item) return () => undefined
     let next = 0
     return (name) => {
-      const index = item.told[next]?.name === name ? next : indexOf(item, name)
+      const index = item.backendOrder[next]?.name === name ? next : indexOf(item, name)
       if (index === undefined) return undefined
       next = index + 1
-      return item.told[index]
+      return item.backendOrder[index]
     }
   }
 
   /** The cached listing if it consists of the same `Entry` objects; undefined otherwise. */
   unchanged(folder: Path, entries: readonly Entry[]): CachedListing | undefined {
     const item = this.#items.get(folder)
-    if (item?.told.length !== entries.length) return undefined
+    if (item?.backendOrder.length !== entries.length) return undefined
     const known = this.lookup(folder)
     return entries.every((entry) => known(entry.name) === entry) ? item : undefined
   }
@@ -142,6 +142,6 @@ export class ListingCache {
 }
 
 function indexOf(item: CacheItem, name: string): number | undefined {
-  item.indexes ??= new Map(item.told.map((entry, index) => [entry.name, index]))
+  item.indexes ??= new Map(item.backendOrder.map((entry, index) => [entry.name, index]))
   return item.indexes.get(name)
 }

@@ -161,13 +161,16 @@ export class Listings {
       for (const entry of page) all.push(entry)
     }
     // Sorting is skipped if nothing has changed since the cached listing.
-    const { entries, told } = this.#cache.unchanged(path, all) ?? { entries: sorted(all, this.#order), told: all }
+    const { entries, backendOrder } = this.#cache.unchanged(path, all) ?? {
+      entries: sorted(all, this.#order),
+      backendOrder: all,
+    }
     if (!isStale()) this.#dependencies.read(path, entries)
     if (
       !isStale() &&
       (revision === undefined ? this.#lifetime(path) > 0 : await this.#isCacheable(path, revision, readAt, signal))
     ) {
-      this.#cache.set(path, { entries, told, revision, readAt })
+      this.#cache.set(path, { entries, backendOrder, revision, readAt })
     }
     return entries
   }

@@ -13,8 +13,8 @@ export function streamRange(whole: Readable, range: ByteRange): Readable {
 async function* bytesOf(whole: Readable, range: ByteRange): AsyncGenerator<Buffer> {
   let skip = range.offset
   let left = range.length ?? Number.POSITIVE_INFINITY
-  // If the iterator destroyed the stream on an early return, it would emit an error first. `rangeOf` destroys the
-  // stream instead.
+  // If the iterator destroyed the stream on an early return, it would emit an error first. The caller destroys
+  // the stream instead.
   for await (const chunk of whole.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     const from = Math.min(skip, chunk.length)
     skip -= from

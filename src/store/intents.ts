@@ -50,7 +50,7 @@ export class IntentsTable {
   async apply(id: number, mount: Path): Promise<void> {
     await this.database.transaction(async (query) => {
       // A transaction must write first (see `transaction`). Of two concurrent calls, the second finds no row.
-      const [row]: readonly StoredRow[] = await query('intents').where({ id }).update({ id }).returning('*')
+      const [row] = await query('intents').where({ id }).update({ id }).returning<StoredRow[]>('*')
       if (row === undefined) return
       const intent = intentOf(row)
       const [from, to] = [under(mount, intent.from), under(mount, intent.to)]

@@ -20,7 +20,7 @@ export class Presence {
   async hasWithin(query: Knex, ...paths: readonly Path[]): Promise<boolean> {
     if (this.#isEmpty === undefined) {
       const isEmpty = !(await isAny(query(this.table)))
-      // `inserting` may have been called during the query.
+      // `beforeInsert` may have been called during the query.
       this.#isEmpty ??= isEmpty
     }
     if (this.#isEmpty) return false

@@ -116,7 +116,7 @@ export interface TaskItemRow {
    * with no counterpart in the source; it is removed after all other items.
    */
   readonly state: 'begun' | 'copied' | 'replaced' | 'extraneous' | 'failed'
-  /** State of the source when it was copied, as the transfer describes it: a later run compares it. */
+  /** State of the source when it was copied, its `contentVersion`. */
   readonly source: string
   /** State of the copy when it was verified, in the same form; empty if it was not recorded. */
   readonly copy: string

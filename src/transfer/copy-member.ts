@@ -18,7 +18,12 @@ const minCountedSize = 1024 * 1024
  * Copies a symlink as a symlink if both sides are on the same storage. Otherwise copies the file that it leads to, and
  * resolves to the written file.
  */
-export async function copyLink(job: CopyJob, from: Path, to: Path, old: Entry | undefined): Promise<Entry | undefined> {
+export async function copySymlink(
+  job: CopyJob,
+  from: Path,
+  to: Path,
+  old: Entry | undefined,
+): Promise<Entry | undefined> {
   const { storage } = job.from
   if (storage === job.to.storage) {
     const target = await storage.readLink(from, { signal: job.signal })

@@ -12,7 +12,7 @@ import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '
 import type { Storage } from '../storage/storage.js'
 import { createBundles, copyBundle, type Bundle } from './copy-bundle.js'
 import { targetOf, type CopiedState, type CopyJob, type RecordedMembers } from './copy-job.js'
-import { copyLink, withBackup, withPublishCheck, withRemovalCheck, writeFile } from './copy-member.js'
+import { copySymlink, withBackup, withPublishCheck, withRemovalCheck, writeFile } from './copy-member.js'
 import { identitiesUpward, matchesAny, sameFileError, sameness, type Sameness } from './same-file.js'
 import { SourceRemoval } from './source-removal.js'
 import { TreeWalk, type EnteredFolder, type TreeVisitor } from './tree-walk.js'
@@ -376,7 +376,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       return undefined
     }
     const distinct = await this.#isDistinct(from, entry, to, old)
-    const copy = () => (isLink(entry) ? copyLink(job, from, to, old) : writeFile(job, from, to, entry, old))
+    const copy = () => (isLink(entry) ? copySymlink(job, from, to, old) : writeFile(job, from, to, entry, old))
     const written = await job.slots.run(copy, job.signal)
     return { distinct, copy: written && contentVersion(written) }
   }

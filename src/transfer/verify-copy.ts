@@ -20,14 +20,14 @@ export async function verifiedCopy(
   known: CopiedState | undefined,
 ): Promise<CopiedState | undefined> {
   if (known?.copy === contentVersion(copy) && (isLink(entry) || hasSameSizeAndHashes(entry, copy))) return known
-  const isEqual = isLink(entry) ? isEqualLink(job, from, copy) : isEqualFile(job, from, entry, copy)
+  const isEqual = isLink(entry) ? isEqualSymlink(job, from, copy) : isEqualFile(job, from, entry, copy)
   if (!(await isEqual)) return undefined
   // Another writer may have put the source itself there, so the two are not known to be distinct.
   return { source: contentVersion(entry), size: entry.size, distinct: false, copy: contentVersion(copy) }
 }
 
-/** Compares in the way `copyLink` copies: the target text, or the content of the file it leads to. */
-async function isEqualLink(job: CopyJob, from: Path, copy: Entry): Promise<boolean> {
+/** Compares in the way `copySymlink` copies: the target text, or the content of the file it leads to. */
+async function isEqualSymlink(job: CopyJob, from: Path, copy: Entry): Promise<boolean> {
   const { signal } = job
   const { storage } = job.from
   if (storage === job.to.storage) {

@@ -30,7 +30,7 @@ import type { Lock } from '../store/rows.js'
 import { verdictOn } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { LockedError } from './locks.js'
-import { linkChanged, type Authority, type OnePath } from './operation.js'
+import { symlinkChanged, type Authority, type OnePath } from './operation.js'
 import { isHidden, isSystemFile, symlinkFollowingActions, type Action, type Verdict } from './policy.js'
 import type { AccessOptions } from './preconditions.js'
 import { isClosedOrHidden, isInvisible } from './visibility.js'
@@ -151,9 +151,9 @@ export class Access implements Authority {
     const real = await canonicalPath(mounts, resolved, { signal: options.signal })
     await this.#authorizeRealPath(action, at, real, options)
     if (action !== 'read' || !last) return real
-    const linkPath = await this.#tree.realPath(at, { signal: options.signal })
-    if (linkPath !== at && linkPath !== real) await this.#authorizeRealPath(action, at, linkPath, options)
-    return linkPath
+    const symlinkPath = await this.#tree.realPath(at, { signal: options.signal })
+    if (symlinkPath !== at && symlinkPath !== real) await this.#authorizeRealPath(action, at, symlinkPath, options)
+    return symlinkPath
   }
 
   /** As `resolveAndAuthorize`, with the entry if resolving the path has loaded it. */
@@ -190,12 +190,12 @@ export class Access implements Authority {
 
   /** Rejects with `busy` if a symlink has replaced a segment of `at`, a path returned by `resolveLinks`. */
   async assertLinksUnchanged(action: Action, at: Path, options: AccessOptions): Promise<void> {
-    if ((await this.resolveLinks(action, at, options)) !== at) throw linkChanged()
+    if ((await this.resolveLinks(action, at, options)) !== at) throw symlinkChanged()
   }
 
   /** Rejects with `busy` if a segment of `folder`, the last one included, has become a symlink. */
-  async assertNoLink(action: Action, folder: Path, options: AccessOptions): Promise<void> {
-    if ((await this.resolveLinks(action, folder, options, true)) !== folder) throw linkChanged()
+  async assertNoSymlink(action: Action, folder: Path, options: AccessOptions): Promise<void> {
+    if ((await this.resolveLinks(action, folder, options, true)) !== folder) throw symlinkChanged()
   }
 
   /**
@@ -312,13 +312,14 @@ export class Access implements Authority {
     const names = target.split('/').filter((name) => name !== '' && name !== '.')
     const first = names.findIndex((name) => name !== '..')
     if (isRelative && first >= 0 && names.includes('..', first)) {
-      throw new GatewayError('denied', { reason: 'a link may climb at its beginning alone' })
+      throw new GatewayError('denied', { reason: 'the target of a symlink may have .. at its start only' })
     }
     const leadsTo = isRelative
       ? await canonicalPath(this.#dependencies.mounts, resolvePath(parentOf(at), target), { signal: options.signal })
       : await this.resolve(resolvePath(root, target), options)
     const inner = within(mount, leadsTo)
-    if (inner === undefined) throw new GatewayError('denied', { reason: 'a link cannot lead out of its storage' })
+    if (inner === undefined)
+      throw new GatewayError('denied', { reason: 'the target of a symlink must be in the same storage' })
     if (!isWithin(this.principal.base, leadsTo)) throw new GatewayError('denied')
     this.authorize('read', leadsTo, options)
     return inner

@@ -295,10 +295,10 @@ export class Operations {
  * locks cover every case.
  */
 export function assertSamePaths(before: readonly Path[], now: readonly Path[]): void {
-  if (before.some((path, index) => foldCase(path) !== foldCase(now[index] ?? path))) throw linkChanged()
+  if (before.some((path, index) => foldCase(path) !== foldCase(now[index] ?? path))) throw symlinkChanged()
 }
 
 /** The error for a path whose symlinks have changed during an operation. */
-export function linkChanged(): GatewayError {
+export function symlinkChanged(): GatewayError {
   return new GatewayError('busy', { reason: 'a link has changed meanwhile' })
 }

@@ -1,4 +1,4 @@
-/** Renaming by regular expression: RE2 syntax, matched in linear time, with the replacement syntax of Go's `regexp`. */
+/** Renaming by regular expression: RE2 syntax, matched in linear time, with the replacement syntax of Go's package regexp. */
 import { GatewayError } from '../contract/errors.js'
 import { compileLinear, maxPatternLength, findMatches } from '../contract/patterns.js'
 

@@ -157,7 +157,7 @@ export class Transfers {
     const touches: LockedPath[] = [{ path: target, tree: old?.kind === 'folder', membership: !old }]
     if (kind === 'move') touches.unshift({ path: source, tree: isRealFolder(entry), membership: true })
     const transfer: Transfer = { kind, source, target, from, to, entry, old, respells, options }
-    await this.#assertLinkMayMove(transfer)
+    await this.#assertSymlinkMayMove(transfer)
     await this.operations.assertPreconditions(source, entry, options)
     for (const touch of touches) this.operations.assertUnlocked(touch, options)
     if (old && isRealFolder(old) && options.overwrite && options.merge !== true) {
@@ -217,7 +217,7 @@ export class Transfers {
   }
 
   /** A relative symlink has another target in another folder. */
-  async #assertLinkMayMove({ kind, source, target, from, to, entry, options }: Transfer): Promise<void> {
+  async #assertSymlinkMayMove({ kind, source, target, from, to, entry, options }: Transfer): Promise<void> {
     if (!isLink(entry) || parentOf(source) === parentOf(target)) return
     const text = await from.storage.readLink(from.inner, { signal: options.signal })
     if (text.startsWith('/')) return
@@ -226,8 +226,8 @@ export class Transfers {
       await this.access.resolveSymlinkTarget(mount, target, text, options)
   }
 
-  /** As `#assertLinkMayMove`, for all symlinks in a folder. Skipped for a principal who may read the whole storage. */
-  async #assertLinksMayMove({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
+  /** As `#assertSymlinkMayMove`, for all symlinks in a folder. Skipped for a principal who may read the whole storage. */
+  async #assertSymlinksMayMove({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
     const { mount } = storage
     const { base, role } = this.access.principal
     if (role === 'admin' || (isWithin(base, mount) && this.dependencies.rules.list().length === 0)) return
@@ -238,7 +238,7 @@ export class Transfers {
           const text = await storage.readLink(from, { signal: options.signal })
           if (!text.startsWith('/')) await this.access.resolveSymlinkTarget(mount, to, text, options)
         } else if (member.kind === 'folder') {
-          await this.#assertLinksMayMove({ storage, inner: from }, to, options)
+          await this.#assertSymlinksMayMove({ storage, inner: from }, to, options)
         }
       }
     }
@@ -254,7 +254,7 @@ export class Transfers {
     const { source, target, from, to, entry, old, options } = transfer
     if (from.storage !== to.storage) return false
     if (isRealFolder(entry) && parentOf(source) !== parentOf(target)) {
-      await this.#assertLinksMayMove(from, target, { ...options, signal })
+      await this.#assertSymlinksMayMove(from, target, { ...options, signal })
     }
     // A file replaces a file in one call. For everything else the name must be free.
     const replaces = old !== undefined && (old.kind === 'folder' || entry.kind === 'folder')
@@ -352,7 +352,7 @@ export class Transfers {
     replaces: boolean,
     options: TransferOptions,
   ): Promise<ReadonlyMap<Path, unknown>> {
-    for (const folder of new Set(paths.map(parentOf))) await this.access.assertNoLink('receive', folder, options)
+    for (const folder of new Set(paths.map(parentOf))) await this.access.assertNoSymlink('receive', folder, options)
     const refused = new Map<Path, unknown>()
     for (const [index, path] of paths.entries()) {
       try {

@@ -5,7 +5,7 @@
 import type { Test } from 'tap'
 import { bundleTests } from './bundles.js'
 import { handleTests } from './handles.js'
-import { linkTests } from './links.js'
+import { symlinkTests } from './symlinks.js'
 import { listingTests } from './listing.js'
 import { moveTests } from './moving.js'
 import { nameTests } from './names.js'
@@ -29,5 +29,5 @@ export async function conformance(t: Test, candidate: Candidate): Promise<void> 
   await bundleTests(run)
   await handleTests(run)
   await uploadTests(run)
-  await linkTests(run)
+  await symlinkTests(run)
 }

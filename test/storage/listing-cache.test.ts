@@ -6,7 +6,7 @@ import { ListingBudget, ListingCache, type CachedListing } from '../../src/stora
 const entry = (name: string): Entry => ({ name, kind: 'file', size: 0, modified: new Date(0) })
 const listing = (count: number, prefix = 'file'): CachedListing => {
   const entries = Array.from({ length: count }, (_, index) => entry(`${prefix}${index}`))
-  return { entries, told: entries.toReversed(), revision: undefined, readAt: 0 }
+  return { entries, backendOrder: entries.toReversed(), revision: undefined, readAt: 0 }
 }
 const a = asPath('/a')
 const b = asPath('/b')
@@ -115,8 +115,8 @@ void t.test('a listing that was read again and is the same is kept in its order'
 
 void t.test('names are found in whatever order they are asked for, also those that nobody was told of', async (t) => {
   const cache = new ListingCache(new ListingBudget())
-  const { told, ...kept } = listing(5)
-  cache.set(a, { ...kept, told })
+  const { backendOrder: told, ...kept } = listing(5)
+  cache.set(a, { ...kept, backendOrder: told })
   const asked = [...told, ...kept.entries, entry('other'), ...told.slice(2), ...told]
   const known = cache.lookup(a)
   for (const each of asked) t.equal(known(each.name), told.includes(each) ? each : undefined)

@@ -208,7 +208,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
     bases: new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log }),
     rules,
     locks,
-    pathLocks: pathLocks,
+    pathLocks,
     intents,
     transferSlots: new Semaphore(() => 8),
     store,
@@ -240,7 +240,7 @@ export async function newTree(t: Test, mounted: Readonly<Record<string, MountAsk
   }
   for (const [path, ask] of Object.entries(mounted)) await mount(path, ask).catch(() => undefined)
   return {
-    dependencies: dependencies,
+    dependencies,
     mounts,
     supervisor,
     store,

@@ -260,7 +260,7 @@ function isLockDiscovery({ namespace, name }: PropertyName): boolean {
   return namespace === 'DAV:' && name === 'lockdiscovery'
 }
 
-/** Whether the client prefers a minimal response: RFC 8144 §2.1, or the older `Brief` header of Windows clients. */
+/** Whether the client prefers a minimal response: RFC 8144 §2.1, or the older Brief header of Windows clients. */
 function isMinimal({ request }: WebdavRequest): boolean {
   const { prefer, brief } = request.headers
   return brief === 't' || (typeof prefer === 'string' && /(^|[\s,])return=minimal\b/.test(prefer))

@@ -179,7 +179,7 @@ export class NamesWriter {
     )
   }
 
-  /** Marks these folders as completely staged: `takeUp` removes all other entries from them. */
+  /** Marks these folders as completely staged: `applyStaged` removes all other entries from them. */
   async markComplete(folders: readonly Path[]): Promise<void> {
     await this.database.run((query) =>
       query.raw('insert or ignore into listed_folders (path) select value from json_each(?)', [

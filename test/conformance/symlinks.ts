@@ -13,7 +13,7 @@ import {
   type WritableDriver,
 } from './subject.js'
 
-export async function linkTests(run: Run): Promise<void> {
+export async function symlinkTests(run: Run): Promise<void> {
   const lacks = without('symlink', 'readLink')
   const link = async (driver: WritableDriver, path: string, target: string) => driver.symlink?.(at(path), target)
 

@@ -1,0 +1,55 @@
+/** Comments must not refer to names that no longer exist. */
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import ts from 'typescript'
+
+/** A name of the code: the first letter is in lower case, a later one in upper case. */
+const codeName = /`#?([a-z]+[A-Z]\w*)(?:\(.*?\))?`/g
+
+void t.test('every name of the code in a comment is a name that the code has', async (t) => {
+  const names = new Set<string>()
+  const comments: { readonly file: string; readonly text: string }[] = []
+  for (const folder of ['src', 'protocols', 'drivers']) {
+    for (const name of await readdir(folder, { recursive: true })) {
+      if (!name.endsWith('.ts')) continue
+      const file = join(folder, name)
+      const text = await readFile(file, 'utf8')
+      comments.push(...commentsOf(text).map((comment) => ({ file, text: comment })))
+      for (const found of codeOf(text).matchAll(/[\p{L}_$][\p{L}\p{N}_$]*/gu)) names.add(found[0])
+    }
+  }
+  let count = 0
+  for (const { file, text } of comments) {
+    for (const [, name = ''] of text.matchAll(codeName)) {
+      count += 1
+      t.ok(names.has(name), `${file}: ${name}`)
+    }
+  }
+  t.ok(count > 100, 'the names were found')
+})
+
+function commentsOf(text: string): readonly string[] {
+  return commentRanges(text).map(({ pos, end }) => text.slice(pos, end))
+}
+
+/** The text without its comments. */
+function codeOf(text: string): string {
+  return commentRanges(text).reduceRight((rest, { pos, end }) => rest.slice(0, pos) + rest.slice(end), text)
+}
+
+function commentRanges(text: string): readonly ts.TextRange[] {
+  const source = ts.createSourceFile('file.ts', text, ts.ScriptTarget.Latest, true)
+  const ranges = new Map<number, ts.TextRange>()
+  const visit = (node: ts.Node): void => {
+    const children = node.getChildren(source)
+    if (children.length === 0) {
+      const before = ts.getLeadingCommentRanges(text, node.pos) ?? []
+      const after = ts.getTrailingCommentRanges(text, node.end) ?? []
+      for (const range of [...before, ...after]) ranges.set(range.pos, range)
+    }
+    children.forEach(visit)
+  }
+  visit(source)
+  return [...ranges.values()].sort((one, other) => one.pos - other.pos)
+}
