@@ -8,6 +8,7 @@ import { cleanPath } from '../contract/path.js'
 import { lockHolderOf } from '../gateway/data-folder.js'
 import { insertStorage } from '../gateway/storages.js'
 import { checkOptions, isMandatory } from '../storage/fields.js'
+import { storedStateOf } from '../storage/mounts.js'
 import { newStorage } from '../store/new-storage.js'
 import type { StorageRow, Store } from '../store/rows.js'
 import { checkStorage } from './check.js'
@@ -50,14 +51,15 @@ export function addStorageCommands(program: Command): void {
         const { id } = await insertStorage({ ...configuration, remark: flags.remark }, { store, driverTypes })
         const isServed = (await lockHolderOf(config.data)) !== undefined
         const row = await (isServed ? startedRow(store, id) : checkedRow(id, { config, store }))
-        if (!['work', ''].includes(row.status)) {
+        const state = storedStateOf(row)
+        if (state === 'failed') {
           if (flags.json === true) print(flags, describe(row), '')
           const reason = `${row.mountPath} is added, with the id ${id}, but does not work: ${row.status}`
           throw new GatewayError('unavailable', { reason })
         }
-        const state =
-          row.status === 'work' ? 'and works' : isServed ? 'and still starting' : 'and starts with the daemon'
-        print(flags, describe(row), `${row.mountPath} is added ${state}`)
+        const outcome =
+          state === 'working' ? 'and works' : isServed ? 'and still starting' : 'and starts with the daemon'
+        print(flags, describe(row), `${row.mountPath} is added ${outcome}`)
       })
     })
 
@@ -94,7 +96,7 @@ const pollInterval = 100
 async function startedRow(store: Store, id: number): Promise<StorageRow> {
   for (let waited = 0; ; waited += pollInterval) {
     const row = await rowOf(store, id)
-    if (row.status !== '' || waited >= startTimeout) return row
+    if (storedStateOf(row) !== 'starting' || waited >= startTimeout) return row
     await setTimeout(pollInterval)
   }
 }

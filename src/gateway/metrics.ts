@@ -2,22 +2,19 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { version } from '../contract/version.js'
 import type { Events } from '../storage/events.js'
-import type { Mounts } from '../storage/mounts.js'
+import { mountStates, type Mounts } from '../storage/mounts.js'
 import type { TransferEvent } from '../storage/transfer-meter.js'
-import type { StorageRow } from '../store/rows.js'
 import { taskKinds, taskStates } from '../tasks/task.js'
 import type { Tasks } from '../tasks/tasks.js'
 
 interface MetricsDependencies {
   readonly events: Pick<Events, 'onTransfer'>
   readonly tasks: Pick<Tasks, 'all'>
-  readonly mounts: Pick<Mounts, 'rows' | 'storageOf'>
+  readonly mounts: Pick<Mounts, 'states'>
 }
 
 /** In seconds. */
 const durationBuckets = [0.1, 1, 10, 60, 600, 3600]
-
-const storageStates = ['working', 'starting', 'failed', 'disabled'] as const
 
 export class Metrics {
   readonly #registry = new Registry()
@@ -58,8 +55,8 @@ export class Metrics {
       labelNames: ['status'] as const,
       registers,
       collect() {
-        for (const status of storageStates) this.set({ status }, 0)
-        for (const row of mounts.rows()) this.inc({ status: statusOf(row, mounts.storageOf(row.id) !== undefined) })
+        for (const status of mountStates) this.set({ status }, 0)
+        for (const status of mounts.states()) this.inc({ status })
       },
     })
     new Gauge({
@@ -91,11 +88,4 @@ export class Metrics {
     this.#hasProcessMetrics = true
     return this.#registry.metrics()
   }
-}
-
-function statusOf({ disabled, status }: StorageRow, isRunning: boolean): (typeof storageStates)[number] {
-  if (disabled) return 'disabled'
-  if (isRunning) return 'working'
-  // A stored `work` is of an earlier run.
-  return status === '' || status === 'work' ? 'starting' : 'failed'
 }

@@ -9,7 +9,7 @@ import type { Events } from '../storage/events.js'
 import { checkOptions, parseAddition } from '../storage/fields.js'
 import { CachePolicies } from '../storage/listings.js'
 import type { MountSupervisor } from '../storage/mount-supervisor.js'
-import { visiblePath, type Mounts } from '../storage/mounts.js'
+import { storedStatus, visiblePath, type Mounts } from '../storage/mounts.js'
 import type { StorageRow, Store } from '../store/rows.js'
 import type { Locks } from '../tree/locks.js'
 
@@ -92,7 +92,11 @@ export class StorageAdmin {
     const checked = checkConfiguration(configuration, this.dependencies.driverTypes)
     return this.#storeAndMount(async () => {
       const row = await withPathError(() =>
-        this.dependencies.store.storages.update(id, { ...checked, status: '', modified: new Date() }),
+        this.dependencies.store.storages.update(id, {
+          ...checked,
+          status: storedStatus.starting,
+          modified: new Date(),
+        }),
       )
       await this.#moveMetadata(id, visiblePath(old.mountPath), visiblePath(row.mountPath))
       return row
@@ -102,7 +106,9 @@ export class StorageAdmin {
   /** Enables and starts a storage. Rejects with `invalid` if it is enabled, and with StorageNotStarted. */
   async enable(id: number): Promise<void> {
     if (!this.#existingRow(id).disabled) throw new GatewayError('invalid', { detail: 'storage_enabled' })
-    await this.#storeAndMount(() => this.dependencies.store.storages.update(id, { disabled: false, status: '' }))
+    await this.#storeAndMount(() =>
+      this.dependencies.store.storages.update(id, { disabled: false, status: storedStatus.starting }),
+    )
   }
 
   /** Disables and unmounts a storage, and aborts its operations. Rejects with `invalid` if it is disabled. */
@@ -110,7 +116,7 @@ export class StorageAdmin {
     const old = this.#existingRow(id)
     if (old.disabled) throw new GatewayError('invalid', { detail: 'storage_disabled' })
     await this.#storeAndMount(
-      () => this.dependencies.store.storages.update(id, { disabled: true, status: 'disabled' }),
+      () => this.dependencies.store.storages.update(id, { disabled: true, status: storedStatus.disabled }),
       old,
     )
   }
@@ -143,10 +149,12 @@ export class StorageAdmin {
     const enabled = this.list().filter((row) => !row.disabled)
     await Promise.all(
       enabled.map(({ id }) =>
-        this.#storeAndMount(async () => ({ ...this.#existingRow(id), status: '' })).catch((error: unknown) => {
-          // Its status shows the error, or it was deleted meanwhile.
-          if (!isGatewayError(error, 'unavailable', 'not_found')) throw error
-        }),
+        this.#storeAndMount(async () => ({ ...this.#existingRow(id), status: storedStatus.starting })).catch(
+          (error: unknown) => {
+            // Its status shows the error, or it was deleted meanwhile.
+            if (!isGatewayError(error, 'unavailable', 'not_found')) throw error
+          },
+        ),
       ),
     )
   }
@@ -202,7 +210,7 @@ export async function insertStorage(
   { store, driverTypes }: Pick<StorageAdminDependencies, 'store' | 'driverTypes'>,
 ): Promise<StorageRow> {
   const checked = checkConfiguration(configuration, driverTypes)
-  return withPathError(() => store.storages.insert({ ...checked, status: '', modified: new Date() }))
+  return withPathError(() => store.storages.insert({ ...checked, status: storedStatus.starting, modified: new Date() }))
 }
 
 /**

@@ -14,7 +14,7 @@ import type { Bandwidth } from './bandwidth.js'
 import type { Events } from './events.js'
 import { mergeAddition, checkOptions, parseAddition } from './fields.js'
 import { ListingBudget } from './listing-cache.js'
-import { visiblePath, type Mount, type Mounts } from './mounts.js'
+import { storedStatus, visiblePath, type Mount, type Mounts } from './mounts.js'
 import type { Spool } from './spool.js'
 import { Storage } from './storage.js'
 
@@ -206,7 +206,7 @@ export class MountSupervisor {
 
   async #begin(mount: SupervisedMount): Promise<void> {
     if (mount.controller.signal.aborted) return
-    if (mount.row.disabled) await this.#setStatus(mount, 'disabled')
+    if (mount.row.disabled) await this.#setStatus(mount, storedStatus.disabled)
     else await this.#open(mount).finally(mount.endFirstStart)
   }
 
@@ -224,7 +224,7 @@ export class MountSupervisor {
       mount.storage = storage
       mount.failures = 0
       void this.dependencies.recovery.discardUnused(storage)
-      await this.#setStatus(mount, 'work')
+      await this.#setStatus(mount, storedStatus.working)
     } catch (error) {
       if (controller.signal.aborted) return
       const failure = toGatewayError(error)

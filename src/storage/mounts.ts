@@ -22,6 +22,18 @@ import {
 import type { StorageRow } from '../store/rows.js'
 import type { Storage } from './storage.js'
 
+/** The state of a storage. 'starting': no attempt to start it has ended since it was mounted. */
+export const mountStates = ['working', 'starting', 'failed', 'disabled'] as const
+type MountState = (typeof mountStates)[number]
+
+/** How the state is stored in a row, for the admin. Any other text is the error of the last start. */
+export const storedStatus = { working: 'work', starting: '', disabled: 'disabled' } as const
+
+/** The state that is stored in a row. For a process that does not run the storages itself. */
+export function storedStateOf({ status }: Pick<StorageRow, 'status'>): MountState {
+  return mountStates.find((state) => state !== 'failed' && storedStatus[state] === status) ?? 'failed'
+}
+
 /** A configured storage and its state. The state changes while the mount is in the table. */
 export interface Mount {
   readonly row: StorageRow
@@ -76,6 +88,11 @@ export class Mounts {
     return [...this.#mounts.values()]
       .map(({ row }) => row)
       .sort((one, other) => one.order - other.order || compare(one.mountPath, other.mountPath))
+  }
+
+  /** The states of all storages. */
+  states(): readonly MountState[] {
+    return [...this.#mounts.values()].map(stateOf)
   }
 
   /** Undefined if the storage does not run. */
@@ -218,6 +235,12 @@ export class Mounts {
     if (path === root) return virtualFolder('', this.#byMountPoint.get(root)?.[0]?.row.modified ?? new Date(0))
     return this.#ancestors.get(parentOf(path))?.get(nameOf(path))
   }
+}
+
+function stateOf({ row, storage, starting }: Mount): MountState {
+  if (row.disabled) return 'disabled'
+  if (storage) return 'working'
+  return starting ? 'starting' : 'failed'
 }
 
 function compare(one: Path, other: Path): number {

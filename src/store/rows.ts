@@ -62,7 +62,7 @@ export interface StorageRow {
   /** Minutes. */
   readonly cacheExpiration: number
   readonly customCachePolicies: string
-  /** `work`, `disabled`, empty, or an error text. */
+  /** The state of the storage or the error of its last start, as text for the admin (storage/mounts.ts). */
   readonly status: string
   /** Options of the driver, as JSON text. */
   readonly addition: string

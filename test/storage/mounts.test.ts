@@ -2,7 +2,7 @@
 import t from 'tap'
 import { GatewayError, isWithoutStorage } from '../../src/contract/errors.js'
 import { asPath, type Path } from '../../src/contract/path.js'
-import { Mounts, visiblePath, type Mount } from '../../src/storage/mounts.js'
+import { Mounts, storedStateOf, visiblePath, type Mount } from '../../src/storage/mounts.js'
 import type { Storage } from '../../src/storage/storage.js'
 import type { StorageRow } from '../../src/store/rows.js'
 import { storageRow } from '../store/store-rows.js'
@@ -105,6 +105,29 @@ void t.test('a path waits only for the first start of its own storage', async (t
   })
   for (const path of ['/late', '/late/x', '/both/x']) t.ok(mounts.startOf(p(path)), path)
   for (const path of ['/', '/x', '/broken/x', '/half/x']) t.equal(mounts.startOf(p(path)), undefined, path)
+})
+
+void t.test('the states of mounts do not depend on what an earlier run stored', async (t) => {
+  const states = { '/a': {}, '/b': { state: 'starting' }, '/c': { state: 'failed' } } as const
+  for (const status of ['work', '', 'connection refused']) {
+    const mounts = new Mounts()
+    const mounted = Object.entries(states).map(([path, state], index) => mountOf(path, index, state))
+    mounts.replace(mounted.map((mount) => ({ ...mount, row: { ...mount.row, status } })))
+    t.same(mounts.states(), ['working', 'starting', 'failed'], status)
+    mounts.replace(mounted.map((mount) => ({ ...mount, row: { ...mount.row, status, disabled: true } })))
+    t.same(new Set(mounts.states()), new Set(['disabled']))
+  }
+})
+
+void t.test('storedStateOf() takes any other text for an error', async (t) => {
+  const states = {
+    work: 'working',
+    '': 'starting',
+    disabled: 'disabled',
+    'connection refused': 'failed',
+    working: 'failed',
+  }
+  for (const [status, state] of Object.entries(states)) t.equal(storedStateOf({ status }), state, status)
 })
 
 void t.test('the state of a mount is that of the moment', async (t) => {
