@@ -39,7 +39,7 @@ export async function bundleTests(run: Run): Promise<void> {
   }
 
   await run(
-    'copyFiles() copies what is as it was told, under names that are free',
+    'copyFiles() copies files that match their reported entries, under free names only',
     async (t, subject) => {
       const { driver } = subject
       const copy = copying(subject)
@@ -64,7 +64,7 @@ export async function bundleTests(run: Run): Promise<void> {
   )
 
   await run(
-    'copyFiles() asks once which may take their names, and leaves nothing of the others',
+    'copyFiles() asks once which names may be published, and leaves nothing of the others',
     async (t, subject) => {
       const { driver } = subject
       const copy = copying(subject)
@@ -87,7 +87,7 @@ export async function bundleTests(run: Run): Promise<void> {
   )
 
   await run(
-    'copyFiles() ends when it is told to, and with folders that are missing',
+    'copyFiles() rejects after an abort, and if a folder is missing',
     async (t, subject) => {
       const { driver } = subject
       const copy = copying(subject)

@@ -34,7 +34,7 @@ export async function handleTests(run: Run): Promise<void> {
   const lacks = without('open')
 
   await run(
-    'open(read) reads at any position, into the buffer it is given',
+    'open(read) reads at any position into the given buffer',
     async (t, { driver }) => {
       const data = Buffer.from(Array.from({ length: 300_000 }, (_, index) => index % 251))
       await put(driver, '/file', data)
@@ -58,7 +58,7 @@ export async function handleTests(run: Run): Promise<void> {
   )
 
   await run(
-    'open() refuses what cannot be',
+    'open() rejects for missing files, folders, missing parents and taken names',
     async (t, subject) => {
       const { driver } = subject
       await makeFolder(subject, '/folder')
@@ -125,7 +125,7 @@ export async function handleTests(run: Run): Promise<void> {
   )
 
   await run(
-    'open(replace) closed without commit: nothing happened',
+    'open(replace) changes nothing if it is closed without commit',
     async (t, { driver }) => {
       await put(driver, '/file', 'old')
       for (const path of ['/file', '/new']) {
@@ -140,7 +140,7 @@ export async function handleTests(run: Run): Promise<void> {
   )
 
   await run(
-    'open(replace) asks beforePublish once, and can be refused',
+    'open(replace) calls beforePublish once, whose rejection prevents the change',
     async (t, { driver }) => {
       await put(driver, '/file', 'old')
       const beforePublish = async () => Promise.reject(new GatewayError('locked'))
@@ -166,7 +166,7 @@ export async function handleTests(run: Run): Promise<void> {
   )
 
   await run(
-    'of two handles with createOnly the second to commit is refused',
+    'of two handles with createOnly, the second commit rejects with exists',
     async (t, { driver }) => {
       const handles = await Promise.all([1, 2].map(() => opened(driver, '/file', 'replace', { createOnly: true })))
       const [first, second] = handles

@@ -1,7 +1,7 @@
 import { at, isEmptied, listed, makeFolder, namesIn, put, refuses, without, type Run } from './subject.js'
 
 export async function listingTests(run: Run): Promise<void> {
-  await run('a listing tells what stat() tells', async (t, { driver }) => {
+  await run('a listing has the same entries as stat()', async (t, { driver }) => {
     await put(driver, '/file', 'hello')
     await put(driver, '/empty', '')
     await driver.mkdir(at('/folder'))
@@ -33,12 +33,12 @@ export async function listingTests(run: Run): Promise<void> {
     t.equal((await driver.stat(at('/not/made'))).kind, 'folder')
   })
 
-  await run('list() of a file is not_dir, before the first page', async (t, { driver }) => {
+  await run('list() of a file rejects with not_dir before the first page', async (t, { driver }) => {
     await put(driver, '/file', 'hello')
     await refuses(t, () => driver.list(at('/file'))[Symbol.asyncIterator]().next(), 'not_dir', 'list')
   })
 
-  await run('10,000 entries are listed in pages, each once', async (t, { driver, many: count }) => {
+  await run('10,000 entries are listed in pages, each of them once', async (t, { driver, many: count }) => {
     await driver.mkdir(at('/many'))
     const names = Array.from({ length: count }, (_, index) => `name-${index}`)
     for (let index = 0; index < count; index += 100) {

@@ -60,7 +60,7 @@ export async function moveTests(run: Run): Promise<void> {
   )
 
   await run(
-    'move() replaces a file, and refuses what cannot be',
+    'move() replaces a file, and rejects for other existing targets',
     async (t, subject) => {
       const { driver, traits } = subject
       const move = async (from: string, to: string) => driver.move?.(at(from), at(to))
@@ -86,7 +86,7 @@ export async function moveTests(run: Run): Promise<void> {
   )
 
   await run(
-    'copy() makes a second file of one',
+    'copy() copies one file',
     async (t, subject) => {
       const { driver, traits } = subject
       const copy = async (from: string, to: string) => driver.copy?.(at(from), at(to))

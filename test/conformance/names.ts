@@ -31,7 +31,7 @@ async function keepable(t: Test, { driver, longestName, cannotKeep }: Subject): 
 }
 
 export async function nameTests(run: Run): Promise<void> {
-  await run('strange names come back as they are', async (t, subject) => {
+  await run('unusual names are listed unchanged', async (t, subject) => {
     const { driver } = subject
     const names = await keepable(t, subject)
     await driver.mkdir(at('/names'))
@@ -47,7 +47,7 @@ export async function nameTests(run: Run): Promise<void> {
     await isEmptied(t, subject, '/names')
   })
 
-  await run('folders have strange names too', async (t, subject) => {
+  await run('folders may have unusual names', async (t, subject) => {
     const { driver } = subject
     const names = await keepable(t, subject)
     for (const name of names) {
@@ -58,7 +58,7 @@ export async function nameTests(run: Run): Promise<void> {
     for (const name of names) t.equal(await textAt(driver, `/${name}/inside`), name, name)
   })
 
-  await run('names that differ in case are two files', async (t, { driver, traits }) => {
+  await run('names that differ in case are different files', async (t, { driver, traits }) => {
     if (!traits.caseSensitive) {
       t.pass('case', { skip: 'this driver takes them for one' })
       return
@@ -71,7 +71,7 @@ export async function nameTests(run: Run): Promise<void> {
     t.same(await namesIn(driver, '/'), ['twin'])
   })
 
-  await run('composed and decomposed names are two files', async (t, { driver, traits }) => {
+  await run('composed and decomposed names are different files', async (t, { driver, traits }) => {
     if (!traits.caseSensitive) {
       t.pass('form', { skip: 'this driver folds names' })
       return

@@ -26,7 +26,7 @@ export async function readingTests(run: Run): Promise<void> {
     t.match(await driver.stat(at('/folder')), { name: 'folder', kind: 'folder', size: 0 })
   })
 
-  await run('what is missing is not_found', async (t, { driver }) => {
+  await run('calls for a missing path reject with not_found', async (t, { driver }) => {
     await put(driver, '/file', 'hello')
     for (const path of ['/no', '/no/where', '/file/below'].map(at)) {
       await refuses(t, () => driver.stat(path), 'not_found', `stat ${path}`)
@@ -43,7 +43,7 @@ export async function readingTests(run: Run): Promise<void> {
     await refuses(t, () => driver.read(at('/')), 'is_dir', 'read of the root')
   })
 
-  await run('read() gives exactly the bytes of the range', async (t, { driver }) => {
+  await run('read() returns exactly the bytes of the range', async (t, { driver }) => {
     await put(driver, '/file', '0123456789')
     t.equal(await textAt(driver, '/file'), '0123456789')
     t.equal(await textAt(driver, '/file', 0), '0123456789', 'from the start')
@@ -56,7 +56,7 @@ export async function readingTests(run: Run): Promise<void> {
     t.equal(await textAt(driver, '/file', 4, 0), '', 'a length of 0')
   })
 
-  await run('ranges of a large file come whole', async (t, { driver }) => {
+  await run('ranges of a large file are complete', async (t, { driver }) => {
     const data = Buffer.alloc(3_000_000, 'abcdefghijklm')
     await put(driver, '/file', data)
     t.ok((await bytesAt(driver, '/file')).equals(data), 'all of it')
@@ -64,7 +64,7 @@ export async function readingTests(run: Run): Promise<void> {
     t.ok((await bytesAt(driver, '/file', 2_999_990)).equals(data.subarray(2_999_990)), 'the end')
   })
 
-  await run('an empty file is read as nothing', async (t, { driver }) => {
+  await run('an empty file is read as an empty stream', async (t, { driver }) => {
     const entry = await put(driver, '/empty', '')
     t.equal(entry.size, 0)
     t.equal(await textAt(driver, '/empty'), '')
@@ -76,7 +76,7 @@ export async function readingTests(run: Run): Promise<void> {
     await leavesNothingOpen(t, () => driver.read(at('/file')))
   })
 
-  await run('an aborted signal ends a call with aborted', async (t, { driver }) => {
+  await run('calls with an aborted signal reject with aborted', async (t, { driver }) => {
     await put(driver, '/file', Buffer.alloc(5_000_000))
     const signal = AbortSignal.abort()
     await refuses(t, () => driver.stat(at('/file'), { signal }), 'aborted', 'stat')
@@ -90,7 +90,7 @@ export async function readingTests(run: Run): Promise<void> {
   })
 
   await run(
-    'usage() adds up',
+    'used and free bytes of usage() do not exceed the total',
     async (t, { driver }) => {
       const usage = await driver.usage?.()
       if (!usage) return

@@ -44,7 +44,7 @@ export async function symlinkTests(run: Run): Promise<void> {
   )
 
   await run(
-    'a path through links is another way to a path without any',
+    'realPath() resolves the symlinks of a path',
     async (t, { driver }) => {
       await driver.mkdir(at('/folder'))
       await driver.mkdir(at('/folder/deep'))
@@ -77,7 +77,7 @@ export async function symlinkTests(run: Run): Promise<void> {
   )
 
   await run(
-    'writing to a link writes its target; removing and moving takes the link',
+    'a write to a symlink changes its target; remove() and move() affect the symlink itself',
     async (t, { driver }) => {
       await driver.mkdir(at('/folder'))
       await put(driver, '/folder/file', 'hello')
@@ -97,7 +97,7 @@ export async function symlinkTests(run: Run): Promise<void> {
   )
 
   await run(
-    'setLinkTime() sets the time of a link and of nothing else',
+    'setLinkTime() changes the time of a symlink only',
     async (t, { driver, traits }) => {
       const modified = new Date('2011-11-11T11:11:11.111Z')
       const set = async (path: string) => driver.setLinkTime?.(at(path), modified)
@@ -122,7 +122,7 @@ export async function symlinkTests(run: Run): Promise<void> {
   )
 
   await run(
-    'a tree with links is removed without its targets',
+    'removeTree() removes symlinks but not their targets',
     async (t, { driver }) => {
       await driver.mkdir(at('/kept'))
       await put(driver, '/kept/file', 'x')
@@ -135,7 +135,7 @@ export async function symlinkTests(run: Run): Promise<void> {
   )
 
   await run(
-    'links that lead nowhere are shown as links and refused',
+    'dangling symlinks are reported as symlinks and cannot be read',
     async (t, { driver }) => {
       await link(driver, '/nowhere', 'missing')
       await link(driver, '/loop', 'loop')

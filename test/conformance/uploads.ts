@@ -57,7 +57,7 @@ export async function uploadTests(run: Run): Promise<void> {
   const lacks = without('upload', 'dropUpload')
 
   await run(
-    'upload() goes on with what has arrived, and is seen when it is committed',
+    'upload() resumes after the bytes that have arrived, and is visible once it is committed',
     async (t, { driver }) => {
       await put(driver, '/file', 'old')
       const sender = new Sender(driver, '/file')
@@ -81,7 +81,7 @@ export async function uploadTests(run: Run): Promise<void> {
   )
 
   await run(
-    'what has arrived outlives the mount, as long as somebody may go on with it',
+    'the bytes that have arrived survive the mount while the upload may be resumed',
     async (t, { driver, again }) => {
       if (!again) {
         t.pass('another mount', { skip: 'the test has no way to mount the same place once more' })
@@ -106,7 +106,7 @@ export async function uploadTests(run: Run): Promise<void> {
   )
 
   await run(
-    'all of it may have arrived before its commit failed',
+    'an upload that is complete can be committed after its first commit failed',
     async (t, { driver }) => {
       let tries = 0
       const beforePublish = async () => {
@@ -127,7 +127,7 @@ export async function uploadTests(run: Run): Promise<void> {
   )
 
   await run(
-    'what a token stands for is dropped, and one that stands for nothing is passed over',
+    'dropUpload() discards the upload of a token and ignores an unknown token',
     async (t, { driver }) => {
       await put(driver, '/file', 'old')
       const sender = new Sender(driver, '/other')
@@ -154,7 +154,7 @@ export async function uploadTests(run: Run): Promise<void> {
   )
 
   await run(
-    'what is longer than the whole is not gone on with',
+    'an upload that is longer than the file is not resumed',
     async (t, { driver }) => {
       const sender = new Sender(driver, '/file')
       await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
@@ -169,7 +169,7 @@ export async function uploadTests(run: Run): Promise<void> {
   )
 
   await run(
-    'upload() refuses what write() refuses',
+    'upload() rejects where write() rejects',
     async (t, subject) => {
       const { driver } = subject
       await makeFolder(subject, '/folder')

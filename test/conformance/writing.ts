@@ -18,7 +18,7 @@ import {
 } from './subject.js'
 
 export async function writingTests(run: Run): Promise<void> {
-  await run('write() answers with what stat() tells', async (t, { driver }) => {
+  await run('write() resolves to the same entry as stat()', async (t, { driver }) => {
     const entry = await put(driver, '/file', 'hello')
     t.same(entry, await driver.stat(at('/file')))
     t.equal(await textAt(driver, '/file'), 'hello')
@@ -29,7 +29,7 @@ export async function writingTests(run: Run): Promise<void> {
     t.equal(await textAt(driver, '/file'), 'short', 'nothing of a longer file stays')
   })
 
-  await run('write() takes a body of many chunks, of known and unknown size', async (t, { driver, traits }) => {
+  await run('write() accepts bodies of many chunks, of known and unknown size', async (t, { driver, traits }) => {
     const chunk = Buffer.alloc(10_007, 'tide')
     const body = chunks(700, chunk)
     const whole = Buffer.concat(Array.from({ length: 700 }, () => chunk))
@@ -41,7 +41,7 @@ export async function writingTests(run: Run): Promise<void> {
     t.ok((await bytesAt(driver, '/unknown')).equals(whole))
   })
 
-  await run('revision changes with the content, also where size and time stay', async (t, { driver }) => {
+  await run('the revision changes with the content even if size and time do not', async (t, { driver }) => {
     const first = await put(driver, '/file', 'aaaa')
     if (first.revision === undefined) {
       t.pass('revision', { skip: 'this driver tells no revisions' })
@@ -52,7 +52,7 @@ export async function writingTests(run: Run): Promise<void> {
     t.equal((await driver.stat(at('/file'))).revision, second.revision, 'it stands while nothing changes')
   })
 
-  await run('modification time and mode are kept', async (t, { driver, traits }) => {
+  await run('write() stores modification time and mode', async (t, { driver, traits }) => {
     if (!Number.isFinite(traits.timeStep)) {
       t.pass('times', { skip: 'this driver keeps no times' })
       return
@@ -82,19 +82,22 @@ export async function writingTests(run: Run): Promise<void> {
     t.equal(await textAt(driver, '/file'), 'hello')
   })
 
-  await run('a body that is not as long as announced is invalid, and the old file stands', async (t, { driver }) => {
-    await put(driver, '/file', 'old')
-    for (const path of ['/file', '/new'].map(at)) {
-      await refuses(t, () => driver.write(path, source('12345', 6)), 'invalid', `${path} too short`)
-      await refuses(t, () => driver.write(path, source('12345', 4)), 'invalid', `${path} too long`)
-      await refuses(t, () => driver.write(path, source('', 1)), 'invalid', `${path} empty`)
-      await refuses(t, () => driver.write(path, source('1', 0)), 'invalid', `${path} not empty`)
-    }
-    t.equal(await textAt(driver, '/file'), 'old')
-    t.same(await namesIn(driver, '/'), ['file'])
-  })
+  await run(
+    'a body of another length than announced is rejected with invalid, and the old file is unchanged',
+    async (t, { driver }) => {
+      await put(driver, '/file', 'old')
+      for (const path of ['/file', '/new'].map(at)) {
+        await refuses(t, () => driver.write(path, source('12345', 6)), 'invalid', `${path} too short`)
+        await refuses(t, () => driver.write(path, source('12345', 4)), 'invalid', `${path} too long`)
+        await refuses(t, () => driver.write(path, source('', 1)), 'invalid', `${path} empty`)
+        await refuses(t, () => driver.write(path, source('1', 0)), 'invalid', `${path} not empty`)
+      }
+      t.equal(await textAt(driver, '/file'), 'old')
+      t.same(await namesIn(driver, '/'), ['file'])
+    },
+  )
 
-  await run('a body that fails leaves the old file and nothing else', async (t, { driver }) => {
+  await run('after a body that fails, only the old file exists', async (t, { driver }) => {
     await put(driver, '/file', 'old')
     for (const path of ['/file', '/new'].map(at)) {
       const { source: body, body: stream } = endless(1_000_000)
@@ -113,7 +116,7 @@ export async function writingTests(run: Run): Promise<void> {
     t.same(await namesIn(driver, '/'), ['file'])
   })
 
-  await run('an abort in the middle leaves the old file and nothing else', async (t, { driver }) => {
+  await run('after an abort during a write, only the old file exists', async (t, { driver }) => {
     await put(driver, '/file', 'old')
     for (const path of ['/file', '/new'].map(at)) {
       const controller = new AbortController()
@@ -127,7 +130,7 @@ export async function writingTests(run: Run): Promise<void> {
     t.same(await namesIn(driver, '/'), ['file'])
   })
 
-  await run('nothing is seen of a file before all of it is there', async (t, { driver }) => {
+  await run('a file is not visible before it is complete', async (t, { driver }) => {
     await put(driver, '/file', 'old')
     const { source: body, body: stream } = endless(100_001)
     const writing = driver.write(at('/file'), body)
@@ -141,40 +144,43 @@ export async function writingTests(run: Run): Promise<void> {
     t.same(await namesIn(driver, '/'), ['file'])
   })
 
-  await run('beforePublish is called once, after all bytes, and can refuse', async (t, { driver }) => {
-    await put(driver, '/file', 'old')
-    let calls = 0
-    let read = 0
-    const body = source('new bytes')
-    const counted = async () => (await body.read()).on('data', (chunk: Buffer) => (read += chunk.length))
-    await driver.write(
-      at('/file'),
-      { ...body, read: counted },
-      {
-        beforePublish: async () => {
-          calls++
-          t.equal(read, 9, 'every byte has arrived')
-          t.equal(await textAt(driver, '/file'), 'old', 'the old file is still there')
+  await run(
+    'beforePublish is called once after all bytes, and its rejection prevents the change',
+    async (t, { driver }) => {
+      await put(driver, '/file', 'old')
+      let calls = 0
+      let read = 0
+      const body = source('new bytes')
+      const counted = async () => (await body.read()).on('data', (chunk: Buffer) => (read += chunk.length))
+      await driver.write(
+        at('/file'),
+        { ...body, read: counted },
+        {
+          beforePublish: async () => {
+            calls++
+            t.equal(read, 9, 'every byte has arrived')
+            t.equal(await textAt(driver, '/file'), 'old', 'the old file is still there')
+          },
         },
-      },
-    )
-    t.equal(calls, 1)
-    t.equal(await textAt(driver, '/file'), 'new bytes')
-    const beforePublish = async () => Promise.reject(new GatewayError('precondition_failed'))
-    for (const path of ['/file', '/new'].map(at)) {
-      await refuses(t, () => driver.write(path, source('x'), { beforePublish }), 'precondition_failed', path)
-    }
-    let late = 0
-    const count = async () => {
-      late++
-    }
-    await refuses(t, () => driver.write(at('/file'), source('x', 2), { beforePublish: count }), 'invalid', 'short')
-    t.equal(late, 0, 'a body that fails is never published')
-    t.equal(await textAt(driver, '/file'), 'new bytes')
-    t.same(await namesIn(driver, '/'), ['file'])
-  })
+      )
+      t.equal(calls, 1)
+      t.equal(await textAt(driver, '/file'), 'new bytes')
+      const beforePublish = async () => Promise.reject(new GatewayError('precondition_failed'))
+      for (const path of ['/file', '/new'].map(at)) {
+        await refuses(t, () => driver.write(path, source('x'), { beforePublish }), 'precondition_failed', path)
+      }
+      let late = 0
+      const count = async () => {
+        late++
+      }
+      await refuses(t, () => driver.write(at('/file'), source('x', 2), { beforePublish: count }), 'invalid', 'short')
+      t.equal(late, 0, 'a body that fails is never published')
+      t.equal(await textAt(driver, '/file'), 'new bytes')
+      t.same(await namesIn(driver, '/'), ['file'])
+    },
+  )
 
-  await run('of two writers one wins, whole', async (t, { driver }) => {
+  await run('of two concurrent writes, one file results, unmixed', async (t, { driver }) => {
     for (let round = 0; round < 5; round++) {
       const bodies = ['a', 'b', 'c'].map((letter) => Buffer.alloc(400_000 + round, letter))
       await Promise.all(bodies.map((body) => driver.write(at('/file'), chunks(4, body))))
@@ -185,7 +191,7 @@ export async function writingTests(run: Run): Promise<void> {
     t.same(await namesIn(driver, '/'), ['file'])
   })
 
-  await run('with createOnly exactly one wins', async (t, { driver }) => {
+  await run('of concurrent writes with createOnly, exactly one succeeds', async (t, { driver }) => {
     const create = (path: string, text: string) => driver.write(at(path), source(text), { createOnly: true })
     t.same(await create('/file', 'first'), await driver.stat(at('/file')))
     await refuses(t, () => create('/file', 'second'), 'exists', 'a name that is taken')
@@ -231,7 +237,7 @@ export async function writingTests(run: Run): Promise<void> {
   })
 
   await run(
-    'removeTree() takes everything below',
+    'removeTree() removes a folder with all its members',
     async (t, { driver }) => {
       for (const folder of ['/tree', '/tree/a', '/tree/a/b', '/tree/c']) await driver.mkdir(at(folder))
       for (const file of ['/tree/1', '/tree/a/2', '/tree/a/b/3', '/beside']) await put(driver, file, 'x')
@@ -246,7 +252,7 @@ export async function writingTests(run: Run): Promise<void> {
   )
 
   await run(
-    'setAttributes() changes time and mode and nothing else',
+    'setAttributes() changes time and mode only',
     async (t, { driver, traits }) => {
       await put(driver, '/file', 'hello')
       const set = async (path: string, modified?: Date, mode?: number) =>

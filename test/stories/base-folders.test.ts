@@ -33,7 +33,7 @@ const firsts: readonly { readonly title: string; readonly act: (protocol: Protoc
   { title: 'a new folder', act: (protocol) => protocol.makeFolder('/folder') },
 ]
 
-void t.test('the base folder of a user who may write is made when that user first comes to it', async (t) => {
+void t.test('the base folder of a user who may write is created at the first access', async (t) => {
   const running = await startGateway(t)
   const files = join(running.dataFolder, 'files')
   for (const [number, { title, act }] of firsts.entries()) {
@@ -51,7 +51,7 @@ void t.test('the base folder of a user who may write is made when that user firs
   }
 })
 
-void t.test('a user who may not write finds no base folder, and none is made', async (t) => {
+void t.test('no base folder is created for a user who may not write', async (t) => {
   const running = await startGateway(t)
   for (const protocol of await connectAll(running, await addUser(running, 'reader', '/nowhere/at all', []))) {
     t.equal(await protocol.names('/'), 'missing', protocol.protocol)
@@ -61,7 +61,7 @@ void t.test('a user who may not write finds no base folder, and none is made', a
   t.same(await readdir(join(running.dataFolder, 'files')), [])
 })
 
-void t.test('a base that is a file, or lies in no storage, is not made into anything', async (t) => {
+void t.test('no base folder is created where a file exists or no storage is mounted', async (t) => {
   const running = await startGateway(t)
   const [admin] = await connectAll(running, { username: 'admin', password: running.adminPassword })
   await admin?.put('/file', Buffer.from('x'))
@@ -72,7 +72,7 @@ void t.test('a base that is a file, or lies in no storage, is not made into anyt
   t.same(await admin?.get('/file'), Buffer.from('x'))
 })
 
-void t.test('system files are refused where a setting says so, by every protocol and in every way', async (t) => {
+void t.test('with the setting, every protocol rejects the names of system files', async (t) => {
   const running = await startGateway(t)
   const files = join(running.dataFolder, 'files')
   await mkdir(join(files, 'a'))

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { startGateway } from '../gateway.js'
 import { connectAll, type ProtocolClient } from './protocols.js'
 
-void t.test('every change through one protocol is seen at once through each other one', async (t) => {
+void t.test('a change by one protocol is immediately visible by every other', async (t) => {
   const running = await startGateway(t)
   const protocols = await connectAll(running, { username: 'admin', password: running.adminPassword })
   t.teardown(() => Promise.all(protocols.map((protocol) => protocol.close())))

@@ -119,7 +119,7 @@ function conversation(child: ChildProcessWithoutNullStreams): { next(): Promise<
 
 void t.test('LibreOffice', { skip: lacksOffice() }, async (t) => {
   for (const driver of drivers) {
-    await t.test(`holds a lock over ${driver} while it has a document open, and stores it`, async (t) => {
+    await t.test(`locks an open document on ${driver}, and saves it`, async (t) => {
       const running = await gateway(t, driver)
       const { folder, environment } = await home(t)
       const pipe = startOffice(t, folder, environment)

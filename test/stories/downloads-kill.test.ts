@@ -98,7 +98,7 @@ void t.test('downloads of every tool survive kill -9', { skip: lacks('aria2c', '
   t.equal(await second.stop(), 0)
 })
 
-void t.test('a download that was stored, and cut off before it could say so, is not stored twice', async (t) => {
+void t.test('a download that was stored before a kill is not stored a second time', async (t) => {
   const server = await startScripted(t, (_request, answer) => answer.end(content))
   const first = await startGateway(t)
   const { gateway } = first

@@ -115,7 +115,7 @@ for (const remote of remotes) {
     // Some take longer to start than all of this to go through.
     const server = await remote.start()
     t.teardown(() => server.stop())
-    await t.test('a real tree goes there and back through the protocols', (t) =>
+    await t.test('a source tree is unchanged after a copy there and back', (t) =>
       treeGoesThrough(t, server, remote.isSlow === true ? small : large),
     )
   })

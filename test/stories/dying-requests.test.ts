@@ -94,7 +94,7 @@ async function becomes(what: () => Promise<boolean>): Promise<boolean> {
   return false
 }
 
-void t.test('requests that die', async (t) => {
+void t.test('requests that are cut off', async (t) => {
   const daemon = await startDaemon(t)
   const send = sender(daemon)
   for (const file of ['/put', '/kept', '/moving']) await send('PUT', file, {}, old)
@@ -102,7 +102,7 @@ void t.test('requests that die', async (t) => {
   const atFirst = await handles(daemon)
 
   for (const { title, part } of stages) {
-    await t.test(`${title}: nothing is left, and nothing is half there`, async (t) => {
+    await t.test(`${title}: no temporary and no partial files remain`, async (t) => {
       for (const request of requests) {
         const { head, all } = bytesOf(request, daemon)
         const bytes = all.subarray(0, part(head.length, all.length))
@@ -139,7 +139,7 @@ void t.test('requests that die', async (t) => {
     })
   }
 
-  await t.test('slow bodies and slow heads keep nobody waiting', async (t) => {
+  await t.test('slow bodies and slow header sections do not delay other requests', async (t) => {
     const sockets: Socket[] = []
     for (const request of requests) {
       const { head, all } = bytesOf(request, daemon)
@@ -166,7 +166,7 @@ void t.test('requests that die', async (t) => {
     t.same(await litter(daemon), [])
   })
 
-  await t.test('a hundred clients ask for the whole tree, and take nothing of it', async (t) => {
+  await t.test('a hundred clients that request the whole tree and read nothing do not delay others', async (t) => {
     for (let folder = 0; folder < 40; folder++) {
       const at = join(daemon.dataFolder, 'files', 'tree', `folder-${folder}`)
       await mkdir(at, { recursive: true })

@@ -46,7 +46,7 @@ void t.test('a clean data folder is served after less than four seconds of work'
   t.ok(Math.min(...times) < 4000)
 })
 
-void t.test('what was put with the printed password is read through the other protocols', async (t) => {
+void t.test('a file uploaded with the printed password can be read by the other protocols', async (t) => {
   const { folder, lines } = await startAnew(t)
   const password = /password (\S+)/.exec(lines)?.[1] ?? ''
   const [http = '', sftp = ''] = lines.match(/127\.0\.0\.1:\d+/g) ?? []

@@ -104,7 +104,7 @@ async function filesBelow(folder: string): Promise<string[]> {
 }
 
 void t.test(
-  'a kill in the middle of an upload leaves the old file whole and nothing else',
+  'after a kill during an upload, only the complete old file exists',
   { timeout: 4 * 3_600_000 },
   async (t) => {
     for (const [protocol, upload] of Object.entries(uploads)) {

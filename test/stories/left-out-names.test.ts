@@ -32,7 +32,7 @@ async function writeBad(folder: string, ...names: readonly string[]): Promise<vo
   for (const name of names) await writeFile(Buffer.concat([Buffer.from(`${folder}/`), badName(name)]), 'x')
 }
 
-void t.test('names that are left out of a copy are in its task', async (t) => {
+void t.test('the task of a copy lists the names that were left out', async (t) => {
   const disk = t.testdir()
   const running = await startGateway(t, { driverTypes: [strictType] })
   const client = await connect(running)
@@ -54,13 +54,13 @@ void t.test('names that are left out of a copy are in its task', async (t) => {
     return name
   }
 
-  await t.test('a copy succeeds, and says what it left out', async (t) => {
+  await t.test('a copy succeeds and lists the names that it left out', async (t) => {
     const task = await run('copy', '/disk', await folder('one', 'bad'))
     t.match(task, { state: 2, error: '' })
     t.equal(task?.status, 'left out 1 whose names no path can hold: /disk/one/below/bad\ufffd')
   })
 
-  await t.test('also one through a storage that stands on another', async (t) => {
+  await t.test('a copy through a storage based on another lists them too', async (t) => {
     const task = await run('copy', '/all', await folder('composite', 'bad'))
     t.match(task, { state: 2, error: '', status: /^left out 1 whose names no path can hold: .*\/below\/bad/ })
   })
@@ -74,7 +74,7 @@ void t.test('names that are left out of a copy are in its task', async (t) => {
     t.equal(status.split('; ').length, 11)
   })
 
-  await t.test('a move keeps them where they are, and says so', async (t) => {
+  await t.test('a move leaves these names at the source and lists them', async (t) => {
     const task = await run('move', '/disk', await folder('moved', 'bad'))
     t.match(task, {
       state: 7,
@@ -91,7 +91,7 @@ void t.test('names that are left out of a copy are in its task', async (t) => {
     t.match(error, /^\/disk\/colons\/a:\d+: not a name here; .*; and 15 more$/)
   })
 
-  await t.test('a copy that leaves nothing out says nothing', async (t) => {
+  await t.test('a copy that leaves nothing out has no remark', async (t) => {
     t.match(await run('copy', '/disk', await folder('plain')), { state: 2, status: '', error: '' })
   })
 })

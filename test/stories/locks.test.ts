@@ -35,7 +35,7 @@ async function adminCall({ url, adminPassword }: Pick<RunningGateway, 'url' | 'a
   return async (path: string) => (await post(path, data.token)).code
 }
 
-void t.test('a lock outlives a killed daemon, and keeps all protocols shut', async (t) => {
+void t.test('a lock survives a killed daemon, and blocks changes by all protocols', async (t) => {
   const first = await startDaemon(t)
   const send = sender(first)
   await send('MKCOL', '/folder')
@@ -71,7 +71,7 @@ void t.test('locks by WebDAV', async (t) => {
   const protocols = await otherProtocols(running, running.adminPassword)
   t.teardown(() => closeAll(protocols))
 
-  await t.test('what holds a locked file is neither moved nor removed by another protocol', async (t) => {
+  await t.test('other protocols cannot move or remove a folder that contains a locked file', async (t) => {
     for (const folder of ['/top', '/top/in']) await send('MKCOL', folder)
     await send('PUT', '/top/in/file', {}, 'kept')
     const token = tokenOf(await send('LOCK', '/top/in/file', {}, lockinfo('exclusive')))
@@ -101,7 +101,7 @@ void t.test('locks by WebDAV', async (t) => {
     },
   )
 
-  await t.test('a lock stands while its owner uploads, and ends by itself afterwards', async (t) => {
+  await t.test('a lock does not expire while its owner uploads, and expires afterwards', async (t) => {
     await send('PUT', '/slow', {}, 'old')
     const token = tokenOf(await send('LOCK', '/slow', { timeout: 'Second-1' }, lockinfo('exclusive')))
     const upload = slowPut(running, '/slow', { if: `(${token})` })
@@ -113,7 +113,7 @@ void t.test('locks by WebDAV', async (t) => {
     t.equal((await send('PUT', '/slow', {}, 'free')).status, 204)
   })
 
-  await t.test('an upload that began before the lock does not get past it', async (t) => {
+  await t.test('a lock blocks an upload that began before it', async (t) => {
     await send('PUT', '/race', {}, 'old')
     const upload = slowPut(running, '/race', {})
     await upload.begun
@@ -123,7 +123,7 @@ void t.test('locks by WebDAV', async (t) => {
     await send('UNLOCK', '/race', { 'lock-token': token })
   })
 
-  await t.test('whoever may not change a file does not lock it either', async (t) => {
+  await t.test('a user who may not change a file cannot lock it', async (t) => {
     await send('PUT', '/file', {}, 'x')
     const as = async (name: string, permissions: readonly Permission[]) => {
       const permission = permissions.reduce((sum, each) => sum | permissionBits[each], 0)
@@ -154,7 +154,7 @@ void t.test('locks by WebDAV', async (t) => {
     t.equal((await writer('UNLOCK', '/file', { 'lock-token': token })).status, 204)
   })
 
-  await t.test('ten thousand locks in one folder slow nobody down', async (t) => {
+  await t.test('ten thousand locks in one folder do not slow other requests', async (t) => {
     const { gateway } = running
     const principal = await gateway.accounts.byPassword(
       { username: 'admin', password: { plain: running.adminPassword }, address: '127.0.0.1' },

@@ -46,7 +46,7 @@ async function connected({ sftpPort: port, adminPassword: password }: Daemon): P
 
 const skip = process.platform === 'linux' ? lacks('sftp', 'ssh-keygen') : 'reads /proc'
 
-void t.test('50 idle and 10 busy connections share the memory there is', { skip }, async (t) => {
+void t.test('50 idle and 10 busy connections stay within the memory limit', { skip }, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-many-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const daemon = await startDaemon(t)
@@ -88,7 +88,7 @@ void t.test('50 idle and 10 busy connections share the memory there is', { skip 
   t.ok(peak - start < 176 * mebibyte, told)
 })
 
-void t.test('40 connections that never read what they ask for hold little', { skip }, async (t) => {
+void t.test('40 connections that never read their responses use little memory', { skip }, async (t) => {
   const daemon = await startDaemon(t)
   const client = new PacketClient(await openChannel(await connected(daemon)))
   await client.start()

@@ -23,7 +23,7 @@ async function digest(file: string): Promise<string> {
 }
 
 void t.test(
-  'memory stays flat for a large file',
+  'memory does not grow with the size of a file',
   { timeout: 4 * 3_600_000, skip: process.platform !== 'linux' && 'reads /proc' },
   async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'tidegate-large-'))

@@ -77,35 +77,38 @@ function samples(
   }
 }
 
-void t.test('what each protocol writes and reads is counted to the byte, by handles and by streams', async (t) => {
-  const running = await start(t)
-  await running.mount('/streams', 'Streams')
-  const clients = await connectAll(running, running.who)
-  let expected: Record<string, number> = {}
-  for (const [index, client] of clients.entries()) {
-    for (const [storage, folder] of [
-      ['/', ''],
-      ['/streams', '/streams'],
-    ] as const) {
-      const content = randomBytes(700_000 + index)
-      const path = `${folder}/${client.protocol}`
-      t.equal(await client.put(path, content), 'done')
-      expected = { ...expected, ...samples(client.protocol, storage, 'write', content.length) }
-      await running.become(t, expected, `${client.protocol} wrote ${path}`)
-      t.ok(content.equals((await client.get(path)) as Buffer))
-      expected = { ...expected, ...samples(client.protocol, storage, 'read', content.length) }
-      await running.become(t, expected, `${client.protocol} read ${path}`)
-      t.equal(await client.get(`${path} is missing`), 'missing')
-      t.equal(await client.put(`${folder}/empty`, Buffer.alloc(0)), 'done')
-      await client.names(folder === '' ? '/' : folder)
-      await client.remove(path)
-      await client.remove(`${folder}/empty`)
+void t.test(
+  'the bytes that each protocol reads and writes are counted exactly, by handles and by streams',
+  async (t) => {
+    const running = await start(t)
+    await running.mount('/streams', 'Streams')
+    const clients = await connectAll(running, running.who)
+    let expected: Record<string, number> = {}
+    for (const [index, client] of clients.entries()) {
+      for (const [storage, folder] of [
+        ['/', ''],
+        ['/streams', '/streams'],
+      ] as const) {
+        const content = randomBytes(700_000 + index)
+        const path = `${folder}/${client.protocol}`
+        t.equal(await client.put(path, content), 'done')
+        expected = { ...expected, ...samples(client.protocol, storage, 'write', content.length) }
+        await running.become(t, expected, `${client.protocol} wrote ${path}`)
+        t.ok(content.equals((await client.get(path)) as Buffer))
+        expected = { ...expected, ...samples(client.protocol, storage, 'read', content.length) }
+        await running.become(t, expected, `${client.protocol} read ${path}`)
+        t.equal(await client.get(`${path} is missing`), 'missing')
+        t.equal(await client.put(`${folder}/empty`, Buffer.alloc(0)), 'done')
+        await client.names(folder === '' ? '/' : folder)
+        await client.remove(path)
+        await client.remove(`${folder}/empty`)
+      }
     }
-  }
-  await running.become(t, expected, 'what has no content, and what is missing, is no transfer')
-  for (const client of clients) await client.close()
-  await running.become(t, expected, 'nor is the end of a connection')
-})
+    await running.become(t, expected, 'what has no content, and what is missing, is no transfer')
+    for (const client of clients) await client.close()
+    await running.become(t, expected, 'nor is the end of a connection')
+  },
+)
 
 void t.test('ranges, conditional requests and HEAD: only what is sent is counted', async (t) => {
   const running = await start(t)

@@ -82,7 +82,7 @@ async function renameUntilKilled(daemon: Daemon, { names, inner, replaces }: Ren
 }
 
 void t.test(
-  'a kill in the middle of renames leaves each thing at one name, with its properties',
+  'after a kill during renames, each entry has one name and its properties',
   { timeout: 4 * 3_600_000 },
   async (t) => {
     let daemon = await startDaemon(t)

@@ -67,7 +67,7 @@ void t.test('downloads', { skip: lacks('sftp', 'lftp', 'rclone') }, async (t) =>
   t.equal((await sftp(['put file'])).status, 0)
   const back = join(folder, 'back')
 
-  await t.test('sftp goes on with reget', async (t) => {
+  await t.test('sftp resumes with reget', async (t) => {
     proxy.cut('down', half, 1)
     t.not((await sftp(['get file back'])).status, 0)
     const part = (await stat(back)).size
@@ -76,7 +76,7 @@ void t.test('downloads', { skip: lacks('sftp', 'lftp', 'rclone') }, async (t) =>
     t.equal(await hashOf(back), hash)
   })
 
-  await t.test('lftp goes on by itself, and with get -c', async (t) => {
+  await t.test('lftp resumes by itself, and with get -c', async (t) => {
     await rm(back)
     proxy.cut('down', half, 1)
     const before = proxy.cuts
@@ -89,7 +89,7 @@ void t.test('downloads', { skip: lacks('sftp', 'lftp', 'rclone') }, async (t) =>
     t.equal(await hashOf(back), hash)
   })
 
-  await t.test('rclone goes on by itself', async (t) => {
+  await t.test('rclone resumes by itself', async (t) => {
     await rm(back)
     proxy.cut('down', half, 1)
     const before = proxy.cuts
@@ -109,7 +109,7 @@ for (const [driver, bytes] of [
     const prepared = await prepare(t, { bytes, keep: true, ...(driver === 'Memory' && { driver: { name: driver } }) })
     const { proxy, hash, half, sftp, lftp, rclone, settled, stored, setKeep } = prepared
 
-    await t.test('sftp goes on with reput, where cut uploads are kept', async (t) => {
+    await t.test('sftp resumes with reput if partial uploads are kept', async (t) => {
       proxy.cut('up', half, 1)
       t.not((await sftp(['put file'])).status, 0)
       const part = (await settled('file'))?.size ?? 0
@@ -118,7 +118,7 @@ for (const [driver, bytes] of [
       t.equal((await stored('file'))?.hash, hash)
     })
 
-    await t.test('lftp goes on by itself, and with put -c', async (t) => {
+    await t.test('lftp resumes by itself, and with put -c', async (t) => {
       proxy.cut('up', half, 1)
       const before = proxy.cuts
       const whole = await lftp(['put file -o by-lftp'])
@@ -133,7 +133,7 @@ for (const [driver, bytes] of [
       t.equal((await stored('part'))?.hash, hash)
     })
 
-    await t.test('rclone tries again', async (t) => {
+    await t.test('rclone retries', async (t) => {
       proxy.cut('up', half, 1)
       const before = proxy.cuts
       const outcome = await rclone('copyto', prepared.file, 'sftp:by-rclone', '--retries', '3')
@@ -142,7 +142,7 @@ for (const [driver, bytes] of [
       t.equal((await stored('by-rclone'))?.hash, hash)
     })
 
-    await t.test('an old file is never torn, whatever the setting says', async (t) => {
+    await t.test('an old file is never partially overwritten, whatever the setting is', async (t) => {
       await writeFile(join(prepared.folder, 'other'), 'something else')
       t.equal((await sftp(['put other old'])).status, 0)
       const old = await stored('old')
@@ -155,7 +155,7 @@ for (const [driver, bytes] of [
       }
     })
 
-    await t.test('nothing is left of a cut upload where the setting is off', async (t) => {
+    await t.test('nothing remains of an interrupted upload if the setting is off', async (t) => {
       await setKeep(false)
       proxy.cut('up', half, 1)
       t.not((await sftp(['put file new'])).status, 0)

@@ -115,7 +115,7 @@ const stories: readonly Story[] = [
   },
 ]
 
-void t.test('each story ends the same way at all three protocols', async (t) => {
+void t.test('each story has the same result by all three protocols', async (t) => {
   const running = await startGateway(t)
   const { gateway } = running
   const [admin] = await connectAll(running, { username: 'admin', password: running.adminPassword })

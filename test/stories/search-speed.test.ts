@@ -55,7 +55,7 @@ const type: AnyDriverType = {
 
 const password = 'a password'
 
-void t.test(`search over ${names} names answers soon meanwhile`, async (t) => {
+void t.test(`a search over ${names} names does not delay other requests`, async (t) => {
   const config = { ...configSchema.parse({}), data: join(t.testdir(), 'data') }
   const gateway = await Gateway.open({ config, log: createLog('silent'), drivers: [type], adminPassword: password })
   t.teardown(() => gateway.close())

@@ -6,7 +6,7 @@ import { startGateway } from '../gateway.js'
 import { ruleRow } from '../store/store-rows.js'
 import { connectAll } from './protocols.js'
 
-void t.test('names that differ in case alone are one name at all three protocols', async (t) => {
+void t.test('names that differ only in case are one name by all three protocols', async (t) => {
   const running = await startGateway(t, { driver: { name: 'Memory', addition: { case_sensitive: false } } })
   const { gateway, adminPassword } = running
   const admins = await connectAll(running, { username: 'admin', password: adminPassword })
@@ -30,7 +30,7 @@ void t.test('names that differ in case alone are one name at all three protocols
 
   const users = await connectAll(running, { username: 'user', password: 'password' })
   for (const protocol of users) {
-    await t.test(`no rule is passed by another spelling over ${protocol.protocol}`, async (t) => {
+    await t.test(`another spelling does not circumvent a rule by ${protocol.protocol}`, async (t) => {
       for (const folder of ['/Locked', '/LOCKED', '/locked']) {
         t.equal(await protocol.names(folder), 'refused', folder)
         t.equal(await protocol.get(`${folder}/FILE`), 'refused', folder)
@@ -46,7 +46,7 @@ void t.test('names that differ in case alone are one name at all three protocols
   }
 
   for (const protocol of admins) {
-    await t.test(`another spelling is another name for the same thing over ${protocol.protocol}`, async (t) => {
+    await t.test(`another spelling names the same entry by ${protocol.protocol}`, async (t) => {
       t.equal(await protocol.put('/Open/Name', Buffer.from(protocol.protocol)), 'done')
       t.equal(await protocol.rename('/Open/Name', '/Open/NAME'), 'done')
       t.same(await protocol.names('/OPEN'), ['NAME'])

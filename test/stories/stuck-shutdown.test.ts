@@ -31,7 +31,7 @@ async function isClosed(folder: string, file = 'data.db'): Promise<boolean> {
   )
 }
 
-void t.test('a driver that never closes', async (t) => {
+void t.test('the daemon stops although a driver never closes', async (t) => {
   const { daemon } = await start(t, 'Stuck in close')
   t.equal(await isClosed(daemon.dataFolder), false)
   t.equal(await daemon.stop(), 0)
@@ -40,7 +40,7 @@ void t.test('a driver that never closes', async (t) => {
   await t.rejects(access(join(daemon.dataFolder, 'daemon.pid')), 'the data folder is free')
 })
 
-void t.test('a task whose call of a driver never ends', async (t) => {
+void t.test('the daemon stops although the driver call of a task never ends', async (t) => {
   const { daemon, token } = await start(t, 'Stuck in read')
   const fields = { src_dir: '/stuck', dst_dir: '/', names: ['file'] }
   t.match(await post(daemon.url, '/api/fs/copy', fields, token), { code: 200 })
@@ -53,7 +53,7 @@ void t.test('a task whose call of a driver never ends', async (t) => {
   t.match(await store.tasks.all(), [{ kind: 'copy', state: 'running' }], 'the next start goes on with it')
 })
 
-void t.test('a walk of the search index that never ends', async (t) => {
+void t.test('the daemon stops although a walk of the search index never ends', async (t) => {
   const { daemon, token } = await start(t, 'Stuck in list')
   const settings = [{ key: 'search_index', value: 'database' }]
   t.match(await post(daemon.url, '/api/admin/setting/save', settings, token), { code: 200 })

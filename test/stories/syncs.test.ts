@@ -64,7 +64,7 @@ async function startCounted(t: Parameters<typeof startDaemon>[0]): Promise<Count
   }
 }
 
-void t.test('what is done once for every file waits for no medium', { skip: lacks('gcc') }, async (t) => {
+void t.test('work that is done once per file does not wait for stable storage', { skip: lacks('gcc') }, async (t) => {
   const { daemon, syncs, commits } = await startCounted(t)
   const basic = `Basic ${Buffer.from(`admin:${daemon.adminPassword}`).toString('base64')}`
   const dav = async (method: string, path: string, headers: Record<string, string> = {}, body?: string) => {

@@ -68,7 +68,7 @@ function sendPart(request: IncomingMessage, answer: ServerResponse, content: Buf
 }
 
 void t.test(
-  'a kill in the middle of transfers loses nothing and leaves nothing',
+  'a kill during transfers loses no file and leaves no temporary files',
   { timeout: 4 * 3_600_000 },
   async (t) => {
     const disks = t.testdir({ left: {}, right: {}, shaky: {} })

@@ -14,7 +14,7 @@ const mebibyte = 1024 * 1024
 const size = Number(process.env.TIDEGATE_LARGE_MIB ?? 256) * mebibyte
 
 void t.test(
-  'memory stays flat for a copy between storages',
+  'memory does not grow with the size of a copy between storages',
   { timeout: 4 * 3_600_000, skip: process.platform !== 'linux' && 'reads /proc' },
   async (t) => {
     const disks = t.testdir({ left: {}, right: {} })

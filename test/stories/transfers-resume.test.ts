@@ -40,7 +40,7 @@ for (const [kind, way, target] of [
   ['copy', 'read', 'quick'],
   ['upload', 'written', 'slow'],
 ] as const) {
-  void t.test(`a large file goes on after a kill: ${kind}`, async (t) => {
+  void t.test(`the transfer of a large file is resumed after a kill: ${kind}`, async (t) => {
     const disks = t.testdir({ slow: {}, quick: {} })
     const content = randomBytes(size)
     let daemon = await startDaemon(t, { program })

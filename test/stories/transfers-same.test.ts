@@ -43,7 +43,7 @@ async function filesIn(folder: string): Promise<Record<string, string>> {
   return found
 }
 
-void t.test('two mounts of one folder', async (t) => {
+void t.test('copies and moves between two mounts of one folder lose nothing', async (t) => {
   const { folder, as } = await locals(t, { '/one': 'disk', '/two': 'disk' })
   const fs = as()
   const files = { '/one/file': 'content', '/one/tree/a': 'aa', '/one/tree/sub/b': 'bb' }
@@ -63,7 +63,7 @@ void t.test('two mounts of one folder', async (t) => {
   t.equal((await filesIn(folder))['disk/tree/a'], undefined)
 })
 
-void t.test('a mount of a folder within that of another mount', async (t) => {
+void t.test('copies and moves between a mount and a mount of its subfolder lose nothing', async (t) => {
   const { folder, as } = await locals(t, { '/whole': 'disk', '/part': 'disk/a/b' })
   const fs = as()
   await fs.write(p('/whole/a/b/file'), sourceOf('content'))
@@ -81,7 +81,7 @@ void t.test('a mount of a folder within that of another mount', async (t) => {
   }
 })
 
-void t.test('an alias, and what it shows', async (t) => {
+void t.test('copies and moves between an alias and its storages lose nothing', async (t) => {
   const { folder, as, mount, supervisor } = await locals(t, { '/one': 'first', '/two': 'second' })
   const policies = { write_conflict_policy: 'all', put_conflict_policy: 'all' }
   const alias = (paths: string) => () =>
@@ -122,7 +122,7 @@ void t.test('an alias, and what it shows', async (t) => {
   }
 })
 
-void t.test('an encrypted view, and what it stands on', async (t) => {
+void t.test('copies and moves between an encrypted storage and its underlying one lose nothing', async (t) => {
   const { folder, as, mount, supervisor } = await locals(t, { '/plain': 'disk' })
   const open = () =>
     cryptType.open(
@@ -158,7 +158,7 @@ for (const [what, over] of [
   ['that can copy', { move: undefined }],
   ['that can do neither', bare],
 ] as const) {
-  void t.test(`two mounts of a backend that tells nothing of it, ${what}`, async (t) => {
+  void t.test(`two mounts of a backend without identities, ${what}`, async (t) => {
     const driver = silent(over as Partial<Record<keyof Driver, undefined>>)
     const shared = { driverOf: async () => driver, cacheExpiration: 0 }
     const { as, store } = await newTree(t, { '/one': shared, '/two': shared, '/far': {} })
@@ -183,7 +183,7 @@ for (const [what, over] of [
   })
 }
 
-void t.test('a backend that hides names with a dot shows that it is the target', async (t) => {
+void t.test('a backend that hides dot files is recognized as the target', async (t) => {
   const driver = silent({ copy: undefined })
   const hides = (path: string) => path.split('/').some((name) => name.startsWith('.tidegate'))
   const seen = altered(driver, {
@@ -204,7 +204,7 @@ void t.test('a backend that hides names with a dot shows that it is the target',
   )
 })
 
-void t.test('a target that takes no strange names takes a folder within one of its own name', async (t) => {
+void t.test('a target that rejects unusual names accepts a folder within one of the same name', async (t) => {
   const inner = new MemoryDriver(0)
   const strict = altered(inner, {
     write: async (path, source, options) => {

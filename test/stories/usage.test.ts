@@ -50,14 +50,14 @@ const reserving: AnyDriverType = {
     }),
 }
 
-void t.test('what a file system keeps for root is neither used nor available', async (t) => {
+void t.test('the space that a file system reserves for root is neither used nor available', async (t) => {
   const options: RunOptions = { driver: { name: reserving.name }, driverTypes: [reserving] }
   const running = await startGateway(t, options)
   t.same(await toldBySftp(t, running), { total: 10 * block, unused: 6 * block, available: 5 * block })
   t.same(await toldByWebDav(running), { used: 4 * block, free: 5 * block })
 })
 
-void t.test('a local disk is as full as statfs says', async (t) => {
+void t.test('the usage of a local disk is that of statfs', async (t) => {
   const running = await startGateway(t)
   const { bsize, blocks, bfree, bavail } = await statfs(running.dataFolder)
   const { total, unused, available } = await toldBySftp(t, running)

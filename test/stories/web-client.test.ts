@@ -173,7 +173,7 @@ async function start(t: Test) {
   return { ...running, admin, addUser }
 }
 
-void t.test('a stranger opens the page, is sent to the sign-in, and comes in', async (t) => {
+void t.test('a visitor opens the page, is redirected to sign in, and signs in', async (t) => {
   const { url, adminPassword } = await start(t)
   const browser = new Browser(url)
   const [settings, extensions, tools] = await Promise.all([
@@ -204,7 +204,7 @@ void t.test('a stranger opens the page, is sent to the sign-in, and comes in', a
   })
 })
 
-void t.test('browsing, with a folder password asked for once and kept in a cookie', async (t) => {
+void t.test('the web client browses, and stores a folder password in a cookie', async (t) => {
   const { url, admin, addUser } = await start(t)
   const body = new FormData()
   body.append('file', new Blob(['film']), 'film.mp4')
@@ -269,75 +269,78 @@ void t.test('browsing, with a folder password asked for once and kept in a cooki
   t.match(await browser.list('/', { refresh: true }), { code: 403, message: 'Refresh without permission' })
 })
 
-void t.test('the toolbar: new, upload, rename, copy, move, delete, and back to what others did', async (t) => {
-  const { url, addUser } = await start(t)
-  await addUser('ann', 0b11111000, '/home')
-  const browser = new Browser(url)
-  await browser.signIn('ann', 'password')
-  t.match(
-    await browser.list('/'),
-    { ...done, data: { content: [], total: 0, write: true } },
-    'the base folder is there',
-  )
+void t.test(
+  'the toolbar creates, uploads, renames, copies, moves, deletes, and reloads changes of others',
+  async (t) => {
+    const { url, addUser } = await start(t)
+    await addUser('ann', 0b11111000, '/home')
+    const browser = new Browser(url)
+    await browser.signIn('ann', 'password')
+    t.match(
+      await browser.list('/'),
+      { ...done, data: { content: [], total: 0, write: true } },
+      'the base folder is there',
+    )
 
-  t.match(await browser.post('/api/fs/mkdir', { path: '/new folder' }), { ...done, data: null })
-  const named = (path: string, more: Record<string, string> = {}) => ({
-    'File-Path': encodeURIComponent(path),
-    ...more,
-  })
-  const empty = named('/new folder/notes.md', { Password: '', Overwrite: 'false' })
-  t.match(await browser.put('/api/fs/put', '', empty), { ...done, data: null }, 'a new file is an empty upload')
-  t.match(await browser.put('/api/fs/put', '', empty), { code: 403, message: 'file exists' })
-  const saved = named('/new folder/notes.md', { Password: '', 'Content-Type': 'text/markdown', Overwrite: 'true' })
-  t.match(await browser.put('/api/fs/put', '# Notes', saved), { ...done, data: null }, 'the editor saves')
-  const upload = named('/new folder/photo ä+1.jpg', {
-    'Content-Type': 'image/jpeg',
-    'Last-Modified': '1715961936465',
-    Password: '',
-    Overwrite: 'true',
-    'X-File-Md5': createHash('md5').update('photo').digest('hex'),
-    'X-File-Sha1': createHash('sha1').update('photo').digest('hex'),
-    'X-File-Sha256': createHash('sha256').update('photo').digest('hex'),
-  })
-  t.match(await browser.put('/api/fs/put', 'photo', upload), { ...done, data: null })
-  t.match((await browser.detail('/new folder/photo ä+1.jpg')).data, { size: 5, modified: '2024-05-17T16:05:36.465Z' })
-  const task = named('/new folder/later.bin', { 'As-Task': 'true', Password: '', Overwrite: 'true' })
-  t.match(await browser.put('/api/fs/put', 'later', task), {
-    ...done,
-    data: {
-      task: { name: 'upload later.bin to [/](/home/new folder)', creator: 'ann', state: Number, progress: Number },
-    },
-  })
-  while (!(await browser.names('/new folder')).includes('later.bin')) await delay(20)
+    t.match(await browser.post('/api/fs/mkdir', { path: '/new folder' }), { ...done, data: null })
+    const named = (path: string, more: Record<string, string> = {}) => ({
+      'File-Path': encodeURIComponent(path),
+      ...more,
+    })
+    const empty = named('/new folder/notes.md', { Password: '', Overwrite: 'false' })
+    t.match(await browser.put('/api/fs/put', '', empty), { ...done, data: null }, 'a new file is an empty upload')
+    t.match(await browser.put('/api/fs/put', '', empty), { code: 403, message: 'file exists' })
+    const saved = named('/new folder/notes.md', { Password: '', 'Content-Type': 'text/markdown', Overwrite: 'true' })
+    t.match(await browser.put('/api/fs/put', '# Notes', saved), { ...done, data: null }, 'the editor saves')
+    const upload = named('/new folder/photo ä+1.jpg', {
+      'Content-Type': 'image/jpeg',
+      'Last-Modified': '1715961936465',
+      Password: '',
+      Overwrite: 'true',
+      'X-File-Md5': createHash('md5').update('photo').digest('hex'),
+      'X-File-Sha1': createHash('sha1').update('photo').digest('hex'),
+      'X-File-Sha256': createHash('sha256').update('photo').digest('hex'),
+    })
+    t.match(await browser.put('/api/fs/put', 'photo', upload), { ...done, data: null })
+    t.match((await browser.detail('/new folder/photo ä+1.jpg')).data, { size: 5, modified: '2024-05-17T16:05:36.465Z' })
+    const task = named('/new folder/later.bin', { 'As-Task': 'true', Password: '', Overwrite: 'true' })
+    t.match(await browser.put('/api/fs/put', 'later', task), {
+      ...done,
+      data: {
+        task: { name: 'upload later.bin to [/](/home/new folder)', creator: 'ann', state: Number, progress: Number },
+      },
+    })
+    while (!(await browser.names('/new folder')).includes('later.bin')) await delay(20)
 
-  t.match(await browser.post('/api/fs/rename', { path: '/new folder', name: 'team', overwrite: false }), done)
-  const renames = [{ src_name: 'notes.md', new_name: 'notes 1.md' }]
-  t.match(await browser.post('/api/fs/batch_rename', { src_dir: '/team', rename_objects: renames }), done)
-  t.match(await browser.post('/api/fs/mkdir', { path: '/team/sub/deep' }), done)
-  t.match(await browser.post('/api/fs/dirs', { path: '/', password: '', force_root: false }), {
-    data: [{ name: 'team', modified: /^20/ }],
-  })
-  const transfer = { src_dir: '/team', dst_dir: '/team/sub', overwrite: false, skip_existing: false, merge: false }
-  t.match(await browser.post('/api/fs/copy', { ...transfer, names: ['notes 1.md'] }), { ...done, data: null })
-  t.match(await browser.post('/api/fs/copy', { ...transfer, names: ['notes 1.md'] }), {
-    code: 403,
-    message: 'file [notes 1.md] exists',
-  })
-  const photo = { ...transfer, dst_dir: '/team/sub/deep', names: ['photo ä+1.jpg'] }
-  t.match(await browser.post('/api/fs/move', photo), { ...done, data: null })
-  t.match(
-    await browser.post('/api/fs/recursive_move', { src_dir: '/team/sub', dst_dir: '/', conflict_policy: 'cancel' }),
-    { code: 200, message: 'Successfully moved 2 files' },
-  )
-  t.same(await browser.names('/'), ['team', 'notes 1.md', 'photo ä+1.jpg'])
-  t.match(await browser.post('/api/fs/remove_empty_directory', { src_dir: '/team' }), done)
-  t.notOk((await browser.names('/team')).includes('sub'))
-  t.match(await browser.post('/api/fs/remove', { dir: '/', names: ['notes 1.md', 'photo ä+1.jpg'] }), done)
-  t.same(await browser.names('/'), ['team'])
-  t.match(await browser.list('/team', { refresh: true }), { ...done, data: { content: [{ name: 'later.bin' }, {}] } })
-})
+    t.match(await browser.post('/api/fs/rename', { path: '/new folder', name: 'team', overwrite: false }), done)
+    const renames = [{ src_name: 'notes.md', new_name: 'notes 1.md' }]
+    t.match(await browser.post('/api/fs/batch_rename', { src_dir: '/team', rename_objects: renames }), done)
+    t.match(await browser.post('/api/fs/mkdir', { path: '/team/sub/deep' }), done)
+    t.match(await browser.post('/api/fs/dirs', { path: '/', password: '', force_root: false }), {
+      data: [{ name: 'team', modified: /^20/ }],
+    })
+    const transfer = { src_dir: '/team', dst_dir: '/team/sub', overwrite: false, skip_existing: false, merge: false }
+    t.match(await browser.post('/api/fs/copy', { ...transfer, names: ['notes 1.md'] }), { ...done, data: null })
+    t.match(await browser.post('/api/fs/copy', { ...transfer, names: ['notes 1.md'] }), {
+      code: 403,
+      message: 'file [notes 1.md] exists',
+    })
+    const photo = { ...transfer, dst_dir: '/team/sub/deep', names: ['photo ä+1.jpg'] }
+    t.match(await browser.post('/api/fs/move', photo), { ...done, data: null })
+    t.match(
+      await browser.post('/api/fs/recursive_move', { src_dir: '/team/sub', dst_dir: '/', conflict_policy: 'cancel' }),
+      { code: 200, message: 'Successfully moved 2 files' },
+    )
+    t.same(await browser.names('/'), ['team', 'notes 1.md', 'photo ä+1.jpg'])
+    t.match(await browser.post('/api/fs/remove_empty_directory', { src_dir: '/team' }), done)
+    t.notOk((await browser.names('/team')).includes('sub'))
+    t.match(await browser.post('/api/fs/remove', { dir: '/', names: ['notes 1.md', 'photo ä+1.jpg'] }), done)
+    t.same(await browser.names('/'), ['team'])
+    t.match(await browser.list('/team', { refresh: true }), { ...done, data: { content: [{ name: 'later.bin' }, {}] } })
+  },
+)
 
-void t.test('the profile: keys, two-step verification, a new password, and out', async (t) => {
+void t.test('the profile page changes keys, two-step verification and the password, and signs out', async (t) => {
   const { url, addUser } = await start(t)
   await addUser('ann', 0)
   const browser = new Browser(url)
@@ -365,7 +368,7 @@ void t.test('the profile: keys, two-step verification, a new password, and out',
   t.match(await browser.get('/api/me'), { code: 401, message: 'token is invalidated' })
 })
 
-void t.test('the settings page sends whole rows back, whatever they have become on the way', async (t) => {
+void t.test('of the rows that the settings page saves, only the values are changed', async (t) => {
   const { admin } = await start(t)
   for (const group of [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]) {
     const { data: rows } = await admin.get<readonly Setting[]>(`/api/admin/setting/list?group=${group}`)
@@ -482,7 +485,7 @@ void t.test('users and metas are listed, edited with all their fields, and delet
   t.match(await admin.post(`/api/admin/user/delete?id=${id}`), { ...done, data: null })
 })
 
-void t.test('a backup is taken and restored over itself: nothing changes, and everybody stays signed in', async (t) => {
+void t.test('restoring a backup of the current state changes nothing, and everybody stays signed in', async (t) => {
   const { url, admin, addUser, adminPassword } = await start(t)
   await addUser('ann', 8, '/ann')
   const ann = new Browser(url)

@@ -53,7 +53,7 @@ void t.test('cadaver', { skip: lacks('cadaver') }, async (t) => {
   }
 })
 
-void t.test('rclone syncs both ways, keeps times, and the second time finds nothing to do', async (t) => {
+void t.test('rclone syncs both ways and preserves times, and a second sync transfers nothing', async (t) => {
   const tree = '/usr/share/doc'
   const sample = ['--include', '/[a-c]*/**', '--max-size', '1M', '--skip-links']
   const version = Number(/v1\.(\d+)/.exec((await run('rclone', ['version'])).stdout)?.[1])
