@@ -75,7 +75,7 @@ export class StagedUpload implements Upload {
 
   /** Flushes what is written, and stores a token for it. */
   async #checkpoint(): Promise<void> {
-    const { resumable: resumable, sync, replaceToken: replaceToken } = this.staged
+    const { resumable, sync, replaceToken } = this.staged
     const written = this.#written
     if (this.#hasSyncFailed || written <= this.#committed) return
     // A server may report a failed flush only once, and the next one as successful.

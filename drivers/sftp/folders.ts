@@ -44,7 +44,7 @@ export class Folders {
 
   /** The entries for these names, with symlinks resolved. Removes abandoned staged files in the background. */
   async entries(on: Connection, folder: Path, names: readonly FileEntryWithStats[]): Promise<Entry[]> {
-    const { locations: places, showsDanglingSymlinks: showsDanglingSymlinks } = this.options
+    const { locations: places, showsDanglingSymlinks } = this.options
     const visible = names.filter(({ filename }) => this.#isVisible(filename, folder))
     const entries: Entry[] = []
     for (let start = 0; start < visible.length; start += parallelLookups) {

@@ -215,8 +215,7 @@ void t.test('an app password opens the protocols it was made for, and never the 
   const { accounts } = running.gateway
   const id = await addUser(running, 'ada', everyPermission)
   const made = async (protocols: readonly AppPasswordProtocol[], readOnly = false): Promise<string> =>
-    (await accounts.appPasswords.add(id, { name: `${protocols.join()} ${readOnly}`, protocols, readOnly }))
-      .password
+    (await accounts.appPasswords.add(id, { name: `${protocols.join()} ${readOnly}`, protocols, readOnly })).password
   const [dav, sftp, reading] = [await made(['webdav']), await made(['sftp']), await made(['webdav', 'sftp'], true)]
   for (const password of [dav, sftp, reading]) {
     const login = await post(running.url, '/api/auth/login', { username: 'ada', password })

@@ -1,14 +1,13 @@
 /** What a rule hides does not exist for users who may not see it: the same response as for a name that is not there. */
 import { Client, type SFTPWrapper } from 'ssh2'
 import t from 'tap'
-import { permissionBits } from '../../src/accounts/principal.js'
+import { allPermissions, permissionBits } from '../../src/accounts/principal.js'
 import { asPath, root } from '../../src/contract/path.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
 import { ruleRow } from '../store/store-rows.js'
 import { sourceOf } from '../tree/tree-fixture.js'
 
-const { seeHidden, skipPasswords, ...ordinary } = permissionBits
-const permission = Object.values(ordinary).reduce((sum, bit) => sum | bit, 0)
+const permission = allPermissions & ~(permissionBits.seeHidden | permissionBits.skipPasswords)
 const user = { username: 'ada', password: 'a good password' }
 
 /** A hidden name, and one of the same length that nothing has. */

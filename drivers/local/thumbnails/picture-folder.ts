@@ -28,7 +28,7 @@ export class ThumbnailCache {
   #sweepInProgress: Promise<void> | undefined
   #hasWarned = false
 
-  constructor({ folder, log, capacity: capacity = defaultCapacity }: ThumbnailCacheOptions) {
+  constructor({ folder, log, capacity = defaultCapacity }: ThumbnailCacheOptions) {
     this.#folder = folder
     this.#log = log
     this.#capacity = capacity

@@ -149,7 +149,7 @@ export async function openThumbnails(
   if (await canMakeVideos()) kinds.push('video')
   else log.warn({}, 'no thumbnails of videos: ffmpeg and ffprobe are not installed')
   const cache = folder === undefined ? undefined : new ThumbnailCache({ folder, log })
-  return new Thumbnails({ kinds, concurrency: concurrency, position, cache: cache })
+  return new Thumbnails({ kinds, concurrency, position, cache })
 }
 
 /**

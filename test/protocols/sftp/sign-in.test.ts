@@ -36,7 +36,7 @@ void t.test('keys of every plain type open a session, once their signature is pr
     const pair =
       type === 'ed25519'
         ? await generateKeyPair(type, { comment: 'test' })
-        : ssh2.utils.generateKeyPairSync(type as 'rsa', { bits: bits })
+        : ssh2.utils.generateKeyPairSync(type as 'rsa', { bits })
     const key = await addKey(protocol, `${type} ${bits}`, pair)
     const before = key.lastUsed.getTime()
     const client = await protocol.connect({ username: 'ada', password: '', privateKey: pair.private })
