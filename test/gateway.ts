@@ -1,4 +1,4 @@
-/** Running gateways for tests: one inside the test's own process, and the real daemon as a child that can be killed. */
+/** Gateways for tests: one in the process of the test, and the real daemon as a child process that can be killed. */
 import { spawn } from 'node:child_process'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
@@ -33,15 +33,15 @@ export interface RunOptions {
   readonly dataFolder?: string
   readonly adminPassword?: string
   readonly config?: ConfigInput
-  /** Mount this driver at `/` instead of a local folder. */
+  /** The driver mounted at `/`, instead of a local folder. */
   readonly driver?: { readonly name: string; readonly addition?: object }
-  /** Types of drivers beside those of the program. */
+  /** Driver types in addition to those of the program. */
   readonly driverTypes?: readonly AnyDriverType[]
 }
 
 const password = 'a password for tests'
 
-/** An empty data folder, but for host keys: making new ones for every test would take longer than most tests. */
+/** A data folder with host keys only: generating them would take longer than most tests. */
 async function temporaryFolder(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-test-'))
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
@@ -56,7 +56,7 @@ function addresses(http: string, sftp: string): Addresses {
   return { url, davUrl: `${url}/dav/`, sftpPort: Number(sftp.slice(sftp.lastIndexOf(':') + 1)) }
 }
 
-/** All protocols on free ports of this process; stopped at the test's end. */
+/** Starts all protocols on free ports of this process. They stop at the end of the test. */
 export async function startGateway(t: Test, options: RunOptions = {}): Promise<RunningGateway> {
   const dataFolder = options.dataFolder ?? (await temporaryFolder(t))
   const adminPassword = options.adminPassword ?? password
@@ -83,7 +83,7 @@ export interface Daemon extends Addresses {
   readonly adminPassword: string
   readonly dataFolder: string
   readonly exited: boolean
-  /** What it wrote to stderr lately. */
+  /** The end of its output to stderr. */
   readonly log: string
   /** SIGKILL. */
   kill(): Promise<void>
@@ -93,7 +93,7 @@ export interface Daemon extends Addresses {
 
 const main = fileURLToPath(new URL('../src/main.js', import.meta.url))
 
-/** The built program, or another one that takes a data folder, as a process of its own; killed at the test's end. */
+/** The built program, or another one that takes a data folder, as a child process. It is killed at the end of the test. */
 export async function startDaemon(
   t: Test,
   options: Pick<RunOptions, 'dataFolder' | 'adminPassword'> & { readonly program?: string } = {},

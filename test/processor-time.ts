@@ -1,10 +1,7 @@
-/**
- * Processor time, for tests that promise how much work something is. Unlike the clock on the wall it does not count what
- * other programs do meanwhile.
- */
+/** Processor time, for tests of the cost of an operation. Unlike wall-clock time, it does not depend on other programs. */
 import { readFile } from 'node:fs/promises'
 
-/** Milliseconds that this process computes until `work` is done, in all of its threads: the least of so many runs. */
+/** Processor time of `work` in all threads of this process, in milliseconds: the minimum of several runs. */
 export async function processorTime(work: () => unknown, runs = 1): Promise<number> {
   let least = Infinity
   for (let run = 0; run < runs; run++) {
@@ -17,18 +14,18 @@ export async function processorTime(work: () => unknown, runs = 1): Promise<numb
 }
 
 /**
- * How many times the processor time of `work(size)` `work(times * size)` takes, each the least of five runs: near `times`
- * where the work grows with the size, near its square where it is quadratic.
+ * The ratio of the processor times of `work(times * size)` and `work(size)`, each the minimum of five runs: about `times`
+ * for linear work, about its square for quadratic work.
  */
 export async function growth(work: (size: number) => unknown, size: number, times: number): Promise<number> {
   const small = await processorTime(() => work(size), 5)
   return (await processorTime(() => work(times * size), 5)) / small
 }
 
-/** Milliseconds that another process has computed so far, in steps of ten. Linux only. */
+/** Processor time of another process so far, in milliseconds and steps of ten. Linux only. */
 export async function processorTimeOf(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-  // The name before the last parenthesis may hold anything.
+  // The program name, before the last parenthesis, may have any characters.
   const [user, system] = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')

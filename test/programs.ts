@@ -1,4 +1,4 @@
-/** Programs of others that tests run, each with the Debian package that brings it. */
+/** Programs that tests run, each with its Debian package. */
 import { spawnSync, type StdioOptions } from 'node:child_process'
 import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,15 +7,15 @@ import { join } from 'node:path'
 interface Program {
   readonly name: string
   readonly package: string
-  /** More packages that its tests need. */
+  /** Further packages that its tests need. */
   readonly with?: readonly string[]
-  /** What shows that it is there, where it is no program in PATH. */
+  /** A file that exists if it is installed, for what is not a program in PATH. */
   readonly file?: string
-  /** It may not be installed together with another one here: its package is laid out in `unpackedFolder` instead. */
+  /** Its package conflicts with another one of this table, and is unpacked in `unpackedFolder` instead of installed. */
   readonly unpacked?: true
 }
 
-/** Packages that conflict with others of the table are unpacked here, and run from here. */
+/** Packages that conflict with others of the table are unpacked in this folder and run from it. */
 const unpackedFolder = '/opt/tidegate-test-programs'
 
 const programs: readonly Program[] = [
@@ -64,8 +64,8 @@ const programs: readonly Program[] = [
 ]
 
 /**
- * Absolute path of a program, looked for in PATH and where Debian keeps servers, or of its file in the table; undefined where it
- * is not installed.
+ * Absolute path of a program, searched in PATH and in Debian's folders of servers, or of its file in the table.
+ * Undefined if it is not installed.
  */
 export function findProgram(name: string): string | undefined {
   const file = programs.find((program) => program.name === name)?.file
@@ -89,8 +89,8 @@ export function findProgram(name: string): string | undefined {
 }
 
 /**
- * For a test's `skip` option: false where every program is there, else the reason. Under CI=true always false: there a
- * missing program has to fail.
+ * The `skip` option of a test: false if every program is installed, otherwise the reason. With CI=true always false, so
+ * that a missing program is a failure.
  */
 export function lacks(...names: readonly string[]): string | false {
   if (process.env.CI === 'true') return false
@@ -99,8 +99,8 @@ export function lacks(...names: readonly string[]): string | false {
 }
 
 /**
- * Installs what is missing where that is possible (root on a system with apt-get), and says what is missing where it
- * is not. Returns the programs that are still missing.
+ * Installs missing programs (as root on a system with apt-get), and reports those that cannot be installed. Returns the
+ * programs that are still missing.
  */
 export function setUpPrograms(say: (line: string) => void): readonly Program[] {
   const missing = programs.filter((program) => findProgram(program.name) === undefined)
@@ -122,7 +122,7 @@ export function setUpPrograms(say: (line: string) => void): readonly Program[] {
       env: environment,
       stdio: ['ignore', 'ignore', 'inherit'],
     }).status === 0 && unpacked.every((name) => unpack(apt, name))
-  // Package lists may be absent (a fresh container) or old: fetch them only where the first try fails.
+  // Package lists may be absent, as in a new container, or old. They are fetched only if the first attempt fails.
   if (!install()) {
     spawnSync(apt, ['update'], { env: environment, stdio: ['ignore', 'ignore', 'inherit'] })
     install()
@@ -132,12 +132,12 @@ export function setUpPrograms(say: (line: string) => void): readonly Program[] {
   return still
 }
 
-/** Lays a package's files out without installing it. */
+/** Unpacks the files of a package without installing it. */
 function unpack(apt: string, name: string): boolean {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-package-'))
   try {
     const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
-    // The user apt itself downloads as may not write to a folder of ours, nor need it.
+    // apt's own download user cannot write to this folder.
     const download = spawnSync(apt, ['-o', 'APT::Sandbox::User=root', 'download', name], { cwd: folder, stdio })
     const [file] = readdirSync(folder)
     if (download.status !== 0 || file === undefined) return false
@@ -148,7 +148,7 @@ function unpack(apt: string, name: string): boolean {
 }
 
 /**
- * Why a test is skipped that repeats another one against a server set up in another way: `.ci/run` asks for these with
- * `TIDEGATE_VARIANTS=all`.
+ * The `skip` option of a test that repeats another one against a server with another configuration. `.ci/run` runs these
+ * tests: it sets `TIDEGATE_VARIANTS=all`.
  */
 export const onlyWithVariants = process.env.TIDEGATE_VARIANTS === 'all' ? false : 'runs with TIDEGATE_VARIANTS=all'

@@ -1,9 +1,9 @@
-/** Reads what a test file prints (TAP) into counts of tests and a list of failures. */
+/** Parses the TAP output of a test file into the numbers of tests and a list of failures. */
 import { Parser, type Result } from 'tap-parser'
 
 interface Failure {
   readonly name: string
-  /** What tap knows of it: message, difference, place, stack. */
+  /** The lines that tap reports: message, difference, place, stack. */
   readonly details: readonly string[]
 }
 
@@ -15,13 +15,13 @@ export interface FileResults {
 }
 
 /**
- * Counts tests, not assertions: a test is a block that holds no further block. An assertion beside such blocks counts
- * only where it fails, and a skipped block or assertion counts as skipped wherever it stands.
+ * Counts tests, not assertions. A test is a block without further blocks. An assertion beside such blocks is counted
+ * only if it fails. A skipped block or assertion is counted as skipped everywhere.
  */
 export function parseResults(onComplete: (results: FileResults) => void): Parser {
   const results: FileResults = { passed: 0, failed: 0, skipped: 0, failures: [] }
   const parser = new Parser((final) => {
-    // A wrong plan or no test at all fails the file without any assertion that says so.
+    // A wrong plan and the absence of tests fail the file without a failed assertion.
     if (!final.ok && results.failed === 0) fail(final.bailout === false ? 'the plan does not fit' : 'bailed out')
     onComplete(results)
   })

@@ -1,7 +1,7 @@
 /**
- * Runs the compiled tests: `node dist/test/run.js [--jobs N] [--minutes N] [PATTERN…]`: so many files at once, so many
- * minutes for each at the most. A pattern is a part of a test file's path, such as `test/contract/path.test.ts` or `webdav`.
- * The last line is `N passed, N failed, N skipped`; the status is 1 where anything failed.
+ * Runs the compiled tests: `node dist/test/run.js [--jobs N] [--minutes N] [PATTERN…]`, with N files concurrently and a
+ * limit of N minutes for each. A pattern is a part of a test file's path, such as `test/contract/path.test.ts` or
+ * `webdav`. The last line is `N passed, N failed, N skipped`; the status is 1 if anything failed.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -12,17 +12,17 @@ import { killRunning, runSuite, type Totals } from './suite.js'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  // Many tests wait for disks, clocks and other programs more than they compute.
+  // Many tests mostly wait for disks, timers and other programs.
   options: {
     jobs: { type: 'string', default: String(2 * availableParallelism()) },
     minutes: { type: 'string', default: '20' },
   },
 })
 
-/** Where the files are that take long: before anything is known of their durations, these run first. */
+/** Folders of long-running files, which start first while no durations are known. */
 const slowFolders = ['test/drivers/', 'test/stories/', 'test/downloads/', 'test/security/']
 
-/** What judges time or memory by figures that a busy machine spoils. */
+/** Files that measure time or memory, which other load would falsify. */
 const quiet = [
   'test/stories/driver-streams.test.ts',
   'test/stories/many-connections.test.ts',
@@ -34,7 +34,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
 function testFiles(patterns: readonly string[]): string[] {
   const isSlow = (file: string) => slowFolders.some((folder) => file.startsWith(folder))
-  // The sources are listed, not dist/: what was compiled from a deleted test may still lie there.
+  // The sources are listed, because dist/ may still have the output of a deleted test.
   return readdirSync('test', { recursive: true, encoding: 'utf8' })
     .map((name) => join('test', name))
     .filter((file) => file.endsWith('.test.ts'))

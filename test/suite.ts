@@ -1,10 +1,10 @@
-/** Runs compiled test files, each in a process of its own, and reports what came of them. */
+/** Runs compiled test files, each in its own process, and reports their results. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseResults, type FileResults } from './results.js'
 
 export interface TestFile {
-  /** What reports call it. */
+  /** The name in reports. */
   readonly name: string
   /** The compiled file. */
   readonly program: string
@@ -12,15 +12,15 @@ export interface TestFile {
 
 interface SuiteOptions {
   readonly files: readonly TestFile[]
-  /** So many at once. */
+  /** Number of files that run concurrently. */
   readonly jobs: number
-  /** What each file may take. */
+  /** Time limit of a file. */
   readonly seconds: number
-  /** Names of files that run one after the other, when all others have ended. */
+  /** Names of files that run one at a time, after all others. */
   readonly quiet?: readonly string[]
   /**
-   * Where it is written how long each test file took. The longest begin first, so that none runs on alone at the end; before
-   * them those that it does not name, in the order of `files`.
+   * File with the duration of each test file. The longest start first, so that none runs alone at the end. Files without
+   * a known duration start before them, in the order of `files`.
    */
   readonly durations?: string
   readonly say: (line: string) => void
@@ -32,19 +32,19 @@ export interface Totals {
   skipped: number
 }
 
-/** So many files at the most get a second run: where more of them fail, it is not the machine. */
+/** Maximum number of failed files that are run again. If more fail, the machine is not the cause. */
 const maxSecondRuns = 3
 
 const running = new Set<ChildProcess>()
 
-/** Ends the files that run now. */
+/** Ends the running files. */
 export function killRunning(): void {
   for (const child of running) child.kill('SIGKILL')
 }
 
 /**
- * A file that fails has failed. A few of them run once more by themselves, which shows whether the failure can be repeated;
- * it does not change the totals.
+ * Runs the files and resolves to the number of tests. A few failed files are run again, alone, to show whether the
+ * failure is repeatable. The second run does not change the totals.
  */
 export async function runSuite({ files, jobs, seconds, quiet = [], durations, say }: SuiteOptions): Promise<Totals> {
   const total: Totals = { passed: 0, failed: 0, skipped: 0 }
@@ -96,11 +96,11 @@ function report(
   if (failed > 0 && output !== '') say(`  stderr:\n${output.replaceAll(/^/gm, '    ')}`)
 }
 
-/** Runs one file to its end. Whatever goes wrong is a failure of that file. */
+/** Runs one file. A crash and a timeout are failures of that file. */
 async function runFile({ program }: TestFile, seconds: number): Promise<FileResults & { readonly output: string }> {
   const child = spawn(process.execPath, ['--enable-source-maps', program], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    // tap's own limit comes first, because it can say which test was running.
+    // tap's own limit is shorter, because tap can report which test was running.
     env: { ...process.env, TAP_TIMEOUT: String(seconds - 30) },
   })
   running.add(child)
@@ -131,7 +131,7 @@ async function runFile({ program }: TestFile, seconds: number): Promise<FileResu
   const [results, problem] = await Promise.all([parsed, ended])
   clearTimeout(timer)
   running.delete(child)
-  // tap ends with status 1 for each failure that is counted already.
+  // Status 1 means failures that are already counted.
   if (problem !== undefined && results.failed === 0) {
     results.failed++
     results.failures.push({ name: problem, details: [] })
