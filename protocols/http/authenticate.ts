@@ -1,7 +1,7 @@
 /** Authentication of API requests by their Authorization header. */
 import type { IncomingMessage } from 'node:http'
 import type { Principal } from '../../src/accounts/principal.js'
-import type { HttpApi } from './context.js'
+import type { HttpApi } from './http-api.js'
 
 /** The token of the Authorization header, with or without a `Bearer ` prefix. Empty if the header is missing. */
 export function tokenOf(request: IncomingMessage): string {

@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { resolvePath, root, type Path } from '../../src/contract/path.js'
 import { sendFile } from '../lib/send.js'
-import type { HttpApi } from './context.js'
-import { isUnexpectedError, toApiErrorBody } from './errors.js'
+import type { HttpApi } from './http-api.js'
+import { logUnexpected, toApiErrorBody } from './errors.js'
 import { absoluteUrl } from './object.js'
 import { sendErrorPage } from './pages.js'
 import { sendThumbnail } from './thumbnail.js'
@@ -30,8 +30,8 @@ export async function serveDownload(api: HttpApi, request: IncomingMessage, resp
   } catch (error) {
     const { gateway } = api
     const failure = toGatewayError(error)
-    if (isUnexpectedError(error)) gateway.log.error({ err: error, method: request.method }, 'download failed')
-    else if (response.headersSent) gateway.log.debug({ code: failure.code }, 'download aborted')
+    logUnexpected(gateway.log, error, { method: request.method })
+    if (response.headersSent) gateway.log.debug({ code: failure.code }, 'download aborted')
     if (response.headersSent || response.destroyed) return
     const { status, message, retryAfter } = toApiErrorBody(error)
     if (retryAfter !== undefined) response.setHeader('Retry-After', Math.ceil(retryAfter))
@@ -44,7 +44,7 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   const query = new URLSearchParams(text)
   // Some clients append a slash to the signature.
   const signature = query.get('sign')?.replace(/\/$/, '')
-  const fs = api.gateway.as(await api.gateway.links.authorize(path, signature))
+  const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature))
   if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return
   const route = request.url?.startsWith('/p/') === true ? 'p' : 'd'
   const decision = await fs.downloadRoute(path, { route, withoutProxy: query.has('d') })

@@ -4,7 +4,7 @@
  */
 import type { z } from 'zod'
 import type { Principal } from '../../src/accounts/principal.js'
-import type { Context, HttpApi } from './context.js'
+import type { Exchange, HttpApi } from './http-api.js'
 import type { StreamedArray } from './streamed-array.js'
 
 /**
@@ -111,7 +111,7 @@ export interface Call<
   Params = unknown,
 > {
   readonly api: HttpApi
-  readonly context: Context
+  readonly context: Exchange
   /** Undefined if access is `anybody`. */
   readonly principal: Who
   readonly fields: Fields

@@ -1,8 +1,8 @@
 /** The envelope of API responses. The HTTP status is always 200; `code` holds the result. */
 import type { Middleware } from 'koa'
 import { drain } from '../lib/request-body.js'
-import type { HttpApi, State } from './context.js'
-import { isUnexpectedError, toApiErrorBody } from './errors.js'
+import type { HttpApi, State } from './http-api.js'
+import { logUnexpected, toApiErrorBody } from './errors.js'
 
 export interface Envelope {
   readonly code: number
@@ -27,9 +27,7 @@ export function envelopeMiddleware(api: HttpApi): Middleware<State> {
       await next()
     } catch (error) {
       const { code, message, retryAfter } = toApiErrorBody(error)
-      if (isUnexpectedError(error)) {
-        api.gateway.log.error({ err: error, method: ctx.method, url: ctx.path }, 'request failed')
-      }
+      logUnexpected(api.gateway.log, error, { method: ctx.method, url: ctx.path })
       if (retryAfter !== undefined) ctx.set('Retry-After', String(Math.ceil(retryAfter)))
       ctx.status = 200
       const line = toSingleLine(message)

@@ -1,11 +1,6 @@
 /** Maps codes and details of errors to codes and messages of the API. Clients parse both. */
-import {
-  isGatewayError,
-  toGatewayError,
-  type ErrorCode,
-  type ErrorDetail,
-  type GatewayError,
-} from '../../src/contract/errors.js'
+import { toGatewayError, type ErrorCode, type ErrorDetail, type GatewayError } from '../../src/contract/errors.js'
+import { logInternal, type Log } from '../../src/contract/log.js'
 
 /** An error with the code and message that the API sends. */
 export class ApiError extends Error {
@@ -20,7 +15,7 @@ export class ApiError extends Error {
 
 export const accessDeniedMessage = 'password is incorrect or you have no permission'
 
-interface Rule {
+interface Answer {
   /** The `code` of the envelope. */
   readonly code: number
   /** The HTTP status of responses without an envelope, such as downloads. */
@@ -31,7 +26,7 @@ interface Rule {
 
 type Text = string | ((error: GatewayError) => string)
 
-const table: Readonly<Record<ErrorCode, Rule>> = {
+const table: Readonly<Record<ErrorCode, Answer>> = {
   not_found: { code: 500, status: 404, text: 'object not found' },
   parent_missing: { code: 500, status: 404, text: 'failed to get parent dir: object not found' },
   exists: { code: 403, status: 409, text: 'file exists' },
@@ -58,7 +53,7 @@ const table: Readonly<Record<ErrorCode, Rule>> = {
 }
 
 /** The text of each detail, with the code of the error unless it has its own. */
-const details: Readonly<Record<ErrorDetail, Text | Required<Rule>>> = {
+const details: Readonly<Record<ErrorDetail, Text | Required<Answer>>> = {
   relative_path: { code: 403, status: 403, text: 'using relative path is not allowed' },
   name_taken: ({ subject = '' }) => `file [${subject}] exists`,
   into_itself: { code: 500, status: 500, text: 'the destination folder is a subfolder of the source folder' },
@@ -143,9 +138,7 @@ export function toApiErrorBody(thrown: unknown): ApiErrorBody {
   return { code, status, message, retryAfter }
 }
 
-/**
- * Whether the error is unexpected and has to be logged: neither an `ApiError` nor an error of the core but `internal`.
- */
-export function isUnexpectedError(thrown: unknown): boolean {
-  return !(thrown instanceof ApiError) && (!isGatewayError(thrown) || thrown.code === 'internal')
+/** Logs an unexpected error, unless it is logged already. `details`: the request. */
+export function logUnexpected(log: Log, thrown: unknown, details: object): void {
+  if (!(thrown instanceof ApiError)) logInternal(log, toGatewayError(thrown), details)
 }

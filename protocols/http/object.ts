@@ -4,7 +4,7 @@ import type { Entry } from '../../src/contract/entry.js'
 import { childOf, encodePath, under, type Path } from '../../src/contract/path.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import type { FolderView, VirtualFs } from '../../src/tree/virtual-fs.js'
-import type { HttpApi } from './context.js'
+import type { HttpApi } from './http-api.js'
 import { folderType, thumbnailKind } from './file-types.js'
 import { mountDetailsData } from './mount-details.js'
 import { timestamp } from './schemas.js'
@@ -66,7 +66,7 @@ export function fileObjectConverter(
     const kind = thumbnailKind(type)
     if (kind === undefined || !view.thumbnails.includes(kind)) return ''
     const path = childOf(absolute, name)
-    return `${baseUrl}/d${encodePath(path)}?type=thumb&sign=${gateway.links.sign(path)}`
+    return `${baseUrl}/d${encodePath(path)}?type=thumb&sign=${gateway.signedUrls.sign(path)}`
   }
   return (entry) => {
     const isFolder = entry.kind === 'folder'
@@ -79,7 +79,7 @@ export function fileObjectConverter(
       is_dir: isFolder,
       modified,
       created: created === undefined || +created === +entry.modified ? modified : wireTime(created),
-      sign: signed && !isFolder ? gateway.links.sign(childOf(absolute, entry.name)) : '',
+      sign: signed && !isFolder ? gateway.signedUrls.sign(childOf(absolute, entry.name)) : '',
       thumb: isFolder ? '' : thumbOf(entry, type),
       type,
       hashinfo: hashes === undefined ? 'null' : JSON.stringify(hashes),

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Principal } from '../../src/accounts/principal.js'
 import { principalOf } from './authenticate.js'
-import type { Context, HttpApi, Routes } from './context.js'
+import type { Exchange, HttpApi, Routes } from './http-api.js'
 import type { Access, Endpoint, Refusal } from './endpoint.js'
 import { success } from './envelope.js'
 import { ApiError } from './errors.js'
@@ -15,7 +15,7 @@ import { streamEnvelope } from './streamed-array.js'
 
 export function register(routes: Routes, api: HttpApi, endpoints: readonly Endpoint[]): void {
   for (const endpoint of endpoints) {
-    const handle = async (context: Context): Promise<void> => {
+    const handle = async (context: Exchange): Promise<void> => {
       await handleRequest(api, context, endpoint)
     }
     const path = endpoint.path.replace(/\{(\w+)\}/g, ':$1')
@@ -24,7 +24,7 @@ export function register(routes: Routes, api: HttpApi, endpoints: readonly Endpo
   }
 }
 
-async function handleRequest(api: HttpApi, context: Context, endpoint: Endpoint): Promise<void> {
+async function handleRequest(api: HttpApi, context: Exchange, endpoint: Endpoint): Promise<void> {
   const principal = await authorize(api, context.req, endpoint)
   if (endpoint.refusalData !== undefined) context.state.refusalData = endpoint.refusalData
   const params = endpoint.params?.safeParse(context.params)

@@ -10,7 +10,7 @@ import { sitePath, type ClientOptions } from '../lib/client.js'
 import { handleCors } from '../lib/cors.js'
 import { davClasses } from '../lib/dav-classes.js'
 import type { RequestHandler } from '../lib/handler.js'
-import { HttpApi, type Context, type Routes, type State } from './context.js'
+import { HttpApi, type Exchange, type Routes, type State } from './http-api.js'
 import { serveDownload, isDownload } from './download.js'
 import { endpoints } from './endpoints.js'
 import { envelopeMiddleware } from './envelope.js'
@@ -75,13 +75,13 @@ function apiHandler(api: HttpApi, web: WebClient | undefined): RequestHandler {
   })
   app.use(envelopeMiddleware(api))
   app.use(apiRoutes(api).routes())
-  app.use((ctx) => answerUnknown(api, web, ctx as unknown as Context))
+  app.use((ctx) => answerUnknown(api, web, ctx as unknown as Exchange))
   const handle = app.callback()
   return (request: IncomingMessage, response: ServerResponse) => void handle(request, response)
 }
 
 /** Responds to requests without a route: an envelope below /api, a page for browsers, 405 for other methods. */
-async function answerUnknown(api: HttpApi, web: WebClient | undefined, ctx: Context): Promise<void> {
+async function answerUnknown(api: HttpApi, web: WebClient | undefined, ctx: Exchange): Promise<void> {
   const isPageMethod = ['GET', 'HEAD', 'POST'].includes(ctx.method)
   if (isPageMethod && ctx.path.startsWith('/api/')) throw new ApiError(404, 'no such endpoint')
   ctx.respond = false

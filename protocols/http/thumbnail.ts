@@ -7,7 +7,7 @@ import { etagOf } from '../../src/tree/preconditions.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { evaluateConditions } from '../lib/conditions.js'
 import { contentDisposition, untrustedFileHeaders } from '../lib/send.js'
-import { signalOf, type HttpApi } from './context.js'
+import { signalOf, type HttpApi } from './http-api.js'
 import { ApiError, messageOf } from './errors.js'
 import { thumbnailKind } from './file-types.js'
 

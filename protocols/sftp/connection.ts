@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import ssh2, { type AuthContext, type Connection, type ParsedKey, type ServerChannel, type Session } from 'ssh2'
 import type { Principal } from '../../src/accounts/principal.js'
 import { hasDetail, toGatewayError } from '../../src/contract/errors.js'
-import type { Log } from '../../src/contract/log.js'
+import { logInternal, type Log } from '../../src/contract/log.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import { algorithms } from './algorithms.js'
 import type { ByteBudget } from './byte-budget.js'
@@ -108,7 +108,7 @@ export class SftpConnection {
       else this.#accepted(context, result.principal)
     } catch (error) {
       const cause = toGatewayError(error)
-      if (cause.code === 'internal') this.#log.error({ err: cause.cause }, 'sign-in failed')
+      logInternal(this.#log, cause)
       const isPassword = context.method === 'password' || context.method === 'keyboard-interactive'
       const isLogged = isPassword && !(error instanceof ProtocolSignInError || hasDetail(error, 'code_required'))
       if (context.method !== 'none' && !isLogged) {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { ServerChannel } from 'ssh2'
 import { sharedController } from '../../src/contract/cancellation.js'
 import { toGatewayError } from '../../src/contract/errors.js'
-import type { Log } from '../../src/contract/log.js'
+import { logInternal, type Log } from '../../src/contract/log.js'
 import type { ByteBudget } from './byte-budget.js'
 import { errorText } from '../lib/error-text.js'
 import { statusOf } from './errors.js'
@@ -244,7 +244,7 @@ export class SftpSession {
   #errorStatus(id: number, error: unknown): Buffer {
     if (error instanceof MalformedPacket) return statusPacket(id, statusCode.badMessage, error.message)
     const cause = toGatewayError(error)
-    if (cause.code === 'internal') this.options.log.error({ err: cause.cause ?? cause }, 'SFTP request failed')
+    logInternal(this.options.log, cause)
     return statusPacket(id, statusOf[cause.code], errorText(cause))
   }
 }

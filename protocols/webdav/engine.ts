@@ -34,7 +34,7 @@ export class Engine<Exchange extends Dispatchable, Caller extends User> {
     options.httpAuthentication = {
       // The package would add the challenge to every response, not only to a 401.
       askForAuthentication: () => ({}),
-      getUser: ({ request }: EngineContext<Exchange, Caller>, callback) =>
+      getUser: ({ request }: EngineRequest<Exchange, Caller>, callback) =>
         // The package's type does not allow null, which means no error.
         authenticate(request.exchange, (caller) => callback(null as unknown as Error, caller)),
     }
@@ -78,7 +78,7 @@ class EmptyFileSystem extends webdav.VirtualFileSystem {
 type Execute = (request: IncomingMessage, response: ServerResponse) => void
 
 /** The package's context of a request. */
-interface EngineContext<Exchange, Caller extends User> extends webdav.HTTPRequestContext {
+interface EngineRequest<Exchange, Caller extends User> extends webdav.HTTPRequestContext {
   request: IncomingMessage & { readonly exchange: Exchange }
   user: Caller
 }
@@ -86,7 +86,7 @@ interface EngineContext<Exchange, Caller extends User> extends webdav.HTTPReques
 function methodOf<Exchange, Caller extends User>(handler: Handler<Exchange, Caller>): webdav.HTTPMethod {
   return {
     // `chunked` for every body: the other form allocates a buffer of the size in Content-Length.
-    chunked({ request, response, user }: EngineContext<Exchange, Caller>, _body, done) {
+    chunked({ request, response, user }: EngineRequest<Exchange, Caller>, _body, done) {
       response.removeHeader('Allow') // the package adds it after the authentication
       void handler(request.exchange, user).then(done)
     },

@@ -17,7 +17,7 @@ export interface Resource {
 }
 
 /** Values that are the same for all resources of a response. */
-export interface RenderContext {
+export interface RenderOptions {
   /** Path of the tree's root: the prefix of every href. */
   readonly prefix: string
   /** Current time in milliseconds since the epoch. */
@@ -28,7 +28,7 @@ export interface LiveProperty extends PropertyName {
   /** Whether allprop includes the property. RFC 4331 §3 and §4 exclude some. */
   readonly inAllprop: boolean
   /** Renders the element. Returns undefined if the resource does not have the property. */
-  render(subject: Resource, renderContext: RenderContext): string | undefined
+  render(subject: Resource, renderContext: RenderOptions): string | undefined
 }
 
 const ownCloud = 'http://owncloud.org/ns'

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { toGatewayError } from '../../src/contract/errors.js'
+import { logInternal } from '../../src/contract/log.js'
 import { root } from '../../src/contract/path.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import { LockedError } from '../../src/tree/locks.js'
@@ -194,10 +195,7 @@ class Protocol {
   /** Sends the error response, or closes the connection if the response has begun. Logs internal errors once. */
   #sendError(request: IncomingMessage, response: ServerResponse, error: unknown, anonymous: boolean): void {
     const cause = error instanceof HttpError ? undefined : toGatewayError(error)
-    // The tree has logged its own errors, except for a read that fails after the response has begun.
-    if (cause?.code === 'internal' && (cause !== error || response.headersSent)) {
-      this.#gateway.log.error({ err: cause.cause ?? cause, method: request.method }, `webdav: ${cause.message}`)
-    }
+    if (cause) logInternal(this.#gateway.log, cause, { method: request.method })
     if (response.headersSent || response.destroyed) {
       response.destroy() // the client must detect the truncated response
       return

@@ -133,7 +133,7 @@ export interface GatewayErrorOptions {
 }
 
 /** The operation of an error, and its path. */
-export type ErrorContext = Pick<GatewayErrorOptions, 'op' | 'path'>
+export type ErrorOrigin = Pick<GatewayErrorOptions, 'op' | 'path'>
 
 export class GatewayError extends Error {
   readonly code: ErrorCode
@@ -163,7 +163,7 @@ export class GatewayError extends Error {
     this.retryAfter = options.retryAfter
   }
 
-  /** The same error with the operation and the path that the caller knows. Of the same class. */
+  /** The same error with the operation and the path that the caller knows. Classes that the core distinguishes are kept. */
   at(op: string, path: string): GatewayError {
     return new GatewayError(this.code, {
       op,
@@ -179,8 +179,12 @@ export class GatewayError extends Error {
 
 /** The source changed while it was copied: the part that was stored cannot be continued. */
 export class SourceChangedError extends GatewayError {
-  constructor() {
-    super('busy', { reason: 'the source changed while it was copied' })
+  constructor(context: ErrorOrigin = {}) {
+    super('busy', { ...context, reason: 'the source changed while it was copied' })
+  }
+
+  override at(op: string, path: string): SourceChangedError {
+    return new SourceChangedError({ op, path })
   }
 }
 
@@ -250,7 +254,7 @@ export interface MemberFailure {
 export class TreeError extends GatewayError {
   constructor(
     readonly failures: readonly [MemberFailure, ...MemberFailure[]],
-    context: ErrorContext = {},
+    context: ErrorOrigin = {},
   ) {
     const [first] = failures
     super(first.error.code, {

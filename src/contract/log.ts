@@ -1,4 +1,5 @@
-/** Interfaces of structured logs. Each line has details, then a message. */
+/** Structured logs: each line has details, then a message. Internal errors are logged here only, each once. */
+import type { GatewayError } from './errors.js'
 
 /** The log that is passed to a driver. */
 export interface DriverLog {
@@ -11,4 +12,22 @@ export interface DriverLog {
 export interface Log extends DriverLog {
   /** Returns a log that adds these details to each line. */
   child(details: Readonly<Record<string, unknown>>): Log
+}
+
+/** Errors that are logged already. */
+const logged = new WeakSet<GatewayError>()
+
+/**
+ * Logs an internal error, of which a client sees no details: one line with its operation and path, and with its cause.
+ * Logs nothing for other errors, and for one that is logged already.
+ */
+export function logInternal(log: DriverLog, error: GatewayError, details: object = {}): void {
+  if (error.code !== 'internal' || logged.has(error)) return
+  logged.add(error)
+  log.error({ ...details, err: error.cause ?? error }, error.message)
+}
+
+/** Marks an error whose members are logged one by one. */
+export function markLogged(error: GatewayError): void {
+  logged.add(error)
 }

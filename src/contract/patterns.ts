@@ -7,7 +7,7 @@
 import { performance } from 'node:perf_hooks'
 import { createContext, Script, type Context } from 'node:vm'
 import { RE2JS, type Matcher } from 're2js'
-import { GatewayError } from './errors.js'
+import { GatewayError, type ErrorOrigin } from './errors.js'
 
 export interface Pattern {
   /** Maximum number of steps for each character of a text. */
@@ -49,8 +49,12 @@ type OnInvalidPattern = 'refused' | 'ignored'
 
 /** A pattern that may be valid, but exceeds a limit. */
 export class CostlyPatternError extends GatewayError {
-  constructor(reason: string) {
-    super('invalid', { reason })
+  constructor(reason: string, context: ErrorOrigin = {}) {
+    super('invalid', { ...context, reason })
+  }
+
+  override at(op: string, path: string): CostlyPatternError {
+    return new CostlyPatternError(this.reason, { op, path })
   }
 }
 

@@ -56,7 +56,7 @@ interface GatewayDependencies extends TreeDependencies {
   readonly settings: Settings
   readonly bandwidth: Bandwidth
   readonly accounts: Accounts
-  readonly links: SignedUrls
+  readonly signedUrls: SignedUrls
   readonly tasks: Tasks
   readonly spool: Spool
   readonly storages: StorageAdmin
@@ -71,7 +71,7 @@ interface Opened {
   accounts?: Accounts
   tasks?: Tasks
   supervisor?: MountSupervisor
-  links?: SignedUrls
+  signedUrls?: SignedUrls
   search?: Search
   downloads?: OfflineDownloads
   /** Remove the listeners for changes by other processes. */
@@ -86,7 +86,7 @@ export type ProtocolGateway = Pick<
   | 'config'
   | 'downloads'
   | 'driverTypes'
-  | 'links'
+  | 'signedUrls'
   | 'locks'
   | 'log'
   | 'metrics'
@@ -104,7 +104,7 @@ export class Gateway {
   readonly log: Log
   readonly accounts: Accounts
   readonly settings: Settings
-  readonly links: SignedUrls
+  readonly signedUrls: SignedUrls
   readonly tasks: Tasks
   readonly downloads: OfflineDownloads
   readonly mounts: Mounts
@@ -126,7 +126,7 @@ export class Gateway {
     this.log = options.log
     this.accounts = dependencies.accounts
     this.settings = dependencies.settings
-    this.links = dependencies.links
+    this.signedUrls = dependencies.signedUrls
     this.tasks = dependencies.tasks
     this.mounts = dependencies.mounts
     this.supervisor = dependencies.supervisor
@@ -206,7 +206,7 @@ export class Gateway {
         instance: thisInstance(),
         tree: (path) => new SubtreeDriver({ mounts, supervisor, locks, pathLocks, intents, rules, log }, path),
       }))
-      const links = (opened.links = new SignedUrls({
+      const signedUrls = (opened.signedUrls = new SignedUrls({
         settings,
         needsSignature: (path) => needsSignature({ mounts, rules }, path),
       }))
@@ -221,13 +221,13 @@ export class Gateway {
       }))
       const transferSlots = new Semaphore(() => Math.max(1, settings.number('transfer_files_at_once')))
       const storages = new StorageAdmin({ store, mounts, supervisor, locks, events, driverTypes: options.drivers })
-      const downloadRouting = new DownloadRouting(settings, links)
+      const downloadRouting = new DownloadRouting(settings, signedUrls)
       const bases = new BaseFolders({ mounts, supervisor, rules, locks, pathLocks, events, log })
       const tree = {
         ...{ store, rules, locks, events, mounts, supervisor, intents, bases },
         ...{ pathLocks, transferSlots, settings, bandwidth, downloadRouting, search, log },
       }
-      const dependencies = { ...tree, accounts, spool, storages, links, tasks, egress }
+      const dependencies = { ...tree, accounts, spool, storages, signedUrls, tasks, egress }
       const gateway = new Gateway(options, dependencies, opened)
       await gateway.#startTasks()
       return gateway
@@ -305,7 +305,7 @@ async function closeAll(opened: Opened): Promise<void> {
   // Before the storages stop: the index applies their last events.
   await opened.search?.close()
   await opened.supervisor?.stop()
-  opened.links?.close()
+  opened.signedUrls?.close()
   await opened.accounts?.close()
   opened.settings?.close()
   await opened.store.close()

@@ -3,7 +3,7 @@ import PQueue from 'p-queue'
 import type { Usage } from '../contract/capabilities.js'
 import type { CallOptions } from '../contract/driver.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
-import { GatewayError, isGatewayError, toGatewayError, type ErrorContext } from '../contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, type GatewayErrorOptions } from '../contract/errors.js'
 import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, type Path } from '../contract/path.js'
 import type { Events } from '../storage/events.js'
 import { checkOptions, parseAddition } from '../storage/fields.js'
@@ -25,13 +25,13 @@ export class StorageNotStarted extends GatewayError {
   constructor(
     readonly id: number,
     reason: string,
-    context: ErrorContext = {},
+    options: Pick<GatewayErrorOptions, 'op' | 'path' | 'cause'> = {},
   ) {
-    super('unavailable', { ...context, reason })
+    super('unavailable', { ...options, reason })
   }
 
   override at(op: string, path: string): StorageNotStarted {
-    return new StorageNotStarted(this.id, this.reason, { op, path })
+    return new StorageNotStarted(this.id, this.reason, { op, path, cause: this.cause })
   }
 }
 
@@ -179,7 +179,7 @@ export class StorageAdmin {
     if (old) events.emit({ kind: 'removed', path: visiblePath(old.mountPath) })
     const failure = await started
     events.emit({ kind: 'folder made', path: visiblePath(row.mountPath) })
-    if (isGatewayError(failure, 'unavailable')) throw new StorageNotStarted(row.id, failure.reason)
+    if (isGatewayError(failure, 'unavailable')) throw new StorageNotStarted(row.id, failure.reason, { cause: failure })
     if (failure !== undefined) throw toGatewayError(failure)
     return this.get(row.id) ?? row
   }

@@ -2,10 +2,10 @@
 import type { StorageRow } from '../store/rows.js'
 
 /** The kind of request: a URL below `/d` or `/p`, the field `raw_url` of a file, or a GET of WebDAV. */
-export type DownloadContext = 'd' | 'p' | 'raw_url' | 'webdav'
+export type DownloadRequestKind = 'd' | 'p' | 'raw_url' | 'webdav'
 
 interface DownloadFacts {
-  readonly route: DownloadContext
+  readonly route: DownloadRequestKind
   /** The backend has a direct URL of the file that needs no additional request headers. */
   readonly direct: boolean
   /** The storage's option to deliver files through a proxy even if there is a direct URL. */

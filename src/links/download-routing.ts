@@ -5,7 +5,7 @@ import { extensionOf, extensionsOf } from '../contract/file-extensions.js'
 import { encodePath, nameOf, trimTrailing, type Path } from '../contract/path.js'
 import type { Settings } from '../settings/settings.js'
 import type { Storage } from '../storage/storage.js'
-import { judgeDownload, type DownloadContext } from './download-policy.js'
+import { judgeDownload, type DownloadRequestKind } from './download-policy.js'
 import type { SignedUrls } from './signed-urls.js'
 
 /**
@@ -16,7 +16,7 @@ export type DownloadRoute =
   { readonly kind: 'stream' } | { readonly kind: 'direct' | 'own proxy'; readonly url: string }
 
 export interface DownloadRouteOptions {
-  readonly route: DownloadContext
+  readonly route: DownloadRequestKind
   /** Never routes to the storage's own proxy, because that proxy sends the request. */
   readonly withoutProxy?: boolean | undefined
 }
@@ -26,7 +26,7 @@ const stream: DownloadRoute = { kind: 'stream' }
 export class DownloadRouting {
   constructor(
     private readonly settings: Pick<Settings, 'get'>,
-    private readonly links: Pick<SignedUrls, 'sign'>,
+    private readonly signedUrls: Pick<SignedUrls, 'sign'>,
   ) {}
 
   /**
@@ -49,9 +49,9 @@ export class DownloadRouting {
         ownProxy: proxy !== '' && !withoutProxy,
         isListed: (setting) => extensionsOf(this.settings.get(setting)).includes(extensionOf(nameOf(path))),
       })
-    let verdict = verdictFor(storage.hasLinks)
+    let verdict = verdictFor(storage.hasDirectUrls)
     // Requests the direct URL only if the verdict depends on it.
-    if (storage.hasLinks && (verdict === 'direct' || verdict === 'refused')) {
+    if (storage.hasDirectUrls && (verdict === 'direct' || verdict === 'refused')) {
       const url = redirectUrl(await undefinedIfUnsupported(() => storage.directUrl(path)))
       if (url === undefined) verdict = verdictFor(false)
       else if (verdict === 'direct') return { kind: 'direct', url }
@@ -61,7 +61,7 @@ export class DownloadRouting {
     const { kind } = await storage.stat(path)
     if (kind === 'folder') throw new GatewayError('is_dir')
     const treePath = storage.treePath(path)
-    const query = row.disableProxySign ? '' : `?sign=${this.links.sign(treePath)}`
+    const query = row.disableProxySign ? '' : `?sign=${this.signedUrls.sign(treePath)}`
     return { kind: 'own proxy', url: trimTrailing(proxy, '/') + encodePath(treePath) + query }
   }
 }

@@ -102,7 +102,7 @@ export class Storage implements Driver {
   readonly #names: ListableNames
   readonly #attributes: AttributeOverlay
   readonly #changes: StorageChanges
-  readonly #links = new DirectUrlCache()
+  readonly #directUrls = new DirectUrlCache()
   readonly #usageProbe = new UsageProbe((signal) => this.usage({ signal }))
 
   constructor(dependencies: StorageDependencies) {
@@ -134,7 +134,7 @@ export class Storage implements Driver {
       read: (path, entries) => dependencies.events.emitListing(this.treePath(path), entries),
     })
     this.#changes = new StorageChanges(dependencies.mount, dependencies.events, this.#attributes, (path, withBelow) => {
-      this.#links.invalidate(path, withBelow)
+      this.#directUrls.invalidate(path, withBelow)
       this.#listings.invalidate(path, withBelow)
     })
   }
@@ -298,14 +298,14 @@ export class Storage implements Driver {
   }
 
   /** Whether the backend has URLs of its own for files. */
-  get hasLinks(): boolean {
+  get hasDirectUrls(): boolean {
     return this.#driver.directUrl !== undefined
   }
 
   /** Rejects with `unsupported` if the backend has no URL of its own for this file. */
   async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl> {
     const ask = () => undefinedIfUnsupported(async () => this.#driver.directUrl?.(path))
-    const url = this.hasLinks && (await untilAborted(this.#links.get(path, ask), options.signal))
+    const url = this.hasDirectUrls && (await untilAborted(this.#directUrls.get(path, ask), options.signal))
     if (!url) throw new GatewayError('unsupported')
     return url
   }

@@ -8,6 +8,7 @@ import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile } from '../contract/capabilities.js'
 import { isRealFolder } from '../contract/entry.js'
 import { GatewayError, toGatewayError, TreeError, type ErrorDetail } from '../contract/errors.js'
+import { logInternal, markLogged } from '../contract/log.js'
 import {
   childOf,
   isWithin,
@@ -359,7 +360,7 @@ export class Access implements Authority {
       before: () => this.assertNotRevoked(),
       failed: (error, op) => {
         hooks.failed?.(error, op)
-        return this.redactError(error).at(op, path)
+        return this.reportedError(error, op, path)
       },
     })
   }
@@ -408,27 +409,37 @@ export class Access implements Authority {
       await this.#dependencies.bases.ensure(this.#account)
       return await work()
     } catch (error) {
-      const reported = this.redactErrorAt(error, path)
-      const own =
-        reported instanceof TreeError
-          ? reported.converted(
-              (at) => this.principalPath(at),
-              (failure) => this.redactError(failure),
-            )
-          : reported
-      throw own.at(op, path)
+      throw this.reportedError(error, op, path)
     }
   }
 
   /**
-   * Redacts an error of an operation on the principal's own `path`. If it means that the base is missing, forgets that
-   * it exists.
+   * The error that the principal receives for an operation on its own `path`: redacted, with both. Logs an internal
+   * error. If the error means that the base is missing, forgets that it exists.
    */
-  redactErrorAt(error: unknown, path: Path): GatewayError {
+  reportedError(error: unknown, op: string, path: Path): GatewayError {
     const redacted = this.redactError(error)
     const isBaseMissing = redacted.code === 'parent_missing' || (redacted.code === 'not_found' && path === root)
     if (isBaseMissing) this.#dependencies.bases.forget(this.#account.base)
-    return redacted
+    const { log } = this.#dependencies
+    const { username: user } = this.principal
+    const reported = this.#atOwnPaths(redacted).at(op, path)
+    if (reported instanceof TreeError) {
+      for (const { error: failure, path: member } of reported.failures)
+        logInternal(log, failure.at(op, member), { user })
+      markLogged(reported)
+    }
+    logInternal(log, reported, { user })
+    return reported
+  }
+
+  /** The error of a tree, with the principal's own paths. Other errors are returned unchanged. */
+  #atOwnPaths(error: GatewayError): GatewayError {
+    if (!(error instanceof TreeError)) return error
+    return error.converted(
+      (at) => this.principalPath(at),
+      (failure) => this.redactError(failure),
+    )
   }
 
   /**
@@ -441,8 +452,6 @@ export class Access implements Authority {
       const { lock, op, path } = converted
       return new LockedError(this.redactLock(lock), { op, path })
     }
-    if (converted.code === 'internal')
-      this.#dependencies.log.error({ err: converted.cause ?? converted }, 'unexpected error')
     const isRevoked = converted.code === 'aborted' && this.principal.signal.aborted
     return isRevoked ? new GatewayError('unauthenticated') : converted
   }

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Principal } from '../accounts/principal.js'
-import { GatewayError, type ErrorContext } from '../contract/errors.js'
+import { GatewayError, type ErrorOrigin } from '../contract/errors.js'
 import { isWithin, parentOf, selfAndAncestors, type Path } from '../contract/path.js'
 import type { Lock, LockRequest, Store } from '../store/rows.js'
 
@@ -26,7 +26,7 @@ const locksPerUser = 10_000
 export class LockedError extends GatewayError {
   constructor(
     readonly lock: Lock,
-    context: ErrorContext = {},
+    context: ErrorOrigin = {},
   ) {
     super('locked', { ...context, reason: `locked by ${lock.username}` })
   }

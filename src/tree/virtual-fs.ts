@@ -108,7 +108,7 @@ export class VirtualFs {
       await this.#access.ensureBase()
       yield* this.#folders.pages(await this.#access.resolveListed(path, options), options)
     } catch (error) {
-      throw this.#access.redactErrorAt(error, path).at('list', path)
+      throw this.#access.reportedError(error, 'list', path)
     }
   }
 
@@ -156,14 +156,14 @@ export class VirtualFs {
    * How the content of a file reaches a client. Rejects with `denied` if the storage's options do not allow any way.
    */
   downloadRoute(path: Path, options: AccessOptions & DownloadRouteOptions): Promise<DownloadRoute> {
-    return this.#reading('link', path, options, ({ storage, inner }) =>
+    return this.#reading('direct URL', path, options, ({ storage, inner }) =>
       this.#dependencies.downloadRouting.route(storage, inner, options),
     )
   }
 
   /** The backend's own URL, whatever the storage's options are; undefined if it has none. */
   directUrl(path: Path, options: AccessOptions = {}): Promise<DirectUrl | undefined> {
-    return this.#reading('link', path, options, ({ storage, inner }) =>
+    return this.#reading('direct URL', path, options, ({ storage, inner }) =>
       undefinedIfUnsupported(() => storage.directUrl(inner, { signal: options.signal })),
     )
   }

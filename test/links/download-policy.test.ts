@@ -1,5 +1,5 @@
 import t from 'tap'
-import { judgeDownload, type DownloadContext, type DownloadVerdict } from '../../src/links/download-policy.js'
+import { judgeDownload, type DownloadRequestKind, type DownloadVerdict } from '../../src/links/download-policy.js'
 import type { StorageRow } from '../../src/store/rows.js'
 
 type Policy = StorageRow['webdavPolicy']
@@ -7,7 +7,7 @@ type Marks = 'direct' | 'webProxy' | 'ownProxy' | 'proxy_types' | 'text_types'
 
 /** The specification: where it is asked for, WebDAV's policy, what else holds, and what comes of it. */
 const rows: readonly (readonly [
-  route: DownloadContext,
+  route: DownloadRequestKind,
   policy: Policy,
   holds: readonly Marks[],
   verdict: DownloadVerdict,

@@ -27,7 +27,7 @@ void t.test('a name writes no header, whatever the disk holds', async (t) => {
   const authorization = basic('admin', running.adminPassword)
   for (const name of names) {
     const target = `/${encodeURIComponent(name)}`
-    const link = `/d${target}?sign=${gateway.links.sign(asPath(`/${name}`))}`
+    const link = `/d${target}?sign=${gateway.signedUrls.sign(asPath(`/${name}`))}`
     for (const [method, path, headers] of [
       ['GET', link, {}],
       ['HEAD', link, {}],
@@ -94,7 +94,7 @@ void t.test('what users stored is never a page of ours', async (t) => {
   const all = gateway.as(unbound())
   for (const name of ['page.html', 'image.svg', 'page.xhtml', 'script.js', 'file.pdf', 'noname', 'page.HTM']) {
     await store(all, `/${name}`, '<script>alert(1)</script>')
-    const sign = gateway.links.sign(asPath(`/${name}`))
+    const sign = gateway.signedUrls.sign(asPath(`/${name}`))
     const authorization = basic('admin', running.adminPassword)
     for (const [target, headers] of [
       [`/d/${name}?sign=${sign}`, {}],

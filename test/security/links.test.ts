@@ -141,13 +141,13 @@ void t.test('a link to a file by HTTP opens nothing that a rule closes under ano
   for (const signAll of ['true', 'false']) {
     await world.gateway.settings.set(new Map([['sign_all', signAll]]))
     for (const path of paths) {
-      for (const query of ['', `?sign=${world.gateway.links.sign(asPath(path))}`]) {
+      for (const query of ['', `?sign=${world.gateway.signedUrls.sign(asPath(path))}`]) {
         const { status: answered, text } = await send(world.url, 'GET', `/d${path}${query}`)
         t.ok(answered >= 400, `${path}${query}`)
         t.notMatch(text, mark)
       }
     }
-    const sign = world.gateway.links.sign(asPath('/team/open/first'))
+    const sign = world.gateway.signedUrls.sign(asPath('/team/open/first'))
     t.equal((await send(world.url, 'GET', `/d/team/open/first?sign=${sign}`)).text, 'mine', 'what is open is served')
   }
 })

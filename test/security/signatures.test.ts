@@ -11,7 +11,7 @@ const sign = (key: string, path: string, expiry: string): string => {
 
 void t.test('a link is good for the one path that was signed, until its time', async (t) => {
   const world = await startWorld(t)
-  const { links, settings } = world.gateway
+  const { signedUrls: links, settings } = world.gateway
   const path = '/team-secret/there.txt'
   const key = settings.get('token')
   const good = links.sign(asPath(path))
@@ -77,7 +77,7 @@ void t.test('a link is good for the one path that was signed, until its time', a
 void t.test('however a path is written in a link, the path it means is the one that must be signed', async (t) => {
   const world = await startWorld(t)
   await store(world.all, '/team/open/own', 'mine')
-  const own = world.gateway.links.sign(asPath('/team/open/own'))
+  const own = world.gateway.signedUrls.sign(asPath('/team/open/own'))
   t.equal((await send(world.url, 'GET', `/d/team/open/own?sign=${own}`)).text, 'mine')
   for (const written of [
     '/team/open/own/../../locked/there.txt',
@@ -105,7 +105,7 @@ void t.test('however a path is written in a link, the path it means is the one t
   }
   const composed = '/team/open/caf\u00e9'
   await store(world.all, composed, 'mine')
-  const other = world.gateway.links.sign(asPath('/team/open/cafe\u0301'))
+  const other = world.gateway.signedUrls.sign(asPath('/team/open/cafe\u0301'))
   t.equal(
     (await send(world.url, 'GET', `/d${encodeURI(composed)}?sign=${other}`)).status,
     401,
@@ -115,7 +115,7 @@ void t.test('however a path is written in a link, the path it means is the one t
 
 void t.test('with a new key, and with none, old signatures are worth nothing', async (t) => {
   const world = await startWorld(t)
-  const { settings, links } = world.gateway
+  const { settings, signedUrls: links } = world.gateway
   const path = '/team-secret/there.txt'
   const old = links.sign(asPath(path))
   const admin = await signIn(world, 'admin', world.adminPassword)
@@ -133,7 +133,7 @@ void t.test('with a new key, and with none, old signatures are worth nothing', a
 
 void t.test('a signature opens one file, no folder, and nothing but reading', async (t) => {
   const world = await startWorld(t)
-  const { links } = world.gateway
+  const { signedUrls: links } = world.gateway
   const query = `?sign=${links.sign(asPath('/team-secret/there.txt'))}`
   for (const method of ['PUT', 'DELETE', 'POST', 'PROPFIND', 'MOVE']) {
     const { status } = await send(world.url, method, `/d/team-secret/there.txt${query}`)

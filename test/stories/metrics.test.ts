@@ -234,7 +234,7 @@ void t.test('a download from a direct URL does not pass through the gateway', as
   const before = await running.transfers()
   const { gateway, url } = running
   const path = asPath('/linked/file')
-  const response = await fetch(`${url}/d${path}?sign=${gateway.links.sign(path)}`, { redirect: 'manual' })
+  const response = await fetch(`${url}/d${path}?sign=${gateway.signedUrls.sign(path)}`, { redirect: 'manual' })
   t.match(response, { status: 302 })
   t.equal(response.headers.get('location'), 'https://example.org/file')
   await running.become(t, before, 'no transfer')

@@ -1,7 +1,7 @@
 /** Administration of SSH keys and app passwords. */
 import { z } from 'zod'
 import { appPasswordData, appPasswordObject, keyData, keyObject } from '../account-objects.js'
-import type { HttpApi } from '../context.js'
+import type { HttpApi } from '../http-api.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { ApiError } from '../errors.js'
 import { paging, rowId, rowNumber } from '../fields.js'

@@ -17,7 +17,7 @@ import {
 import type { Task } from '../../../src/tasks/task.js'
 import type { AccessOptions } from '../../../src/tree/preconditions.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
-import { signalOf, type Context } from '../context.js'
+import { signalOf, type Exchange } from '../http-api.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
 import { ApiError } from '../errors.js'
 import { flag, text, stringList } from '../fields.js'
@@ -214,7 +214,7 @@ async function transfer(
  * The options of a call to the tree: it is aborted if the client disconnects, and has the folder password of the
  * request.
  */
-export function accessOptions(context: Context, password: string | undefined): AccessOptions {
+export function accessOptions(context: Exchange, password: string | undefined): AccessOptions {
   return { signal: signalOf(context.res), password }
 }
 

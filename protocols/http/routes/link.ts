@@ -1,7 +1,7 @@
 /** Direct URLs of files, for programs of an admin such as the proxy at `down_proxy_url`. */
 import { z } from 'zod'
 import { cleanPath, encodePath, root } from '../../../src/contract/path.js'
-import { signalOf } from '../context.js'
+import { signalOf } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
 import { text } from '../fields.js'
 import { absoluteUrl } from '../object.js'
@@ -35,7 +35,7 @@ export const linkEndpoints = [
       const { baseUrl } = api.clientOf(context.req)
       const fs = api.gateway.as({ ...principal, base: root })
       const link = await fs.directUrl(path, { signal: signalOf(context.res) })
-      const signedUrl = () => `/p${encodePath(path)}?d&sign=${api.gateway.links.sign(path)}`
+      const signedUrl = () => `/p${encodePath(path)}?d&sign=${api.gateway.signedUrls.sign(path)}`
       return {
         url: absoluteUrl(baseUrl, link?.url ?? signedUrl()),
         header: link?.headers ? headerLists(link.headers) : null,

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
 import { parseNetworks } from '../../../src/net/egress.js'
 import { tokenOf } from '../authenticate.js'
-import type { HttpApi } from '../context.js'
+import type { HttpApi } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
 
 const types = ['text/plain']

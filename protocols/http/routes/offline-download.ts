@@ -7,7 +7,7 @@ import { deletePolicies, type DeletePolicy } from '../../../src/downloads/downlo
 import type { DownloadRequest } from '../../../src/downloads/offline-downloads.js'
 import type { Task } from '../../../src/tasks/task.js'
 import type { AccessOptions } from '../../../src/tree/preconditions.js'
-import { signalOf, type HttpApi } from '../context.js'
+import { signalOf, type HttpApi } from '../http-api.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { ApiError } from '../errors.js'
 import { text, stringList } from '../fields.js'

@@ -13,7 +13,7 @@ import {
   liveProperty,
   type LiveProperty,
   type Resource,
-  type RenderContext,
+  type RenderOptions,
 } from '../live-properties.js'
 import { encodeSegment } from '../location.js'
 import { LockTable } from '../locks.js'
@@ -56,7 +56,7 @@ interface Members {
 class PropfindResponse {
   readonly #webdavRequest: WebdavRequest
   readonly #out: Multistatus
-  readonly #renderContext: RenderContext
+  readonly #renderContext: RenderOptions
   readonly #render: (subject: Resource, dead: readonly Property[]) => string
   readonly #needs: { readonly dead: boolean; readonly locks: boolean; readonly quota: boolean }
 
@@ -185,7 +185,7 @@ const missingEnd = `${statusLine(404)}</D:propstat>`
 type Renderer = (subject: Resource, dead: readonly Property[]) => string
 
 /** Prepares a renderer for all resources of the response. `brief`: missing properties are omitted. */
-function renderer(query: PropertyQuery, renderContext: RenderContext, brief: boolean): Renderer {
+function renderer(query: PropertyQuery, renderContext: RenderOptions, brief: boolean): Renderer {
   if (query.kind === 'propname') return renderNames(renderContext)
   if (query.kind === 'allprop') return renderAll(query.include, renderContext)
   const requested = uniqueNames(query.names).map((name) => ({
@@ -212,7 +212,7 @@ function renderer(query: PropertyQuery, renderContext: RenderContext, brief: boo
   }
 }
 
-function renderAll(include: readonly PropertyName[], renderContext: RenderContext): Renderer {
+function renderAll(include: readonly PropertyName[], renderContext: RenderOptions): Renderer {
   const included = new Set(include.map(keyOf))
   const properties = liveProperties.filter((property) => property.inAllprop || included.has(keyOf(property)))
   return (subject, dead) => {
@@ -226,7 +226,7 @@ function renderAll(include: readonly PropertyName[], renderContext: RenderContex
   }
 }
 
-function renderNames(renderContext: RenderContext): Renderer {
+function renderNames(renderContext: RenderOptions): Renderer {
   const live = liveProperties.map((property) => ({ property, empty: wrap(property, '') }))
   return (subject, dead) => {
     let text = ''

@@ -188,7 +188,7 @@ void t.test('where no storage is, the text says so, with the path as the user kn
   t.match(await admin.post('/api/fs/get', { path: '/' }), { code: 200, data: { name: 'root', provider: 'unknown' } })
 
   await admin.post('/api/admin/storage/create', { mount_path: '/only/here', driver: 'Local' })
-  const page = await fetch(`${admin.url}/d/10.0.0.1?sign=${admin.gateway.links.sign(asPath('/10.0.0.1'))}`)
+  const page = await fetch(`${admin.url}/d/10.0.0.1?sign=${admin.gateway.signedUrls.sign(asPath('/10.0.0.1'))}`)
   t.equal(page.status, 404)
   t.match(await page.text(), 'rawPath: /********<', 'pages are masked as envelopes are')
   const ann = await admin.as('ann', ['write'], '/other')

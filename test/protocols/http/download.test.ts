@@ -45,7 +45,7 @@ void t.test('a link that does not hold is a page with the reason', async (t) => 
   await served.put('/a/other.txt', 'x')
   const { data } = await served.post('/api/fs/get', { path: '/a/file.txt' })
   const { sign } = data as { sign: string }
-  const signed = (path: string) => served.gateway.links.sign(path as never)
+  const signed = (path: string) => served.gateway.signedUrls.sign(path as never)
   for (const [link, status, message] of [
     ['/d/a/file.txt', 401, 'expire missing'],
     ['/d/a/file.txt?sign=', 401, 'expire missing'],
@@ -118,7 +118,7 @@ void t.test('the headers of a file are those that clients know, and no browser r
   await served.put("/ä 'x';.html", page)
   await served.put('/plain', 'x')
   const url = (name: string) =>
-    `${served.url}/d/${encodeURIComponent(name)}?sign=${served.gateway.links.sign(`/${name}` as never)}`
+    `${served.url}/d/${encodeURIComponent(name)}?sign=${served.gateway.signedUrls.sign(`/${name}` as never)}`
   for (const method of ['GET', 'HEAD']) {
     const { headers } = await fetch(url("ä 'x';.html"), { method })
     const others = ['date', 'connection', 'keep-alive', 'etag', 'last-modified']

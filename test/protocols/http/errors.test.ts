@@ -1,5 +1,6 @@
 import t from 'tap'
-import { isUnexpectedError, toApiErrorBody, ApiError } from '../../../protocols/http/errors.js'
+import { logUnexpected, toApiErrorBody, ApiError } from '../../../protocols/http/errors.js'
+import type { Log } from '../../../src/contract/log.js'
 import { errorCodes, GatewayError, nameTaken } from '../../../src/contract/errors.js'
 import { asPath, relativePathError } from '../../../src/contract/path.js'
 
@@ -74,9 +75,17 @@ void t.test('every code has an answer, and a real status for links', async (t) =
   t.equal(toApiErrorBody(new GatewayError('not_found')).status, 404)
 })
 
-void t.test('only what nobody foresaw is for the operator', async (t) => {
-  t.equal(isUnexpectedError(new TypeError('x')), true)
-  t.equal(isUnexpectedError(new GatewayError('internal')), true)
-  t.equal(isUnexpectedError(new GatewayError('not_found')), false)
-  t.equal(isUnexpectedError(new ApiError(500, 'x')), false)
+void t.test('only unexpected errors are logged, each once', async (t) => {
+  const lines: unknown[] = []
+  const add = (details: object, message: string) => void lines.push({ ...details, message })
+  const log: Log = { debug: add, info: add, warn: add, error: add, child: () => log }
+  const unexpected = new TypeError('x')
+  const internal = new GatewayError('internal', { op: 'write', path: '/a', cause: unexpected })
+  for (const error of [unexpected, internal, internal, new GatewayError('not_found'), new ApiError(500, 'x')]) {
+    logUnexpected(log, error, { method: 'PUT' })
+  }
+  t.same(lines, [
+    { method: 'PUT', err: unexpected, message: 'internal error' },
+    { method: 'PUT', err: unexpected, message: 'write: /a: internal error' },
+  ])
 })

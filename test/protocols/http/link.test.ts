@@ -22,7 +22,7 @@ async function linked(t: Test, fields: Readonly<Record<string, unknown>> = {}, s
   const { message } = await served.mount('/s', 'Linked', fields)
   t.equal(message, 'success')
   for (const name of ['a b.bin', 'a.txt', 'a.m3u8']) await served.put(`/s/${name}`, `content of ${name}`)
-  const sign = (path: string) => served.gateway.links.sign(asPath(path))
+  const sign = (path: string) => served.gateway.signedUrls.sign(asPath(path))
   const get = (link: string) => fetch(served.url + link, { redirect: 'manual' })
   return { served, linking, get, sign }
 }

@@ -1,6 +1,6 @@
 import { BlockList } from 'node:net'
 import t from 'tap'
-import { HttpApi } from '../../../protocols/http/context.js'
+import { HttpApi } from '../../../protocols/http/http-api.js'
 import { fileObjectConverter, wireTime } from '../../../protocols/http/object.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import { asPath } from '../../../src/contract/path.js'
@@ -20,7 +20,7 @@ const gateway = {
     bool: (key: string) => settings[key] === 'true',
     guard: () => () => undefined,
   },
-  links: { sign: (path: string) => `signed:${path}` },
+  signedUrls: { sign: (path: string) => `signed:${path}` },
 } as unknown as Gateway
 const api = new HttpApi(gateway, { trustedProxies: new BlockList(), siteUrl: '' })
 const fs = { principal: { base: asPath('/home/ann') } } as unknown as VirtualFs

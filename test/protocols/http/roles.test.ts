@@ -121,7 +121,7 @@ class Stage {
 const members = { src_dir: '/folder', dst_dir: '/other', names: ['file.txt'], overwrite: true }
 const upload = { body: 'content', headers: { 'file-path': '/folder/upload.txt' } }
 const form = '--x\r\nContent-Disposition: form-data; name="file"\r\n\r\ncontent\r\n--x--\r\n'
-const signature = ({ gateway }: Stage) => encodeURIComponent(gateway.links.sign(asPath('/folder/file.txt')))
+const signature = ({ gateway }: Stage) => encodeURIComponent(gateway.signedUrls.sign(asPath('/folder/file.txt')))
 
 /** Nobody has a task: what names one is told so. */
 const taskRows: Record<string, Row> = {}

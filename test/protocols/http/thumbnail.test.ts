@@ -38,7 +38,7 @@ async function fixture(t: Test, options: object = { thumbnail: true }, siteUrl =
 void t.test('images and videos of a storage that makes thumbnails have links to them', async (t) => {
   const { served, folder, thumbOf } = await fixture(t, { thumbnail: true }, '/sub')
   for (const name of ['ä #.png', 'b.txt', 'c.mp3']) await writeFile(join(folder, name), await image('png', 300, 200))
-  const sign = served.gateway.links.sign('/a b/ä #.png' as never)
+  const sign = served.gateway.signedUrls.sign('/a b/ä #.png' as never)
   const link = `${served.url}/d/a%20b/%C3%A4%20%23.png?type=thumb&sign=${sign}`
   t.equal(await thumbOf('ä #.png'), link)
   t.equal(await thumbOf('b.txt'), '')
@@ -104,7 +104,7 @@ void t.test('without the option there are none, and the type of a link means not
   const bytes = await image('png', 300, 200)
   await writeFile(join(folder, 'a.png'), bytes)
   t.equal(await thumbOf('a.png'), '')
-  const sign = served.gateway.links.sign('/a b/a.png' as never)
+  const sign = served.gateway.signedUrls.sign('/a b/a.png' as never)
   const sent = await fetch(`${served.url}/d/a%20b/a.png?type=thumb&sign=${sign}`)
   t.ok(Buffer.from(await sent.arrayBuffer()).equals(bytes))
 })
@@ -126,7 +126,7 @@ void t.test('many at once are answered one and all', async (t) => {
   const names = Array.from({ length: 60 }, (_, n) => `${n}.jpg`)
   await Promise.all(names.map((name) => writeFile(join(folder, name), bytes)))
   const link = (name: string) =>
-    `${served.url}/d/a%20b/${name}?type=thumb&sign=${served.gateway.links.sign(`/a b/${name}` as never)}`
+    `${served.url}/d/a%20b/${name}?type=thumb&sign=${served.gateway.signedUrls.sign(`/a b/${name}` as never)}`
   const leaving = new AbortController()
   const left = fetch(link('59.jpg'), { signal: leaving.signal }).catch(() => undefined)
   const asked = names.slice(0, 59).map((name) => fetch(link(name)))

@@ -19,7 +19,7 @@ async function linked(t: Test, fields: Readonly<Record<string, unknown>>, link: 
   const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
   const ask = (path: string, method = 'GET') =>
     fetch(`${url}${siteUrl}/dav${path}`, { method, redirect: 'manual', headers: { authorization } })
-  return { ask, sign: (path: string) => served.gateway.links.sign(asPath(path)) }
+  return { ask, sign: (path: string) => served.gateway.signedUrls.sign(asPath(path)) }
 }
 
 void t.test('302_redirect leads to the backend', async (t) => {

@@ -36,5 +36,5 @@ export interface State {
   /** The `message` of a success. Default: `success`. */
   message?: string
 }
-export type Context = RouterContext<State>
+export type Exchange = RouterContext<State>
 export type Routes = Router<State>
