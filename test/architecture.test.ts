@@ -1,6 +1,6 @@
 /** Which folder may import which: one rule for each folder, read from the import lines of every source file. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import t from 'tap'
 import type { Driver } from '../src/contract/driver.js'
 import type { Gateway, ProtocolGateway } from '../src/gateway/gateway.js'
@@ -120,12 +120,16 @@ void t.test('every rule is needed, and none makes a circle', async (t) => {
   }
 })
 
-/** Source files with a line like this. */
-function filesWith(line: RegExp): readonly string[] {
+function sourceFiles(): readonly string[] {
   return ['src', 'protocols', 'drivers']
     .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)))
-    .filter((name) => name.endsWith('.ts') && line.test(readFileSync(name, 'utf8')))
+    .filter((name) => name.endsWith('.ts'))
     .sort()
+}
+
+/** Source files with a line like this. */
+function filesWith(line: RegExp): readonly string[] {
+  return sourceFiles().filter((name) => line.test(readFileSync(name, 'utf8')))
 }
 
 /** What changes storages or the database without asking the rules. */
@@ -165,6 +169,16 @@ void t.test('judge() and SQL are where CONTRIBUTING.md says, and nowhere else', 
   t.same(
     databases.filter((name) => !name.startsWith('src/store/')),
     [],
+  )
+})
+
+void t.test('the caches are those that docs/decisions/0028-caches.md lists', async (t) => {
+  const page = readFileSync('docs/decisions/0028-caches.md', 'utf8')
+  const listed = [...page.matchAll(/^\| `([^`]*cache[^`/]*\.ts)`/gm)].map(([, name]) => name)
+  t.ok(listed.length > 0, 'the table was found')
+  t.same(
+    listed.sort(),
+    sourceFiles().filter((name) => basename(name).includes('cache')),
   )
 })
 
