@@ -2,9 +2,18 @@
  * The contract between the core and a backend. `test/conformance/driver.ts` is the same contract in executable form;
  * `docs/drivers.md` explains how to write a driver.
  *
- * Paths are clean and absolute; `/` is the root of the driver. Every method rejects only with a GatewayError, with the
- * original error as its `cause`. An absent method is equivalent to one that rejects with `unsupported` before any side
- * effect: the core then uses a slower fallback.
+ * - Paths are clean and absolute; `/` is the root of the driver.
+ * - Every method rejects only with a GatewayError, with the original error as its `cause`. Its message may be shown to
+ *   users: it has no secrets and no addresses of the host. A backend that refuses the credentials of the storage is
+ *   `denied`; `unauthenticated` concerns the client of the gateway.
+ * - A method rejects with `unsupported` only before it has changed anything; an absent method is equivalent to that. The
+ *   core then uses a slower fallback.
+ * - If the signal aborts, the call rejects with `aborted` and closes what it has opened.
+ * - Names are reported as the backend has them: see `Entry.name`. With the trait `caseSensitive: false`, every method
+ *   accepts any spelling of a name.
+ * - `stat`, `list` and `write` report equal entries of one file. If the backend reports a time in two resolutions, the
+ *   driver uses the coarser one.
+ * - Of files, a driver caches only what it verifies at each use (docs/decisions/0028-caches.md).
  */
 import type { Readable } from 'node:stream'
 import type {
@@ -49,7 +58,8 @@ export interface WriteOptions extends CallOptions {
   readonly createOnly?: boolean | undefined
   /**
    * Called once, after every byte has arrived and before the staged file is published under its name (in a backend
-   * without staging: before the last byte is sent). If it rejects, the old file is unchanged.
+   * without staging: before the last byte is sent, or, of an empty file, before the request). If it rejects, the old
+   * file is unchanged.
    */
   readonly beforePublish?: (() => Promise<void>) | undefined
 }
@@ -80,9 +90,14 @@ export interface Driver {
   readonly traits?: Partial<Traits>
 
   // Implemented by every driver.
-  /** Rejects with `not_found` if nothing exists at the path. `link`: the entry of the symlink itself. */
+  /**
+   * The entry, with its name in the backend's spelling. Rejects with `not_found` if nothing exists at the path. `link`:
+   * the entry of the symlink itself.
+   */
   stat(path: Path, options?: CallOptions & { readonly link?: boolean | undefined }): Promise<Entry>
-  /** Yields pages of entries in any order. Rejects with `not_found` and `not_dir` before the first page. */
+  /**
+   * Yields pages of at most 1,000 entries, in any order. Rejects with `not_found` and `not_dir` before the first page.
+   */
   list(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]>
   /**
    * Resolves when the content is available: `not_found` and `is_dir` are rejections, never an `error` event of the
@@ -92,9 +107,9 @@ export interface Driver {
 
   // Implemented together by every writable driver.
   /**
-   * Replaces the file atomically: even after an abort, either the complete old or the complete new file exists. Rejects
-   * with `is_dir` if the path is a folder, with `parent_missing` if the parent does not exist, and with `invalid` if
-   * the source ends before its announced size or exceeds it. Resolves when the data is stored.
+   * Replaces the file atomically: even after an abort or an error of the source, either the complete old or the complete
+   * new file exists. Rejects with `is_dir` if the path is a folder, with `parent_missing` if the parent does not exist,
+   * and with `invalid` if the source ends before its announced size or exceeds it. Resolves when the data is stored.
    */
   write?(path: Path, source: Source, options?: WriteOptions): Promise<Entry>
   /** Rejects with `exists` if anything exists at the path, with `parent_missing` if the parent does not exist. */
@@ -105,7 +120,8 @@ export interface Driver {
   // Faster alternatives to fallbacks of the core.
   /**
    * Renames a file or a whole tree in one step. A file replaces a file. Rejects with `is_dir` if the target is a
-   * folder, and with `exists` for a folder over a file. A symlink is moved, never its target.
+   * folder, and with `exists` for a folder over a file. A symlink is moved, never its target. A move to another spelling
+   * of the same name renames the entry and removes nothing.
    */
   move?(from: Path, to: Path, options?: CallOptions): Promise<void>
   /** Copies one file. Replaces a file; rejects with `is_dir` if the target is a folder. */
@@ -139,7 +155,7 @@ export interface Driver {
    * Discards the upload that this token identifies; an unknown token is not an error. The upload must not be in use.
    */
   dropUpload?(token: string, options?: CallOptions): Promise<void>
-  /** Follows symlinks. */
+  /** Sets every given attribute, or rejects with `unsupported` before any change. Follows symlinks. */
   setAttributes?(path: Path, to: Attributes, options?: CallOptions): Promise<void>
   /**
    * Sets the time of a symlink itself and leaves its target unchanged; rejects with `invalid` if the path is not a
@@ -189,6 +205,6 @@ export interface Driver {
   thumbnail?(path: Path, kind: ThumbnailKind, options?: CallOptions): Promise<Thumbnail>
   /** How much space the backend has, and how much of it is used. */
   usage?(options?: CallOptions): Promise<Usage>
-  /** Releases connections, timers and files. The last call of a driver. Resolves when nothing of it runs any more. */
+  /** Releases connections, timers and files. The last call of a driver. Resolves when nothing of it is running. */
   close?(): Promise<void>
 }
