@@ -1,3 +1,4 @@
+/** The part of `VirtualFs` that SFTP uses. */
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 
 /** The operations of the tree that this protocol uses. */

@@ -1,3 +1,4 @@
+/** The queue of password checks, which is fair to all addresses. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { tooManyAttempts } from './errors.js'
 

@@ -1,3 +1,4 @@
+/** Recently verified passwords, for protocols that send the password with every request. */
 import { createHmac, randomBytes } from 'node:crypto'
 import type { UserRow } from '../store/rows.js'
 

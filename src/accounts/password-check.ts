@@ -1,3 +1,4 @@
+/** Verification of passwords and one-time codes. */
 import { networkOf } from '../net/networks.js'
 import type { UserRow } from '../store/rows.js'
 import type { Credentials } from './accounts.js'

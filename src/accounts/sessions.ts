@@ -1,3 +1,4 @@
+/** The abort signals by which sessions are ended. */
 import { setMaxListeners } from 'node:events'
 import { sessionRevoked, type Revocation } from './errors.js'
 

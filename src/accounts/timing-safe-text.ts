@@ -1,3 +1,4 @@
+/** Comparison of secret texts. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 
 /**

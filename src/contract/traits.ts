@@ -1,3 +1,4 @@
+/** Traits: what a driver declares about its backend beside its methods. */
 import type { ThumbnailKind } from './capabilities.js'
 
 /** Properties of a backend that no method reports. Defaults: `defaultTraits`. */

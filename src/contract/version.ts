@@ -1,3 +1,4 @@
+/** The version of the program, from its package.json. */
 import { readFileSync } from 'node:fs'
 
 const packageFile = new URL('../../../package.json', import.meta.url)

@@ -1,3 +1,4 @@
+/** The networks by which clients are counted. */
 import { isIPv6 } from 'node:net'
 
 /**

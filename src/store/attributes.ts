@@ -1,3 +1,4 @@
+/** Modification times and modes that backends cannot store. */
 import type { Knex } from 'knex'
 import { parentOf, type Path } from '../contract/path.js'
 import type { Database } from './database.js'

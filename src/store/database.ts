@@ -1,3 +1,4 @@
+/** Access to the database: reads, writes and transactions, in the order and with the durability that they need. */
 import type { Knex } from 'knex'
 import PQueue from 'p-queue'
 import { toStoreError } from './errors.js'

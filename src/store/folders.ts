@@ -1,3 +1,4 @@
+/** Folders of backends that have no empty folders. */
 import { parentOf, type Path } from '../contract/path.js'
 import type { Database } from './database.js'
 import { assertDisjoint, replacePrefix, subtree } from './ranges.js'

@@ -1,3 +1,4 @@
+/** Intents: operations of several steps that may have to be completed or undone. */
 import { under, type Path } from '../contract/path.js'
 import { moveAttributes } from './attributes.js'
 import { bool, integer, path, readRow, word, writeRow, type Columns, type StoredRow } from './columns.js'

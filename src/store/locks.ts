@@ -1,3 +1,4 @@
+/** Locks of files and folders. Whether a lock is granted is decided in a transaction. */
 import { selfAndAncestors } from '../contract/path.js'
 import { integer, path, readRow, text, time, bool, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'

@@ -1,3 +1,4 @@
+/** The steps that bring the schema of an older database to the newest version. */
 import type { Knex } from 'knex'
 import { GatewayError } from '../contract/errors.js'
 import { countChanges } from './change-counts.js'

@@ -1,6 +1,7 @@
+/** The defaults of a new storage. */
 import type { StorageRow } from './rows.js'
 
-/** The row of a new storage: the fields fields, and defaults for the others. */
+/** The row of a new storage: `fields`, and defaults for the others. */
 export function newStorage(fields: Pick<StorageRow, 'mountPath' | 'driver' | 'addition'>): Omit<StorageRow, 'id'> {
   return {
     ...fields,

@@ -1,3 +1,4 @@
+/** Knowledge that a table is empty, by which most renames need no query. */
 import type { Knex } from 'knex'
 import type { Path } from '../contract/path.js'
 import { subtree } from './ranges.js'

@@ -1,3 +1,4 @@
+/** Files of the database that only their owner can read. */
 import { chmod, open, stat } from 'node:fs/promises'
 
 /**

@@ -1,3 +1,4 @@
+/** Dead properties of WebDAV (RFC 4918 §4). */
 import type { Knex } from 'knex'
 import { GatewayError } from '../contract/errors.js'
 import { parentOf, type Path } from '../contract/path.js'

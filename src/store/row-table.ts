@@ -1,3 +1,4 @@
+/** What the tables of rows with an id have in common. */
 import type { Knex } from 'knex'
 import { GatewayError } from '../contract/errors.js'
 import { readRow, writeRow, type Columns, type StoredRow } from './columns.js'

@@ -1,3 +1,4 @@
+/** Folder rules, and how they follow a folder that is moved. */
 import type { Knex } from 'knex'
 import type { Path } from '../contract/path.js'
 import { integer, numberList, path, text, bool, type Columns } from './columns.js'

@@ -1,3 +1,4 @@
+/** The tables of the database in the first version of the schema. */
 import type { Knex } from 'knex'
 
 /**

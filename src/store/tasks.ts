@@ -1,3 +1,4 @@
+/** Tasks, and the journal of their items. */
 import type { Knex } from 'knex'
 import { childOf, nameOf, parentOf, root, type Path } from '../contract/path.js'
 import { integer, optional, readRow, text, time, word, writeRow, type Columns, type StoredRow } from './columns.js'

@@ -1,3 +1,4 @@
+/** Resumable uploads: the tokens by which they are resumed or discarded. */
 import type { Path } from '../contract/path.js'
 import { integer, optional, path, readRow, text, writeRow, type Columns, type StoredRow } from './columns.js'
 import type { Database } from './database.js'

@@ -1,4 +1,4 @@
-/** Comments must not refer to names that no longer exist. */
+/** Comments must not refer to names that no longer exist, and every file says first what it holds. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -7,17 +7,18 @@ import ts from 'typescript'
 /** A name of the code: the first letter is in lower case, a later one in upper case. */
 const codeName = /`#?([a-z]+[A-Z]\w*)(?:\(.*?\))?`/g
 
+void t.test('every source file begins with a doc comment', async (t) => {
+  const files = await sourceFiles()
+  t.ok(files.length > 100, 'the files were found')
+  for (const { file, text } of files) t.match(text, /^(?:#!.*\n)?\/\*\*\s/, file)
+})
+
 void t.test('every name of the code in a comment is a name that the code has', async (t) => {
   const names = new Set<string>()
-  const comments: { readonly file: string; readonly text: string }[] = []
-  for (const folder of ['src', 'protocols', 'drivers']) {
-    for (const name of await readdir(folder, { recursive: true })) {
-      if (!name.endsWith('.ts')) continue
-      const file = join(folder, name)
-      const text = await readFile(file, 'utf8')
-      comments.push(...commentsOf(text).map((comment) => ({ file, text: comment })))
-      for (const found of codeOf(text).matchAll(/[\p{L}_$][\p{L}\p{N}_$]*/gu)) names.add(found[0])
-    }
+  const comments: SourceFile[] = []
+  for (const { file, text } of await sourceFiles()) {
+    comments.push(...commentsOf(text).map((comment) => ({ file, text: comment })))
+    for (const found of codeOf(text).matchAll(/[\p{L}_$][\p{L}\p{N}_$]*/gu)) names.add(found[0])
   }
   let count = 0
   for (const { file, text } of comments) {
@@ -28,6 +29,23 @@ void t.test('every name of the code in a comment is a name that the code has', a
   }
   t.ok(count > 100, 'the names were found')
 })
+
+interface SourceFile {
+  readonly file: string
+  readonly text: string
+}
+
+async function sourceFiles(): Promise<readonly SourceFile[]> {
+  const files: SourceFile[] = []
+  for (const folder of ['src', 'protocols', 'drivers']) {
+    for (const name of await readdir(folder, { recursive: true })) {
+      if (!name.endsWith('.ts')) continue
+      const file = join(folder, name)
+      files.push({ file, text: await readFile(file, 'utf8') })
+    }
+  }
+  return files
+}
 
 function commentsOf(text: string): readonly string[] {
   return commentRanges(text).map(({ pos, end }) => text.slice(pos, end))
