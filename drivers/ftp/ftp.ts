@@ -49,7 +49,7 @@ export async function openFtp(options: FtpOptions, env: DriverEnv): Promise<Driv
       const { machineListings, setsTimes, restarts: ranges } = on.features
       // Without both, a time that a client has set could not be stored, or not be read back exactly.
       return machineListings && setsTimes
-        ? new TimekeepingFtpDriver(connections, files, env, { timeStep: 1000, ranges })
+        ? new TimekeepingFtpDriver(connections, files, env, { timeStep: 1000, keeps: [], ranges })
         : new FtpDriver(connections, files, env, { timeStep: Infinity, ranges })
     })
   } catch (error) {
@@ -219,8 +219,8 @@ class FtpDriver implements Driver {
   }
 
   /**
-   * Sets the time and mode of the staged file, as far as the server supports it. Resolves to the resulting entry.
-   * Rejects with `unavailable` if the server has stored fewer or more bytes than were sent.
+   * Sets the time and mode of the staged file, as far as the server does: the core stores the rest. Resolves to the
+   * resulting entry. Rejects with `unavailable` if the server has stored fewer or more bytes than were sent.
    */
   async #applyAttributes(on: Connection, staged: Path, size: number, { modified, mode }: Attributes): Promise<Entry> {
     const wire = this.files.wire(staged)
@@ -435,7 +435,10 @@ class TimekeepingFtpDriver extends FtpDriver {
   async setAttributes(path: Path, { modified, mode }: Attributes, { signal }: CallOptions = {}): Promise<void> {
     await this.withRetry(signal, async (on) => {
       const wire = this.files.wire(path)
-      const refine = (error: unknown) => this.refineError(on, error, path)
+      const refine = async (error: unknown) => {
+        // The core stores what the server does not implement.
+        if (translated(error).code !== 'unsupported') await this.refineError(on, error, path)
+      }
       if (mode !== undefined) await on.send(`SITE CHMOD ${mode.toString(8).padStart(3, '0')} ${wire}`).catch(refine)
       if (modified) await on.send(`MFMT ${timestampOf(modified)} ${wire}`).catch(refine)
     })

@@ -26,7 +26,7 @@ export const smbType: DriverType<typeof smbFields> = {
   name: 'SMB',
   fields: smbFields,
   facts: { uncached: true },
-  traits: { caseSensitive: false, remote: true },
+  traits: { caseSensitive: false, keeps: ['modified'], remote: true },
   async open(options, env) {
     const { openSmb } = await import('./smb.js')
     return openSmb(options, env)

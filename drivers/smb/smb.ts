@@ -321,6 +321,7 @@ class SmbDriver implements Driver {
     }
   }
 
+  /** Sets the time only: SMB has no modes. */
   async setAttributes(path: Path, { modified }: Attributes, { signal }: CallOptions = {}): Promise<void> {
     await this.#within(signal, () =>
       this.#writers.useIdempotent((share) =>

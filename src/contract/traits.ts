@@ -1,5 +1,5 @@
 /** Traits: what a driver declares about its backend beside its methods. */
-import type { ThumbnailKind } from './capabilities.js'
+import type { Attributes, ThumbnailKind } from './capabilities.js'
 
 /** Properties of a backend that no method reports. Defaults: `defaultTraits`. */
 export interface Traits {
@@ -19,6 +19,11 @@ export interface Traits {
   readonly emptyFolders: boolean
   /** Resolution of stored modification times in milliseconds; Infinity: they are not stored. */
   readonly timeStep: number
+  /**
+   * Attributes that `write` stores, and that `setAttributes` stores or rejects. Others may be ignored: Storage stores
+   * in the database what `stat` does not show afterwards. None without `setAttributes`, or if `timeStep` is Infinity.
+   */
+  readonly keeps: readonly (keyof Attributes)[]
   /**
    * Maximum concurrent calls that Storage makes, over all methods; each page of a listing and each call on an open
    * handle counts as one. The same number of `read` streams may be open in addition. Calls made within another call,
@@ -41,6 +46,7 @@ export const defaultTraits: Traits = {
   caseSensitive: true,
   emptyFolders: true,
   timeStep: 1,
+  keeps: ['modified', 'mode'],
   parallel: Number.POSITIVE_INFINITY,
   thumbnails: [],
   remote: false,

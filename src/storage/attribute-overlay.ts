@@ -1,23 +1,25 @@
 /**
- * Modification times and modes that a backend cannot store: they are stored in the database. Paths are of the whole
+ * Modification times and modes that a backend does not store: they are stored in the database. Paths are of the whole
  * tree.
  */
 import type { Attributes } from '../contract/capabilities.js'
-import type { Traits } from '../contract/traits.js'
+import { defaultTraits, type Traits } from '../contract/traits.js'
 import { contentVersion, type Entry } from '../contract/entry.js'
 import { childOf, type Path } from '../contract/path.js'
 import type { Store } from '../store/rows.js'
 
 export class AttributeOverlay {
-  /**
-   * `timeStep`: the resolution of the backend's times. `needed`: the backend cannot set attributes. If false, nothing
-   * is stored.
-   */
+  /** Whether the backend may lack an attribute. If false, nothing is stored. */
+  readonly needed: boolean
+
+  /** `timeStep`: the resolution of the backend's times. `kept`: the attributes that the backend stores. */
   constructor(
     private readonly store: Store['attributes'],
     private readonly timeStep: Traits['timeStep'],
-    readonly needed: boolean,
-  ) {}
+    readonly kept: Traits['keeps'],
+  ) {
+    this.needed = defaultTraits.keeps.some((attribute) => !kept.includes(attribute))
+  }
 
   /** Applies the stored attributes of `path` to the backend's entry. */
   async apply(path: Path, entry: Entry): Promise<Entry> {
@@ -34,8 +36,12 @@ export class AttributeOverlay {
     for await (const page of pages) yield page.map((entry) => overlaid(entry, stored.get(childOf(folder, entry.name))))
   }
 
-  async set(path: Path, to: Attributes): Promise<void> {
-    await this.store.set(path, to)
+  /**
+   * To be called after the backend was asked to set attributes. `entry`: what Storage shows now. Stores what it does not
+   * show and the backend does not store.
+   */
+  async afterSet(path: Path, to: Attributes, entry: Entry): Promise<void> {
+    await this.store.set(path, this.#missing(to, entry))
   }
 
   /**
@@ -47,14 +53,19 @@ export class AttributeOverlay {
     await this.store.delete(path)
     // If the backend has no times at all, the time of the write becomes the modification time.
     const written = modified ?? (hasNoTime(entry) ? new Date() : undefined)
-    const step = Number.isFinite(this.timeStep) ? Math.max(1, this.timeStep) : 1
-    // Attributes that the backend has stored are left out: they would hide later changes by other programs.
-    const missing = {
-      ...(written && Math.abs(written.getTime() - entry.modified.getTime()) >= step && { modified: written }),
-      ...(mode !== undefined && mode !== entry.mode && { mode }),
-    }
+    const missing = this.#missing({ modified: written, mode }, entry)
     await this.store.set(path, missing)
     return overlaid(entry, missing)
+  }
+
+  /** Omits attributes that the backend has stored: they would hide later changes by other programs. */
+  #missing({ modified, mode }: Attributes, entry: Entry): Attributes {
+    const step = Number.isFinite(this.timeStep) ? Math.max(1, this.timeStep) : 1
+    const isAnotherTime = modified && Math.abs(modified.getTime() - entry.modified.getTime()) >= step
+    return {
+      ...(isAnotherTime && !this.kept.includes('modified') && { modified }),
+      ...(mode !== entry.mode && !this.kept.includes('mode') && { mode }),
+    }
   }
 
   async afterCopy(from: Path, to: Path): Promise<void> {

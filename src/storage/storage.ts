@@ -121,10 +121,11 @@ export class Storage implements Driver {
     this.#spool = dependencies.spool
     this.#bandwidth = this.traits.remote ? dependencies.bandwidth : undefined
     this.#names = new ListableNames(dependencies.log)
-    const keepsNone =
-      dependencies.driver.write !== undefined &&
-      (dependencies.driver.setAttributes === undefined || this.traits.timeStep === Number.POSITIVE_INFINITY)
-    this.#attributes = new AttributeOverlay(this.records.attributes, this.traits.timeStep, keepsNone)
+    const { timeStep, keeps } = this.traits
+    const keepsNone = dependencies.driver.setAttributes === undefined || timeStep === Number.POSITIVE_INFINITY
+    // Nobody sets the attributes of a read-only storage.
+    const kept = !this.writable ? defaultTraits.keeps : keepsNone ? [] : keeps
+    this.#attributes = new AttributeOverlay(this.records.attributes, timeStep, kept)
     this.#listings = new Listings({
       row: dependencies.row,
       driver: this.#driver,
@@ -453,15 +454,24 @@ export class Storage implements Driver {
     })
   }
 
-  /** Attributes that the backend cannot store are stored in the database. */
+  /**
+   * Attributes that the backend does not store are stored in the database. Rejects with `unsupported` if the driver
+   * should store some of them, but cannot.
+   */
   async setAttributes(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     const driver = this.#driver
+    const attributes = this.#attributes
     const call = driver.setAttributes && (async () => driver.setAttributes?.(path, to, options))
-    if (this.#attributes.needed || !(await this.#changes.attempt([path], () => callIfSupported(call)))) {
-      await this.stat(path, options)
-      await this.#attributes.set(this.treePath(path), to)
-    }
+    await this.#changes.attempt([path], async () => {
+      const isSet = await callIfSupported(call)
+      if (!isSet && attributes.kept.length > 0) {
+        throw new GatewayError('unsupported', { reason: 'this storage cannot set attributes here' })
+      }
+      if (!attributes.needed) return
+      const entry = await this.stat(path, { ...options, fresh: true })
+      await attributes.afterSet(this.treePath(path), to, entry)
+    })
     this.#changes.changed(path)
   }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import type { Attributes } from '../../src/contract/capabilities.js'
 import { Files } from '../../drivers/ftp/files.js'
 import { nameEncoding } from '../../drivers/ftp/name-encoding.js'
 import { at, listed, namesIn, put, refuses } from '../conformance/subject.js'
@@ -80,6 +81,26 @@ void t.test('a root that the server does not show is not gone', { skip }, async 
     t.equal((await driver.stat(at('/'))).kind, 'folder')
   }
 })
+
+void t.test(
+  'a mode that the server does not implement is left to the core, one that it refuses is not',
+  { skip },
+  async (t) => {
+    const { driver, decide } = await mounted(t, () => startPureFtpd())
+    t.same(driver.traits?.keeps, [])
+    const { mode } = await put(driver, '/file', 'x')
+    const modified = new Date(1_000_000_000_000)
+    const set = async (to: Attributes) => driver.setAttributes?.(at('/file'), to)
+    const answer = (text: string) => {
+      decide.fate = (command) => (command.startsWith('SITE CHMOD ') ? { answer: text } : 'pass')
+    }
+    answer('502 Not implemented.')
+    await set({ mode: 0o600, modified })
+    t.match(await driver.stat(at('/file')), { mode, modified }, 'the time is set')
+    answer('550 Permission denied.')
+    await refuses(t, () => set({ mode: 0o600 }), 'denied', 'a refusal')
+  },
+)
 
 void t.test('leftovers go one after another', { skip }, async (t) => {
   const instance = { name: 'this-run', isOver: () => true }

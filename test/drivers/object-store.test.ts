@@ -4,7 +4,7 @@ import { ObjectStoreDriver } from './object-store.js'
 
 await t.test('a driver that keeps no empty folders keeps the contract', async (t) => {
   await conformance(t, {
-    type: { traits: { emptyFolders: false } },
+    type: { traits: { emptyFolders: false, keeps: ['modified'] } },
     many: 2500,
     open: async () => ({ driver: new ObjectStoreDriver(), dispose: async () => undefined }),
   })

@@ -275,6 +275,68 @@ void t.test('attributes that the backend cannot keep are kept beside it', async 
   t.not((await storage.stat(y)).modified.getTime(), time.getTime(), 'and what is gone is forgotten')
 })
 
+void t.test('a mode that the backend ignores is kept beside it, the time is not', async (t) => {
+  const inner = new MemoryDriver(0)
+  const modeless = ({ mode: _mode, ...entry }: Entry) => entry
+  const over: Over = {
+    ...bare,
+    stat: async (path, options) => modeless(await inner.stat(path, options)),
+    async *list(path, options) {
+      for await (const page of inner.list(path, options)) yield page.map(modeless)
+    },
+    read: (...args) => inner.read(...args),
+    write: async (path, source, options) => modeless(await inner.write(path, source, options)),
+    setAttributes: (path, { modified }, options) => inner.setAttributes(path, { modified }, options),
+  }
+  const { storage } = await newStorage(t, over, {}, { keeps: ['modified'] })
+  t.equal((await storage.write(x, sourceOf('abc'), { mode: 0o600 })).mode, 0o600)
+  t.equal((await storage.stat(x)).mode, 0o600)
+  await storage.setAttributes(x, { modified: time, mode: 0o640 })
+  t.match(await storage.stat(x), { modified: time, mode: 0o640 })
+  t.match((await storage.listing(root)).entries, [{ modified: time, mode: 0o640 }])
+  const later = new Date(time.getTime() + 60_000)
+  await inner.setAttributes(x, { modified: later })
+  t.match(await storage.stat(x, { fresh: true }), { modified: later, mode: 0o640 }, 'set by another program')
+  await storage.copy(x, y)
+  t.match(await storage.stat(y), { modified: later, mode: 0o640 })
+  await t.rejects(storage.setAttributes(asPath('/none'), { mode: 0o640 }), { code: 'not_found' })
+})
+
+void t.test('a backend that may keep a mode is asked, and what it does not show is kept beside it', async (t) => {
+  const inner = new MemoryDriver(0)
+  let ignores = false
+  const over: Over = {
+    stat: (...args) => inner.stat(...args),
+    write: (...args) => inner.write(...args),
+    setAttributes: async (...args) => {
+      if (!ignores) await inner.setAttributes(...args)
+    },
+  }
+  const { storage } = await newStorage(t, over, {}, { keeps: [] })
+  await storage.write(x, sourceOf('abc'))
+  await storage.setAttributes(x, { modified: time, mode: 0o640 })
+  t.match(await inner.stat(x), { modified: time, mode: 0o640 })
+  await inner.setAttributes(x, { mode: 0o604 })
+  t.match(await storage.stat(x), { modified: time, mode: 0o604 }, 'set by another program')
+  ignores = true
+  await storage.setAttributes(x, { mode: 0o600 })
+  t.match(await storage.stat(x), { modified: time, mode: 0o600 })
+  ignores = false
+  await storage.setAttributes(x, { mode: 0o644 })
+  t.match(await storage.stat(x), { modified: time, mode: 0o644 }, 'the latest is shown')
+})
+
+void t.test('a backend that unexpectedly cannot set attributes is reported, not ignored', async (t) => {
+  const refuse = async () => {
+    throw new GatewayError('unsupported')
+  }
+  const { storage, heard } = await newStorage(t, { setAttributes: refuse })
+  await storage.write(x, sourceOf('abc'))
+  heard.length = 0
+  await t.rejects(storage.setAttributes(x, { mode: 0o600 }), { code: 'unsupported' })
+  t.same(heard, [])
+})
+
 void t.test('a backend that keeps the time of a write needs nobody to remember it', async (t) => {
   const inner = new MemoryDriver(0)
   const { storage } = await newStorage(t, {
