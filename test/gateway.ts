@@ -4,6 +4,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { driverTypes } from '../drivers/index.js'
@@ -143,4 +144,10 @@ export async function startDaemon(
     },
     stop: () => end('SIGTERM'),
   }
+}
+
+/** Resolves when the storage at `/` has started, by which what killed runs left is removed. On a busy machine the daemon is ready before. */
+export async function storageStarted({ davUrl, adminPassword }: Daemon): Promise<void> {
+  const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
+  while (!(await fetch(davUrl, { method: 'HEAD', headers: { authorization } })).ok) await wait(100)
 }

@@ -1,99 +1,96 @@
-/** The daemon is killed in the middle of an upload, again and again: the old file is whole and nothing is left beside it. */
+/**
+ * The daemon is killed in the middle of uploads and in the moment of their success, again and again: an upload whose success was answered
+ * is stored, of any other the old file or the new one is there, whole, and nothing is left beside them.
+ */
 import { randomBytes, randomInt } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
-import { Client } from 'ssh2'
+import { text } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
 import t from 'tap'
-import { startDaemon, type Daemon } from '../gateway.js'
-import { connectHttp, type Where } from './protocols.js'
+import { startDaemon, storageStarted, type Daemon } from '../gateway.js'
+import { openSftp } from './protocols.js'
+import { connect, ended } from './task-client.js'
 
 const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 4)
 const size = 8 * 1024 * 1024
+const pieceSize = 64 * 1024
 
-type Upload = (daemon: Daemon, path: string, body: Buffer, sent: (bytes: number) => void) => Promise<void>
+/** Ways to upload, which are also the names of the files. The success of `as-task` means that the task is kept. */
+const names = ['http', 'as-task', 'webdav', 'sftp'] as const
 
-/** Sends a body in pieces; the connection breaks when the daemon dies, which is no failure here. */
+/** Resolves to true when success is answered, and to false if the connection breaks before. */
+type Upload = (name: string, body: Buffer, sent: (bytes: number) => void) => Promise<boolean>
+
+function* pieces(body: Buffer, sent: (bytes: number) => void) {
+  for (let at = 0; at < body.length; at += pieceSize) {
+    yield body.subarray(at, at + pieceSize)
+    sent(Math.min(body.length, at + pieceSize))
+  }
+}
+
 function sendByHttp(
   url: string,
-  method: string,
   headers: Record<string, string>,
-  body: Buffer,
-  sent: (bytes: number) => void,
-) {
-  return new Promise<void>((resolve) => {
-    const upload = request(url, { method, headers: { ...headers, 'Content-Length': body.length } })
-    upload.on('error', () => resolve())
-    upload.on('response', (response) => response.resume().on('close', () => resolve()))
-    const pump = async () => {
-      for (let at = 0; at < body.length && !upload.destroyed; at += 65536) {
-        if (!upload.write(body.subarray(at, at + 65536)))
-          await Promise.race([new Promise((go) => upload.once('drain', go)), wait(1000)])
-        sent(Math.min(body.length, at + 65536))
-      }
-      upload.end()
-    }
-    void pump()
+  content: Iterable<Buffer>,
+  isSuccess: (status: number | undefined, answer: string) => boolean,
+): Promise<boolean> {
+  return new Promise((resolve) => {
+    const upload = request(url, { method: 'PUT', headers: { ...headers, 'Content-Length': size } })
+    upload.on('error', () => resolve(false))
+    upload.on('response', (response) => {
+      text(response).then(
+        (answer) => resolve(isSuccess(response.statusCode, answer)),
+        () => resolve(false),
+      )
+    })
+    pipeline(content, upload).catch(() => undefined)
   })
 }
 
-const uploads: Readonly<Record<string, Upload>> = {
-  http: async (daemon, path, body, sent) => {
-    const response = await fetch(`${daemon.url}/api/auth/login`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ username: 'admin', password: daemon.adminPassword }),
-    })
-    const { data } = (await response.json()) as { data: { token: string } }
-    await sendByHttp(`${daemon.url}/api/fs/put`, 'PUT', { Authorization: data.token, 'File-Path': path }, body, sent)
-  },
-  webdav: async (daemon, path, body, sent) => {
-    const credentials = Buffer.from(`admin:${daemon.adminPassword}`).toString('base64')
-    await sendByHttp(
-      daemon.davUrl.replace(/\/$/, '') + path,
-      'PUT',
-      { Authorization: `Basic ${credentials}` },
-      body,
-      sent,
-    )
-  },
-  sftp: (daemon, path, body, sent) =>
-    new Promise((resolve) => {
-      const client = new Client()
-      client.on('error', () => resolve()).on('close', () => resolve())
-      client.on('ready', () =>
-        client.sftp((error, sftp) => {
-          if (error) {
-            resolve()
-            return
-          }
-          const stream = sftp.createWriteStream(path)
-          stream.on('error', () => resolve())
-          stream.on('close', () => client.end())
-          const pump = async () => {
-            for (let at = 0; at < body.length && !stream.destroyed; at += 65536) {
-              const flowing = stream.write(body.subarray(at, at + 65536))
-              if (!flowing) await Promise.race([new Promise((go) => stream.once('drain', go)), wait(1000)])
-              sent(Math.min(body.length, at + 65536))
-            }
-            stream.end()
-          }
-          void pump()
-        }),
+/** By clients that are signed in: `authorization` is the token of the API. */
+async function uploadsTo(
+  daemon: Daemon,
+  authorization: string,
+): Promise<Readonly<Record<(typeof names)[number], Upload>>> {
+  const byApi =
+    (headers: Record<string, string> = {}): Upload =>
+    (name, body, sent) =>
+      sendByHttp(
+        `${daemon.url}/api/fs/put`,
+        { ...headers, Authorization: authorization, 'File-Path': `/${name}` },
+        pieces(body, sent),
+        (_status, answer) => (JSON.parse(answer) as { code: number }).code === 200,
       )
-      client.connect({ host: '127.0.0.1', port: daemon.sftpPort, username: 'admin', password: daemon.adminPassword })
-    }),
-}
-
-/** On a busy machine the program is ready before its storage has started, and what dead runs left is swept by that start. */
-async function storageStarted({ davUrl, adminPassword }: Daemon): Promise<void> {
-  const authorization = `Basic ${Buffer.from(`admin:${adminPassword}`).toString('base64')}`
-  for (;;) {
-    const { ok, body } = await fetch(`${davUrl}file`, { method: 'HEAD', headers: { authorization } })
-    await body?.cancel()
-    if (ok) return
-    await wait(100)
+  const credentials = Buffer.from(`admin:${daemon.adminPassword}`).toString('base64')
+  const { sftp } = await openSftp(daemon, { username: 'admin', password: daemon.adminPassword })
+  return {
+    http: byApi(),
+    'as-task': byApi({ 'As-Task': 'true' }),
+    webdav: (name, body, sent) =>
+      sendByHttp(
+        daemon.davUrl + name,
+        { Authorization: `Basic ${credentials}` },
+        pieces(body, sent),
+        (status) => status === 201 || status === 204,
+      ),
+    sftp: async (name, body, sent) => {
+      try {
+        const handle = await promisify(sftp.open.bind(sftp))(`/${name}`, 'w')
+        const write = promisify(sftp.write.bind(sftp))
+        let at = 0
+        for (const piece of pieces(body, sent)) {
+          await write(handle, piece, 0, piece.length, at)
+          at += piece.length
+        }
+        await promisify(sftp.close.bind(sftp))(handle)
+        return true
+      } catch {
+        return false
+      }
+    },
   }
 }
 
@@ -104,39 +101,52 @@ async function filesBelow(folder: string): Promise<string[]> {
 }
 
 void t.test(
-  'after a kill during an upload, only the complete old file exists',
+  'after a kill, an upload that was answered is stored, and any other left the old file or the new one',
   { timeout: 4 * 3_600_000 },
   async (t) => {
-    for (const [protocol, upload] of Object.entries(uploads)) {
-      await t.test(protocol, async (t) => {
-        let daemon = await startDaemon(t)
-        const where: Where = daemon
-        const old = randomBytes(100_000)
-        const http = await connectHttp(where, { username: 'admin', password: daemon.adminPassword })
-        t.equal(await http.put('/file', old), 'done')
-        const file = join(daemon.dataFolder, 'files', 'file')
-        let whole = old
-        for (let round = 0; round < rounds; round++) {
-          const body = randomBytes(size)
-          const killAt = randomInt(size)
-          let killed: Promise<void> | undefined
-          await upload(daemon, '/file', body, (bytes) => {
-            if (bytes >= killAt) killed ??= daemon.kill()
+    let daemon = await startDaemon(t)
+    await storageStarted(daemon)
+    let client = await connect(daemon)
+    const files = join(daemon.dataFolder, 'files')
+    const stored = new Map<string, Buffer>(names.map((name) => [name, randomBytes(100_000)]))
+    for (const [name, content] of stored) await writeFile(join(files, name), content)
+
+    for (let turn = 0; turn < 2 * rounds; turn++) {
+      const uploads = await uploadsTo(daemon, client.authorization)
+      const bodies = names.map((name) => ({ name, body: randomBytes(size) }))
+      // All uploads are sent at once. One of them leads: the daemon is killed in the middle of it, or by the handler of its answer.
+      const leader = names[Math.floor(turn / 2) % names.length] ?? ''
+      const killAt = turn % 2 === 0 ? randomInt(size) : Infinity
+      const answered = await Promise.all(
+        bodies.map(async ({ name, body }) => {
+          const answer = await uploads[name](name, body, (bytes) => {
+            if (name === leader && bytes >= killAt) void daemon.kill()
           })
-          await (killed ?? daemon.kill())
-          daemon = await startDaemon(t, { dataFolder: daemon.dataFolder, adminPassword: daemon.adminPassword })
-          await storageStarted(daemon)
-          const now = await readFile(file)
-          const kept = now.equals(whole)
-          t.ok(
-            kept || now.equals(body),
-            `round ${round}: killed at ${killAt}: one whole file, ${kept ? 'the old' : 'the new'} one`,
-          )
-          if (!kept) whole = body
-          t.same(await filesBelow(join(daemon.dataFolder, 'files')), ['file'], 'no temporary file is left')
-        }
-        await daemon.stop()
-      })
+          if (name === leader) void daemon.kill()
+          return answer
+        }),
+      )
+      const at = `killed ${killAt === Infinity ? 'at the answer' : `after ${killAt} bytes`} of ${leader}`
+      if (killAt === Infinity)
+        t.ok(
+          bodies.some(({ name }, index) => name === leader && answered[index]),
+          `${at}: a success`,
+        )
+
+      daemon = await startDaemon(t, { dataFolder: daemon.dataFolder, adminPassword: daemon.adminPassword })
+      await storageStarted(daemon)
+      client = await connect(daemon)
+      await ended(client, 'upload')
+      for (const [index, { name, body }] of bodies.entries()) {
+        const now = await readFile(join(files, name))
+        const isNew = now.equals(body)
+        if (answered[index]) t.ok(isNew, `${at}: ${name} was answered and is stored`)
+        else t.ok(isNew || stored.get(name)?.equals(now), `${at}: ${name} was not answered and is one whole file`)
+        if (isNew) stored.set(name, body)
+      }
+      t.same((await filesBelow(files)).sort(), [...names].sort(), `${at}: no temporary file is left`)
+      t.same(await readdir(join(daemon.dataFolder, 'spool')), [], `${at}: nor any in the spool`)
     }
+    await daemon.stop()
   },
 )

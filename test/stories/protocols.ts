@@ -136,7 +136,8 @@ export function connectWebDav({ davUrl }: Where, { username, password }: Who): P
   }
 }
 
-export async function connectSftp({ sftpPort }: Where, { username, password }: Who): Promise<ProtocolClient> {
+/** An SFTP session; the caller ends the connection. */
+export async function openSftp({ sftpPort }: Pick<Where, 'sftpPort'>, { username, password }: Who) {
   const client = new Client()
   const sftp = await new Promise<SFTPWrapper>((resolve, reject) => {
     client
@@ -144,6 +145,11 @@ export async function connectSftp({ sftpPort }: Where, { username, password }: W
       .on('error', reject)
       .connect({ host: '127.0.0.1', port: sftpPort, username, password })
   })
+  return { client, sftp }
+}
+
+export async function connectSftp(where: Where, who: Who): Promise<ProtocolClient> {
+  const { client, sftp } = await openSftp(where, who)
   const told = (error: unknown): Exclude<Answer, 'done'> => {
     const { code, message } = error as { code?: number; message?: string }
     if (code === 2) return 'missing'

@@ -31,6 +31,7 @@ export async function connect(daemon: Pick<Daemon, 'url' | 'adminPassword'>) {
   const signedIn = await send('/api/auth/login', { method: 'POST', headers: json, body: login })
   const Authorization = (signedIn as { token: string }).token
   return {
+    authorization: Authorization,
     post: (path: string, body: unknown) =>
       send(path, { method: 'POST', headers: { ...json, Authorization }, body: JSON.stringify(body) }),
     get: (path: string) => send(path, { headers: { Authorization } }),
