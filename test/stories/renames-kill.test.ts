@@ -1,30 +1,35 @@
 /**
- * The daemon is killed in the middle of renames, again and again, of files and folders with and without properties: each is at one
- * of its names, whole, and its properties are with it.
+ * The daemon is killed in the middle of renames over every protocol and in the moment of an answer, again and again, of files and folders
+ * with and without properties: each is at one of its names, whole, and its properties are with it; what was answered is done.
  */
 import { randomBytes, randomInt } from 'node:crypto'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import knex from 'knex'
 import t from 'tap'
-import { startDaemon, type Daemon } from '../gateway.js'
+import type { ProtocolName } from '../../src/accounts/protocols.js'
+import { startDaemon, storageStarted, type Daemon } from '../gateway.js'
+import { connectAll, type ProtocolClient } from './protocols.js'
 
 const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 10)
 
 /** A thing with two names, and what carries its property: itself, or a file in it. */
 interface Renamed {
   readonly names: readonly [string, string]
+  /** The protocol that renames it. */
+  readonly by: ProtocolName
   readonly inner: string
   /** Undefined: it has no property. */
   readonly property: string | undefined
-  /** A file takes the place of this one by every rename. */
+  /** Every rename replaces another file, over WebDAV. */
   readonly replaces: boolean
 }
 
+const protocols = ['http', 'webdav', 'sftp'] as const
 const things: readonly Renamed[] = [
-  ...[0, 1, 2].map((index) => thing(`plain-${index}`)),
-  ...[0, 1, 2].map((index) => thing(`carrying-${index}`, { property: randomBytes(8).toString('hex') })),
+  ...protocols.map((by) => thing(`plain-${by}`, { by })),
+  ...protocols.map((by) => thing(`carrying-${by}`, { by, property: randomBytes(8).toString('hex') })),
   thing('plain-folder', { inner: '/file' }),
   thing('carrying-folder', { inner: '/file', property: 'of a file in a folder' }),
   thing('plain-over', { replaces: true }),
@@ -32,7 +37,8 @@ const things: readonly Renamed[] = [
 ]
 
 function thing(name: string, fields: Partial<Renamed> = {}): Renamed {
-  return { names: [`${name}.one`, `${name}.other`], inner: '', property: undefined, replaces: false, ...fields }
+  const names = [`${name}.one`, `${name}.other`] as const
+  return { names, by: 'webdav', inner: '', property: undefined, replaces: false, ...fields }
 }
 
 function davOf(daemon: Daemon) {
@@ -64,28 +70,48 @@ function davOf(daemon: Daemon) {
   }
 }
 
-/** Renames it there and back until the daemon is gone. */
-async function renameUntilKilled(daemon: Daemon, { names, inner, replaces }: Renamed, at: number): Promise<void> {
+interface Renaming {
+  readonly daemon: Daemon
+  readonly clients: ReadonlyMap<ProtocolName, ProtocolClient>
+  /** Aborts when the daemon is killed. */
+  readonly killing: AbortSignal
+  readonly answered: () => void
+}
+
+/** Renames it there and back until the daemon is killed. Resolves to the names that it may have then: one if the last rename was answered. */
+async function renameUntilKilled(
+  { names, by, inner, replaces }: Renamed,
+  at: number,
+  { daemon, clients, killing, answered }: Renaming,
+): Promise<readonly string[]> {
   const dav = davOf(daemon)
+  let possible: readonly string[] = names.slice(at, at + 1)
   try {
-    for (let turn = at; ; turn++) {
+    for (let turn = at; !killing.aborted; turn++) {
       const [from, to] = [names[turn % 2], names[(turn + 1) % 2]] as [string, string]
       if (replaces) {
         await dav.send('PUT', to + inner, {}, 'what gives its place')
         await dav.setProperty(to + inner, 'of what gives its place')
       }
-      await dav.move(from, to)
+      possible = names
+      const answer = replaces ? (await dav.move(from, to)).status : await clients.get(by)?.rename(`/${from}`, `/${to}`)
+      if (answer !== 'done' && answer !== 201 && answer !== 204) throw new Error(`${from}: ${answer}`)
+      possible = [to]
+      answered()
     }
-  } catch {
-    // The connection broke.
+  } catch (error) {
+    // A killed daemon breaks the connection; a running one has no reason to reject a rename.
+    if (!killing.aborted) throw error
   }
+  return possible
 }
 
 void t.test(
-  'after a kill during renames, each entry has one name and its properties',
+  'after a kill during renames, each entry has one name and its properties, and an answered rename is done',
   { timeout: 4 * 3_600_000 },
   async (t) => {
     let daemon = await startDaemon(t)
+    await storageStarted(daemon)
     const files = join(daemon.dataFolder, 'files')
     const contents = new Map<Renamed, string>()
     for (const one of things) {
@@ -97,15 +123,39 @@ void t.test(
     }
     for (let round = 0; round < rounds; round++) {
       const present = new Set(await readdir(files))
-      const renaming = things.map((one) => renameUntilKilled(daemon, one, present.has(one.names[0]) ? 0 : 1))
+      const connected = await connectAll(daemon, { username: 'admin', password: daemon.adminPassword })
+      const clients = new Map(connected.map((client) => [client.protocol, client]))
+      const killing = new AbortController()
+      const kill = () => {
+        killing.abort()
+        return daemon.kill()
+      }
+      let killAtAnswer = false
+      const answered = () => {
+        if (killAtAnswer) void kill()
+      }
+      const renaming = Promise.all(
+        things.map((one) =>
+          renameUntilKilled(one, present.has(one.names[0]) ? 0 : 1, {
+            daemon,
+            clients,
+            killing: killing.signal,
+            answered,
+          }),
+        ),
+      )
       const killAt = randomInt(600)
-      await wait(killAt)
-      await daemon.kill()
-      await Promise.all(renaming)
+      await Promise.race([wait(killAt), renaming])
+      // Every second time by the handler of the next answer.
+      killAtAnswer = round % 2 === 1
+      if (!killAtAnswer) await kill()
+      const possible = await renaming
+      await kill()
       daemon = await startDaemon(t, { dataFolder: daemon.dataFolder, adminPassword: daemon.adminPassword })
+      await storageStarted(daemon)
       const dav = davOf(daemon)
-      for (const one of things) {
-        const where = `round ${round}, killed after ${killAt} ms: ${one.names[0]}`
+      for (const [index, one] of things.entries()) {
+        const where = `round ${round}, killed after ${killAt} ms${killAtAnswer ? ' at an answer' : ''}: ${one.names[0]}`
         const found: string[] = []
         for (const name of one.names) {
           const content = await readFile(join(files, name + one.inner), 'utf8').catch(() => undefined)
@@ -116,6 +166,7 @@ void t.test(
         }
         t.equal(found.length, 1, `${where}: it is at one of its names, whole`)
         for (const name of found) {
+          t.ok(possible[index]?.includes(name), `${where}: an answered rename is done`)
           t.equal(await dav.property(name + one.inner), one.property, `${where}: its properties are with it`)
         }
         // The next round begins with one file.
@@ -137,3 +188,21 @@ void t.test(
     await database.destroy()
   },
 )
+
+void t.test('an answered MKCOL or PROPPATCH is done, even if the daemon is killed in that moment', async (t) => {
+  let daemon = await startDaemon(t)
+  await storageStarted(daemon)
+  const killedAtAnswer = async <Answer>(answer: Promise<Answer>) => {
+    const answered = await answer
+    await daemon.kill()
+    daemon = await startDaemon(t, { dataFolder: daemon.dataFolder, adminPassword: daemon.adminPassword })
+    await storageStarted(daemon)
+    return answered
+  }
+  t.match(await killedAtAnswer(davOf(daemon).send('MKCOL', 'folder')), { status: 201 })
+  t.ok((await stat(join(daemon.dataFolder, 'files', 'folder'))).isDirectory(), 'the folder is there')
+  const set = await killedAtAnswer(davOf(daemon).setProperty('folder', 'a value'))
+  t.match(set, { status: 207, text: 'HTTP/1.1 200' })
+  t.equal(await davOf(daemon).property('folder'), 'a value', 'the property is there')
+  await daemon.stop()
+})
