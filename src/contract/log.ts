@@ -1,5 +1,5 @@
 /** Structured logs: each line has details, then a message. Internal errors are logged here only, each once. */
-import type { GatewayError } from './errors.js'
+import { TreeError, type GatewayError } from './errors.js'
 
 /** The log that is passed to a driver. */
 export interface DriverLog {
@@ -19,15 +19,12 @@ const logged = new WeakSet<GatewayError>()
 
 /**
  * Logs an internal error, of which a client sees no details: one line with its operation and path, and with its cause.
- * Logs nothing for other errors, and for one that is logged already.
+ * For a TreeError, each failure. Logs nothing for other errors, and for one that is logged already.
  */
 export function logInternal(log: DriverLog, error: GatewayError, details: object = {}): void {
-  if (error.code !== 'internal' || logged.has(error)) return
+  const isTree = error instanceof TreeError
+  if ((!isTree && error.code !== 'internal') || logged.has(error)) return
   logged.add(error)
-  log.error({ ...details, err: error.cause ?? error }, error.message)
-}
-
-/** Marks an error whose members are logged one by one. */
-export function markLogged(error: GatewayError): void {
-  logged.add(error)
+  if (!isTree) log.error({ ...details, err: error.cause ?? error }, error.message)
+  else for (const failure of error.failures) logInternal(log, failure.error.at(error.op ?? '', failure.path), details)
 }

@@ -8,7 +8,7 @@ import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile } from '../contract/capabilities.js'
 import { isRealFolder } from '../contract/entry.js'
 import { GatewayError, toGatewayError, TreeError, type ErrorDetail } from '../contract/errors.js'
-import { logInternal, markLogged } from '../contract/log.js'
+import { logInternal } from '../contract/log.js'
 import {
   childOf,
   isWithin,
@@ -421,15 +421,8 @@ export class Access implements Authority {
     const redacted = this.redactError(error)
     const isBaseMissing = redacted.code === 'parent_missing' || (redacted.code === 'not_found' && path === root)
     if (isBaseMissing) this.#dependencies.bases.forget(this.#account.base)
-    const { log } = this.#dependencies
-    const { username: user } = this.principal
     const reported = this.#atOwnPaths(redacted).at(op, path)
-    if (reported instanceof TreeError) {
-      for (const { error: failure, path: member } of reported.failures)
-        logInternal(log, failure.at(op, member), { user })
-      markLogged(reported)
-    }
-    logInternal(log, reported, { user })
+    logInternal(this.#dependencies.log, reported, { user: this.principal.username })
     return reported
   }
 

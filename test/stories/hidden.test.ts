@@ -1,11 +1,11 @@
 /** What a rule hides does not exist for users who may not see it: the same response as for a name that is not there. */
-import { Client, type SFTPWrapper } from 'ssh2'
 import t from 'tap'
 import { allPermissions, permissionBits } from '../../src/accounts/principal.js'
 import { asPath, root } from '../../src/contract/path.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
 import { ruleRow } from '../store/store-rows.js'
 import { sourceOf } from '../tree/tree-fixture.js'
+import { openSftp } from './protocols.js'
 
 const permission = allPermissions & ~(permissionBits.seeHidden | permissionBits.skipPasswords)
 const user = { username: 'ada', password: 'a good password' }
@@ -81,14 +81,8 @@ void t.test('WebDAV', async (t) => {
 
 void t.test('SFTP', async (t) => {
   const { sftpPort } = await hiding(t)
-  const client = new Client()
+  const { client, sftp } = await openSftp({ sftpPort }, user)
   t.teardown(() => client.end())
-  const sftp = await new Promise<SFTPWrapper>((resolve, reject) => {
-    client
-      .on('ready', () => client.sftp((error, channel) => (error ? reject(error) : resolve(channel))))
-      .on('error', reject)
-      .connect({ host: '127.0.0.1', port: sftpPort, ...user })
-  })
   type Done = (error?: Error | null) => void
   const requests: Readonly<Record<string, (path: string, done: Done) => void>> = {
     stat: (path, done) => sftp.stat(path, done),

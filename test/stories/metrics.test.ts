@@ -4,7 +4,6 @@ import { request, type ClientRequest } from 'node:http'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Client, type SFTPWrapper } from 'ssh2'
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { AnyDriverType } from '../../src/contract/driver-type.js'
@@ -13,7 +12,7 @@ import { flaky, type Planned } from '../drivers/flaky.js'
 import { startGateway, type RunningGateway } from '../gateway.js'
 import { samplesOf } from '../gateway/exposition.js'
 import { altered, bare, type Over } from '../tree/tree-fixture.js'
-import { connectAll, connectWebDav } from './protocols.js'
+import { connectAll, connectWebDav, openSftp } from './protocols.js'
 import { connect, ended } from './task-client.js'
 
 interface Gauged extends RunningGateway {
@@ -137,14 +136,8 @@ void t.test('ranges, conditional requests and HEAD: only what is sent is counted
 void t.test('a handle that reads and writes is a transfer in each direction', async (t) => {
   const running = await start(t)
   const { gateway, sftpPort, who } = running
-  const client = new Client()
+  const { client, sftp } = await openSftp({ sftpPort }, who)
   t.teardown(() => client.end())
-  const sftp = await new Promise<SFTPWrapper>((resolve, reject) => {
-    client
-      .on('ready', () => client.sftp((error, channel) => (error ? reject(error) : resolve(channel))))
-      .on('error', reject)
-      .connect({ host: '127.0.0.1', port: sftpPort, ...who })
-  })
   const call = <T>(work: (done: (error: Error | null | undefined, result: T) => void) => void) =>
     new Promise<T>((resolve, reject) => work((error, result) => (error ? reject(error) : resolve(result))))
   await call<unknown>((done) => sftp.writeFile('/file', randomBytes(1000), (error) => done(error, undefined)))
