@@ -78,7 +78,7 @@ const appPasswordColumns: Columns<AppPasswordRow> = {
   name: text('name'),
   prefix: text('prefix'),
   digest: text('digest'),
-  protocols: wordList('doors'),
+  protocols: wordList('protocols'),
   readOnly: bool('read_only'),
   added: time('added'),
   lastUsed: optional(time('last_used')),

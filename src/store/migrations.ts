@@ -1,6 +1,7 @@
 /** The steps that bring the schema of an older database to the newest version. */
 import type { Knex } from 'knex'
 import { GatewayError } from '../contract/errors.js'
+import { renameAppPasswordProtocols } from './app-password-protocols.js'
 import { countChanges } from './change-counts.js'
 import { createSchema } from './schema.js'
 
@@ -11,7 +12,7 @@ export type Migration = (query: Knex) => Promise<void>
 const firstVersion = 8
 
 /** In order: each step after the first brings the schema to the next version. */
-export const migrations: readonly Migration[] = [createSchema, countChanges]
+export const migrations: readonly Migration[] = [createSchema, countChanges, renameAppPasswordProtocols]
 
 /**
  * Migrates the schema to the newest version. Each step runs in its own transaction; a failed step leaves the previous

@@ -12,12 +12,12 @@ import { pageData } from '../schemas.js'
 
 const newAppPassword = z.object({
   name: requiredText.meta({ example: 'phone' }).describe('Unique for the user, at most 255 bytes.'),
-  doors: z
+  protocols: z
     .array(z.enum(appPasswordProtocols, { error: `must be one of ${appPasswordProtocols.join(', ')}` }), {
-      error: 'must be a list of doors',
+      error: 'must be a list of protocols',
     })
     .nullish()
-    .transform((doors) => doors ?? appPasswordProtocols)
+    .transform((names) => names ?? appPasswordProtocols)
     .describe('The protocols that accept the password. Default: all.'),
   read_only: flag.describe('Whether the password allows only reading and listing.'),
 })
@@ -48,14 +48,14 @@ export const appPasswordEndpoints = [
     fields: newAppPassword,
     data: appPasswordData.extend({ password: z.string() }),
     refusals: [
-      { code: 400, text: 'an app password needs …', when: 'the name is too long, or `doors` is empty' },
+      { code: 400, text: 'an app password needs …', when: 'the name is too long, or `protocols` is empty' },
       { code: 400, text: 'an account can have at most … app passwords' },
       { code: 500, text: 'app password with the same name already exists' },
     ],
-    async answer({ api, fields: { name, doors, read_only: readOnly }, principal }) {
+    async answer({ api, fields: { name, protocols, read_only: readOnly }, principal }) {
       const { appPasswords } = api.gateway.accounts
       const created = await withRowErrors(notFoundMessage, () =>
-        appPasswords.add(principal.userId, { name, protocols: doors, readOnly }),
+        appPasswords.add(principal.userId, { name, protocols, readOnly }),
       )
       return { ...appPasswordObject(created.row), password: created.password }
     },

@@ -18,26 +18,26 @@ void t.test('app passwords are made, shown once, listed and deleted', async (t) 
     (await ann.get('/api/me/app_password/list')).data as { content: AppPassword[]; total: number }
   t.strictSame(await list(), { content: [], total: 0 })
 
-  const { data } = await add({ name: 'phone', doors: ['webdav'], read_only: true })
+  const { data } = await add({ name: 'phone', protocols: ['webdav'], read_only: true })
   const { password, ...shown } = data as AppPassword
   t.match(password, /^tg-[a-z2-9]{8}-[a-z2-9]{32}$/)
   t.match(shown, {
     name: 'phone',
     prefix: password.slice(0, 11),
-    doors: ['webdav'],
+    protocols: ['webdav'],
     read_only: true,
     added_time: /^20/,
     last_used_time: null,
   })
   t.strictSame(await list(), { content: [shown], total: 1 })
-  t.match(await add({ name: 'laptop' }), { data: { doors: ['webdav', 'sftp'], read_only: false } })
+  t.match(await add({ name: 'laptop' }), { data: { protocols: ['webdav', 'sftp'], read_only: false } })
   t.match(await ann.get('/api/me/app_password/list?page=2&per_page=1'), {
     data: { content: [{ name: 'laptop' }], total: 2 },
   })
   t.match(await add({ name: 'phone' }), { code: 500, message: 'app password with the same name already exists' })
   t.match(await add({}), { code: 400, message: /^name: / })
-  t.match(await add({ name: 'x', doors: ['http'] }), { code: 400, message: /^doors/ })
-  t.match(await add({ name: 'x', doors: [] }), { code: 400 })
+  t.match(await add({ name: 'x', protocols: ['http'] }), { code: 400, message: /^protocols/ })
+  t.match(await add({ name: 'x', protocols: [] }), { code: 400 })
 
   const bob = await admin.as('bob', [])
   t.match(await bob.post(`/api/me/app_password/delete?id=${shown.id}`), {
@@ -71,7 +71,7 @@ void t.test('an app password opens WebDAV for an account with two-step verificat
     ((await admin.post('/api/me/app_password/add', fields)).data as AppPassword).password
   const writer = await made({ name: 'writer' })
   const reader = await made({ name: 'reader', read_only: true })
-  const stranger = await made({ name: 'stranger', doors: ['sftp'] })
+  const stranger = await made({ name: 'stranger', protocols: ['sftp'] })
   const { userId } = await gateway.accounts.byToken(admin.token, 'http')
   await gateway.accounts.users.update(userId, { otpSecret: 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567' })
 
