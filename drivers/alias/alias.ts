@@ -5,7 +5,8 @@
 import type { Readable } from 'node:stream'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { Attributes, DirectUrl, Usage } from '../../src/contract/capabilities.js'
-import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry, Identity } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
@@ -85,7 +86,7 @@ export class AliasDriver implements Driver {
     }
   }
 
-  async stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
+  async stat(path: Path, options: StatOptions = {}): Promise<Entry> {
     throwIfAborted(options.signal)
     const resolved = this.resolve(path)
     if (!resolved) return folderEntry('')
@@ -300,7 +301,7 @@ export class WritableAliasDriver extends AliasDriver {
   async mkdir(path: Path, options: CallOptions = {}): Promise<void> {
     throwIfAborted(options.signal)
     const resolved = this.resolve(path)
-    if (!resolved || (await firstOf(resolved, { ...options, link: true }))) throw new GatewayError('exists')
+    if (!resolved || (await firstOf(resolved, { ...options, ofSymlink: true }))) throw new GatewayError('exists')
     const candidates = await parentsOf(resolved, options)
     await eachOf(this.#select(candidates, resolved), async (driver) => {
       if (!driver.mkdir) throw new GatewayError('unsupported')
@@ -334,7 +335,7 @@ export class WritableAliasDriver extends AliasDriver {
     const target = this.resolve(to)
     if (!target || target.inner === root) throw new GatewayError('is_dir')
     const drivers = this.#selectCopies(copies, resolved)
-    const old = await allOf(target, { ...options, link: true })
+    const old = await allOf(target, { ...options, ofSymlink: true })
     const isSame = resolved.merged === target.merged && old.every(({ driver }) => drivers.includes(driver))
     if (old[0]?.entry.kind === 'folder' && !(isSame && old[0].entry.name === nameOf(from)))
       throw new GatewayError('is_dir')
@@ -364,7 +365,7 @@ export class WritableAliasDriver extends AliasDriver {
     throwIfAborted(options.signal)
     const resolved = this.resolve(path)
     if (!resolved || resolved.inner === root) throw denied('the root folder cannot be moved or removed')
-    const copies = await allOf(resolved, { ...options, link: true })
+    const copies = await allOf(resolved, { ...options, ofSymlink: true })
     if (copies.length === 0) throw new GatewayError('not_found')
     return { resolved, copies }
   }
@@ -380,8 +381,6 @@ export class WritableAliasDriver extends AliasDriver {
     return selectByPolicy(this.options.write_conflict_policy, { candidates, merged: merged.length })
   }
 }
-
-type StatOptions = CallOptions & { readonly link?: boolean | undefined }
 
 /**
  * The visible copy, which is the first. Rejects if an earlier storage fails, because it may contain the visible copy.

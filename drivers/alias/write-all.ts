@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { joinSignals } from '../../src/contract/cancellation.js'
-import type { Source, WriteOptions } from '../../src/contract/driver.js'
+import type { Source, WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 

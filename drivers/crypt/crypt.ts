@@ -5,7 +5,8 @@ import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { Attributes, Thumbnail, ThumbnailKind, Usage } from '../../src/contract/capabilities.js'
-import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry, Identity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
@@ -86,7 +87,7 @@ export class CryptDriver implements Driver {
 
   // Reading
 
-  async stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
+  async stat(path: Path, options: StatOptions = {}): Promise<Entry> {
     const { entry } = await this.#require(path, options)
     return this.#plain(path, entry)
   }
@@ -298,12 +299,12 @@ export class CryptDriver implements Driver {
   }
 
   #removable(path: Path, options: CallOptions): Promise<Located> {
-    return this.#require(path, { ...options, link: true })
+    return this.#require(path, { ...options, ofSymlink: true })
   }
 
   async move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
     const { at, entry } = await this.#removable(from, options)
-    const asFolder = entry.kind === 'folder' || (entry.kind === 'link' && at !== this.#fileAt(from))
+    const asFolder = entry.kind === 'folder' || (entry.kind === 'symlink' && at !== this.#fileAt(from))
     if (asFolder && (await this.#fileBeside(to, options))) throw new GatewayError('exists')
     if (!asFolder && (await this.#folderBeside(to, options))) throw new GatewayError('is_dir')
     if (!this.#tree.move) throw new GatewayError('unsupported')
@@ -335,17 +336,14 @@ export class CryptDriver implements Driver {
     return childOf(this.#folder(parentOf(path)), this.#names.file(nameOf(path)))
   }
 
-  async #require(path: Path, options: CallOptions & { readonly link?: boolean | undefined }): Promise<Located> {
+  async #require(path: Path, options: StatOptions): Promise<Located> {
     const located = await this.#find(path, options)
     if (!located) throw new GatewayError('not_found')
     return located
   }
 
   /** Looks up a path. The encrypted path of a file and of a folder may differ. */
-  async #find(
-    path: Path,
-    options: CallOptions & { readonly link?: boolean | undefined },
-  ): Promise<Located | undefined> {
+  async #find(path: Path, options: StatOptions): Promise<Located | undefined> {
     throwIfAborted(options.signal)
     if (path === root) return { at: root, entry: await this.#tree.stat(root, options) }
     if (this.#fileAt(path) === this.#folder(path)) return this.#locate(this.#folder(path), options)
@@ -355,10 +353,7 @@ export class CryptDriver implements Driver {
       : ((await this.#folderBeside(path, options)) ?? (await this.#file(path, options)))
   }
 
-  async #file(
-    path: Path,
-    options: CallOptions & { readonly link?: boolean | undefined },
-  ): Promise<Located | undefined> {
+  async #file(path: Path, options: StatOptions): Promise<Located | undefined> {
     if (path === root) return undefined
     const located = await this.#locate(this.#fileAt(path), options)
     return located?.entry.kind === 'folder' ? undefined : located
@@ -369,24 +364,18 @@ export class CryptDriver implements Driver {
    * detects the conflict.
    */
   async #fileBeside(path: Path, options: CallOptions): Promise<Located | undefined> {
-    return this.#fileAt(path) === this.#folder(path) ? undefined : this.#file(path, { ...options, link: true })
+    return this.#fileAt(path) === this.#folder(path) ? undefined : this.#file(path, { ...options, ofSymlink: true })
   }
 
   /** The folder with this name, if its encrypted path differs from that of a file. */
-  async #folderBeside(
-    path: Path,
-    options: CallOptions & { readonly link?: boolean | undefined },
-  ): Promise<Located | undefined> {
+  async #folderBeside(path: Path, options: StatOptions): Promise<Located | undefined> {
     const at = this.#folder(path)
     if (at === this.#fileAt(path)) return undefined
     const located = await this.#locate(at, options)
     return located?.entry.kind === 'file' ? undefined : located
   }
 
-  async #locate(
-    at: Path,
-    options: CallOptions & { readonly link?: boolean | undefined },
-  ): Promise<Located | undefined> {
+  async #locate(at: Path, options: StatOptions): Promise<Located | undefined> {
     try {
       return { at, entry: await this.#tree.stat(at, options) }
     } catch (error) {
@@ -408,7 +397,7 @@ export class CryptDriver implements Driver {
 }
 
 /** Hashes and thumbnails are left out: they are those of the encrypted content. */
-function plainEntry(name: string, { kind, size, modified, revision, mode, created, isLink }: Entry): Entry {
+function plainEntry(name: string, { kind, size, modified, revision, mode, created, isSymlink }: Entry): Entry {
   return {
     name,
     kind,
@@ -417,7 +406,7 @@ function plainEntry(name: string, { kind, size, modified, revision, mode, create
     ...(revision !== undefined && { revision }),
     ...(mode !== undefined && { mode }),
     ...(created !== undefined && { created }),
-    ...(isLink !== undefined && { isLink }),
+    ...(isSymlink !== undefined && { isSymlink }),
   }
 }
 

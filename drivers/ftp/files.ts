@@ -92,14 +92,14 @@ export class Files {
       return (await this.#isFolder(on, wire)) ? 'folder' : 'nothing'
     }
     const entry = await this.#lookUp(on, path, false)
-    return entry?.kind === 'link' ? 'file' : (entry?.kind ?? 'nothing')
+    return entry?.kind === 'symlink' ? 'file' : (entry?.kind ?? 'nothing')
   }
 
   async #fromMlst(on: Connection, path: Path, ofSymlink: boolean): Promise<Entry> {
     const { message } = await this.#refusalAsNotFound(on.send(`MLST ${this.wire(path)}`))
     const listed = parseMlstReply(nameOf(path), message)
     if (!listed) throw new GatewayError('not_found')
-    return listed.kind === 'link' && !ofSymlink ? this.resolveSymlink(on, path, listed) : this.toEntry(listed)
+    return listed.kind === 'symlink' && !ofSymlink ? this.resolveSymlink(on, path, listed) : this.toEntry(listed)
   }
 
   async #fromCommands(on: Connection, path: Path, ofSymlink: boolean): Promise<Entry> {
@@ -126,7 +126,7 @@ export class Files {
     }
     const listed = await this.#findInListing(on, path)
     if (!listed) throw denial ?? new GatewayError('not_found')
-    return listed.kind === 'link' && !ofSymlink ? this.resolveSymlink(on, path, listed) : this.toEntry(listed)
+    return listed.kind === 'symlink' && !ofSymlink ? this.resolveSymlink(on, path, listed) : this.toEntry(listed)
   }
 
   /** Finds the path in the listing of its folder. */
@@ -211,12 +211,12 @@ export class Files {
           modified: time ? this.clock.asListed(time, new Date()) : new Date(0),
         }
       }
-      return { name: symlink.name, kind: 'file', isLink: true, size, modified: time ?? this.#dateOf(symlink) }
+      return { name: symlink.name, kind: 'file', isSymlink: true, size, modified: time ?? this.#dateOf(symlink) }
     }
     const entry = { name: symlink.name, size: 0, modified: this.#dateOf(symlink) }
     // A symlink with an inaccessible target is shown like a dangling one.
     const isFolder = await this.#isFolder(on, wire).catch(ifMissing)
-    return isFolder === true ? { ...entry, kind: 'folder', isLink: true } : { ...entry, kind: 'link' }
+    return isFolder === true ? { ...entry, kind: 'folder', isSymlink: true } : { ...entry, kind: 'symlink' }
   }
 
   /** Converts an entry of a listing, without resolving symlinks. */

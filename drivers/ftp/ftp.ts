@@ -2,7 +2,8 @@
 import { Readable } from 'node:stream'
 import { untilAborted } from '../../src/contract/cancellation.js'
 import type { Attributes } from '../../src/contract/capabilities.js'
-import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
@@ -78,8 +79,8 @@ class FtpDriver implements Driver {
 
   // Reading
 
-  async stat(path: Path, { signal, link }: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
-    return this.withRetry(signal, (on) => this.files.entry(on, path, link === true))
+  async stat(path: Path, { signal, ofSymlink }: StatOptions = {}): Promise<Entry> {
+    return this.withRetry(signal, (on) => this.files.entry(on, path, ofSymlink === true))
   }
 
   async *list(path: Path, { signal }: CallOptions = {}): AsyncGenerator<readonly Entry[]> {
@@ -92,7 +93,7 @@ class FtpDriver implements Driver {
         const needsZone = !connection.features.machineListings && this.files.clock.zone === undefined
         if (needsZone) await this.withRetry(signal, (on) => this.files.learnZone(on, path, page))
         // Unrepresentable names are never sent to the server. The core leaves their entries out.
-        const isResolvable = ({ kind, name }: ListedEntry) => kind === 'link' && isListableName(name)
+        const isResolvable = ({ kind, name }: ListedEntry) => kind === 'symlink' && isListableName(name)
         symlinks.push(...page.filter(isResolvable))
         const entries = page.filter((listed) => !isResolvable(listed) && !this.#isStaged(path, listed.name))
         if (entries.length > 0) yield entries.map((listed) => this.files.toEntry(listed))
@@ -125,7 +126,7 @@ class FtpDriver implements Driver {
     for (const symlink of symlinks)
       entries.push(await this.files.resolveSymlink(on, childOf(folder, symlink.name), symlink))
     // Without MLST, `stat` of a dangling symlink is not possible, so it is not listed either.
-    return on.features.machineListings ? entries : entries.filter(({ kind }) => kind !== 'link')
+    return on.features.machineListings ? entries : entries.filter(({ kind }) => kind !== 'symlink')
   }
 
   /**
@@ -149,7 +150,7 @@ class FtpDriver implements Driver {
       if (offset > 0 || length === 0) {
         const { kind, size } = await this.stat(path, { signal })
         if (kind === 'folder') throw new GatewayError('is_dir')
-        if (kind === 'link') throw new GatewayError('not_found')
+        if (kind === 'symlink') throw new GatewayError('not_found')
         if (length === 0 || offset >= size) return Readable.from([], { objectMode: false })
       }
       const wire = this.files.wire(path)

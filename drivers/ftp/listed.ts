@@ -6,8 +6,8 @@ import type { NameEncoding } from './name-encoding.js'
 /** One entry of a listing. */
 export interface ListedEntry {
   readonly name: string
-  /** 'link': all fields are those of the symlink itself, not of its target. */
-  readonly kind: 'file' | 'folder' | 'link'
+  /** 'symlink': all fields are those of the symlink itself, not of its target. */
+  readonly kind: 'file' | 'folder' | 'symlink'
   readonly size: number
   /** undefined: missing, or of unknown format. */
   readonly time: Date | ListTime | undefined
@@ -63,7 +63,7 @@ function factsOf(text: string): ReadonlyMap<string, string> {
 function ofFacts(name: string, facts: ReadonlyMap<string, string>): ListedEntry | undefined {
   const type = facts.get('type') ?? 'file'
   const isSymlink = /^os\.unix=(slink|symlink)/i.test(type)
-  const kind = isSymlink ? 'link' : kinds[type.toLowerCase()]
+  const kind = isSymlink ? 'symlink' : kinds[type.toLowerCase()]
   if (kind === undefined) return undefined // a device, a socket
   const size = Number.parseInt(facts.get('size') ?? '0', 10)
   const time = dateOf(facts.get('modify'))
@@ -113,7 +113,7 @@ export function parseListLine(line: string, names: NameEncoding, now: Date): Lin
   if (!isDirectory && !isSymbolicLink && !isFile) return 'nothing'
   return withName(info.name, names, (name) => ({
     name,
-    kind: isDirectory ? 'folder' : isSymbolicLink ? 'link' : 'file',
+    kind: isDirectory ? 'folder' : isSymbolicLink ? 'symlink' : 'file',
     size: Number.isSafeInteger(size) ? size : 0,
     time: listTime(rawModifiedAt, now),
   }))

@@ -1,6 +1,6 @@
 /** Downloads as streams, and uploads of a source, over a data connection. */
 import { addAbortSignal, Readable } from 'node:stream'
-import type { Source } from '../../src/contract/driver.js'
+import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { pump } from '../lib/pump.js'
 import { WritableSink } from '../lib/writable-sink.js'

@@ -3,7 +3,7 @@
  * time.
  */
 import { Readable } from 'node:stream'
-import type { ByteRange, Source } from '../../src/contract/driver.js'
+import type { ByteRange, Source } from '../../src/contract/call-options.js'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { detach } from './detach-buffer.js'
 import { pump, type Sink } from './pump.js'

@@ -1,7 +1,7 @@
 /** Passes a body to a backend chunk by chunk, with backpressure. */
 import { addAbortSignal, type Readable } from 'node:stream'
 import type { DetachableReadable } from '../../src/contract/capabilities.js'
-import type { Source } from '../../src/contract/driver.js'
+import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { detach } from './detach-buffer.js'
 

@@ -1,6 +1,6 @@
 /** An upload as a request body. Checks the announced length, and attributes errors to the body or to the connection. */
 import type { Writable } from 'node:stream'
-import type { Source } from '../../src/contract/driver.js'
+import type { Source } from '../../src/contract/call-options.js'
 import { toGatewayError } from '../../src/contract/errors.js'
 import type { OneShotBody } from './http-client.js'
 import { pump } from './pump.js'

@@ -4,7 +4,7 @@
  */
 import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { FileBundle } from '../../src/contract/capabilities.js'
-import type { CallOptions } from '../../src/contract/driver.js'
+import type { CallOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
@@ -69,8 +69,8 @@ async function withLocalFolder<T>(root: RootFolder, path: Path, work: (folder: F
 
 function membersOf({ files }: FileBundle, { newName }: StagingArea): readonly Member[] {
   return files.flatMap((entry) => {
-    const { name, revision, kind, isLink } = entry
-    if (kind !== 'file' || isLink === true || revision === undefined || isReserved(name)) return []
+    const { name, revision, kind, isSymlink } = entry
+    if (kind !== 'file' || isSymlink === true || revision === undefined || isReserved(name)) return []
     return [{ name, staged: newName(), entry, revision }]
   })
 }

@@ -23,19 +23,19 @@ export function statusOf(stats: BigIntStats): Status {
 
 export function kindOf(mode: number): Entry['kind'] {
   const type = mode & constants.S_IFMT
-  return type === constants.S_IFDIR ? 'folder' : type === constants.S_IFLNK ? 'link' : 'file'
+  return type === constants.S_IFDIR ? 'folder' : type === constants.S_IFLNK ? 'symlink' : 'file'
 }
 
 /** Returns `known` if nothing has changed since, otherwise a new entry. Not for the target of a symlink. */
 export function reuseOrCreateEntry(name: string, status: Status, known: Entry | undefined): Entry {
   // The revision contains the change time of the inode, which covers every field of an entry.
-  return known?.isLink !== true && known?.revision === status.revision ? known : entryFrom(name, status)
+  return known?.isSymlink !== true && known?.revision === status.revision ? known : entryFrom(name, status)
 }
 
-/** `isLink`: `stats` is the status of the target of a symlink. */
+/** `isSymlink`: `stats` is the status of the target of a symlink. */
 export function entryOf(name: string, stats: BigIntStats, isSymlink = false): Entry {
   const entry = entryFrom(name, statusOf(stats))
-  return isSymlink ? { ...entry, isLink: true } : entry
+  return isSymlink ? { ...entry, isSymlink: true } : entry
 }
 
 export function entryFrom(name: string, { revision, mode, size, modified, created }: Status): Entry {

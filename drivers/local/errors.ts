@@ -10,7 +10,7 @@ const table: Readonly<Record<string, readonly [code: ErrorCode, reason?: string]
   EACCES: ['denied', 'denied by the file system'],
   EPERM: ['denied', 'denied by the file system'],
   EROFS: ['denied', 'read-only file system'],
-  ELOOP: ['denied', 'a link that leads nowhere'],
+  ELOOP: ['denied', 'a symlink that leads nowhere'],
   ENOSPC: ['no_space'],
   EDQUOT: ['no_space', 'the file system quota is exceeded'],
   EFBIG: ['too_large', 'file too large for the file system'],

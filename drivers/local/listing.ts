@@ -2,7 +2,7 @@
 import { constants, opendirSync, type BigIntStats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import type { ListOptions } from '../../src/contract/driver.js'
+import type { ListOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, isListableName, type Path } from '../../src/contract/path.js'
@@ -47,7 +47,7 @@ export async function* listFolder(
       if (options.signal?.aborted) throw new GatewayError('aborted')
       for (const [name, status] of batch) {
         const kind = kindOf(status.mode)
-        const needsEntry = kind === 'link' || (options.resolvesFolders && kind === 'folder')
+        const needsEntry = kind === 'symlink' || (options.resolvesFolders && kind === 'folder')
         const entry = needsEntry
           ? await entryIfExists(options, path, name, status)
           : reuseOrCreateEntry(name, status, known?.(name))

@@ -17,7 +17,15 @@ import type {
   UploadPlan,
   Usage,
 } from '../../src/contract/capabilities.js'
-import type { ByteRange, CallOptions, Driver, ListOptions, Source, WriteOptions } from '../../src/contract/driver.js'
+import type {
+  ByteRange,
+  CallOptions,
+  ListOptions,
+  Source,
+  StatOptions,
+  WriteOptions,
+} from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv, GatewayFolders } from '../../src/contract/driver-env.js'
 import type { Entry, Identity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
@@ -109,12 +117,14 @@ class Local implements Driver {
 
   // Reading
 
-  stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
+  stat(path: Path, options: StatOptions = {}): Promise<Entry> {
     return this.#run(options.signal, () =>
       this.#locator.at(path, { follow: false }, async (location) => {
         const stats = requireExisting(location)
         const name = await storedName(location, nameOf(path))
-        return options.link === true ? entryOf(name, stats) : this.#entry(path, name, statusOf(stats), options.signal)
+        return options.ofSymlink === true
+          ? entryOf(name, stats)
+          : this.#entry(path, name, statusOf(stats), options.signal)
       }),
     )
   }
@@ -123,7 +133,7 @@ class Local implements Driver {
   async #entry(path: Path, name: string, status: Status, signal?: AbortSignal): Promise<Entry> {
     const { root, options, env } = this.dependencies
     let entry = entryFrom(name, status)
-    if (entry.kind === 'link') {
+    if (entry.kind === 'symlink') {
       try {
         entry = await this.#locator.at(path, { follow: true }, async (target) =>
           entryOf(name, requireExisting(target), true),
@@ -132,7 +142,7 @@ class Local implements Driver {
         if (!isGatewayError(error, 'denied', 'not_found', 'not_dir')) throw error
       }
     }
-    if (!options.directory_size || entry.kind !== 'folder' || entry.isLink === true) return entry
+    if (!options.directory_size || entry.kind !== 'folder' || entry.isSymlink === true) return entry
     return { ...entry, size: await sizeOfTree(root, path, [env.signal, signal]) }
   }
 
@@ -369,7 +379,7 @@ class Local implements Driver {
 
   // Symlinks and hard links
 
-  setLinkTime(path: Path, modified: Date, { signal }: CallOptions = {}): Promise<void> {
+  setSymlinkTime(path: Path, modified: Date, { signal }: CallOptions = {}): Promise<void> {
     return this.#run(signal, () =>
       this.#locator.at(path, { follow: false }, async (location) => {
         const stats = requireExisting(location)
@@ -379,7 +389,7 @@ class Local implements Driver {
     )
   }
 
-  readLink(path: Path, { signal }: CallOptions = {}): Promise<string> {
+  readSymlink(path: Path, { signal }: CallOptions = {}): Promise<string> {
     return this.#run(signal, () =>
       this.#locator.at(path, { follow: false }, async (location) => {
         if (!requireExisting(location).isSymbolicLink()) throw new GatewayError('invalid', { reason: 'not a symlink' })

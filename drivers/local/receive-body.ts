@@ -2,7 +2,7 @@
  * Writes a body to a file: collects chunks up to about 1 MiB, and writes them in one call while the next ones are
  * collected.
  */
-import type { Source } from '../../src/contract/driver.js'
+import type { Source } from '../../src/contract/call-options.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { pump, type Sink } from '../lib/pump.js'
 import { translateError } from './errors.js'

@@ -38,7 +38,7 @@ export function isReserved(name: string): boolean {
 /** A symlink that is not followed: `denied` if it leads outside of the root, `not_found` if it is dangling. */
 export class UnfollowedSymlink extends GatewayError {
   constructor(readonly outside: boolean) {
-    const reason = outside ? 'a symlink that leads outside of the storage' : 'a link that leads nowhere'
+    const reason = outside ? 'a symlink that leads outside of the storage' : 'a symlink that leads nowhere'
     super(outside ? 'denied' : 'not_found', { reason })
   }
 }

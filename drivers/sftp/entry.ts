@@ -10,7 +10,7 @@ export function timesOf(modified: Date | undefined): { atime: number; mtime: num
 }
 
 export function entryOf(name: string, stats: Stats): Entry {
-  const kind = stats.isDirectory() ? 'folder' : stats.isSymbolicLink() ? 'link' : 'file'
+  const kind = stats.isDirectory() ? 'folder' : stats.isSymbolicLink() ? 'symlink' : 'file'
   return {
     name,
     kind,

@@ -53,7 +53,7 @@ export class Folders {
         // Unrepresentable names are never sent to the server. The core leaves their entries out.
         if (!stats.isSymbolicLink() || !isListableName(filename)) return entryOf(filename, stats)
         const entry = await places.target(on, places.serverPathIn(folder, filename), filename, stats)
-        return entry.kind === 'link' && !showsDanglingSymlinks ? undefined : entry
+        return entry.kind === 'symlink' && !showsDanglingSymlinks ? undefined : entry
       })
       for (const entry of await Promise.all(batch)) if (entry) entries.push(entry)
     }

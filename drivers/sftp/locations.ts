@@ -3,7 +3,7 @@
  * servers use even fewer, so the cause of a failure is found by looking at the path.
  */
 import type { Stats } from 'ssh2'
-import type { WriteOptions } from '../../src/contract/driver.js'
+import type { WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { nameOf, parentOf, root, trimTrailing, type Path } from '../../src/contract/path.js'
@@ -49,7 +49,7 @@ export class Locations {
    */
   async target(on: Connection, host: string, name: string, symlink: Stats): Promise<Entry> {
     try {
-      return { ...entryOf(name, await on.stat(host)), isLink: true }
+      return { ...entryOf(name, await on.stat(host)), isSymlink: true }
     } catch (error) {
       if (isGatewayError(error, 'not_found', 'denied')) return entryOf(name, symlink)
       if (!on.broken && isGatewayError(error)) return entryOf(name, symlink) // a symlink loop

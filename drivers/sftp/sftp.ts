@@ -10,7 +10,8 @@ import type {
   UploadPlan,
   Usage,
 } from '../../src/contract/capabilities.js'
-import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
@@ -89,9 +90,9 @@ class SftpDriver implements Driver {
     })
   }
 
-  async stat(path: Path, { signal, link }: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
+  async stat(path: Path, { signal, ofSymlink }: StatOptions = {}): Promise<Entry> {
     return this.#within(signal, () =>
-      this.connections.useWithRetry((on) => this.#locations.entryAt(on, path, link === true)),
+      this.connections.useWithRetry((on) => this.#locations.entryAt(on, path, ofSymlink === true)),
     )
   }
 
@@ -240,7 +241,7 @@ class SftpDriver implements Driver {
     await this.#within(signal, () =>
       this.connections.useAfterLookup(look, async (on, source) => {
         const old = await this.#locations.entryOrUndefined(on, to)
-        if (old?.kind === 'folder' && old.isLink !== true) throw new GatewayError('is_dir')
+        if (old?.kind === 'folder' && old.isSymlink !== true) throw new GatewayError('is_dir')
         if (old && source.isDirectory()) throw new GatewayError('exists')
         const host = this.#locations.serverPath(from)
         await (old ? this.#staging.renameReplacing(on, host, to) : this.#staging.renameNew(on, host, to))
@@ -355,7 +356,7 @@ class SftpDriver implements Driver {
     )
   }
 
-  async setLinkTime(path: Path, modified: Date, { signal }: CallOptions = {}): Promise<void> {
+  async setSymlinkTime(path: Path, modified: Date, { signal }: CallOptions = {}): Promise<void> {
     const host = this.#locations.serverPath(path)
     await this.#within(signal, () =>
       this.connections.useWithRetry(async (on) => {

@@ -1,7 +1,7 @@
 /** Staged files: they are written next to the target, under a hidden name, and renamed to their final name. */
 import { randomBytes } from 'node:crypto'
 import { throwIfAborted } from '../../src/contract/cancellation.js'
-import type { WriteOptions } from '../../src/contract/driver.js'
+import type { WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { isGatewayError } from '../../src/contract/errors.js'
 import { childOf, parentOf, type Path } from '../../src/contract/path.js'

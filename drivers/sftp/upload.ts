@@ -1,6 +1,6 @@
 /** Resumable uploads: their staged files remain on the server. */
 import type { Upload, UploadPlan } from '../../src/contract/capabilities.js'
-import type { WriteOptions } from '../../src/contract/driver.js'
+import type { WriteOptions } from '../../src/contract/call-options.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { Path } from '../../src/contract/path.js'
 import type { PipelinedFile } from '../lib/pipelined-io.js'

@@ -11,7 +11,7 @@ export function isFolder(facts: FileFacts): boolean {
 
 export function entryOf(name: string, facts: FileFacts): Entry {
   const { size, modified, created, index, written, changed } = facts
-  if (symlinkTags.has(facts.reparseTag)) return { name, kind: 'link', size: 0, modified, created }
+  if (symlinkTags.has(facts.reparseTag)) return { name, kind: 'symlink', size: 0, modified, created }
   if (isFolder(facts)) return { name, kind: 'folder', size: 0, modified, created }
   const revision = [index, BigInt(size), written, changed].map((part) => part.toString(36)).join('-')
   return { name, kind: 'file', size, modified, created, revision }

@@ -10,7 +10,8 @@ import type {
   UploadPlan,
   Usage,
 } from '../../src/contract/capabilities.js'
-import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { ByteRange, CallOptions, Source, WriteOptions } from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'

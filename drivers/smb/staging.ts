@@ -1,7 +1,7 @@
 /** Staged files: written under hidden names in the target folder, and renamed when they are complete. */
 import { throwIfAborted } from '../../src/contract/cancellation.js'
 import type { UploadPlan } from '../../src/contract/capabilities.js'
-import type { WriteOptions } from '../../src/contract/driver.js'
+import type { WriteOptions } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { nameOf, parentOf, type Path } from '../../src/contract/path.js'
 import { parseResumeToken, stagingRun, stagedName } from '../lib/staged-names.js'

@@ -1,6 +1,6 @@
 /** Extracts a byte range from a response that contains more than that range. */
 import { pipeline, Transform, type Readable, type TransformCallback } from 'node:stream'
-import type { ByteRange } from '../../src/contract/driver.js'
+import type { ByteRange } from '../../src/contract/call-options.js'
 
 export class BodyRange {
   readonly stream: Readable

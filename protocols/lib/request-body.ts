@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { addAbortSignal, Readable } from 'node:stream'
 import type { DetachableReadable } from '../../src/contract/capabilities.js'
-import type { Source } from '../../src/contract/driver.js'
+import type { Source } from '../../src/contract/call-options.js'
 import type { Hashes } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { declineBody, sendContinue } from './continue.js'

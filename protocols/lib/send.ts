@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { contentType } from 'mime-types'
 import type { OpenFile } from '../../src/contract/capabilities.js'
-import type { ByteRange } from '../../src/contract/driver.js'
+import type { ByteRange } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, toGatewayError } from '../../src/contract/errors.js'
 import { nameOf, type Path } from '../../src/contract/path.js'
@@ -105,7 +105,7 @@ async function findFile(method: string | undefined, { fs, path }: SendOptions, a
   const { entry, file } = method === 'HEAD' ? { entry: await fs.stat(path, access) } : await fs.openToSend(path, access)
   if (file) return { entry, file }
   if (entry.kind === 'folder') throw new GatewayError('is_dir', { op: 'read', path })
-  if (entry.kind === 'link') throw new GatewayError('not_found', { op: 'read', path })
+  if (entry.kind === 'symlink') throw new GatewayError('not_found', { op: 'read', path })
   return { entry, read: (range) => fs.read(path, range, access) }
 }
 

@@ -1,7 +1,7 @@
 /** Verifies content against the digests that the client announced. */
 import { createHash } from 'node:crypto'
 import { pipeline, Transform } from 'node:stream'
-import type { Source } from '../../src/contract/driver.js'
+import type { Source } from '../../src/contract/call-options.js'
 import type { HashName } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 

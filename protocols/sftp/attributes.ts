@@ -42,8 +42,8 @@ export function storableAttributes({ mode, modified }: RequestedAttributes): Att
   return mode === undefined && modified === undefined ? undefined : { mode, modified }
 }
 
-const fileType = { file: 0o100000, folder: 0o040000, link: 0o120000 } as const
-const defaultMode = { file: 0o644, folder: 0o755, link: 0o777 } as const
+const fileType = { file: 0o100000, folder: 0o040000, symlink: 0o120000 } as const
+const defaultMode = { file: 0o644, folder: 0o755, symlink: 0o777 } as const
 
 /** Type and permission bits, as in `st_mode`. */
 export function modeOf(entry: Entry): number {
@@ -52,7 +52,9 @@ export function modeOf(entry: Entry): number {
 
 /** A symlink as itself, for LSTAT and READDIR. Other entries are returned unchanged. */
 export function asSymlink(entry: Entry): Entry {
-  return entry.isLink === true && entry.kind !== 'link' ? { ...entry, kind: 'link', mode: defaultMode.link } : entry
+  return entry.isSymlink === true && entry.kind !== 'symlink'
+    ? { ...entry, kind: 'symlink', mode: defaultMode.symlink }
+    : entry
 }
 
 /** Seconds since the epoch, clamped to an unsigned 32-bit integer. */

@@ -32,7 +32,7 @@ export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Re
       const to = readPath(fields)
       await session.serializer.run([from, to], true, async () => {
         await session.files.stagedAt(from)?.publish()
-        if (session.files.stagedAt(to)) throw new GatewayError('exists', { op: 'make link', path: to })
+        if (session.files.stagedAt(to)) throw new GatewayError('exists', { op: 'make symlink', path: to })
         await session.tree.hardLink(from, to, { signal: session.signal })
       })
       return ok(id)
@@ -67,8 +67,8 @@ export const extendedRequests: ReadonlyMap<string, Request> = new Map<string, Re
       const requested = readAttributes(fields)
       if (requested.size !== undefined) throw new MalformedPacket('the size of a symlink cannot be set')
       await session.serializer.run([path], true, async () => {
-        const { kind, isLink } = await statName(session, path)
-        if (kind !== 'link' && isLink !== true) {
+        const { kind, isSymlink } = await statName(session, path)
+        if (kind !== 'symlink' && isSymlink !== true) {
           await setAttributes(session, path, requested)
           return
         }
@@ -120,7 +120,7 @@ async function assertReplaceable(session: SessionState, from: Path, to: Path): P
   })
   if (!target) return
   const source = await statName(session, from)
-  const isFolder = (entry: typeof source) => entry.kind === 'folder' && entry.isLink !== true
+  const isFolder = (entry: typeof source) => entry.kind === 'folder' && entry.isSymlink !== true
   if (isFolder(source) && !isFolder(target)) throw new GatewayError('not_dir', { op: 'rename', path: to })
   if (!isFolder(target)) return
   if (!isFolder(source)) throw new GatewayError('is_dir', { op: 'rename', path: to })

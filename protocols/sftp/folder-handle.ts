@@ -109,7 +109,7 @@ export class FolderHandle {
   /** A symlink with its own size and time, as LSTAT reports them. A listing has those of the target. */
   async #symlinkEntry(entry: Entry): Promise<Entry> {
     try {
-      return asSymlink(await this.tree.stat(childOf(this.path, entry.name), { link: true, signal: this.signal }))
+      return asSymlink(await this.tree.stat(childOf(this.path, entry.name), { ofSymlink: true, signal: this.signal }))
     } catch {
       // It was removed meanwhile, or is not accessible. It existed when the folder was listed.
       return asSymlink(entry)
@@ -118,6 +118,6 @@ export class FolderHandle {
 }
 
 /** Whether the entry is a symlink that the listing has resolved to its target. */
-function isResolvedSymlink({ isLink, kind }: Entry): boolean {
-  return isLink === true && kind !== 'link'
+function isResolvedSymlink({ isSymlink, kind }: Entry): boolean {
+  return isSymlink === true && kind !== 'symlink'
 }

@@ -3,7 +3,7 @@ import type { Entry } from '../../src/contract/entry.js'
 import { modeOf } from './attributes.js'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const
-const typeLetter = { file: '-', folder: 'd', link: 'l' } as const
+const typeLetter = { file: '-', folder: 'd', symlink: 'l' } as const
 const halfYear = (365 / 2) * 24 * 3600 * 1000
 
 /** Times are in the server's time zone. As in `ls`, a time in the future or older than half a year shows the year. */

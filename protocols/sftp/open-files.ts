@@ -1,6 +1,6 @@
 /** The handles of one session, and the effect of its open files on operations by name. */
 import { Readable } from 'node:stream'
-import type { Source } from '../../src/contract/driver.js'
+import type { Source } from '../../src/contract/call-options.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
 import { isWithin, nameOf, parentOf, under, within, type Path } from '../../src/contract/path.js'
@@ -129,7 +129,7 @@ export class OpenFiles {
     const plan = planOpen(flags, existing !== undefined || !needsLookup(flags))
     if (plan.action === 'refuse missing') throw new GatewayError('not_found', { op: 'open', path })
     if (plan.action === 'refuse existing') throw new GatewayError('exists', { op: 'open', path })
-    if (existing?.kind === 'link') throw danglingSymlink(path, flags)
+    if (existing?.kind === 'symlink') throw danglingSymlink(path, flags)
     if (own && !own.isUnlinked) {
       if (plan.action === 'replace') await own.restart()
       return this.#share({ kind: 'file', file: own, plan })
@@ -283,5 +283,5 @@ export class OpenFiles {
 /** The target of the symlink does not exist, and OPEN creates no files through symlinks. */
 function danglingSymlink(path: Path, flags: number): GatewayError {
   const code = (flags & openFlag.create) === 0 ? 'not_found' : 'denied'
-  return new GatewayError(code, { op: 'open', path, reason: 'a link that leads nowhere' })
+  return new GatewayError(code, { op: 'open', path, reason: 'a symlink that leads nowhere' })
 }

@@ -193,7 +193,7 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
   [packetType.readlink]: async (session, id, fields) => {
     const path = readPath(fields)
     const target = await session.serializer.run([path], false, () =>
-      session.tree.readLink(path, { signal: session.signal }),
+      session.tree.readSymlink(path, { signal: session.signal }),
     )
     return namePacket(id, target)
   },
@@ -203,7 +203,7 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
     const target = fields.text()
     const path = readPath(fields)
     await session.serializer.run([path], true, async () => {
-      if (session.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make link', path })
+      if (session.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make symlink', path })
       await session.tree.symlink(path, target, { signal: session.signal })
     })
     return ok(id)
@@ -213,7 +213,9 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
 /** LSTAT: the entry at `path` without following a symlink, after all earlier writes of this session. */
 export async function statName(session: SessionState, path: Path): Promise<Entry> {
   await session.files.changesDone(path)
-  return session.files.stagedAt(path)?.entry ?? (await session.tree.stat(path, { link: true, signal: session.signal }))
+  return (
+    session.files.stagedAt(path)?.entry ?? (await session.tree.stat(path, { ofSymlink: true, signal: session.signal }))
+  )
 }
 
 /**
@@ -225,8 +227,8 @@ async function statTarget(session: SessionState, path: Path): Promise<Entry> {
   const own = session.files.stagedAt(path)
   if (own) return own.entry
   const entry = await session.tree.stat(path, { signal: session.signal })
-  if (entry.kind === 'link')
-    throw new GatewayError('not_found', { op: 'stat', path, reason: 'a link that leads nowhere' })
+  if (entry.kind === 'symlink')
+    throw new GatewayError('not_found', { op: 'stat', path, reason: 'a symlink that leads nowhere' })
   return entry
 }
 

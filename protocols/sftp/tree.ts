@@ -13,7 +13,7 @@ export type Tree = Pick<
   | 'remove'
   | 'setAttributes'
   | 'setOwnAttributes'
-  | 'readLink'
+  | 'readSymlink'
   | 'symlink'
   | 'hardLink'
   | 'usage'

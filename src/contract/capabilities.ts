@@ -1,7 +1,8 @@
-/** The types of methods that only some drivers have. */
+/** What only some drivers can do: further methods of `Driver`, and the types of its optional methods. */
 import type { Readable } from 'node:stream'
-import type { Driver, WriteOptions } from './driver.js'
-import type { Entry } from './entry.js'
+import type { CallOptions, WriteOptions } from './call-options.js'
+import type { Driver } from './driver.js'
+import type { Entry, Identity } from './entry.js'
 import type { Path } from './path.js'
 
 export interface OpenOptions extends WriteOptions {
@@ -132,4 +133,68 @@ export interface Usage {
   readonly free: number
   /** Maximum and remaining number of files, if the backend has a limit. */
   readonly files?: { readonly total: number; readonly free: number }
+}
+
+/** Backends with symlinks. `realPath` is required of a backend that follows them. */
+export interface Symlinks {
+  /**
+   * Sets the time of a symlink itself and leaves its target unchanged; rejects with `invalid` if the path is not a
+   * symlink.
+   */
+  setSymlinkTime(path: Path, modified: Date, options?: CallOptions): Promise<void>
+  /**
+   * The text of a symlink. An absolute text is a path of the driver. Rejects with `invalid` if the path is not a
+   * symlink, and with `denied` if it leads outside the driver.
+   */
+  readSymlink(path: Path, options?: CallOptions): Promise<string>
+  /**
+   * Resolves every symlink in the parents of `path`; with `last`, also in its last segment. A name that does not exist
+   * and a dangling symlink are returned unresolved. Rejects with `denied` if a symlink leads outside the driver.
+   * Required of a backend that follows symlinks.
+   */
+  realPath(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path>
+  /**
+   * Creates a symlink with the text `target`, which need not exist. Rejects with `exists` if the name is taken, and with
+   * `denied` if the target is outside the driver.
+   */
+  symlink(path: Path, target: string, options?: CallOptions): Promise<void>
+}
+
+/** Backends in which one file may have several names. */
+export interface AlternativeNames {
+  /** Gives the file at `from` a second name. Rejects with `is_dir` for a folder, and with `exists` if `to` is taken. */
+  hardLink(from: Path, to: Path, options?: CallOptions): Promise<void>
+  /**
+   * The identities of all files and folders that a change of the entry at `path` would modify, after following
+   * symlinks. Rejects with `not_found` if nothing exists there. Implemented by backends whose files may be reachable by
+   * more than one path of one mount.
+   */
+  identities(path: Path, options?: CallOptions): Promise<readonly Identity[]>
+}
+
+/** Backends that keep the bytes of an incomplete upload. A driver has both methods or neither. */
+export interface ResumableUploads {
+  /**
+   * Starts or resumes an upload whose received bytes survive the process. Rejects as `write` does before it reads the
+   * source, and with `unsupported` if this upload could not be resumable.
+   */
+  upload(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload>
+  /**
+   * Discards the upload that this token identifies; an unknown token is not an error. The upload must not be in use.
+   */
+  dropUpload(token: string, options?: CallOptions): Promise<void>
+}
+
+/** Two steps in one, for speed. Only the Local driver has them. */
+export interface Shortcuts {
+  /**
+   * Combines `realPath` with `last` and `stat` of the result, if the backend can do both at the cost of one of them.
+   */
+  look(path: Path, options?: CallOptions): Promise<LookupResult>
+  /**
+   * Copies small files of one folder together, each as `write` would; rejects with `unsupported` if that is not
+   * possible from this source driver. Resolves, in the order of the files, to the entry that now exists, or undefined
+   * for a file that was not copied because its name was taken or it differs from the reported entry.
+   */
+  copyFiles(bundle: FileBundle, options?: CallOptions): Promise<readonly (Entry | undefined)[]>
 }

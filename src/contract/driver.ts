@@ -16,88 +16,38 @@
  * - Of files, a driver caches only what it verifies at each use (docs/decisions/0028-caches.md).
  */
 import type { Readable } from 'node:stream'
+import type { ByteRange, CallOptions, ListOptions, Source, StatOptions, WriteOptions } from './call-options.js'
 import type {
+  AlternativeNames,
   Attributes,
   DirectUrl,
-  FileBundle,
-  LookupResult,
   OpenFile,
   OpenMode,
   OpenOptions,
+  ResumableUploads,
+  Shortcuts,
+  Symlinks,
   Thumbnail,
   ThumbnailKind,
-  Upload,
-  UploadPlan,
   Usage,
 } from './capabilities.js'
-import type { Entry, Hashes, Identity } from './entry.js'
+import type { Entry } from './entry.js'
 import type { Path } from './path.js'
 import type { Traits } from './traits.js'
 
-export interface CallOptions {
-  readonly signal?: AbortSignal | undefined
-  /**
-   * User on whose behalf bytes are read or written; absent for the gateway itself. Limits ensure that one user cannot
-   * occupy all of a backend's capacity. A driver built on other storages passes it through.
-   */
-  readonly user?: number | undefined
-}
-
-export interface ListOptions extends CallOptions {
-  /**
-   * Returns the entry of an earlier listing by name. If that entry is still accurate, the driver may report the same
-   * object again instead of a new one.
-   */
-  readonly known?: ((name: string) => Entry | undefined) | undefined
-}
-
-export interface WriteOptions extends CallOptions {
-  readonly modified?: Date | undefined
-  readonly mode?: number | undefined
-  /** Rejects with `exists` if the name is taken; atomic if the backend supports it. */
-  readonly createOnly?: boolean | undefined
-  /**
-   * Called once, after every byte has arrived and before the staged file is published under its name (in a backend
-   * without staging: before the last byte is sent, or, of an empty file, before the request). If it rejects, the old
-   * file is unchanged.
-   */
-  readonly beforePublish?: (() => Promise<void>) | undefined
-}
-
-/** Without a length, the range extends to the end. A length of 0 is zero bytes. */
-export interface ByteRange {
-  readonly offset: number
-  readonly length?: number | undefined
-}
-
-/** Readable bytes: a stored file, or an upload that is being received. */
-export interface Source {
-  /** Bytes; absent if not yet known. */
-  readonly size?: number | undefined
-  readonly modified?: Date | undefined
-  readonly hashes?: Hashes | undefined
-  /** false: `read` may be called only once, and without a range. */
-  readonly rereadable: boolean
-  read(range?: ByteRange, options?: CallOptions): Promise<Readable>
-}
-
 /**
  * One backend. The core checks what follows from the paths of a call alone (`storage/path-rules.ts`): no driver is
- * asked to read, write, create, move or remove its root, or to move an entry onto or into itself.
+ * asked to read, write, create, move or remove its root, or to move an entry onto or into itself. What few backends can
+ * do (symlinks, several names of one file, resumable uploads) is described in `capabilities.ts`.
  */
-export interface Driver {
+export interface Driver extends Partial<Symlinks & AlternativeNames & ResumableUploads & Shortcuts> {
   /** Traits of this mount, overriding those of its type. */
   readonly traits?: Partial<Traits>
 
   // Implemented by every driver.
-  /**
-   * The entry, with its name in the backend's spelling. Rejects with `not_found` if nothing exists at the path. `link`:
-   * the entry of the symlink itself.
-   */
-  stat(path: Path, options?: CallOptions & { readonly link?: boolean | undefined }): Promise<Entry>
-  /**
-   * Yields pages of at most 1,000 entries, in any order. Rejects with `not_found` and `not_dir` before the first page.
-   */
+  /** The entry, with its name in the backend's spelling. Rejects with `not_found` if nothing exists at the path. */
+  stat(path: Path, options?: StatOptions): Promise<Entry>
+  /** Yields pages of at most 1,000 entries, in any order. Rejects with `not_found`, `not_dir` before the first page. */
   list(path: Path, options?: ListOptions): AsyncIterable<readonly Entry[]>
   /**
    * Resolves when the content is available: `not_found` and `is_dir` are rejections, never an `error` event of the
@@ -127,13 +77,6 @@ export interface Driver {
   /** Copies one file. Replaces a file; rejects with `is_dir` if the target is a folder. */
   copy?(from: Path, to: Path, options?: WriteOptions): Promise<void>
   /**
-   * Copies small files of one folder together, each as `write` would; rejects with `unsupported` if that is not
-   * possible from this source driver. Resolves, in the order of the files, to the entry that now exists, or undefined
-   * for a file that was not copied because its name was taken or it differs from the reported entry.
-   * Only the Local driver has it, for speed.
-   */
-  copyFiles?(bundle: FileBundle, options?: CallOptions): Promise<readonly (Entry | undefined)[]>
-  /**
    * Removes a file, a symlink (never its target), or a folder with everything in it. If it rejects, a part of the
    * folder may be removed.
    */
@@ -145,52 +88,8 @@ export interface Driver {
    * or truncated file, at any position, to a staged file until `commit`.
    */
   open?(path: Path, mode: OpenMode, options?: OpenOptions): Promise<OpenFile>
-  /**
-   * Starts or resumes an upload whose received bytes survive the process. Rejects as `write` does before it reads the
-   * source, and with `unsupported` if this upload could not be resumable. A driver with this method has `dropUpload`
-   * too.
-   */
-  upload?(path: Path, plan: UploadPlan, options?: WriteOptions): Promise<Upload>
-  /**
-   * Discards the upload that this token identifies; an unknown token is not an error. The upload must not be in use.
-   */
-  dropUpload?(token: string, options?: CallOptions): Promise<void>
   /** Sets every given attribute, or rejects with `unsupported` before any change. Follows symlinks. */
   setAttributes?(path: Path, to: Attributes, options?: CallOptions): Promise<void>
-  /**
-   * Sets the time of a symlink itself and leaves its target unchanged; rejects with `invalid` if the path is not a
-   * symlink.
-   */
-  setLinkTime?(path: Path, modified: Date, options?: CallOptions): Promise<void>
-  /**
-   * The text of a symlink. An absolute text is a path of the driver. Rejects with `invalid` if the path is not a
-   * symlink, and with `denied` if it leads outside the driver.
-   */
-  readLink?(path: Path, options?: CallOptions): Promise<string>
-  /**
-   * Resolves every symlink in the parents of `path`; with `last`, also in its last segment. A name that does not exist
-   * and a dangling symlink are returned unresolved. Rejects with `denied` if a symlink leads outside the driver.
-   * Required of a backend that follows symlinks.
-   */
-  realPath?(path: Path, options?: CallOptions & { readonly last?: boolean | undefined }): Promise<Path>
-  /**
-   * Combines `realPath` with `last` and `stat` of the result, if the backend can do both at the cost of one of them.
-   * Only the Local driver has it, for speed.
-   */
-  look?(path: Path, options?: CallOptions): Promise<LookupResult>
-  /**
-   * The identities of all files and folders that a change of the entry at `path` would modify, after following
-   * symlinks. Rejects with `not_found` if nothing exists there. Implemented by backends whose files may be reachable by
-   * more than one path of one mount.
-   */
-  identities?(path: Path, options?: CallOptions): Promise<readonly Identity[]>
-  /**
-   * Creates a symlink with the text `target`, which need not exist. Rejects with `exists` if the name is taken, and with
-   * `denied` if the target is outside the driver.
-   */
-  symlink?(path: Path, target: string, options?: CallOptions): Promise<void>
-  /** Gives the file at `from` a second name. Rejects with `is_dir` for a folder, and with `exists` if `to` is taken. */
-  hardLink?(from: Path, to: Path, options?: CallOptions): Promise<void>
   /**
    * Revision of a folder: differs when a name was added or removed. A cached listing is valid only while it is
    * unchanged.

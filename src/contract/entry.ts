@@ -1,6 +1,6 @@
 /** Files, folders and symlinks as backends report them. */
 
-export type EntryKind = 'file' | 'folder' | 'link'
+export type EntryKind = 'file' | 'folder' | 'symlink'
 export type HashName = 'md5' | 'sha1' | 'sha256'
 /** Lower-case hexadecimal digests of the whole content. */
 export type Hashes = Readonly<Partial<Record<HashName, string>>>
@@ -15,11 +15,11 @@ export interface Entry {
    */
   readonly name: string
   /**
-   * 'link' is a dangling symlink, or a symlink that was requested itself; otherwise the kind of the symlink's target.
+   * 'symlink' is a dangling symlink, or a symlink that was requested itself; otherwise the kind of the symlink's target.
    */
   readonly kind: EntryKind
   /** The entry is a symlink shown as its target. Tree walks do not enter it. */
-  readonly isLink?: boolean
+  readonly isSymlink?: boolean
   /** Bytes; 0 for a folder. */
   readonly size: number
   readonly modified: Date
@@ -60,11 +60,11 @@ export function hasReliableVersion({ revision, modified }: Entry): boolean {
   return revision !== undefined || (time !== 0 && Date.now() - time > minReliableAge)
 }
 
-export function isLink(entry: Entry): boolean {
-  return entry.kind === 'link' || entry.isLink === true
+export function isSymlink(entry: Entry): boolean {
+  return entry.kind === 'symlink' || entry.isSymlink === true
 }
 
 /** False for a symlink to a folder. */
 export function isRealFolder(entry: Entry): boolean {
-  return entry.kind === 'folder' && entry.isLink !== true
+  return entry.kind === 'folder' && entry.isSymlink !== true
 }

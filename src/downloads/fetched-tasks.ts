@@ -1,7 +1,7 @@
 /** Stores the files that a program downloaded from the local disk into the tree. */
 import { join } from 'node:path'
 import PQueue from 'p-queue'
-import type { Source } from '../contract/driver.js'
+import type { Source } from '../contract/call-options.js'
 import {
   GatewayError,
   isGatewayError,

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Source } from '../contract/driver.js'
+import type { Source } from '../contract/call-options.js'
 import type { Egress } from '../contract/driver-env.js'
 import { GatewayError } from '../contract/errors.js'
 import { fileNameOf } from './file-name.js'

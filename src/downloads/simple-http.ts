@@ -1,5 +1,5 @@
 /** Downloads by the gateway itself: streams from a web server into the tree, without the local disk. */
-import type { Source } from '../contract/driver.js'
+import type { Source } from '../contract/call-options.js'
 import { isGatewayError, nameTaken } from '../contract/errors.js'
 import { childOf, nameOf, type Path } from '../contract/path.js'
 import type { SpeedLimit } from '../storage/bandwidth.js'

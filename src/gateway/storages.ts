@@ -1,7 +1,7 @@
 /** The administration of storages: validates, stores and mounts their rows. */
 import PQueue from 'p-queue'
 import type { Usage } from '../contract/capabilities.js'
-import type { CallOptions } from '../contract/driver.js'
+import type { CallOptions } from '../contract/call-options.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError, toGatewayError, type GatewayErrorOptions } from '../contract/errors.js'
 import { checkName, cleanPath, isWithin, reservedPrefix, root, segmentsOf, type Path } from '../contract/path.js'

@@ -60,9 +60,9 @@ export class IndexedTree {
   /** The entry of a path, for a symlink that of its target; undefined if none exists. Rejects if the storage fails. */
   async entry(path: Path, signal: AbortSignal): Promise<Entry | undefined> {
     try {
-      // With `link`, the backend is queried, not a cached listing, which may be outdated.
-      const entry = await this.#tree.entry(path, { signal, link: true })
-      return entry.kind === 'link' ? await this.#tree.entry(path, { signal }) : entry
+      // With `ofSymlink`, the backend is queried, not a cached listing, which may be outdated.
+      const entry = await this.#tree.entry(path, { signal, ofSymlink: true })
+      return entry.kind === 'symlink' ? await this.#tree.entry(path, { signal }) : entry
     } catch (error) {
       if (isGatewayError(error, 'not_found', 'not_dir')) return undefined
       throw error
@@ -132,8 +132,8 @@ export class IndexedTree {
   }
 }
 
-export function indexedName(parent: Path, { name, kind, isLink, size }: Entry): IndexedName {
-  const folder = isLink === true ? 'linked folder' : 'folder'
+export function indexedName(parent: Path, { name, kind, isSymlink, size }: Entry): IndexedName {
+  const folder = isSymlink === true ? 'symlink to folder' : 'folder'
   return { parent, name, kind: kind === 'folder' ? folder : 'file', size }
 }
 

@@ -58,7 +58,7 @@ async function isFolder({ tree, signal, failed, updater: follower }: WalkOptions
     const entry = await tree.entry(top, signal)
     // The updater adds or removes the entry, so that this is ordered with other changes.
     follower.recheck(top)
-    return entry?.kind === 'folder' && entry.isLink !== true
+    return entry?.kind === 'folder' && entry.isSymlink !== true
   } catch (error) {
     assertNotAborted(signal)
     failed(top, toGatewayError(error))

@@ -5,7 +5,7 @@
 import { pipeline, Transform, type Readable } from 'node:stream'
 import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile } from '../contract/capabilities.js'
-import type { Source } from '../contract/driver.js'
+import type { Source } from '../contract/call-options.js'
 import { GatewayError } from '../contract/errors.js'
 import type { Settings } from '../settings/settings.js'
 import { withHooks, type FileHooks } from './file-hooks.js'

@@ -3,7 +3,7 @@
  * backend returns. Paths are converted before authorization, locking and cache lookups, so that another spelling does
  * not bypass a rule or a lock.
  */
-import type { CallOptions } from '../contract/driver.js'
+import type { CallOptions } from '../contract/call-options.js'
 import { isGatewayError } from '../contract/errors.js'
 import { childOf, foldCase, nameOf, parentOf, root, segmentsOf, within, type Path } from '../contract/path.js'
 import type { Mounts } from './mounts.js'

@@ -4,7 +4,8 @@
  * parent folder, which the backend does not detect. Moves of folders are `unsupported`, because the backend has no
  * folder to move.
  */
-import type { CallOptions, Driver } from '../contract/driver.js'
+import type { CallOptions } from '../contract/call-options.js'
+import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { childOf, nameOf, parentOf, type Path } from '../contract/path.js'
@@ -141,7 +142,7 @@ class EmptyFolders {
    * with `not_found` and `not_empty`.
    */
   async removeStored(path: Path, { signal }: CallOptions = {}): Promise<boolean> {
-    if (await this.#backendEntry(path, { signal, link: true })) return false
+    if (await this.#backendEntry(path, { signal, ofSymlink: true })) return false
     const at = this.treePath(path)
     if (!(await this.store.of(at))) throw new GatewayError('not_found')
     if ((await this.store.ofChildren(at)).size > 0) throw new GatewayError('not_empty')

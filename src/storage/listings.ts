@@ -4,7 +4,8 @@
  * storage's options.
  */
 import { untilAborted, sharedController } from '../contract/cancellation.js'
-import type { CallOptions, Driver, ListOptions } from '../contract/driver.js'
+import type { CallOptions, ListOptions } from '../contract/call-options.js'
+import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'

@@ -3,7 +3,8 @@
  * reports why in its status, and is started again after increasing pauses.
  */
 import { settlesWithin, sharedController, untilAborted } from '../contract/cancellation.js'
-import type { CallOptions, Driver } from '../contract/driver.js'
+import type { CallOptions } from '../contract/call-options.js'
+import type { Driver } from '../contract/driver.js'
 import type { DriverEnv, Egress, GatewayFolders, Instance } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, toGatewayError } from '../contract/errors.js'

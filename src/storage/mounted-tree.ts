@@ -1,6 +1,6 @@
 /** The whole tree without authorization: the entries of the storages, and the mount points. */
 import type { LookupResult } from '../contract/capabilities.js'
-import type { CallOptions } from '../contract/driver.js'
+import type { CallOptions, StatOptions } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import {
   GatewayError,
@@ -54,11 +54,11 @@ export class MountedTree {
     for (const storage of this.mounts.storagesAt(mountPoint)) {
       const real = storage.treePath(await storage.realPath(within(mountPoint, path) ?? root, options))
       if (this.mounts.mountPointOf(real) !== mountPoint)
-        throw new GatewayError('denied', { reason: 'a link leads into another storage' })
+        throw new GatewayError('denied', { reason: 'a symlink leads into another storage' })
       found.add(real)
     }
     const [real = path, other] = found
-    if (other !== undefined) throw new GatewayError('denied', { reason: 'storages do not agree where a link leads' })
+    if (other !== undefined) throw new GatewayError('denied', { reason: 'storages do not agree where a symlink leads' })
     return real
   }
 
@@ -78,16 +78,16 @@ export class MountedTree {
       : undefined
   }
 
-  /** The entry at `at`. `link`: of a symlink itself, not of its target. Rejects with `not_found`. */
-  async entry(at: Path, options: EntryOptions & { readonly link?: boolean | undefined }): Promise<Entry> {
-    const { signal, link, preferred } = options
+  /** The entry at `at`. `ofSymlink`: of a symlink itself, not of its target. Rejects with `not_found`. */
+  async entry(at: Path, options: EntryOptions & StatOptions): Promise<Entry> {
+    const { signal, ofSymlink, preferred } = options
     if (this.mounts.isMountPoint(at) || at === '/') {
       const entry = await this.#mountRoot(at, options)
       if (entry) return { ...entry, name: nameOf(at) }
     } else {
       try {
         const { storage, inner } = this.mounts.find(at, preferred)
-        return await storage.stat(inner, { signal, link })
+        return await storage.stat(inner, { signal, ofSymlink })
       } catch (error) {
         if (!isGatewayError(error, 'not_found', 'unavailable') || !this.mounts.isMountAncestor(at)) throw error
       }

@@ -53,11 +53,11 @@ export function withPathRules(driver: Driver, { caseSensitive }: Pick<Traits, 'c
       assertMovable(from)
       assertFile(to)
       if (from === to) {
-        await inner.stat(from, { ...options, link: true })
+        await inner.stat(from, { ...options, ofSymlink: true })
         return
       }
       if (isBelow(from, to)) {
-        const { kind } = await inner.stat(from, { ...options, link: true })
+        const { kind } = await inner.stat(from, { ...options, ofSymlink: true })
         throw kind === 'folder' ? new GatewayError('invalid', { detail: 'into_itself' }) : new GatewayError('not_dir')
       }
       return inner.move(from, to, options)

@@ -1,5 +1,5 @@
 /** Removes a folder item by item, for backends that cannot remove it in one step. */
-import type { CallOptions } from '../contract/driver.js'
+import type { CallOptions } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { isRealFolder } from '../contract/entry.js'
 import { isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'

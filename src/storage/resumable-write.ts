@@ -1,5 +1,6 @@
 /** Writes large files so that a later run of the same task can resume an interrupted upload. */
-import type { Driver, Source, WriteOptions } from '../contract/driver.js'
+import type { Source, WriteOptions } from '../contract/call-options.js'
+import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import { undefinedIfUnsupported } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'

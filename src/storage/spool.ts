@@ -8,7 +8,7 @@ import { mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { Source } from '../contract/driver.js'
+import type { Source } from '../contract/call-options.js'
 import { GatewayError } from '../contract/errors.js'
 
 /** A source on the local disk. The caller must call `dispose`, which deletes the file. */

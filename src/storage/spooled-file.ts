@@ -2,7 +2,7 @@
 import { open as openFile, type FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Attributes, OpenFile } from '../contract/capabilities.js'
-import type { Source } from '../contract/driver.js'
+import type { Source } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { convertDiskFull, readFrom, type Spool } from './spool.js'
 

@@ -16,7 +16,15 @@ import type {
   ThumbnailKind,
   Usage,
 } from '../contract/capabilities.js'
-import type { ByteRange, CallOptions, Driver, ListOptions, Source, WriteOptions } from '../contract/driver.js'
+import type {
+  ByteRange,
+  CallOptions,
+  ListOptions,
+  Source,
+  StatOptions,
+  WriteOptions,
+} from '../contract/call-options.js'
+import type { Driver } from '../contract/driver.js'
 import { defaultTraits, type Traits } from '../contract/traits.js'
 import { isRealFolder, type Entry, type Identity } from '../contract/entry.js'
 import {
@@ -152,28 +160,22 @@ export class Storage implements Driver {
   // Reading
 
   /** `fresh`: does not use the cached listing. */
-  async stat(
-    path: Path,
-    { fresh, ...options }: CallOptions & { readonly link?: boolean | undefined; readonly fresh?: boolean } = {},
-  ): Promise<Entry> {
-    const isAsked = options.link === true || fresh === true
+  async stat(path: Path, { fresh, ...options }: StatOptions & { readonly fresh?: boolean } = {}): Promise<Entry> {
+    const isAsked = options.ofSymlink === true || fresh === true
     const kept = this.#driver.revision || isAsked ? undefined : this.#listings.cachedEntry(path)
     const entry = kept ?? (await this.#driver.stat(path, options))
     return this.#attributes.apply(this.treePath(path), this.#names.check(path, entry))
   }
 
   /** As `stat`; undefined if nothing exists there. Rejects if no storage is mounted there. */
-  async statOrUndefined(
-    path: Path,
-    options: CallOptions & { readonly link?: boolean | undefined } = {},
-  ): Promise<Entry | undefined> {
+  async statOrUndefined(path: Path, options: StatOptions = {}): Promise<Entry | undefined> {
     return undefinedIfMissing(this.stat(path, options))
   }
 
   /** Whether an entry with exactly this name exists. */
   async has(path: Path, options: CallOptions = {}): Promise<boolean> {
     try {
-      const entry = await this.stat(path, { ...options, link: true })
+      const entry = await this.stat(path, { ...options, ofSymlink: true })
       return this.traits.caseSensitive || entry.name === nameOf(path)
     } catch (error) {
       if (isGatewayError(error, 'not_found')) return false
@@ -216,7 +218,7 @@ export class Storage implements Driver {
   }
 
   /** Names that the last listing of the folder omitted because no path can hold them; undefined if there are none. */
-  leftOut(folder: Path): SkippedNames | undefined {
+  skippedNames(folder: Path): SkippedNames | undefined {
     return this.#names.skippedIn(folder)
   }
 
@@ -269,9 +271,9 @@ export class Storage implements Driver {
     return mode === 'read' ? file : this.#changes.watched(path, mode, file, options)
   }
 
-  async readLink(path: Path, options: CallOptions = {}): Promise<string> {
-    if (!this.#driver.readLink) throw new GatewayError('unsupported', { reason: 'this storage has no links' })
-    return this.#driver.readLink(path, options)
+  async readSymlink(path: Path, options: CallOptions = {}): Promise<string> {
+    if (!this.#driver.readSymlink) throw new GatewayError('unsupported', { reason: 'this storage has no symlinks' })
+    return this.#driver.readSymlink(path, options)
   }
 
   /** The path without symlinks; see `Driver.realPath`. */
@@ -383,7 +385,7 @@ export class Storage implements Driver {
    */
   async removeTree(path: Path, { removed = [], ...options }: RemoveTreeOptions = {}): Promise<void> {
     this.assertWritable()
-    const entry = await this.stat(path, { ...options, link: true })
+    const entry = await this.stat(path, { ...options, ofSymlink: true })
     if (!isRealFolder(entry)) await this.remove(path, options)
     else if (!(await this.#removeTreeByBackend(path, options))) return removeItems(this, path, removed, options)
     removed.push(path)
@@ -475,20 +477,20 @@ export class Storage implements Driver {
     this.#changes.changed(path)
   }
 
-  /** Sets the time of a symlink itself; see `Driver.setLinkTime`. */
-  async setLinkTime(path: Path, modified: Date, options: CallOptions = {}): Promise<void> {
+  /** Sets the time of a symlink itself; see `Driver.setSymlinkTime`. */
+  async setSymlinkTime(path: Path, modified: Date, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
     const driver = this.#driver
-    if (!driver.setLinkTime) {
-      throw new GatewayError('unsupported', { reason: 'this storage does not set the time of a link' })
+    if (!driver.setSymlinkTime) {
+      throw new GatewayError('unsupported', { reason: 'this storage does not set the time of a symlink' })
     }
-    await this.#changes.attempt([path], async () => driver.setLinkTime?.(path, modified, options))
+    await this.#changes.attempt([path], async () => driver.setSymlinkTime?.(path, modified, options))
     this.#changes.changed(path)
   }
 
   async symlink(path: Path, target: string, options: CallOptions = {}): Promise<void> {
     this.assertWritable()
-    if (!this.#driver.symlink) throw new GatewayError('unsupported', { reason: 'this storage has no links' })
+    if (!this.#driver.symlink) throw new GatewayError('unsupported', { reason: 'this storage has no symlinks' })
     await this.#makeMountAncestor(path, options)
     await this.#changes.attempt([path], async () => this.#driver.symlink?.(path, target, options))
     this.#changes.changed(path)

@@ -1,7 +1,7 @@
 /** Opens files of a storage whose driver has no handles: as streams, or as a copy in the spool. */
 import type { Readable } from 'node:stream'
 import type { Attributes, OpenFile, OpenMode, OpenOptions } from '../contract/capabilities.js'
-import type { ByteRange, CallOptions, Source } from '../contract/driver.js'
+import type { ByteRange, CallOptions, Source } from '../contract/call-options.js'
 import { contentVersion, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { nameOf, parentOf, type Path } from '../contract/path.js'

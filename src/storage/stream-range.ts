@@ -1,6 +1,6 @@
 /** Ranges of streams, for backends that can only read whole files. */
 import { Readable } from 'node:stream'
-import type { ByteRange } from '../contract/driver.js'
+import type { ByteRange } from '../contract/call-options.js'
 
 /** Returns a range of a stream that starts at byte 0. Bytes after the range are not read. */
 export function streamRange(whole: Readable, range: ByteRange): Readable {

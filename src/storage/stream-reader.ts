@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { OpenFile } from '../contract/capabilities.js'
-import type { ByteRange } from '../contract/driver.js'
+import type { ByteRange } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 

@@ -2,7 +2,7 @@
 import { PassThrough } from 'node:stream'
 import { joinSignals } from '../contract/cancellation.js'
 import type { Attributes, OpenFile } from '../contract/capabilities.js'
-import type { Source, WriteOptions } from '../contract/driver.js'
+import type { Source, WriteOptions } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 

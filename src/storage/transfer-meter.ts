@@ -5,7 +5,7 @@
  */
 import type { Readable } from 'node:stream'
 import type { OpenMode } from '../contract/capabilities.js'
-import type { Source } from '../contract/driver.js'
+import type { Source } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, toGatewayError, type ErrorCode } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'

@@ -1,5 +1,5 @@
 /** What backends need of a source before they can store it: see the trait `writeNeeds`. */
-import type { Source } from '../contract/driver.js'
+import type { Source } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { isGatewayError } from '../contract/errors.js'
 import type { Traits } from '../contract/traits.js'

@@ -65,7 +65,7 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   await items.fail([])
   run.setRemark('')
   const names = new SkippedNamesReport()
-  const leftOut: TransferOptions['leftOut'] = (folder, left) => {
+  const onSkippedNames: TransferOptions['onSkippedNames'] = (folder, left) => {
     names.add(folder, left)
     run.setRemark(names.text)
   }
@@ -75,7 +75,7 @@ async function transfer(kind: Kind, fs: VirtualFs, run: TaskRun): Promise<void> 
   const measured = measure(fs, from, run, { password, signal: joined.signal })
   try {
     const journal = { ...items, resumes }
-    await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance, leftOut })
+    await fs[kind](from, to, { overwrite, merge, password, signal, journal, advance, onSkippedNames })
   } catch (error) {
     if (error instanceof TreeError) {
       const failures = error.failures.map((failure) => ({
@@ -103,8 +103,8 @@ async function measure(fs: VirtualFs, from: Path, run: TaskRun, access: AccessOp
     run.setTotal(bytes)
   }
   try {
-    const entry = await fs.stat(from, { ...access, link: true })
-    if (entry.kind !== 'folder' || entry.isLink === true) {
+    const entry = await fs.stat(from, { ...access, ofSymlink: true })
+    if (entry.kind !== 'folder' || entry.isSymlink === true) {
       run.setPhase('transferring_file')
       count(entry)
       return
@@ -114,7 +114,7 @@ async function measure(fs: VirtualFs, from: Path, run: TaskRun, access: AccessOp
     for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
       for await (const page of fs.pages(folder, access)) {
         for (const member of page) {
-          if (member.kind === 'folder' && member.isLink !== true) folders.push(childOf(folder, member.name))
+          if (member.kind === 'folder' && member.isSymlink !== true) folders.push(childOf(folder, member.name))
           else count(member)
         }
       }

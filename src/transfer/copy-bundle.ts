@@ -1,5 +1,5 @@
 /** Copies many small files of one folder in one call, if the target's driver supports it (docs/decisions/0016). */
-import { isLink, isRealFolder, type Entry } from '../contract/entry.js'
+import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { childOf, type Path } from '../contract/path.js'
 import type { CopyJob } from './copy-job.js'
 import { hasSameSizeAndHashes } from './copy-member.js'
@@ -28,7 +28,7 @@ export function createBundles({ from, to }: CopyJob, folder: Path, members: Iter
 }
 
 function isSmallFile(entry: Entry): boolean {
-  return !isRealFolder(entry) && !isLink(entry) && entry.size <= maxSmallSize && entry.revision !== undefined
+  return !isRealFolder(entry) && !isSymlink(entry) && entry.size <= maxSmallSize && entry.revision !== undefined
 }
 
 /**

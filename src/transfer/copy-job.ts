@@ -23,7 +23,7 @@ export interface CopyJob {
   /**
    * Called for each folder of the source, by its path in the whole tree, that has entries with unrepresentable names.
    */
-  readonly onSkipped: (folder: Path, leftOut: SkippedNames) => void
+  readonly onSkippedNames: (folder: Path, skipped: SkippedNames) => void
   /** Moves the entry to a backup. Resolves to undefined for a folder on a storage that cannot rename. */
   readonly moveToBackup: (place: MountedPath) => Promise<Backup | undefined>
   /**

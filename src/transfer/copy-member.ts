@@ -26,7 +26,7 @@ export async function copySymlink(
 ): Promise<Entry | undefined> {
   const { storage } = job.from
   if (storage === job.to.storage) {
-    const target = await storage.readLink(from, { signal: job.signal })
+    const target = await storage.readSymlink(from, { signal: job.signal })
     await job.assertSymlinkAllowed(storage.treePath(to), target)
     await withBackup(job, to, old, () =>
       withPublishCheck(job, to, () => storage.symlink(to, target, { signal: job.signal })),

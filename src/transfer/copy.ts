@@ -5,8 +5,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { Source } from '../contract/driver.js'
-import { contentVersion, isLink, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
+import type { Source } from '../contract/call-options.js'
+import { contentVersion, isSymlink, isRealFolder, type Entry, type Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError, toGatewayError, TreeError, type MemberFailure } from '../contract/errors.js'
 import { childOf, foldCase, nameOf, parentOf, reservedPrefix, type Path } from '../contract/path.js'
 import type { Storage } from '../storage/storage.js'
@@ -111,8 +111,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
    * `stat`, which does not follow symlinks.
    */
   async #entry({ from, listed }: Member): Promise<Entry> {
-    if (listed?.kind === 'file' && listed.revision !== undefined && !isLink(listed)) return listed
-    return this.job.from.storage.stat(from, { signal: this.job.signal, link: true })
+    if (listed?.kind === 'file' && listed.revision !== undefined && !isSymlink(listed)) return listed
+    return this.job.from.storage.stat(from, { signal: this.job.signal, ofSymlink: true })
   }
 
   failed(member: Member | Bundle, error: unknown): void {
@@ -195,7 +195,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
     try {
       if (signal.aborted) throw new GatewayError('aborted')
       return (
-        written && (await source.storage.statOrUndefined(childOf(from, name), { signal, link: true })) !== undefined
+        written &&
+        (await source.storage.statOrUndefined(childOf(from, name), { signal, ofSymlink: true })) !== undefined
       )
     } finally {
       // Also after a failed write, which may have created some of several replicas.
@@ -251,7 +252,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
 
   async #removeExtraneous(at: Path): Promise<void> {
     const { to, signal } = this.job
-    const old = await to.storage.statOrUndefined(at, { signal, link: true })
+    const old = await to.storage.statOrUndefined(at, { signal, ofSymlink: true })
     if (!old) return
     await withRemovalCheck(this.job, 'extraneous', at, old, () => to.storage.removeTree(at, { signal }))
   }
@@ -277,8 +278,8 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
         }
       }
     }
-    const leftOut = source.leftOut(from)
-    if (leftOut) this.job.onSkipped(this.#source(from), leftOut)
+    const skipped = source.skippedNames(from)
+    if (skipped) this.job.onSkippedNames(this.#source(from), skipped)
     return { names, hasConflict }
   }
 
@@ -286,7 +287,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   async #createFolder(from: Path, to: Path, earlier: RecordedMembers | undefined): Promise<boolean> {
     const { job } = this
     const { storage } = job.to
-    const old = await storage.statOrUndefined(to, { signal: job.signal, link: true })
+    const old = await storage.statOrUndefined(to, { signal: job.signal, ofSymlink: true })
     if (old && isRealFolder(old)) {
       await this.#assertReusable(from, to)
       return false
@@ -364,7 +365,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
   async #file({ from, known }: Member, to: Path, entry: Entry, isNew: boolean): Promise<Copied | undefined> {
     const { job } = this
     // A file that another writer creates after this check is rejected or replaced by the write itself.
-    const lookup = () => job.to.storage.statOrUndefined(to, { signal: job.signal, link: true })
+    const lookup = () => job.to.storage.statOrUndefined(to, { signal: job.signal, ofSymlink: true })
     const old = isNew && !job.merge ? undefined : await lookup()
     const earlier = old && (await this.#findEarlierCopy(from, entry, old, known))
     if (earlier) {
@@ -376,7 +377,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
       return undefined
     }
     const distinct = await this.#isDistinct(from, entry, to, old)
-    const copy = () => (isLink(entry) ? copySymlink(job, from, to, old) : writeFile(job, from, to, entry, old))
+    const copy = () => (isSymlink(entry) ? copySymlink(job, from, to, old) : writeFile(job, from, to, entry, old))
     const written = await job.slots.run(copy, job.signal)
     return { distinct, copy: written && contentVersion(written) }
   }
@@ -386,7 +387,7 @@ class TreeCopy implements TreeVisitor<Member | Bundle, Folder> {
    */
   async #isDistinct(from: Path, entry: Entry, to: Path, old: Entry | undefined): Promise<boolean> {
     // Only the name of a symlink is replaced; its target is unaffected.
-    if (!old || old.kind === 'folder' || isLink(entry)) return true
+    if (!old || old.kind === 'folder' || isSymlink(entry)) return true
     const found = await this.#sameness(from, to)
     if (found === 'same') throw sameFileError()
     return found === 'distinct' || old.size !== entry.size

@@ -1,5 +1,5 @@
 /** A source that reports the number of bytes read from it. */
-import type { Source } from '../contract/driver.js'
+import type { Source } from '../contract/call-options.js'
 import { countBytes } from '../storage/byte-count.js'
 
 interface CountedSource extends Source {

@@ -142,13 +142,13 @@ export class Intents {
     const backup = await this.#createBackup({ storage, inner }, at, false)
     try {
       if (await callIfSupported(() => storage.move(inner, backup.at, { signal }))) return backup.markMoved()
-      const entry = await storage.stat(inner, { signal, link: true })
+      const entry = await storage.stat(inner, { signal, ofSymlink: true })
       if (entry.kind === 'file') {
         await backup.setDisposable(true)
         await storage.copy(inner, backup.at, { signal })
         await backup.setDisposable(false)
         await storage.remove(inner, { signal }).catch(async (error: unknown) => {
-          const now = await storage.statOrUndefined(inner, { link: true }).catch(() => undefined)
+          const now = await storage.statOrUndefined(inner, { ofSymlink: true }).catch(() => undefined)
           if (now && isUnchanged(entry, now)) await backup.setDisposable(true)
           throw error
         })
@@ -318,7 +318,7 @@ export class Intents {
 }
 
 async function exists(storage: Storage, path: Path): Promise<boolean> {
-  return (await storage.statOrUndefined(path, { link: true })) !== undefined
+  return (await storage.statOrUndefined(path, { ofSymlink: true })) !== undefined
 }
 
 async function hasMoved(storage: Storage, { from, to }: Pick<Intent, 'from' | 'to'>): Promise<boolean> {

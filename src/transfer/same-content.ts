@@ -1,6 +1,6 @@
 /** Compares the content of two sources. */
 import type { Readable } from 'node:stream'
-import type { Source } from '../contract/driver.js'
+import type { Source } from '../contract/call-options.js'
 import type { HashName } from '../contract/entry.js'
 import { outsideLimit } from '../storage/concurrency-limiter.js'
 

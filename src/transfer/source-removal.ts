@@ -3,7 +3,7 @@
  * removal it checks again that the source is unchanged since it was copied, that its copy exists, that the principal
  * may remove it, and that the two are different files.
  */
-import { contentVersion, isLink, isRealFolder, type Entry } from '../contract/entry.js'
+import { contentVersion, isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import {
   GatewayError,
   isGatewayError,
@@ -42,7 +42,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     const { from } = member
     const path = storage.treePath(from)
     const known = parent ? member.known : await this.job.journal.copied(path)
-    const entry = member.listed ?? (await storage.stat(from, { signal: this.job.signal, link: true }))
+    const entry = member.listed ?? (await storage.stat(from, { signal: this.job.signal, ofSymlink: true }))
     if (isRealFolder(entry)) return this.#enterFolder({ from, known })
     if (!known || this.#failed.has(path)) return false
     await this.#remove(from, known)
@@ -78,7 +78,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
   /** Recreates an empty folder if its removal also removed its copy. */
   async #assertCopyExists(from: Path): Promise<void> {
     const { from: source, to, signal } = this.job
-    if (await to.storage.statOrUndefined(targetOf(this.job, from), { signal, link: true })) return
+    if (await to.storage.statOrUndefined(targetOf(this.job, from), { signal, ofSymlink: true })) return
     await source.storage.mkdir(from, { signal })
     throw sameFileError()
   }
@@ -99,17 +99,17 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     // From here on the path lock prevents changes through the gateway.
     const release = await job.beforeRemove('source', from, false)
     try {
-      const now = await source.storage.stat(from, { signal, link: true, fresh: true })
+      const now = await source.storage.stat(from, { signal, ofSymlink: true, fresh: true })
       if (contentVersion(now) !== known.source) {
         throw new SourceChangedError()
       }
-      const copy = await target.storage.statOrUndefined(target.inner, { signal, link: true })
+      const copy = await target.storage.statOrUndefined(target.inner, { signal, ofSymlink: true })
       if (!copy) throw new GatewayError('busy', { reason: 'its copy no longer exists' })
       const verified = await verifiedCopy(job, from, now, copy, known)
       if (!verified || (verified !== known && !(await isUnchanged(target, verified, signal)))) {
         throw new GatewayError('busy', { reason: 'its copy was changed or replaced' })
       }
-      if (isLink(now)) {
+      if (isSymlink(now)) {
         await source.storage.remove(from, { signal })
         return
       }
@@ -135,7 +135,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
       })
     let copyExists = false
     try {
-      copyExists = (await target.storage.statOrUndefined(target.inner, { signal, link: true })) !== undefined
+      copyExists = (await target.storage.statOrUndefined(target.inner, { signal, ofSymlink: true })) !== undefined
     } finally {
       await (copyExists ? backup.remove() : backup.restoreOrDiscard())
     }
@@ -149,6 +149,6 @@ async function isUnchanged(
   { copy }: CopiedState,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const now = await storage.statOrUndefined(inner, { signal, link: true })
+  const now = await storage.statOrUndefined(inner, { signal, ofSymlink: true })
   return now !== undefined && contentVersion(now) === copy
 }

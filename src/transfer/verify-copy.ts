@@ -2,7 +2,7 @@
  * Checks whether the entry at the target is the copy of a source, so that a later run can skip it, or a move can remove
  * the source.
  */
-import { contentVersion, isLink, type Entry } from '../contract/entry.js'
+import { contentVersion, isSymlink, type Entry } from '../contract/entry.js'
 import type { Path } from '../contract/path.js'
 import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
 import { hasSameSizeAndHashes } from './copy-member.js'
@@ -19,8 +19,8 @@ export async function verifiedCopy(
   copy: Entry,
   known: CopiedState | undefined,
 ): Promise<CopiedState | undefined> {
-  if (known?.copy === contentVersion(copy) && (isLink(entry) || hasSameSizeAndHashes(entry, copy))) return known
-  const isEqual = isLink(entry) ? isEqualSymlink(job, from, copy) : isEqualFile(job, from, entry, copy)
+  if (known?.copy === contentVersion(copy) && (isSymlink(entry) || hasSameSizeAndHashes(entry, copy))) return known
+  const isEqual = isSymlink(entry) ? isEqualSymlink(job, from, copy) : isEqualFile(job, from, entry, copy)
   if (!(await isEqual)) return undefined
   // Another writer may have put the source itself there, so the two are not known to be distinct.
   return { source: contentVersion(entry), size: entry.size, distinct: false, copy: contentVersion(copy) }
@@ -31,8 +31,10 @@ async function isEqualSymlink(job: CopyJob, from: Path, copy: Entry): Promise<bo
   const { signal } = job
   const { storage } = job.from
   if (storage === job.to.storage) {
-    if (!isLink(copy)) return false
-    const [text, other] = await Promise.all([from, targetOf(job, from)].map((at) => storage.readLink(at, { signal })))
+    if (!isSymlink(copy)) return false
+    const [text, other] = await Promise.all(
+      [from, targetOf(job, from)].map((at) => storage.readSymlink(at, { signal })),
+    )
     return text === other
   }
   const entry = await storage.stat(from, { signal })
@@ -42,7 +44,7 @@ async function isEqualSymlink(job: CopyJob, from: Path, copy: Entry): Promise<bo
 }
 
 async function isEqualFile(job: CopyJob, from: Path, entry: Entry, copy: Entry): Promise<boolean> {
-  if (copy.kind !== 'file' || isLink(copy)) return false
+  if (copy.kind !== 'file' || isSymlink(copy)) return false
   const { from: source, to, meter, signal } = job
   const one = meter.source(source.storage, from, entry)
   return isSameContent(one, meter.source(to.storage, targetOf(job, from), copy), signal)

@@ -110,7 +110,7 @@ export class Access implements Authority {
   }
 
   /**
-   * Resolves the path, authorizes the action, and resolves symlinks as `resolveLinks` does. Returns a path of the whole
+   * Resolves the path, authorizes the action, and resolves symlinks as `resolveSymlinks` does. Returns a path of the whole
    * tree.
    */
   async resolveAndAuthorize(
@@ -121,14 +121,14 @@ export class Access implements Authority {
   ): Promise<Path> {
     const at = await this.resolve(path, options)
     this.authorize(action, at, options)
-    return this.resolveLinks(action, at, options, last)
+    return this.resolveSymlinks(action, at, options, last)
   }
 
   /** As `resolveAndAuthorize`, for a folder that is listed. */
   async resolveListed(path: Path, options: AccessOptions): Promise<NamedPath> {
     const named = await this.resolve(path, options)
     this.authorize('list', named, options)
-    return { named, at: await this.resolveLinks('list', named, options) }
+    return { named, at: await this.resolveSymlinks('list', named, options) }
   }
 
   /**
@@ -137,7 +137,7 @@ export class Access implements Authority {
    * in the last segment. For `read`, that target is authorized, and the returned path still ends with the symlink's own
    * name.
    */
-  async resolveLinks(
+  async resolveSymlinks(
     action: Action,
     at: Path,
     options: AccessOptions,
@@ -167,8 +167,8 @@ export class Access implements Authority {
     const at = await this.resolve(path, options)
     this.authorize(action, at, options)
     return last
-      ? this.resolveLinksWithEntry(action, at, options)
-      : { at: await this.resolveLinks(action, at, options, false), look: undefined }
+      ? this.resolveSymlinksWithEntry(action, at, options)
+      : { at: await this.resolveSymlinks(action, at, options, false), look: undefined }
   }
 
   /** `resolveWithEntry` of one path, as an `Operation` calls it. `last`: also resolves a symlink in the last segment. */
@@ -176,27 +176,27 @@ export class Access implements Authority {
     return async () => [await this.resolveWithEntry(action, path, options, last)]
   }
 
-  /** As `resolveLinks` with `last`, with the entry if resolving has loaded it. */
-  async resolveLinksWithEntry(action: Action, at: Path, options: AccessOptions): Promise<ResolvedPath> {
+  /** As `resolveSymlinks` with `last`, with the entry if resolving has loaded it. */
+  async resolveSymlinksWithEntry(action: Action, at: Path, options: AccessOptions): Promise<ResolvedPath> {
     if (this.#isUnrestrictedRead(action)) return { at, look: undefined }
     const look = await this.#tree.look(at, { signal: options.signal })
-    return look?.path === at ? { at, look } : { at: await this.resolveLinks(action, at, options), look: undefined }
+    return look?.path === at ? { at, look } : { at: await this.resolveSymlinks(action, at, options), look: undefined }
   }
 
   /** Authorizes reading `at`, a path of the whole tree, and follows its symlinks. */
   async resolveReadable(at: Path, options: AccessOptions): Promise<Path> {
     this.authorize('read', at, options)
-    return this.resolveLinks('read', at, options)
+    return this.resolveSymlinks('read', at, options)
   }
 
-  /** Rejects with `busy` if a symlink has replaced a segment of `at`, a path returned by `resolveLinks`. */
+  /** Rejects with `busy` if a symlink has replaced a segment of `at`, a path returned by `resolveSymlinks`. */
   async assertLinksUnchanged(action: Action, at: Path, options: AccessOptions): Promise<void> {
-    if ((await this.resolveLinks(action, at, options)) !== at) throw symlinkChanged()
+    if ((await this.resolveSymlinks(action, at, options)) !== at) throw symlinkChanged()
   }
 
   /** Rejects with `busy` if a segment of `folder`, the last one included, has become a symlink. */
   async assertNoSymlink(action: Action, folder: Path, options: AccessOptions): Promise<void> {
-    if ((await this.resolveLinks(action, folder, options, true)) !== folder) throw symlinkChanged()
+    if ((await this.resolveSymlinks(action, folder, options, true)) !== folder) throw symlinkChanged()
   }
 
   /**
@@ -220,7 +220,7 @@ export class Access implements Authority {
       return
     }
     const isInsideBase = isWithin(base, real) || isWithin(await this.#tree.realPath(base, { last: true }), real)
-    if (!isInsideBase) throw new GatewayError('denied', { reason: 'a link that leads out of your folder' })
+    if (!isInsideBase) throw new GatewayError('denied', { reason: 'a symlink that leads out of your folder' })
     this.authorize(action, real, options)
   }
 

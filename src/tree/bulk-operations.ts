@@ -123,8 +123,8 @@ async function* filesBelow(fs: VirtualFs, folder: Path, except: Path, options: A
   const folders = [folder]
   for (let at = folders.pop(); at !== undefined; at = folders.pop()) {
     for await (const page of fs.pages(at, options)) {
-      for (const { name, kind, isLink } of page) {
-        if (isLink === true) continue
+      for (const { name, kind, isSymlink } of page) {
+        if (isSymlink === true) continue
         if (kind === 'folder') folders.push(childOf(at, name))
         if (kind === 'file' && at !== except) yield childOf(at, name)
       }
@@ -167,8 +167,8 @@ async function contentOf(
   const folders: string[] = []
   let hasOthers = false
   for await (const page of fs.pages(folder, options)) {
-    for (const { name, kind, isLink } of page) {
-      if (kind === 'folder' && isLink !== true) folders.push(name)
+    for (const { name, kind, isSymlink } of page) {
+      if (kind === 'folder' && isSymlink !== true) folders.push(name)
       else hasOthers = true
     }
   }
@@ -186,7 +186,7 @@ async function isTaken(fs: VirtualFs, path: Path, own: string, options: AccessOp
 
 async function statOrUndefined(fs: VirtualFs, path: Path, options: AccessOptions): Promise<Entry | undefined> {
   try {
-    return await fs.stat(path, { ...options, link: true })
+    return await fs.stat(path, { ...options, ofSymlink: true })
   } catch (error) {
     if (isGatewayError(error, 'not_found')) return undefined
     throw error

@@ -5,7 +5,7 @@
 import type { Readable } from 'node:stream'
 import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile } from '../contract/capabilities.js'
-import type { ByteRange, Source } from '../contract/driver.js'
+import type { ByteRange, Source } from '../contract/call-options.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 import { checkName, nameOf, type Path } from '../contract/path.js'
@@ -212,8 +212,8 @@ export class FileContent {
         if (entry?.kind === 'folder') throw new GatewayError('is_dir')
         if (!entry) checkName(nameOf(at))
         if (entry && mode === undefined && options.createOnly === true) throw new GatewayError('exists')
-        if (mode !== 'replace' || entry?.kind !== 'link') return
-        throw new GatewayError('denied', { reason: 'a link that leads nowhere' })
+        if (mode !== 'replace' || entry?.kind !== 'symlink') return
+        throw new GatewayError('denied', { reason: 'a symlink that leads nowhere' })
       },
       touches: ({ at, entry }) => [{ path: at, membership: !entry }],
     }

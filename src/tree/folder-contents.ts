@@ -39,7 +39,7 @@ export class FolderContents {
     const part = limit === undefined && offset === 0 ? shown : shown.slice(offset, offset + (limit ?? shown.length))
     const refreshed = current ? part : await this.tree.refreshed(at, part, { ...options, preferred })
     return {
-      entries: await this.#linksSeen(at, refreshed, options),
+      entries: await this.#symlinksSeen(at, refreshed, options),
       total: shown.length,
       folder: folderView(this.dependencies, this.access.principal, at),
     }
@@ -50,7 +50,7 @@ export class FolderContents {
     const { at } = folder
     for await (const page of this.tree.pages(at, options)) {
       this.access.assertNotRevoked()
-      yield await this.#linksSeen(at, await this.#visible(folder, page, { signal: options.signal }), options)
+      yield await this.#symlinksSeen(at, await this.#visible(folder, page, { signal: options.signal }), options)
     }
   }
 
@@ -63,22 +63,22 @@ export class FolderContents {
   }
 
   /** Shows a symlink as its target only if the principal may read the target. */
-  async #linksSeen(folder: Path, entries: readonly Entry[], options: AccessOptions): Promise<readonly Entry[]> {
-    if (!entries.some((entry) => entry.isLink === true)) return entries
+  async #symlinksSeen(folder: Path, entries: readonly Entry[], options: AccessOptions): Promise<readonly Entry[]> {
+    if (!entries.some((entry) => entry.isSymlink === true)) return entries
     const seen: Entry[] = []
     for (const entry of entries) {
-      seen.push(entry.isLink === true ? await this.#linkSeen(childOf(folder, entry.name), entry, options) : entry)
+      seen.push(entry.isSymlink === true ? await this.#symlinkSeen(childOf(folder, entry.name), entry, options) : entry)
     }
     return seen
   }
 
-  async #linkSeen(at: Path, entry: Entry, options: AccessOptions): Promise<Entry> {
+  async #symlinkSeen(at: Path, entry: Entry, options: AccessOptions): Promise<Entry> {
     try {
-      await this.access.resolveLinks('read', at, options)
+      await this.access.resolveSymlinks('read', at, options)
       return entry
     } catch (error) {
       if (!isGatewayError(error, 'denied', 'hidden', 'password_required')) throw error
-      return await this.tree.entry(at, { signal: options.signal, link: true })
+      return await this.tree.entry(at, { signal: options.signal, ofSymlink: true })
     }
   }
 }

@@ -1,5 +1,5 @@
 /** What follows a change of the tree: stored properties, folder rules, attributes and WebDAV locks. */
-import type { CallOptions } from '../contract/driver.js'
+import type { CallOptions } from '../contract/call-options.js'
 import { callIfSupported } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'

@@ -232,7 +232,7 @@ export class Operations {
       return new Target(at, entry, locate, mounted)
     }
     const mounted = locate()
-    const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, link: loaded === 'symlink' })
+    const load = () => mounted.storage.statOrUndefined(mounted.inner, { signal, ofSymlink: loaded === 'symlink' })
     return new Target(at, look ? look.entry : await load(), locate, mounted)
   }
 
@@ -300,5 +300,5 @@ export function assertSamePaths(before: readonly Path[], now: readonly Path[]): 
 
 /** The error for a path whose symlinks have changed during an operation. */
 export function symlinkChanged(): GatewayError {
-  return new GatewayError('busy', { reason: 'a link has changed meanwhile' })
+  return new GatewayError('busy', { reason: 'a symlink has changed meanwhile' })
 }

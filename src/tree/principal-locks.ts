@@ -1,6 +1,6 @@
 /** WebDAV locks, as one principal takes, sees and releases them. In this file, `at` is a path of the whole tree. */
 import { Readable } from 'node:stream'
-import type { Source } from '../contract/driver.js'
+import type { Source } from '../contract/call-options.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 import type { Lock, LockRequest } from '../store/rows.js'
@@ -40,10 +40,10 @@ export class PrincipalLocks {
       touches: () => [],
     }
     const [{ at, entry }] = await this.operations.check(locking)
-    const isDangling = entry?.kind === 'link'
+    const isDangling = entry?.kind === 'symlink'
     if ((!entry || isDangling) && options.makesFile === false) throw new GatewayError('not_found')
     // No file is created behind a dangling symlink, so there is nothing to lock.
-    if (isDangling) throw new GatewayError('denied', { reason: 'a link that leads nowhere' })
+    if (isDangling) throw new GatewayError('denied', { reason: 'a symlink that leads nowhere' })
     const lock = await this.locks.grant(at, request, this.access.principal)
     const created = !entry && (await this.#makeFile(path, at, lock, options))
     return { lock: this.access.redactLock(lock), created }

@@ -6,7 +6,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Readable } from 'node:stream'
 import type { Attributes, DirectUrl, Usage } from '../contract/capabilities.js'
-import type { ByteRange, CallOptions, Driver, Source, WriteOptions } from '../contract/driver.js'
+import type { ByteRange, CallOptions, Source, StatOptions, WriteOptions } from '../contract/call-options.js'
+import type { Driver } from '../contract/driver.js'
 import type { Entry, Identity } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { childOf, isWithin, refusedName, under, within, type Path } from '../contract/path.js'
@@ -48,7 +49,7 @@ export class SubtreeDriver implements Driver {
     this.#operations = new Operations(dependencies, gatewayAuthority, this.#tree)
   }
 
-  stat(path: Path, options: CallOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
+  stat(path: Path, options: StatOptions = {}): Promise<Entry> {
     const stat = ({ storage, inner }: MountedPath) => storage.stat(inner, options)
     return this.#orVirtual(path, options, stat, (entry) => entry)
   }
@@ -58,15 +59,15 @@ export class SubtreeDriver implements Driver {
       // In a circle of storages, a listing would wait for itself. This call rejects there.
       await storage.realPath(inner, { signal: options.signal })
       const { entries } = await storage.listing(inner, options)
-      return { entries, leftOut: storage.leftOut(inner) }
+      return { entries, skipped: storage.skippedNames(inner) }
     }
-    const nothing = { entries: [], leftOut: undefined }
-    const { entries, leftOut } = await this.#orVirtual(path, options, listing, () => nothing)
+    const nothing = { entries: [], skipped: undefined }
+    const { entries, skipped } = await this.#orVirtual(path, options, listing, () => nothing)
     yield this.#withMounted(await this.#resolve(path, options), entries)
     // Reported once more, so that the storage above leaves them out, and knows it.
-    if (leftOut)
-      yield Array.from({ length: Math.min(leftOut.count, maxReported) }, (_, index) => {
-        const name = refusedName(leftOut.names[index] ?? '')
+    if (skipped)
+      yield Array.from({ length: Math.min(skipped.count, maxReported) }, (_, index) => {
+        const name = refusedName(skipped.names[index] ?? '')
         return { name, kind: 'file', size: 0, modified: new Date(0) }
       })
   }
@@ -74,7 +75,8 @@ export class SubtreeDriver implements Driver {
   realPath(path: Path, options: CallOptions & { readonly last?: boolean | undefined } = {}): Promise<Path> {
     const resolve = async ({ storage, inner }: MountedPath) => {
       const real = within(this.base, storage.treePath(await storage.realPath(inner, options)))
-      if (real === undefined) throw new GatewayError('denied', { reason: 'a link that leads outside of the storage' })
+      if (real === undefined)
+        throw new GatewayError('denied', { reason: 'a symlink that leads outside of the storage' })
       return real
     }
     return this.#orVirtual(path, options, resolve, () => path)

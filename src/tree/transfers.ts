@@ -3,7 +3,7 @@
  * if the backend can; everything else is done item by item. Properties, rules and locks follow.
  */
 import { hasPermission } from '../accounts/principal.js'
-import { isLink, isRealFolder, type Entry } from '../contract/entry.js'
+import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
 import { canonicalPath } from '../storage/canonical-case.js'
@@ -36,7 +36,7 @@ export interface TransferOptions extends ChangeOptions {
   /** Called with the number of bytes that are done; negative for bytes of an item that failed. */
   readonly advance?: ((bytes: number) => void) | undefined
   /** Called for each source folder with names that are omitted because no path can hold them. */
-  readonly leftOut?: ((folder: Path, leftOut: SkippedNames) => void) | undefined
+  readonly onSkippedNames?: ((folder: Path, skipped: SkippedNames) => void) | undefined
 }
 
 type Kind = 'move' | 'copy'
@@ -136,7 +136,7 @@ export class Transfers {
     if (kind === 'move') this.access.assertMovable(source, 'mount_moved')
     const from = this.dependencies.mounts.find(source)
     const entry = await from.storage
-      .stat(from.inner, { signal: options.signal, link: true })
+      .stat(from.inner, { signal: options.signal, ofSymlink: true })
       .catch(async (error: unknown) => {
         if (kind === 'move' && (await this.#wasMoved(source, options, error))) return undefined
         throw error
@@ -218,8 +218,8 @@ export class Transfers {
 
   /** A relative symlink has another target in another folder. */
   async #assertSymlinkMayMove({ kind, source, target, from, to, entry, options }: Transfer): Promise<void> {
-    if (!isLink(entry) || parentOf(source) === parentOf(target)) return
-    const text = await from.storage.readLink(from.inner, { signal: options.signal })
+    if (!isSymlink(entry) || parentOf(source) === parentOf(target)) return
+    const text = await from.storage.readSymlink(from.inner, { signal: options.signal })
     if (text.startsWith('/')) return
     const { mount } = to.storage
     if (kind === 'move' || mount === from.storage.mount)
@@ -234,8 +234,8 @@ export class Transfers {
     for await (const page of storage.list(inner, { signal: options.signal })) {
       for (const member of page) {
         const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
-        if (isLink(member)) {
-          const text = await storage.readLink(from, { signal: options.signal })
+        if (isSymlink(member)) {
+          const text = await storage.readSymlink(from, { signal: options.signal })
           if (!text.startsWith('/')) await this.access.resolveSymlinkTarget(mount, to, text, options)
         } else if (member.kind === 'folder') {
           await this.#assertSymlinksMayMove({ storage, inner: from }, to, options)
@@ -305,15 +305,16 @@ export class Transfers {
       advance: (bytes) => options.advance?.(bytes),
       // The principal copies only what it can see.
       excludes: (path) => path !== source && isInvisible(rules, this.access.principal, path),
-      onSkipped: (folder, { count, names }) => {
+      onSkippedNames: (folder, { count, names }) => {
         const seen = names.filter((name) => !isInvisible(rules, this.access.principal, childOf(folder, name)))
         const seenCount = count - (names.length - seen.length)
-        if (seenCount > 0) options.leftOut?.(this.access.principalPath(folder), { count: seenCount, names: seen })
+        if (seenCount > 0)
+          options.onSkippedNames?.(this.access.principalPath(folder), { count: seenCount, names: seen })
       },
       moveToBackup: (place) => intents.moveToBackup(place, signal),
       reserveBackup: (place) => intents.reserveBackup(place),
       assertReadable: async (path) => {
-        await this.access.resolveLinks('read', path, options)
+        await this.access.resolveSymlinks('read', path, options)
       },
       assertSymlinkAllowed: async (path, text) => {
         if (!text.startsWith('/')) await this.access.resolveSymlinkTarget(to.storage.mount, path, text, options)
@@ -359,7 +360,7 @@ export class Transfers {
         this.access.authorize('receive', path, options)
         this.operations.assertUnlocked({ path }, options)
         // A write to a symlink replaces its target.
-        const real = replaces ? await this.access.resolveLinks('receive', path, options, true) : path
+        const real = replaces ? await this.access.resolveSymlinks('receive', path, options, true) : path
         if (real !== path) this.operations.assertUnlocked({ path: real }, options)
       } catch (error) {
         refused.set(targets[index] ?? path, error)

@@ -15,8 +15,8 @@ import type {
   ThumbnailKind,
   Usage,
 } from '../contract/capabilities.js'
-import type { ByteRange, Source } from '../contract/driver.js'
-import { isLink, isRealFolder, type Entry } from '../contract/entry.js'
+import type { ByteRange, Source, StatOptions } from '../contract/call-options.js'
+import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, undefinedIfUnsupported } from '../contract/errors.js'
 import { childOf, nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../links/download-routing.js'
@@ -80,9 +80,12 @@ export class VirtualFs {
   // Reading
 
   /** `link`: the entry of a symlink itself, not of its target. */
-  stat(path: Path, options: AccessOptions & { readonly link?: boolean | undefined } = {}): Promise<Entry> {
+  stat(path: Path, options: AccessOptions & StatOptions = {}): Promise<Entry> {
     return this.#access.withErrorContext('stat', path, async () => {
-      return this.#entry(await this.#access.resolveAndAuthorize('read', path, options, options.link !== true), options)
+      return this.#entry(
+        await this.#access.resolveAndAuthorize('read', path, options, options.ofSymlink !== true),
+        options,
+      )
     })
   }
 
@@ -201,11 +204,11 @@ export class VirtualFs {
     return new Map(usages.flatMap(([path, usage]) => (usage ? [[path, usage] as const] : [])))
   }
 
-  readLink(path: Path, options: AccessOptions = {}): Promise<string> {
-    return this.#access.withErrorContext('read link', path, async () => {
+  readSymlink(path: Path, options: AccessOptions = {}): Promise<string> {
+    return this.#access.withErrorContext('read symlink', path, async () => {
       const at = await this.#access.resolveAndAuthorize('read', path, options, false)
       const { storage, inner } = this.#tree.locate(at)
-      const target = await storage.readLink(inner, { signal: options.signal })
+      const target = await storage.readSymlink(inner, { signal: options.signal })
       if (!target.startsWith('/')) return target
       // To the backend it is a path of the storage, to the client a path of the tree.
       const seen = within(this.#access.principal.base, storage.treePath(resolvePath(root, target)))
@@ -313,9 +316,9 @@ export class VirtualFs {
    */
   move(from: Path, to: Path, options: TransferOptions): Promise<TransferResult> {
     const resolve = async () => {
-      const source = await this.#access.resolveLinks('move', await this.#access.resolve(from, options), options)
+      const source = await this.#access.resolveSymlinks('move', await this.#access.resolve(from, options), options)
       const named = await this.#access.resolveTarget(to, source, options)
-      const target = await this.#access.resolveLinksWithEntry('receive', named, options)
+      const target = await this.#access.resolveSymlinksWithEntry('receive', named, options)
       const isSameFolder = parentOf(source) === parentOf(target.at)
       if (!isSameFolder) this.#access.authorize('move', source, options)
       if (isSameFolder || nameOf(source) !== nameOf(target.at)) this.#access.authorize('rename', source, options)
@@ -330,7 +333,7 @@ export class VirtualFs {
       const source = await this.#access.resolveAndAuthorize('read', from, options)
       this.#access.authorize('copy', source, options)
       const named = await this.#access.resolve(to, options)
-      const target = await this.#access.resolveLinksWithEntry('receive', named, options)
+      const target = await this.#access.resolveSymlinksWithEntry('receive', named, options)
       this.#access.authorize('receive', target.at, options)
       return [source, target] as const
     }
@@ -347,7 +350,7 @@ export class VirtualFs {
       const source = await this.#access.resolveAndAuthorize(kind === 'copy' ? 'read' : 'move', from, options)
       this.#access.authorize(kind, source, options)
       if (kind === 'move') this.#access.assertMovable(source, 'mount_moved')
-      const target = await this.#access.resolveLinks('receive', await this.#access.resolve(to, options), options)
+      const target = await this.#access.resolveSymlinks('receive', await this.#access.resolve(to, options), options)
       this.#access.authorize('receive', target, options)
       const { storage } = mounts.find(source)
       return mounts.find(target, storage).storage !== storage
@@ -372,14 +375,14 @@ export class VirtualFs {
       resolve: this.#access.resolving('attributes', path, options, false),
       load: 'symlink',
       require: ({ existing }) => {
-        if (!isLink(existing) || to.mode === undefined) return
-        throw new GatewayError('invalid', { reason: 'a link has no mode of its own' })
+        if (!isSymlink(existing) || to.mode === undefined) return
+        throw new GatewayError('invalid', { reason: 'a symlink has no mode of its own' })
       },
       touches: ({ at }) => [{ path: at }],
     }
     return this.#change('set attributes', path, setting, async ({ storage, inner, existing }) => {
-      if (!isLink(existing)) await storage.setAttributes(inner, to, { signal: options.signal })
-      else if (to.modified !== undefined) await storage.setLinkTime(inner, to.modified, { signal: options.signal })
+      if (!isSymlink(existing)) await storage.setAttributes(inner, to, { signal: options.signal })
+      else if (to.modified !== undefined) await storage.setSymlinkTime(inner, to.modified, { signal: options.signal })
     })
   }
 
@@ -390,7 +393,7 @@ export class VirtualFs {
       require: (made) => made.assertFree(),
       touches: ({ at }) => [{ path: at, membership: true }],
     }
-    return this.#change('make link', path, making, async ({ at, storage, inner }) => {
+    return this.#change('make symlink', path, making, async ({ at, storage, inner }) => {
       // To the client it is a path of the tree, to the backend a path of the storage.
       const leadsTo = await this.#access.resolveSymlinkTarget(storage.mount, at, target, options)
       await storage.symlink(inner, target.startsWith('/') ? leadsTo : target, { signal: options.signal })
@@ -516,7 +519,7 @@ export class VirtualFs {
   }
 
   /** The entry, with the name by which the principal knows it. */
-  async #entry(at: Path, options: AccessOptions & { readonly link?: boolean | undefined }): Promise<Entry> {
+  async #entry(at: Path, options: AccessOptions & StatOptions): Promise<Entry> {
     const entry = await this.#tree.entry(at, options)
     return at === this.#access.principal.base ? { ...entry, name: '' } : entry
   }

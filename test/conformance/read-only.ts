@@ -9,7 +9,7 @@ import { at, bytesAt, listed, refuses, type Run } from './subject.js'
 /** A driver has all of the first three, or none of these at all. */
 const changes: readonly (keyof Driver)[] = [
   ...(['write', 'mkdir', 'remove', 'move', 'copy', 'copyFiles', 'removeTree', 'upload', 'dropUpload'] as const),
-  ...(['setAttributes', 'setLinkTime', 'symlink', 'hardLink'] as const),
+  ...(['setAttributes', 'setSymlinkTime', 'symlink', 'hardLink'] as const),
 ]
 
 interface Found {

@@ -14,7 +14,7 @@ import {
 } from './subject.js'
 
 export async function symlinkTests(run: Run): Promise<void> {
-  const lacks = without('symlink', 'readLink')
+  const lacks = without('symlink', 'readSymlink')
   const link = async (driver: WritableDriver, path: string, target: string) => driver.symlink?.(at(path), target)
 
   await run(
@@ -27,16 +27,16 @@ export async function symlinkTests(run: Run): Promise<void> {
       await link(driver, '/absolute', '/folder/file')
       await link(driver, '/folder/up', '../folder')
       for (const path of ['/relative', '/absolute']) {
-        t.match(await driver.stat(at(path)), { kind: 'file', isLink: true, size: 5, name: path.slice(1) })
-        t.match(await driver.stat(at(path), { link: true }), { kind: 'link', name: path.slice(1) })
+        t.match(await driver.stat(at(path)), { kind: 'file', isSymlink: true, size: 5, name: path.slice(1) })
+        t.match(await driver.stat(at(path), { ofSymlink: true }), { kind: 'symlink', name: path.slice(1) })
         t.equal(await textAt(driver, path), 'hello')
       }
-      t.equal(await driver.readLink?.(at('/relative')), 'folder/file')
-      t.equal(await driver.readLink?.(at('/absolute')), '/folder/file')
-      t.match(await driver.stat(at('/folder/up')), { kind: 'folder', isLink: true })
+      t.equal(await driver.readSymlink?.(at('/relative')), 'folder/file')
+      t.equal(await driver.readSymlink?.(at('/absolute')), '/folder/file')
+      t.match(await driver.stat(at('/folder/up')), { kind: 'folder', isSymlink: true })
       t.equal(await textAt(driver, '/folder/up/up/file'), 'hello', 'through links in the middle')
       for (const entry of await listed(driver, '/')) t.same(entry, await driver.stat(at(`/${entry.name}`)), entry.name)
-      await refuses(t, async () => driver.readLink?.(at('/folder/file')), 'invalid', 'readLink of a file')
+      await refuses(t, async () => driver.readSymlink?.(at('/folder/file')), 'invalid', 'readSymlink of a file')
       await refuses(t, () => link(driver, '/relative', 'x'), 'exists', 'a name that is taken')
       await missesParent(t, subject, () => link(driver, '/no/link', 'x'))
     },
@@ -85,9 +85,9 @@ export async function symlinkTests(run: Run): Promise<void> {
       await link(driver, '/tree', 'folder')
       t.same(await put(driver, '/link', 'changed'), await driver.stat(at('/link')))
       t.equal(await textAt(driver, '/folder/file'), 'changed')
-      t.match(await driver.stat(at('/link'), { link: true }), { kind: 'link' })
+      t.match(await driver.stat(at('/link'), { ofSymlink: true }), { kind: 'symlink' })
       await driver.move?.(at('/link'), at('/moved'))
-      t.equal(await driver.readLink?.(at('/moved')), 'folder/file')
+      t.equal(await driver.readSymlink?.(at('/moved')), 'folder/file')
       await driver.remove(at('/moved'))
       await driver.removeTree?.(at('/tree'))
       t.equal(await textAt(driver, '/folder/file'), 'changed', 'the target stays')
@@ -97,10 +97,10 @@ export async function symlinkTests(run: Run): Promise<void> {
   )
 
   await run(
-    'setLinkTime() changes the time of a symlink only',
+    'setSymlinkTime() changes the time of a symlink only',
     async (t, { driver, traits }) => {
       const modified = new Date('2011-11-11T11:11:11.111Z')
-      const set = async (path: string) => driver.setLinkTime?.(at(path), modified)
+      const set = async (path: string) => driver.setSymlinkTime?.(at(path), modified)
       const isSet = ({ modified: time }: Entry) => Math.abs(time.getTime() - modified.getTime()) < traits.timeStep
       await driver.mkdir(at('/folder'))
       await put(driver, '/folder/file', 'hello')
@@ -110,7 +110,7 @@ export async function symlinkTests(run: Run): Promise<void> {
       const before = await driver.stat(at('/folder/file'))
       for (const path of ['/way/link', '/nowhere', '/way']) {
         await set(path)
-        t.ok(isSet(await driver.stat(at(path), { link: true })), path)
+        t.ok(isSet(await driver.stat(at(path), { ofSymlink: true })), path)
       }
       t.same(await driver.stat(at('/folder/file')), before, 'the target is as it was')
       t.notOk(isSet(await driver.stat(at('/folder'))))
@@ -118,7 +118,7 @@ export async function symlinkTests(run: Run): Promise<void> {
       await refuses(t, () => set('/folder'), 'invalid', 'of a folder')
       await refuses(t, () => set('/none'), 'not_found', 'of nothing')
     },
-    without('symlink', 'setLinkTime'),
+    without('symlink', 'setSymlinkTime'),
   )
 
   await run(

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Upload } from '../../src/contract/capabilities.js'
-import type { Driver, WriteOptions } from '../../src/contract/driver.js'
+import type { WriteOptions } from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { at, bytesAt, makeFolder, missesParent, namesIn, put, refuses, textAt, without, type Run } from './subject.js'
 

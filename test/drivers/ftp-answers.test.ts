@@ -126,7 +126,7 @@ void t.test('more links than are kept are all told', { skip }, async (t) => {
   const names = Array.from({ length: 1500 }, (_, index) => `link-${index}`)
   for (const name of names) await symlink('file', join(files, name))
   const entries = await listed(driver, '/')
-  t.equal(entries.filter(({ isLink, size }) => isLink === true && size === 7).length, names.length)
+  t.equal(entries.filter(({ isSymlink, size }) => isSymlink === true && size === 7).length, names.length)
   t.equal(new Set(entries.map(({ name }) => name)).size, names.length + 1)
 })
 

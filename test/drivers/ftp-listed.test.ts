@@ -32,8 +32,8 @@ await t.test('lines for machines', async (t) => {
       'Type=dir;Modify=20010203040506.789; x',
       { name: 'x', kind: 'folder', time: new Date('2001-02-03T04:05:06.789Z') },
     ],
-    ['type=OS.unix=slink:/etc;size=4; link', { name: 'link', kind: 'link' }],
-    ['type=OS.unix=symlink;size=4; link', { name: 'link', kind: 'link' }],
+    ['type=OS.unix=slink:/etc;size=4; link', { name: 'link', kind: 'symlink' }],
+    ['type=OS.unix=symlink;size=4; link', { name: 'link', kind: 'symlink' }],
     ['type=file;size=-1; negative', { name: 'negative', size: 0 }],
     ['type=file;size=99999999999999999999; endless', { name: 'endless', size: 0 }],
   ] as const) {
@@ -76,7 +76,7 @@ await t.test('lines for people', async (t) => {
       { name: 'old', time: { local: utc(2025, 11, 31, 23, 59), isDay: false } },
     ],
     ['drwxr-xr-x    2 ftp ftp  4096 Jan  1 00:00 sub', { name: 'sub', kind: 'folder' }],
-    ['lrwxrwxrwx    1 0 0 7 Nov 21 10:43 to -> ../up', { name: 'to', kind: 'link' }],
+    ['lrwxrwxrwx    1 0 0 7 Nov 21 10:43 to -> ../up', { name: 'to', kind: 'symlink' }],
     ['11-21-26  10:43AM       <DIR>          folder', { name: 'folder', kind: 'folder' }],
     [
       '02-03-01  04:05PM                  1234 a b.txt',

@@ -91,7 +91,7 @@ void t.test('links are shown as what they lead to, and removed as links', { skip
     const driver = await open(server, path)
     const entries = await listed(driver, '/')
     t.same(
-      entries.filter(({ name }) => name !== 'to-file').map(({ name, kind, isLink }) => [name, kind, isLink]),
+      entries.filter(({ name }) => name !== 'to-file').map(({ name, kind, isSymlink }) => [name, kind, isSymlink]),
       [['folder', 'folder', undefined], ...dangling, ['to-folder', 'folder', true]],
     )
     t.match(

@@ -50,7 +50,7 @@ function assertUntouched(t: Test, outside: string): void {
   t.not(statSync(join(outside, 'secret')).mode & 0o777, 0o777)
 }
 
-await t.test('a link that leads outside is shown as a link, and no method follows it', async (t) => {
+await t.test('a symlink that leads outside is shown as a link, and no method follows it', async (t) => {
   const { root, outside, driver } = await scene(t)
   const links: Record<string, string> = {
     'to-file': join(outside, 'secret'),
@@ -68,7 +68,7 @@ await t.test('a link that leads outside is shown as a link, and no method follow
   for (const [name, target] of Object.entries(links)) symlinkSync(target, join(root, name))
   writeFileSync(join(root, 'own'), 'own')
   for (const entry of await listed(driver, '/')) {
-    if (entry.name in links) t.match(entry, { kind: 'link' }, `${entry.name} is listed as a link`)
+    if (entry.name in links) t.match(entry, { kind: 'symlink' }, `${entry.name} is listed as a link`)
     t.same(entry, await driver.stat(at(`/${entry.name}`)))
   }
   for (const name of Object.keys(links)) {
@@ -85,7 +85,7 @@ await t.test('a link that leads outside is shown as a link, and no method follow
     await denied(() => driver.copy(at('/own'), link), 'copy to')
     await denied(() => driver.hardLink(link, at('/hard')), 'hardLink')
     await denied(() => driver.revision(link), 'revision')
-    await denied(() => driver.readLink(link), 'readLink')
+    await denied(() => driver.readSymlink(link), 'readSymlink')
     await denied(() => driver.look(link), 'look')
     for (const below of ['secret', 'folder', 'new'].map((each) => at(`/${name}/${each}`))) {
       await denied(() => driver.stat(below), 'stat below')
@@ -102,7 +102,7 @@ await t.test('a link that leads outside is shown as a link, and no method follow
       await denied(() => driver.symlink(below, 'x'), 'symlink below')
       await denied(() => driver.hardLink(at('/own'), below), 'hardLink to below')
       await denied(() => driver.setAttributes(below, { mode: 0o777 }), 'setAttributes below')
-      await denied(() => driver.setLinkTime(below, new Date(0)), 'setLinkTime below')
+      await denied(() => driver.setSymlinkTime(below, new Date(0)), 'setSymlinkTime below')
     }
     await refuses(t, () => driver.mkdir(link), 'exists', `mkdir over ${name}`)
   }
@@ -120,8 +120,8 @@ await t.test('a link that leaves the root by name and comes back leads inside', 
   symlinkSync(join(root, 'inside'), join(root, 'absolute'))
   t.equal(await textAt(driver, '/back'), 'inside')
   t.equal(await textAt(driver, '/absolute/file'), 'inside')
-  t.match(await driver.stat(at('/absolute')), { kind: 'folder', isLink: true })
-  t.equal(await driver.readLink(at('/absolute')), '/inside', 'its text tells nothing of the host')
+  t.match(await driver.stat(at('/absolute')), { kind: 'folder', isSymlink: true })
+  t.equal(await driver.readSymlink(at('/absolute')), '/inside', 'its text tells nothing of the host')
 })
 
 await t.test('paths with .. and names of the staging folder reach nothing', async (t) => {
@@ -166,7 +166,7 @@ await t.test('errors tell nothing of the host', async (t) => {
   }
 })
 
-/** Swaps a folder of the root for a link that leads outside and back, as fast as it can, in a thread of its own. */
+/** Swaps a folder of the root for a symlink that leads outside and back, as fast as it can, in a thread of its own. */
 const swapper = `
 const { renameSync } = require('node:fs')
 const { workerData } = require('node:worker_threads')
@@ -219,7 +219,7 @@ await t.test('a folder that is swapped for a link during the operation never lea
     await quietly(() => driver.move(name, at('/victim/moved')))
     await quietly(() => driver.remove(at('/victim/moved')))
     await quietly(async () => {
-      for (const entry of await listed(driver, '/victim')) if (entry.isLink === true) leaked++
+      for (const entry of await listed(driver, '/victim')) if (entry.isSymlink === true) leaked++
     })
     await quietly(() => driver.removeTree(at(`/victim/folder-${round.at}`)))
   }

@@ -47,8 +47,8 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
     await symlink('file', join(root, 'link'))
     await symlink('nowhere', join(root, 'dangling'))
     const driver = await open(root, { ignore_symlink_error: true })
-    t.match(await driver.stat(at('/link')), { kind: 'file', isLink: true, size: 7 })
-    t.match(await driver.stat(at('/dangling')), { kind: 'link' })
+    t.match(await driver.stat(at('/link')), { kind: 'file', isSymlink: true, size: 7 })
+    t.match(await driver.stat(at('/dangling')), { kind: 'symlink' })
     t.same(
       (await listed(driver, '/')).map(({ name, kind }) => [name, kind]),
       [
@@ -59,11 +59,11 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
     )
     const modified = new Date('2001-02-03T04:05:06Z')
     for (const link of ['/link', '/dangling'].map(at)) {
-      await driver.setLinkTime?.(link, modified)
-      t.same((await driver.stat(link, { link: true })).modified, modified, `${link} has a time of its own`)
+      await driver.setSymlinkTime?.(link, modified)
+      t.same((await driver.stat(link, { ofSymlink: true })).modified, modified, `${link} has a time of its own`)
     }
     t.not((await driver.stat(at('/file'))).modified.getTime(), modified.getTime(), 'not its target')
-    await refuses(t, async () => driver.setLinkTime?.(at('/file'), modified), 'invalid', 'of a file')
+    await refuses(t, async () => driver.setSymlinkTime?.(at('/file'), modified), 'invalid', 'of a file')
     await driver.remove(at('/link'))
     t.same((await readdir(root)).sort(), ['dangling', 'file'])
     await driver.close?.()

@@ -244,7 +244,7 @@ await t.test('a symlink is recognized in a folder that cannot be listed', async 
     return information(data)
   })
   const share = await open(server)
-  t.match(await new Locations('').entryAt(share, asPath('/folder/link')), { name: 'link', kind: 'link' })
+  t.match(await new Locations('').entryAt(share, asPath('/folder/link')), { name: 'link', kind: 'symlink' })
   share.close()
 })
 

@@ -154,7 +154,7 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, asyn
     await symlink('/etc/hostname', join(root, 'outside'))
     const driver = await openShare(server, { root_folder_path: 'links' })
     t.equal(await textAt(driver, '/inside'), 'content')
-    await refuses(t, () => textAt(driver, '/outside'), ['denied', 'not_found'], 'a link that leads out')
+    await refuses(t, () => textAt(driver, '/outside'), ['denied', 'not_found'], 'a symlink that leads out')
     await driver.remove(at('/inside'))
     t.same((await readdir(root)).sort(), ['file', 'outside'])
     await driver.close?.()

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { webdavFields, webdavType, type WebdavOptions } from '../../drivers/webdav/index.js'
-import type { Source } from '../../src/contract/driver.js'
+import type { Source } from '../../src/contract/call-options.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import { checkOptions } from '../../src/storage/fields.js'
 import {

@@ -79,14 +79,14 @@ void t.test('links to folders are found and never entered', async (t) => {
   driver.list = async function* (path, options) {
     for await (const page of list(path, options)) yield page
     if (path === '/') {
-      yield [{ name: 'link', kind: 'folder', isLink: true, size: 0, modified: new Date(0) }]
-      yield [{ name: 'dangling link', kind: 'link', isLink: true, size: 7, modified: new Date(0) }]
+      yield [{ name: 'link', kind: 'folder', isSymlink: true, size: 0, modified: new Date(0) }]
+      yield [{ name: 'dangling link', kind: 'symlink', isSymlink: true, size: 7, modified: new Date(0) }]
     }
   }
   await build(tree)
   t.same(await found(tree.as(), 'x1'), ['/target/x1'])
   const { names } = await tree.as().search(asPath('/'), { keywords: 'link', kind: 'folders', offset: 0, limit: 9 })
-  t.match(names, [{ name: 'link', kind: 'linked folder' }])
+  t.match(names, [{ name: 'link', kind: 'symlink to folder' }])
   t.same(await found(tree.as(), 'link'), ['/dangling link', '/link'])
 })
 

@@ -5,7 +5,8 @@ import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import type { OpenFile, Upload } from '../../src/contract/capabilities.js'
-import type { Driver, Source } from '../../src/contract/driver.js'
+import type { Source } from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { asPath, type Path } from '../../src/contract/path.js'
@@ -82,8 +83,8 @@ function slowDriver(calls: InFlight): Required<Driver> {
     upload: () => calls.during(upload),
     dropUpload: () => calls.during(undefined),
     setAttributes: () => calls.during(undefined),
-    setLinkTime: () => calls.during(undefined),
-    readLink: () => calls.during('target'),
+    setSymlinkTime: () => calls.during(undefined),
+    readSymlink: () => calls.during('target'),
     realPath: (path) => calls.during(path),
     look: (path) => calls.during({ path, entry }),
     identities: () => calls.during([]),
@@ -129,8 +130,8 @@ const asking: Readonly<
   upload: (storage, at) => storage.write(at, largeFile, { resumable: kept }),
   dropUpload: (storage) => storage.dropUpload('token'),
   setAttributes: (storage, at) => storage.setAttributes(at, {}),
-  setLinkTime: (storage, at) => storage.setLinkTime(at, new Date(0)),
-  readLink: (storage, at) => storage.readLink(at),
+  setSymlinkTime: (storage, at) => storage.setSymlinkTime(at, new Date(0)),
+  readSymlink: (storage, at) => storage.readSymlink(at),
   realPath: (storage, at) => storage.realPath(at),
   look: (storage, at) => storage.look(at),
   identities: (storage, at) => storage.identities(at),

@@ -34,7 +34,7 @@ void t.test('the real path is that of the storage that the path belongs to', asy
 
 void t.test('a symlink that leads into another storage is refused', async (t) => {
   const tree = await treeOf(t, { '/a': linking('/inner/file'), '/a/inner': {} })
-  await t.rejects(tree.realPath(p('/a/link')), { code: 'denied', reason: 'a link leads into another storage' })
+  await t.rejects(tree.realPath(p('/a/link')), { code: 'denied', reason: 'a symlink leads into another storage' })
 })
 
 void t.test('storages that share a mount point must resolve a symlink alike', async (t) => {

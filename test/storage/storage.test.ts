@@ -4,7 +4,8 @@ import { Readable } from 'node:stream'
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import type { ByteRange, Driver, Source } from '../../src/contract/driver.js'
+import type { ByteRange, Source } from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { DriverLog } from '../../src/contract/log.js'
@@ -475,7 +476,7 @@ void t.test('a storage without write refuses every change', async (t) => {
     () => storage.setAttributes(x, {}),
     () => storage.open(x, 'replace'),
     () => storage.open(x, 'update'),
-    () => storage.setLinkTime(x, new Date()),
+    () => storage.setSymlinkTime(x, new Date()),
     () => storage.symlink(x, 'y'),
     () => storage.hardLink(x, y),
   ]) {

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
-import type { Driver, Source, WriteOptions } from '../../src/contract/driver.js'
+import type { Source, WriteOptions } from '../../src/contract/call-options.js'
+import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError, TreeError } from '../../src/contract/errors.js'
 import { asPath, type Path } from '../../src/contract/path.js'
@@ -639,7 +640,7 @@ void t.test('no driver receives what only the tree evaluates: passwords, lock to
     await fs.move(at('e/x'), at('e/y'), { ...ask, overwrite: true })
     if (base === '') {
       await fs.symlink(at('link'), 'a/x', fresh)
-      await fs.readLink(at('link'), fresh)
+      await fs.readSymlink(at('link'), fresh)
       await fs.setOwnAttributes(at('link'), { modified: new Date(0) }, fresh)
       await fs.hardLink(at('a/x'), at('hard'), fresh)
     }
@@ -923,7 +924,7 @@ void t.test('a link leads to nothing that its maker could not read', async (t) =
     symlink: async (_path, target) => {
       links.push(target)
     },
-    readLink: async () => '/home/ada/x',
+    readSymlink: async () => '/home/ada/x',
   })
   const { as, rule } = await newTree(t, { '/m': { driverOf: async () => inner } })
   await fill(as(), { '/m/home/ada/d/x': 'abc', '/m/home/bob/x': 'abc', '/m/home/ada/closed/x': 'abc' })
@@ -937,8 +938,8 @@ void t.test('a link leads to nothing that its maker could not read', async (t) =
   t.same(links, ['/home/ada/bob/x', '/home/ada/x'], 'an absolute one starts at the own root, and stays below it')
   await ada.symlink(p('/d/link'), '../d/x')
   t.equal(links.at(-1), '../d/x')
-  t.equal(await ada.readLink(p('/d/link')), '/x', 'and is told as it was said')
-  await t.rejects(as({ base: '/m/home/bob' }).readLink(p('/link')), { code: 'denied' })
+  t.equal(await ada.readSymlink(p('/d/link')), '/x', 'and is told as it was said')
+  await t.rejects(as({ base: '/m/home/bob' }).readSymlink(p('/link')), { code: 'denied' })
 })
 
 void t.test('nor does a link in a folder that is moved or copied elsewhere', async (t) => {
@@ -968,7 +969,7 @@ void t.test('the attributes of a link itself are judged and locked by its own pa
   const ada = as({ userId: 2, may: ['write'] })
   const modified = new Date('2001-02-03T04:05:06Z')
   const set = (path: string) => ada.setOwnAttributes(p(path), { modified })
-  const time = async (path: string) => (await as().stat(p(path), { link: true })).modified.getTime()
+  const time = async (path: string) => (await as().stat(p(path), { ofSymlink: true })).modified.getTime()
   await t.rejects(ada.setAttributes(p('/open/link'), { modified }), { code: 'password_required' }, 'its target')
   await set('/open/link')
   t.equal(await time('/open/link'), modified.getTime())
@@ -983,7 +984,7 @@ void t.test('the attributes of a link itself are judged and locked by its own pa
 void t.test('a backend that cannot set the time of a link says so', async (t) => {
   const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-links-'))
   t.teardown(() => rm(folder, { recursive: true }))
-  const driverOf = async () => altered(await openLocal(folder), { setLinkTime: undefined })
+  const driverOf = async () => altered(await openLocal(folder), { setSymlinkTime: undefined })
   const { as } = await newTree(t, { '/': { driverOf } })
   await fill(as(), { '/x': 'abc' })
   await as().symlink(p('/link'), 'x')

@@ -1,7 +1,7 @@
 /** Uploads: put (the body is the file) and form (a part of a multipart form is the file). */
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
-import type { Source } from '../../../src/contract/driver.js'
+import type { Source } from '../../../src/contract/call-options.js'
 import { isGatewayError } from '../../../src/contract/errors.js'
 import { bodySource } from '../../lib/request-body.js'
 import { verifiedSource } from '../../lib/verified-source.js'

@@ -122,7 +122,7 @@ class PropfindResponse {
           hasPage = true
           await addPage(page)
           for (const entry of page) {
-            if (entry.kind === 'folder' && entry.isLink !== true) folders.push(childOf(folder, entry.name))
+            if (entry.kind === 'folder' && entry.isSymlink !== true) folders.push(childOf(folder, entry.name))
           }
         }
       } catch (error) {

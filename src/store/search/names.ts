@@ -1,8 +1,8 @@
 /** Indexed names and their rows. */
 import type { Path } from '../../contract/path.js'
 
-/** 'linked folder': a symlink to a folder. It is found as a folder; its contents are not indexed. */
-export type IndexedKind = 'file' | 'folder' | 'linked folder'
+/** 'symlink to folder': a symlink to a folder. It is found as a folder; its contents are not indexed. */
+export type IndexedKind = 'file' | 'folder' | 'symlink to folder'
 
 /** One entry of the index. `parent` is a path of the whole tree; `size` is in bytes. */
 export interface IndexedName {
@@ -12,9 +12,9 @@ export interface IndexedName {
   readonly size: number
 }
 
-export const kindNumbers: Readonly<Record<IndexedKind, number>> = { file: 0, folder: 1, 'linked folder': 2 }
+export const kindNumbers: Readonly<Record<IndexedKind, number>> = { file: 0, folder: 1, 'symlink to folder': 2 }
 
-const kinds: readonly IndexedKind[] = ['file', 'folder', 'linked folder']
+const kinds: readonly IndexedKind[] = ['file', 'folder', 'symlink to folder']
 
 export interface NameColumns {
   readonly parent: string

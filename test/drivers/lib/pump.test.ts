@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { pump, type Sink } from '../../../drivers/lib/pump.js'
-import type { Source } from '../../../src/contract/driver.js'
+import type { Source } from '../../../src/contract/call-options.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 import { chunks, endless, given, refuses, source } from '../../conformance/subject.js'
 

@@ -1,7 +1,7 @@
 /** One file in a tree over memory, with what its driver is asked for; with handles of the driver's own or without, and with faults on demand. */
 import type { Readable } from 'node:stream'
 import { MemoryDriver } from '../../../drivers/memory/memory.js'
-import type { ByteRange } from '../../../src/contract/driver.js'
+import type { ByteRange } from '../../../src/contract/call-options.js'
 import type { Entry } from '../../../src/contract/entry.js'
 import { asPath, nameOf, type Path } from '../../../src/contract/path.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'

@@ -298,7 +298,7 @@ void t.test('WebDAV to the letter', async (t) => {
   })
 })
 
-void t.test('§9.10.4: a link that leads nowhere cannot be locked, as it cannot be put', async (t) => {
+void t.test('§9.10.4: a symlink that leads nowhere cannot be locked, as it cannot be put', async (t) => {
   const running = await startGateway(t)
   const send = sender(running)
   const files = join(running.dataFolder, 'files')

@@ -141,7 +141,7 @@ export const extensionsSection: Section = {
       const told = await lsetstat(ground, 'link', attributes({ times: 1_000_000_000 }))
       return all(told, ownTime(ground, 'link'), ground.modified('file'))
     }),
-    withLinks('lsetstat of times of a link that leads nowhere', 'OK, 1000000000', async (ground) => {
+    withLinks('lsetstat of times of a symlink that leads nowhere', 'OK, 1000000000', async (ground) => {
       await ground.symlink('none', 'link')
       return all(await lsetstat(ground, 'link', attributes({ times: 1_000_000_000 })), ownTime(ground, 'link'))
     }),

@@ -1,0 +1,55 @@
+/** What calls of a driver, of a storage and of the tree have in common: their options, ranges and sources of bytes. */
+import type { Readable } from 'node:stream'
+import type { Entry, Hashes } from './entry.js'
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined
+  /**
+   * User on whose behalf bytes are read or written; absent for the gateway itself. Limits ensure that one user cannot
+   * occupy all of a backend's capacity. A driver built on other storages passes it through.
+   */
+  readonly user?: number | undefined
+}
+
+export interface StatOptions extends CallOptions {
+  /** The entry of the symlink itself, if one is at the path, not of its target. */
+  readonly ofSymlink?: boolean | undefined
+}
+
+export interface ListOptions extends CallOptions {
+  /**
+   * Returns the entry of an earlier listing by name. If that entry is still accurate, the driver may report the same
+   * object again instead of a new one.
+   */
+  readonly known?: ((name: string) => Entry | undefined) | undefined
+}
+
+export interface WriteOptions extends CallOptions {
+  readonly modified?: Date | undefined
+  readonly mode?: number | undefined
+  /** Rejects with `exists` if the name is taken; atomic if the backend supports it. */
+  readonly createOnly?: boolean | undefined
+  /**
+   * Called once, after every byte has arrived and before the staged file is published under its name (in a backend
+   * without staging: before the last byte is sent, or, of an empty file, before the request). If it rejects, the old
+   * file is unchanged.
+   */
+  readonly beforePublish?: (() => Promise<void>) | undefined
+}
+
+/** Without a length, the range extends to the end. A length of 0 is zero bytes. */
+export interface ByteRange {
+  readonly offset: number
+  readonly length?: number | undefined
+}
+
+/** Readable bytes: a stored file, or an upload that is being received. */
+export interface Source {
+  /** Bytes; absent if not yet known. */
+  readonly size?: number | undefined
+  readonly modified?: Date | undefined
+  readonly hashes?: Hashes | undefined
+  /** false: `read` may be called only once, and without a range. */
+  readonly rereadable: boolean
+  read(range?: ByteRange, options?: CallOptions): Promise<Readable>
+}
