@@ -181,6 +181,9 @@ void t.test('the caches are those that docs/decisions/0028-caches.md lists', asy
     listed.sort(),
     sourceFiles().filter((name) => basename(name).includes('cache')),
   )
+  const withState = filesWith(/^let |^const \w+(?:: [^=]+)? = new (?:Weak)?(?:Map|Set)(?:<.*>)?\(\)$|= memoized\(/m)
+  t.ok(withState.length > 0, 'variables of modules were found')
+  for (const name of withState) t.ok(page.includes(`\`${name}\``), `${name} is on the page`)
 })
 
 void t.test('an import that breaks a rule is reported', async (t) => {
