@@ -21,7 +21,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   handleUncaughtErrors(log)
   const adminPassword = process.env.TIDEGATE_ADMIN_PASSWORD || showPassword
   // Imported lazily: the commands on a data folder start faster without the protocols.
-  const { startDaemon } = await import('./process/daemon.js')
+  const { closingSeconds, startDaemon } = await import('./process/daemon.js')
   const daemon = await startDaemon(config, log, adminPassword)
   afterStartup()
   const systemd = new SystemdNotifications({
@@ -34,7 +34,7 @@ async function serve(flags: ServeFlags): Promise<void> {
     if (stopping) process.exit(1) // a second signal exits without waiting
     stopping = true
     log.info({ signal }, 'stopping')
-    Promise.all([systemd.stopping(), daemon.stop()]).then(
+    Promise.all([systemd.stopping(config.drain_seconds + closingSeconds + 5), daemon.stop()]).then(
       () => {
         systemd.close()
         process.exit(0)

@@ -19,13 +19,16 @@ import { Gateway } from '../gateway/gateway.js'
 import { connectableHost, splitAddress } from '../net/addresses.js'
 import { loadHostKeys } from './host-keys.js'
 
+/** Longest time from the end of draining to the end of `stop`. */
+export const closingSeconds = 25
+
 export interface Daemon {
   readonly gateway: Gateway
   /** The bound addresses, `HOST:PORT`; "off" where the configuration says so. */
   readonly addresses: Readonly<Record<ListenerName, string>>
   /**
    * Rejects new requests, waits `drain_seconds` for running ones, aborts the rest, and closes everything, the database
-   * last. Closing takes at most 25 seconds, even if a backend does not answer.
+   * last. Closing takes at most `closingSeconds`, even if a backend does not answer.
    */
   stop(): Promise<void>
 }

@@ -33,9 +33,12 @@ export class SystemdNotifications {
     this.#watchdog = setInterval(() => void this.#notifyWatchdog(), interval).unref()
   }
 
-  /** Call when the stop begins. The watchdog is still notified: draining may take longer than its interval. */
-  async stopping(): Promise<void> {
-    await this.#notify('STOPPING=1')
+  /**
+   * Call when the stop begins, with the longest time that it may take, in seconds: systemd kills the process no earlier,
+   * whatever `TimeoutStopSec` of the unit. The watchdog is still notified: draining may take longer than its interval.
+   */
+  async stopping(seconds: number): Promise<void> {
+    await this.#notify('STOPPING=1', `EXTEND_TIMEOUT_USEC=${Math.ceil(seconds * 1e6)}`)
   }
 
   close(): void {
@@ -56,10 +59,10 @@ export class SystemdNotifications {
     }
   }
 
-  async #notify(state: string): Promise<void> {
+  async #notify(...state: readonly string[]): Promise<void> {
     if (!this.#options.environment.NOTIFY_SOCKET) return
     try {
-      await run('systemd-notify', [state], { timeout: 5000 })
+      await run('systemd-notify', state, { timeout: 5000 })
     } catch (error) {
       this.#options.log.warn({ err: error, state }, 'systemd-notify failed')
     }

@@ -35,14 +35,14 @@ async function start(
 void t.test('ready() and stopping() each notify systemd', async (t) => {
   const { notifications, states } = await start(t, { NOTIFY_SOCKET: '/run/notify' })
   await notifications.ready()
-  await notifications.stopping()
-  t.same(await states(), ['READY=1', 'STOPPING=1'])
+  await notifications.stopping(90.5)
+  t.same(await states(), ['READY=1', 'STOPPING=1 EXTEND_TIMEOUT_USEC=90500000'])
 })
 
 void t.test('without systemd, nothing is sent and nothing fails', async (t) => {
   const { notifications, states } = await start(t, {})
   await notifications.ready()
-  await notifications.stopping()
+  await notifications.stopping(60)
   t.same(await states(), [''])
 })
 
