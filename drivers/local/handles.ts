@@ -89,7 +89,7 @@ export class StagedHandle extends UpdateHandle {
   ) {
     super(entry, staged.fd, staged.calls, () => staged.release())
     // The caller may hold the handle for long, so it is closed here. `close` reports an error to the caller later.
-    staged.inFlight.onAbort(() => void this.close().catch(() => undefined))
+    staged.running.onAbort(() => void this.close().catch(() => undefined))
   }
 
   commit(attributes?: Attributes): Promise<Entry> {
@@ -97,7 +97,7 @@ export class StagedHandle extends UpdateHandle {
   }
 
   protected override async track<T>(work: () => Promise<T>): Promise<T> {
-    throwIfAborted(this.staged.inFlight)
+    throwIfAborted(this.staged.running)
     return super.track(work)
   }
 }

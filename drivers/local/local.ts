@@ -252,7 +252,7 @@ class Local implements Driver {
   // Writing
 
   write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
-    return this.#run(options.signal, () => this.#writing.put(path, source, options))
+    return this.#run(options.signal, () => this.#writing.write(path, source, options))
   }
 
   upload(path: Path, plan: UploadPlan, options: WriteOptions = {}): Promise<Upload> {

@@ -2,7 +2,7 @@
 import { constants, type BigIntStats } from 'node:fs'
 import { GatewayError } from '../../src/contract/errors.js'
 import { systemCode, translateError } from './errors.js'
-import type { InFlightOperation } from './in-flight.js'
+import type { RunningCall } from './running-calls.js'
 import { syncFile } from './locate.js'
 import type { Location } from './root-folder.js'
 import { asyncSyscalls, writeAll, type Syscalls } from './syscalls.js'
@@ -18,7 +18,7 @@ export interface Staged {
   /** The path to pass to system calls. */
   readonly at: string
   /** Aborted by the caller, or when the storage closes. The owner then releases the file. */
-  readonly inFlight: Pick<InFlightOperation, 'aborted' | 'signal' | 'onAbort'>
+  readonly running: Pick<RunningCall, 'aborted' | 'signal' | 'onAbort'>
   /**
    * Gives the file the name of `location` and replaces a file there. With `createOnly`, rejects with the EEXIST of the
    * system if the name is taken. Resolves to the status of the file.
@@ -66,7 +66,7 @@ export class StagedFile implements Staged {
   constructor(
     private readonly staging: SiblingCopier,
     private readonly options: StagedFileOptions,
-    readonly inFlight: InFlightOperation,
+    readonly running: RunningCall,
   ) {
     ;({ token: this.token, fd: this.fd, calls: this.calls, at: this.at } = options)
   }
@@ -108,7 +108,7 @@ export class StagedFile implements Staged {
   async retain(): Promise<boolean> {
     if (this.#isClosed) return true
     // An aborted upload is not flushed, because that may take long. The run that resumes it does that.
-    if (!this.inFlight.aborted) await this.sync().catch(() => undefined)
+    if (!this.running.aborted) await this.sync().catch(() => undefined)
     const isIntact = this.#failure === undefined
     return this.#close(isIntact).then(
       () => isIntact,
@@ -136,7 +136,7 @@ export class StagedFile implements Staged {
         await this.calls.close(this.fd)
         await this.options.closeFolder(isRetained)
       } finally {
-        this.inFlight.end()
+        this.running.end()
       }
     }
   }

@@ -13,7 +13,7 @@ import type { DriverLog } from '../../src/contract/log.js'
 import { systemTime } from './entry.js'
 import { systemCode } from './errors.js'
 import type { Folder } from './folder.js'
-import { InFlight, type InFlightOperation } from './in-flight.js'
+import { RunningCalls, type RunningCall } from './running-calls.js'
 import { sweepOrphans } from './orphan-sweep.js'
 import { reservedName, type Location, type RootFolder } from './root-folder.js'
 import { copyBytes, StagedFile, unlinkIfExists, type Staged } from './staged-file.js'
@@ -48,7 +48,7 @@ export class Staging {
   readonly #prefix = randomBytes(4).toString('hex')
   #count = 0
   #opening: Promise<OpenStagingFolder> | undefined
-  readonly #inFlight = new InFlight()
+  readonly #runningCalls = new RunningCalls()
   readonly #registry: StagingRegistry
   /** Whether a staged file of an earlier run was reopened or removed, so that its folders may be empty now. */
   #usedEarlierRun = false
@@ -73,17 +73,17 @@ export class Staging {
    * `close`.
    */
   create(target: Location, signal?: AbortSignal): Promise<Staged> {
-    return this.#tracked(signal, async (inFlight) => {
+    return this.#tracked(signal, async (call) => {
       const device = await requireDevice(target.folder)
       const opened = await this.#openShared()
-      if (device !== opened.device) return this.#createSibling(target, opened.folder, inFlight)
+      if (device !== opened.device) return this.#createSibling(target, opened.folder, call)
       try {
-        return await this.#createInFolder(opened.folder, inFlight)
+        return await this.#createInFolder(opened.folder, call)
       } catch (error) {
         if (systemCode(error) !== 'ENOENT') throw error
         // The staging folder was removed by another program. It is created again, once.
         await this.#invalidate(opened)
-        return this.#createInFolder((await this.#openShared()).folder, inFlight)
+        return this.#createInFolder((await this.#openShared()).folder, call)
       }
     })
   }
@@ -97,17 +97,17 @@ export class Staging {
     caller: AbortSignal | undefined,
     work: (room: StagingArea) => Promise<T>,
   ): Promise<T | undefined> {
-    const inFlight = this.#inFlight.begin(caller)
+    const call = this.#runningCalls.begin(caller)
     try {
       const { folder, device } = await this.#openShared()
       try {
         if (device !== (await requireDevice(target))) return undefined
-        return await work({ folder, newName: () => this.#newName(), signal: inFlight.signal })
+        return await work({ folder, newName: () => this.#newName(), signal: call.signal })
       } finally {
         folder.close()
       }
     } finally {
-      inFlight.end()
+      call.end()
     }
   }
 
@@ -117,9 +117,9 @@ export class Staging {
    */
   reopen(token: string, size: number, signal?: AbortSignal): Promise<Staged | undefined> {
     this.#usedEarlierRun = true
-    return this.#tracked(signal, async (inFlight) => {
+    return this.#tracked(signal, async (call) => {
       const reopened = await this.#registry.reopen(token, size)
-      return reopened && new StagedFile(this, reopened, inFlight)
+      return reopened && new StagedFile(this, reopened, call)
     })
   }
 
@@ -132,21 +132,21 @@ export class Staging {
   /** Registers the file as in flight until it is released, or until `make` fails. */
   async #tracked<T extends Staged | undefined>(
     signal: AbortSignal | undefined,
-    make: (inFlight: InFlightOperation) => Promise<T>,
+    make: (call: RunningCall) => Promise<T>,
   ): Promise<T> {
-    const inFlight = this.#inFlight.begin(signal)
+    const call = this.#runningCalls.begin(signal)
     try {
-      const file = await make(inFlight)
-      if (!file) inFlight.end()
+      const file = await make(call)
+      if (!file) call.end()
       return file
     } catch (error) {
-      inFlight.end()
+      call.end()
       throw error
     }
   }
 
   /** Takes ownership of `folder`. */
-  async #createInFolder(folder: Folder, inFlight: InFlightOperation): Promise<Staged> {
+  async #createInFolder(folder: Folder, call: RunningCall): Promise<Staged> {
     const name = this.#newName()
     const at = folder.pathOf(name)
     try {
@@ -154,7 +154,7 @@ export class Staging {
       const calls = this.root.syscallsFor(this.#folderHost)
       const fd = await calls.open(at, createFlags, 0o666)
       const closeFolder = () => folder.close()
-      return new StagedFile(this, { fd, calls, at, token: this.#registry.tokenOf(name), closeFolder }, inFlight)
+      return new StagedFile(this, { fd, calls, at, token: this.#registry.tokenOf(name), closeFolder }, call)
     } catch (error) {
       folder.close()
       throw error
@@ -164,7 +164,7 @@ export class Staging {
   /**
    * Creates a file in the folder of its target. The record is written before the file. Takes ownership of `staging`.
    */
-  async #createSibling({ folder, calls }: Location, staging: Folder, inFlight: InFlightOperation): Promise<Staged> {
+  async #createSibling({ folder, calls }: Location, staging: Folder, call: RunningCall): Promise<Staged> {
     const name = `${reservedName}-${randomBytes(8).toString('hex')}`
     const recordName = this.#newName() + recordSuffix
     const record = staging.pathOf(recordName)
@@ -187,11 +187,7 @@ export class Staging {
       await staging.calls.close(fd)
       const at = targetFolder.pathOf(name)
       const token = this.#registry.tokenOf(recordName)
-      return new StagedFile(
-        this,
-        { fd: await calls.open(at, createFlags, 0o666), calls, at, token, closeFolder },
-        inFlight,
-      )
+      return new StagedFile(this, { fd: await calls.open(at, createFlags, 0o666), calls, at, token, closeFolder }, call)
     } catch (error) {
       await closeFolder(false)
       throw error
@@ -199,12 +195,12 @@ export class Staging {
   }
 
   /** Copies a staged file that is on the wrong file system to the folder of `location`. */
-  async copyToSibling({ fd, calls, inFlight: { signal } }: Staged, location: Location): Promise<Staged> {
-    const copy = await this.#tracked(signal, async (inFlight) =>
-      this.#createSibling(location, (await this.#openShared()).folder, inFlight),
+  async copyToSibling({ fd, calls, running: { signal } }: Staged, location: Location): Promise<Staged> {
+    const copy = await this.#tracked(signal, async (call) =>
+      this.#createSibling(location, (await this.#openShared()).folder, call),
     )
     try {
-      await copyBytes(fd, copy.fd, copy.inFlight.signal)
+      await copyBytes(fd, copy.fd, copy.running.signal)
       const { mode, mtimeNs, atimeNs } = await calls.fstat(fd)
       await copy.calls.fchmod(copy.fd, Number(mode) & 0o7777)
       await copy.calls.futimes(copy.fd, systemTime(atimeNs), systemTime(mtimeNs))
@@ -258,7 +254,7 @@ export class Staging {
    * after a timeout. Files that take longer remove the folder when they are released.
    */
   async close(): Promise<void> {
-    const removed = this.#inFlight.abortAll().then(() => this.#remove())
+    const removed = this.#runningCalls.abortAll().then(() => this.#remove())
     let timer: NodeJS.Timeout | undefined
     const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, closingTimeout)))
     await Promise.race([removed, timeout])

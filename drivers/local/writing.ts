@@ -28,10 +28,10 @@ export class Writing {
   ) {}
 
   /** Writes a file. Resolves when it has its final name; with `sync`, when it is also on the medium. */
-  async put(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
+  async write(path: Path, source: Source, options: WriteOptions = {}): Promise<Entry> {
     const { staged, old } = await this.#stage(path, options)
     try {
-      await receive(source, staged.fd, staged.calls, asyncSyscalls, staged.inFlight.signal)
+      await receive(source, staged.fd, staged.calls, asyncSyscalls, staged.running.signal)
       return await this.#publish(path, staged, old, options)
     } finally {
       await staged.release()
@@ -49,9 +49,9 @@ export class Writing {
         token: staged.token,
         committedOffset: committed,
         write: async (from) => {
-          const { fd, calls, inFlight: stay } = staged
+          const { fd, calls, running } = staged
           const rest: Source = { size: size - committed, rereadable: false, read: () => Promise.resolve(from) }
-          await receive(rest, fd, calls, asyncSyscalls, stay.signal, committed)
+          await receive(rest, fd, calls, asyncSyscalls, running.signal, committed)
         },
         commit: async () => {
           try {
@@ -109,7 +109,7 @@ export class Writing {
         this.#cannotClone.add(dev)
       }
     }
-    await copyBytes(fd, staged.fd, staged.inFlight.signal)
+    await copyBytes(fd, staged.fd, staged.running.signal)
   }
 
   /** Opens a new file for random access. It gets its final name when it is committed. */
@@ -169,7 +169,7 @@ export class Writing {
     await applyAttributes(staged, options.modified, options.mode ?? (old && Number(old.mode) & 0o7777))
     if (this.locator.sync) await staged.sync()
     await options.beforePublish?.()
-    throwIfAborted(staged.inFlight)
+    throwIfAborted(staged.running)
     return this.locator.at(path, { follow: true, create: true }, async (location) => {
       const createOnly = options.createOnly === true
       assertReplaceable(location, createOnly)

@@ -140,7 +140,7 @@ export async function symlinkTests(run: Run): Promise<void> {
       await link(driver, '/nowhere', 'missing')
       await link(driver, '/loop', 'loop')
       for (const path of ['/nowhere', '/loop'].map(at)) {
-        t.equal((await driver.stat(path)).kind, 'link')
+        t.equal((await driver.stat(path)).kind, 'symlink')
         await refuses(t, () => driver.read(path), 'not_found', `read ${path}`)
         await refuses(
           t,

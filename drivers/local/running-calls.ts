@@ -1,46 +1,46 @@
 /**
- * Tracks operations that end when their caller or the mount aborts them, so that closing the mount can wait for them.
+ * Tracks the calls of a driver that end when their caller or the mount aborts them, so that closing the mount can wait for them.
  */
 import { GatewayError } from '../../src/contract/errors.js'
 
-/** One operation, from its registration to its end. */
-export interface InFlightOperation {
+/** One call of the driver, from its registration to its end. */
+export interface RunningCall {
   /** Whether the caller or the closing mount has aborted it. */
   readonly aborted: boolean
-  /** Aborts with the operation. Created on first use, because most operations do not need it. */
+  /** Aborts with the call. Created on first use, because most calls do not need it. */
   readonly signal: AbortSignal
-  /** Calls `listener` on abort, or immediately if already aborted. Never called after the operation has ended. */
+  /** Calls `listener` on abort, or immediately if already aborted. Never called after the call has ended. */
   onAbort(listener: () => void): void
   end(): void
 }
 
-export class InFlight {
-  readonly #operations = new Set<Operation>()
+export class RunningCalls {
+  readonly #calls = new Set<Call>()
   #isClosed = false
   #onEmpty: (() => void) | undefined
 
-  /** Registers an operation. Throws `aborted` after the mount is closed. */
-  begin(caller: AbortSignal | undefined): InFlightOperation {
+  /** Registers a call. Throws `aborted` after the mount is closed. */
+  begin(caller: AbortSignal | undefined): RunningCall {
     if (this.#isClosed) throw closedError()
-    const operation = new Operation(caller, () => {
-      this.#operations.delete(operation)
-      if (this.#operations.size === 0) this.#onEmpty?.()
+    const call = new Call(caller, () => {
+      this.#calls.delete(call)
+      if (this.#calls.size === 0) this.#onEmpty?.()
     })
-    this.#operations.add(operation)
-    return operation
+    this.#calls.add(call)
+    return call
   }
 
-  /** Aborts all operations and refuses new ones. Resolves when the last one has ended. */
+  /** Aborts all calls and refuses new ones. Resolves when the last one has ended. */
   abortAll(): Promise<void> {
     this.#isClosed = true
     const empty = new Promise<void>((resolve) => (this.#onEmpty = resolve))
-    for (const operation of [...this.#operations]) operation.abort(closedError())
-    if (this.#operations.size === 0) this.#onEmpty?.()
+    for (const call of [...this.#calls]) call.abort(closedError())
+    if (this.#calls.size === 0) this.#onEmpty?.()
     return empty
   }
 }
 
-class Operation implements InFlightOperation {
+class Call implements RunningCall {
   #isAborted = false
   #reason: unknown
   #controller: AbortController | undefined

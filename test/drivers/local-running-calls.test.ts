@@ -1,8 +1,8 @@
 import t from 'tap'
-import { InFlight } from '../../drivers/local/in-flight.js'
+import { RunningCalls } from '../../drivers/local/running-calls.js'
 
 void t.test('whoever stays is told once that its end is asked for, by the caller or by the mount', async (t) => {
-  const stays = new InFlight()
+  const stays = new RunningCalls()
   const caller = new AbortController()
   const told: string[] = []
   const [first, second] = [stays.begin(caller.signal), stays.begin(undefined)]
@@ -25,7 +25,7 @@ void t.test('whoever stays is told once that its end is asked for, by the caller
 })
 
 void t.test('whoever has left is not told, and holds on to no signal', (t) => {
-  const stays = new InFlight()
+  const stays = new RunningCalls()
   const caller = new AbortController()
   const stay = stays.begin(caller.signal)
   let told = 0
