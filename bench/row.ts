@@ -15,6 +15,8 @@ export interface Figure {
   readonly title: string
   readonly unit: Unit
   readonly aims: readonly Aim[]
+  /** Set if this is the peak memory of a daemon that only this row used: `--limit` judges it. */
+  readonly isPeak?: true
 }
 
 export interface Bench extends Ground {

@@ -210,15 +210,18 @@ async function besideCommit(options: Options, commit: string): Promise<void> {
   const { rows, rounds, folder, place, say } = await plan(options, 9)
   const old = await build(commit, join(folder, 'commit'), say, (step) => undo.push(step))
   const places: Readonly<Record<Side, Bench>> = { old: await place('old'), new: await place('new') }
-  const comparisons = await compare({
-    programs: { old: old.main, new: ownMain },
-    places,
-    rows,
-    rounds,
-    say: (line) => console.error(line),
-    onStart: (stop) => undo.push(stop),
-    onFailure: reportFailure,
-  })
+  const comparisons = await compare(
+    {
+      programs: { old: old.main, new: ownMain },
+      places,
+      rows,
+      rounds,
+      say: (line) => console.error(line),
+      onStart: (stop) => undo.push(stop),
+      onFailure: reportFailure,
+    },
+    limit,
+  )
   say(`\nold: ${old.title}; new: this checkout\n\n${tableHead(comparisonColumns)}`)
   for (const each of comparisons) say(comparisonLine(each))
   if (options.json) console.log(JSON.stringify(comparisons.map(comparisonObject), undefined, 2))
@@ -247,7 +250,11 @@ const program = new Command('bench')
     'builds this commit, or takes the built checkout in this folder, and runs it by turns with this checkout: processor ' +
       `time of the daemon and wall clock. Not slower is at most ${allowed.processor} and ${allowed.wall} times the old`,
   )
-  .option('--limit <ratio>', 'with --compare: status 1 where a figure takes more than this times the processor time')
+  .option(
+    '--limit <ratio>',
+    'with --compare: status 1 where a figure takes more than this times the processor time or the peak memory, also ' +
+      'when its row is measured again with three times the rounds',
+  )
   .option('--json', 'print the results as JSON to standard output, all else to standard error')
   .addHelpText(
     'after',

@@ -31,6 +31,19 @@ async function processorTime({ processes }: Peer): Promise<number> {
   return total
 }
 
+/**
+ * The shortest processor time in seconds from which a sample is judged: it has a resolution of 10 ms, and is measured
+ * from outside.
+ */
+const shortest = 0.1
+
+/** Milliseconds of processor time for each request, by sample; undefined if there are none or one is too short to judge. */
+export function processorTimes(samples: readonly Sample[]): readonly number[] | undefined {
+  if (samples.length === 0 || samples.some(({ processor = 0 }) => processor < shortest)) return undefined
+  return samples.map(({ processor = 0, requests = 1 }) => (processor * 1000) / requests)
+}
+
+/** NaN if there are no values. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted.length >> 1

@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { overLimit, verdict, type Comparison } from '../bench/compare.js'
+import { compare, overLimit, verdict, type Comparison } from '../bench/compare.js'
 import { startProcess } from '../bench/peers/process.js'
+import type { Row } from '../bench/row.js'
+import { median, processorTimes } from '../bench/samples.js'
 import { lacks } from './programs.js'
 
 const run = promisify(execFile)
@@ -82,6 +84,7 @@ void t.test('the bare Node server does the work of the file rows', { skip }, asy
 void t.test('a build is compared with another one, here with itself', { skip }, async (t) => {
   const words = ['--compare', '.', '--only', 'move', '--scale', '0.05', '--limit', '0.001']
   const { stdout, stderr } = await runBench(t, 1, ...words)
+  t.match(stderr, /over the limit of 0.001, measured again: move\n/)
   t.match(stderr, /over the limit of 0.001: /)
   const comparisons = JSON.parse(stdout) as readonly Comparison[]
   t.same(
@@ -90,8 +93,9 @@ void t.test('a build is compared with another one, here with itself', { skip }, 
   )
   for (const { row, value, samples } of comparisons) {
     t.ok(value && value.old > 0 && value.new > 0 && value.ratio > 0, row)
-    t.equal(samples.old.length, 1)
-    t.equal(samples.new.length, 1)
+    const rounds = row === 'move' ? 3 : 1
+    t.equal(samples.old.length, rounds)
+    t.equal(samples.new.length, rounds)
   }
   const [move] = comparisons
   t.ok(Number(move?.samples.new[0]?.processor) > 0, 'the daemon used processor time')
@@ -139,18 +143,93 @@ void t.test('not slower is at most 5 % more processor time and 15 % more wall cl
   t.equal(verdict(undefined, undefined), 'not measured')
 })
 
-void t.test('a limit is passed by ratios of processor time that were measured, and by nothing else', async (t) => {
-  const comparison = (processor: number | undefined, wall: number, samples = 1): Comparison => ({
-    row: 'row',
-    figure: { title: 'work', unit: 's', aims: [] },
+/** One figure of a comparison; `processor` and `value` are ratios of new to old, each of `samples` samples. */
+function comparison(processor: number | undefined, value: number, { row = 'row', isPeak = false, samples = 1 } = {}) {
+  return {
+    row,
+    figure: { title: 'work', unit: 's', aims: [], ...(isPeak && { isPeak }) },
     processor: processor === undefined ? undefined : { old: 1, new: processor, ratio: processor },
-    value: { old: 1, new: wall, ratio: wall },
+    value: { old: 1, new: value, ratio: value },
     verdict: '',
-    samples: { old: [{ value: 1 }], new: Array.from({ length: samples }, () => ({ value: wall })) },
-  })
+    samples: { old: [{ value: 1 }], new: Array.from({ length: samples }, () => ({ value })) },
+  } satisfies Comparison
+}
+
+void t.test('a limit is passed by ratios of processor time that were measured, and by nothing else', async (t) => {
   t.same(overLimit([comparison(1.05, 9)], 1.05), [], 'wall clock is not judged')
   t.same(overLimit([comparison(1.06, 1)], 1.05), ['row: work: 1.060 times the processor time'])
   t.same(overLimit([comparison(1, 1), comparison(undefined, 1)], 1.05), [], 'a short figure is not judged')
   t.same(overLimit([comparison(undefined, 1)], 1.05), ['no figure took enough processor time to be judged'])
-  t.same(overLimit([comparison(1, 1), comparison(1, 1, 0)], 1.05), ['row: work: not measured'])
+  t.same(overLimit([comparison(1, 1), comparison(1, 1, { samples: 0 })], 1.05), ['row: work: not measured'])
+})
+
+void t.test('a limit is passed by ratios of peak memory', async (t) => {
+  t.same(overLimit([comparison(undefined, 1.05, { isPeak: true })], 1.05), [])
+  t.same(overLimit([comparison(undefined, 1.06, { isPeak: true })], 1.05), ['row: work: 1.060 times the memory'])
+})
+
+/** Compares two rows; the results of each look are given. Resolves to what was measured, and the result. */
+async function lookTwice(limit: number, ...looks: readonly (readonly Comparison[])[]) {
+  const measured: { readonly rows: readonly string[]; readonly rounds: number }[] = []
+  const never = () => t.fail('nothing is started')
+  const row = (name: string): Row => ({ name, figures: () => [], measure: async () => undefined })
+  const place = { folder: '', files: '', clientKey: '', bigFile: '', size: 1, scale: 1 }
+  const result = await compare(
+    {
+      programs: { old: '', new: '' },
+      places: { old: place, new: place },
+      rows: [row('even'), row('slow')],
+      rounds: 3,
+      say: () => undefined,
+      onStart: never,
+      onFailure: never,
+    },
+    limit,
+    async ({ rows, rounds }) => {
+      measured.push({ rows: rows.map(({ name }) => name), rounds })
+      return looks[measured.length - 1] ?? []
+    },
+  )
+  return { measured, result }
+}
+
+void t.test('a row over the limit is measured again, and the second result alone counts', async (t) => {
+  const even = comparison(1, 1, { row: 'even' })
+  const slow = comparison(1.5, 1, { row: 'slow' })
+  const first = { rows: ['even', 'slow'], rounds: 3 }
+  const second = { rows: ['slow'], rounds: 9 }
+  const memory = comparison(undefined, 2, { row: 'memory-run' })
+
+  const passes = comparison(1.1, 1, { row: 'slow' })
+  t.same(await lookTwice(1.25, [even, slow, memory], [passes, memory]), {
+    measured: [first, second],
+    result: [even, passes, memory],
+  })
+  const slower = comparison(1.4, 1, { row: 'slow' })
+  t.same(await lookTwice(1.25, [even, slow], [slower]), { measured: [first, second], result: [even, slower] })
+  const large = comparison(undefined, 1.5, { row: 'slow', isPeak: true })
+  t.same((await lookTwice(1.25, [even, large], [large])).measured, [first, second], 'also for memory')
+  const short = comparison(undefined, 1, { row: 'slow' })
+  t.same((await lookTwice(1.25, [even, slow], [short])).result, [even, slow], 'unless it cannot be judged')
+  t.same(await lookTwice(1.5, [even, slow]), { measured: [first], result: [even, slow] }, 'none is over the limit')
+})
+
+void t.test('processor time is given in milliseconds for each request, if every sample is long enough', async (t) => {
+  t.same(processorTimes([{ value: 1, processor: 0.1 }]), [100])
+  t.same(processorTimes([{ value: 1, processor: 0.3, requests: 10 }]), [30])
+  t.equal(
+    processorTimes([
+      { value: 1, processor: 0.3 },
+      { value: 1, processor: 0.09 },
+    ]),
+    undefined,
+  )
+  t.equal(processorTimes([{ value: 1 }]), undefined)
+  t.equal(processorTimes([]), undefined)
+})
+
+void t.test('a median is the middle value, or the mean of the two in the middle', async (t) => {
+  t.equal(median([10, 9, 100]), 10)
+  t.equal(median([4, 100, 2, 1]), 3)
+  t.ok(Number.isNaN(median([])))
 })
