@@ -11,7 +11,8 @@ interface Build {
   readonly main: string
 }
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
+/** The folder of this checkout. */
+export const root = fileURLToPath(new URL('../..', import.meta.url))
 const program = join('dist', 'src', 'main.js')
 
 /**

@@ -58,7 +58,7 @@ export function ratio(unit: Unit, ours: number, theirs: number): number {
   return unit === '/s' ? ours / theirs : theirs / ours
 }
 
-interface Verdict {
+export interface Verdict {
   readonly aim: string
   /** Undefined if no reference peer was measured. */
   readonly met: boolean | undefined

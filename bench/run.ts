@@ -3,7 +3,7 @@
  * medians and ratios. `npm run bench -- --help` lists the options.
  */
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { cpus, loadavg, tmpdir } from 'node:os'
+import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { backendRows } from './backends.js'
@@ -11,6 +11,7 @@ import { build } from './build.js'
 import { allowed, compare, overLimit, type Side } from './compare.js'
 import { writeContent } from './content.js'
 import { copyRows } from './copies.js'
+import { appendRecord, commitOfCheckout, historyTables, machine, readRecords, resultsFolder } from './history.js'
 import { listingRows } from './listings.js'
 import { memoryOver, memoryRows, runMemoryFigures } from './memory.js'
 import { apache } from './peers/apache.js'
@@ -23,7 +24,7 @@ import { rclone } from './peers/rclone.js'
 import { ownMain, tidegate } from './peers/tidegate.js'
 import { run } from './programs.js'
 import type { Bench, Row } from './row.js'
-import { median } from './samples.js'
+import { median, processorTimes } from './samples.js'
 import { searchRows } from './search.js'
 import { sftpRows } from './sftp.js'
 import { smallRequestRows } from './small-requests.js'
@@ -60,6 +61,9 @@ interface Options {
   readonly compare?: string
   readonly limit?: string
   readonly json?: boolean
+  /** A folder; true: the default one. */
+  readonly record?: string | true
+  readonly history?: string | true
 }
 
 /** Cleanup functions, called in reverse order at the end or when the bench is interrupted. */
@@ -94,6 +98,8 @@ const names = (all: readonly { readonly name: string }[]) => all.map(({ name }) 
 interface Plan {
   readonly rows: readonly Row[]
   readonly rounds: number
+  /** The load of the machine before the run. */
+  readonly load: number
   /** Deleted at the end. */
   readonly folder: string
   /** Creates a folder of this name to serve, with the files that the rows need. */
@@ -108,8 +114,9 @@ async function plan({ only, size, scale, repeat, json }: Options, defaultRounds:
   const amounts = { size: Math.ceil(positive('size', size) * 2 ** 20), scale: positive('scale', scale) }
   const rows = named('only', allRows, only)
   const say = (line: string) => (json ? console.error(line) : console.log(line))
-  const load = (loadavg()[0] ?? 0).toFixed(1)
-  say(`${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, medians of ${rounds}, load before ${load}\n`)
+  const load = loadavg()[0] ?? 0
+  const { cores, processor } = machine()
+  say(`${cores} × ${processor}, medians of ${rounds}, load before ${load.toFixed(1)}\n`)
   for (const row of rows) {
     const note = await row.note?.()
     if (note !== undefined) say(`Note on ${row.name}: ${note}\n`)
@@ -132,7 +139,7 @@ async function plan({ only, size, scale, repeat, json }: Options, defaultRounds:
     for (const row of rows) await row.prepare?.(bench)
     return bench
   }
-  return { rows, rounds, folder, place, say }
+  return { rows, rounds, load, folder, place, say }
 }
 
 async function startPeers(types: readonly PeerType[], bench: Bench, say: (line: string) => void): Promise<Peer[]> {
@@ -166,7 +173,9 @@ function reportFailure(row: Row, { name }: Contender, error: unknown): void {
 
 async function besidePeers(options: Options): Promise<void> {
   const types = named('peers', peerTypes, options.peers)
-  const { rows, rounds, place, say } = await plan(options, 3)
+  const record =
+    options.record === undefined ? undefined : { folder: folderOf(options.record), commit: await commitOfCheckout() }
+  const { rows, rounds, load, place, say } = await plan(options, 3)
   // Before the peers start: some of them cache a listing for minutes.
   const bench = await place('served')
   const peers = await startPeers(types, bench, say)
@@ -184,12 +193,14 @@ async function besidePeers(options: Options): Promise<void> {
         reportFailure(row, contender, error),
       )
       row.figures(bench).forEach((figure, index) => {
-        const medians = new Map<PeerName, number>()
+        const [medians, processor] = [new Map<PeerName, number>(), new Map<PeerName, number>()]
         for (const [name, figures] of samples) {
           const taken = figures[index]
           if (taken) medians.set(name, median(taken.map(({ value }) => value)))
+          const times = taken && processorTimes(taken)
+          if (times) processor.set(name, median(times))
         }
-        add({ row: row.name, figure, medians })
+        add({ row: row.name, figure, medians, processor })
       })
     }
   })
@@ -199,13 +210,40 @@ async function besidePeers(options: Options): Promise<void> {
       const value = memory[peer]?.[index]
       if (value !== undefined) medians.set(name, value)
     })
-    add({ row: 'memory-run', figure, medians })
+    add({ row: 'memory-run', figure, medians, processor: new Map() })
   })
-  if (options.json) console.log(JSON.stringify(results.map(resultObject), undefined, 2))
+  const objects = results.map(resultObject)
+  if (options.json) console.log(JSON.stringify(objects, undefined, 2))
+  if (record === undefined) return
+  const file = await appendRecord(record.folder, {
+    date: new Date().toISOString(),
+    commit: record.commit,
+    machine: machine(),
+    node: process.version,
+    load,
+    rounds,
+    results: objects,
+  })
+  say(`\nrecorded in ${file}`)
+}
+
+const folderOf = (option: string | true): string => (option === true ? resultsFolder : option)
+
+/** Prints the recorded figures of the rows that `only` names. */
+async function showHistory(folder: string, only: readonly string[] | undefined): Promise<void> {
+  const records = await readRecords(folder)
+  const recorded = new Set(records.flatMap(({ results }) => results.map(({ row }) => row)))
+  const rows = named(
+    'only',
+    [...recorded].map((name) => ({ name })),
+    only,
+  )
+  for (const { name } of rows) console.log(`${historyTables(records, name)}\n`)
 }
 
 async function besideCommit(options: Options, commit: string): Promise<void> {
   if (options.peers !== undefined) throw new Error('--compare runs no peers')
+  if (options.record !== undefined) throw new Error('--compare is not recorded')
   const limit = options.limit === undefined ? undefined : positive('limit', options.limit)
   const { rows, rounds, folder, place, say } = await plan(options, 9)
   const old = await build(commit, join(folder, 'commit'), say, (step) => undo.push(step))
@@ -233,6 +271,7 @@ async function besideCommit(options: Options, commit: string): Promise<void> {
 }
 
 async function bench(options: Options): Promise<void> {
+  if (options.history !== undefined) return showHistory(folderOf(options.history), options.only)
   if (options.compare !== undefined) return besideCommit(options, options.compare)
   if (options.limit !== undefined) throw new Error('--limit needs --compare')
   return besidePeers(options)
@@ -256,6 +295,8 @@ const program = new Command('bench')
       'when its row is measured again with three times the rounds',
   )
   .option('--json', 'print the results as JSON to standard output, all else to standard error')
+  .option('--record [folder]', 'append the results to a file in this folder (default: bench/results)')
+  .option('--history [folder]', 'measure nothing: print the recorded figures of the rows of --only, run by run')
   .addHelpText(
     'after',
     '\nMemory at rest and at its peak is reported for every run.\n' +

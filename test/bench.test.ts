@@ -1,15 +1,17 @@
 /** The bench runs: every row against Tidegate with next to no work, and two builds by turns. Its figures are not judged. */
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { compare, overLimit, verdict, type Comparison } from '../bench/compare.js'
+import { appendRecord, historyTables, readRecords, type RunRecord } from '../bench/history.js'
 import { startProcess } from '../bench/peers/process.js'
 import type { Row } from '../bench/row.js'
 import { median, processorTimes } from '../bench/samples.js'
+import type { ResultObject } from '../bench/table.js'
 import { lacks } from './programs.js'
 
 const run = promisify(execFile)
@@ -212,6 +214,80 @@ void t.test('a row over the limit is measured again, and the second result alone
   const short = comparison(undefined, 1, { row: 'slow' })
   t.same((await lookTwice(1.25, [even, slow], [short])).result, [even, slow], 'unless it cannot be judged')
   t.same(await lookTwice(1.5, [even, slow]), { measured: [first], result: [even, slow] }, 'none is over the limit')
+})
+
+void t.test('a recorded run is one line of JSON, and is shown beside the others', { skip }, async (t) => {
+  const folder = t.testdir({})
+  const words = ['--only', 'move', '--peers', 'tidegate', 'node', '--record', folder]
+  const { stdout } = await runBench(t, 0, ...words)
+  await runBench(t, 0, ...words)
+  const [name = '', ...more] = await readdir(folder)
+  t.match(name, /^\d{4}\.jsonl$/)
+  t.same(more, [])
+  const lines = (await readFile(join(folder, name), 'utf8')).split('\n')
+  t.equal(lines.length, 3, 'the last line ends')
+  const record = JSON.parse(lines[0] ?? '') as RunRecord
+  t.match(record, { node: process.version, rounds: 1, machine: { cores: cpus().length } })
+  t.match(record.commit, /^[0-9a-f]{40}(-changed)?$/)
+  t.same(record.results, JSON.parse(stdout), 'its results are those of --json')
+
+  const history = await runBench(t, 0, '--history', folder, '--only', 'move')
+  t.match(history.stdout, /^move: MOVE /)
+  t.equal(history.stdout.split(record.commit.slice(0, 10)).length - 1, 2, 'a line for each run')
+  const unknown = await runBench(t, 1, '--history', folder, '--only', 'no-such-row')
+  t.match(unknown.stderr, /--only no-such-row: there is move, memory-run/)
+  const empty = await runBench(t, 1, '--history', join(folder, 'none'))
+  t.match(empty.stderr, /none has no records/)
+})
+
+/** A record of one row with these medians. */
+function recordOf(date: string, title: string, medians: ResultObject['medians'], processor = {}): RunRecord {
+  return {
+    date,
+    commit: '0123456789abcdef0123456789abcdef01234567-changed',
+    machine: { processor: 'AMD EPYC', cores: 2 },
+    node: 'v20.17.0',
+    load: 0.25,
+    rounds: 3,
+    results: [{ row: 'put', title, unit: 's', medians, processor, aims: [] }],
+  }
+}
+
+void t.test('the history of a row has a table for each figure, and a line for each run, oldest first', async (t) => {
+  const folder = t.testdir({})
+  const later = recordOf('2027-01-02T03:04:05.000Z', 'PUT 1 GiB', { tidegate: 2, nginx: 1 }, { tidegate: 510 })
+  await appendRecord(folder, later)
+  await appendRecord(folder, recordOf('2026-12-31T23:59:00.000Z', 'PUT 1 GiB', { tidegate: 4, rclone: 8 }))
+  await appendRecord(folder, recordOf('2026-11-30T00:00:00.000Z', 'PUT 1 MiB', { tidegate: 0.5 }))
+  t.same((await readdir(folder)).sort(), ['2026.jsonl', '2027.jsonl'], 'a file for each year')
+  const records = await readRecords(folder)
+  t.same(records.at(-1), later, 'what is read is what was written')
+  const head = (...peers: readonly string[]) => [
+    'date',
+    'commit',
+    'machine',
+    'tidegate',
+    'processor time of each, ms',
+    ...peers,
+  ]
+  const line = (...cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  const run = (date: string, ...cells: readonly string[]) =>
+    line(date, '0123456789-changed', '2 × AMD EPYC, Node v20.17.0, load 0.3', ...cells)
+  t.same(historyTables(records, 'put').split('\n'), [
+    ...['put: PUT 1 MiB, s', ''],
+    ...[line(...head()), line(...head().map(() => '---'))],
+    run('2026-11-30 00:00', '0.50', '–'),
+    ...['', 'put: PUT 1 GiB, s', ''],
+    ...[line(...head('rclone', 'nginx')), line(...head('rclone', 'nginx').map(() => '---'))],
+    run('2026-12-31 23:59', '4.00', '–', '8.00 (×2.00)', '–'),
+    run('2027-01-02 03:04', '2.00', '510.0', '–', '1.00 (×0.50)'),
+  ])
+  t.equal(historyTables(records, 'get'), '')
+})
+
+void t.test('a line of the records that is not JSON is named', async (t) => {
+  const folder = t.testdir({ '2026.jsonl': '{}\n\nno JSON\n' })
+  await t.rejects(readRecords(folder), /2026\.jsonl, line 3: /)
 })
 
 void t.test('processor time is given in milliseconds for each request, if every sample is long enough', async (t) => {

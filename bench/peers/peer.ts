@@ -5,7 +5,9 @@ import type { RunningProcess } from './process.js'
 
 const run = promisify(execFile)
 
-export type PeerName = 'tidegate' | 'node' | 'rclone' | 'nginx' | 'apache' | 'openssh' | 'cp'
+/** In the order of tables. */
+export const peerNames = ['tidegate', 'node', 'rclone', 'nginx', 'apache', 'openssh', 'cp'] as const
+export type PeerName = (typeof peerNames)[number]
 
 /** The environment that all peers of one run share. */
 export interface Ground {
