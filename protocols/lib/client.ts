@@ -40,21 +40,39 @@ export function signalOf(response: ServerResponse): AbortSignal {
   return controller.signal
 }
 
+interface Peer {
+  readonly address: string
+  readonly proxies: BlockList
+  readonly isTrusted: boolean
+}
+
+const peers = new WeakMap<Socket, Peer>()
+
+/** The other end of a connection. */
+function peerOf(socket: Socket, proxies: BlockList): Peer {
+  const known = peers.get(socket)
+  if (known?.proxies === proxies) return known
+  const address = plainAddress(socket.remoteAddress ?? '') ?? '0.0.0.0'
+  const peer = { address, proxies, isTrusted: isTrusted(address, proxies) }
+  peers.set(socket, peer)
+  return peer
+}
+
 /**
  * Determines the client of a request. Forwarding headers are used only if the socket's peer is a trusted proxy. The
  * client is then the rightmost address in the chain that is not a trusted proxy. `Forwarded` (RFC 7239) takes
  * precedence over `X-Forwarded-*`, and `X-Forwarded-For` over `X-Real-IP`.
  */
 export function clientOf(request: IncomingMessage, options: ClientOptions): Client {
-  const peer = plainAddress(request.socket.remoteAddress ?? '') ?? '0.0.0.0'
-  const headers = isTrusted(peer, options.trustedProxies) ? forwarded(request) : undefined
+  const peer = peerOf(request.socket, options.trustedProxies)
+  const headers = peer.isTrusted ? forwarded(request) : undefined
   const secure =
     headers?.proto === undefined ? (request.socket as Partial<TLSSocket>).encrypted === true : headers.proto === 'https'
   const host = headers?.host ?? validHost(request.headers.host) ?? ownHost(request)
   const { siteUrl } = options
   const origin = isFullUrl(siteUrl) ? new URL(siteUrl).origin : `${secure ? 'https' : 'http'}://${host}`
   return {
-    address: headers === undefined ? peer : clientAddress(peer, headers.chain, options.trustedProxies),
+    address: headers === undefined ? peer.address : clientAddress(peer.address, headers.chain, options.trustedProxies),
     secure,
     origin,
     baseUrl: origin + sitePath(siteUrl),

@@ -1,4 +1,6 @@
 /** The Authorization header (RFC 7617, RFC 6750) and its principal. */
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
@@ -43,6 +45,40 @@ export interface Caller extends User {
   readonly principal: Principal
   /** The password of the guest's credentials, used for folder passwords. */
   readonly folderPassword: AccessOptions['password']
+}
+
+/** What the latest authenticated request of a connection had. */
+interface KnownCaller {
+  readonly header: string
+  readonly address: string
+  readonly caller: Caller
+  /** In milliseconds since 1970. */
+  readonly verified: number
+}
+
+/** Milliseconds for which a connection is not asked again to prove what it has proved. */
+const maxKnownAge = 60_000
+
+/**
+ * The callers of connections. Clients send their credentials with every request; a connection that repeats the same
+ * header from the same address is the same caller, until the credential or its account changes, and for a minute.
+ */
+export class KnownCallers {
+  readonly #bySocket = new WeakMap<Socket, KnownCaller>()
+
+  get({ socket, headers }: IncomingMessage, address: string): Caller | undefined {
+    const known = this.#bySocket.get(socket)
+    if (known === undefined || known.header !== headers.authorization || known.address !== address) return undefined
+    const isCurrent = !known.caller.principal.signal.aborted && Date.now() - known.verified < maxKnownAge
+    return isCurrent ? known.caller : undefined
+  }
+
+  add({ socket, headers }: IncomingMessage, address: string, caller: Caller): void {
+    const header = headers.authorization
+    // The guest needs no proof; an expired session token is noticed only by checking it.
+    if (header === undefined || caller.isDefaultUser || !/^basic /i.test(header)) return
+    this.#bySocket.set(socket, { header, address, caller, verified: Date.now() })
+  }
 }
 
 /** Authenticates a request by its Authorization header. Rejects with `unauthenticated`, `throttled` or `denied`. */

@@ -18,7 +18,7 @@ import { proppatch } from './commands/proppatch.js'
 import { sendOptions, get } from './commands/read.js'
 import { copy, move } from './commands/transfer.js'
 import { mkcol, put, remove } from './commands/write.js'
-import { authenticate, type Caller } from './credentials.js'
+import { authenticate, KnownCallers, type Caller } from './credentials.js'
 import { Engine, type Dispatchable, type Handler } from './engine.js'
 import { HttpError, toHttpError } from './errors.js'
 import { parseHeaders, type DavHeaders } from './headers.js'
@@ -72,6 +72,7 @@ class Protocol {
   readonly #gateway: ProtocolGateway
   readonly #options: ClientOptions
   readonly #prefix: string
+  readonly #callers = new KnownCallers()
   readonly #engine: Engine<Exchange, Caller>
 
   constructor(gateway: ProtocolGateway, options: ClientOptions) {
@@ -87,7 +88,7 @@ class Protocol {
       handlers,
       unknownMethod: (exchange) => this.#refuseMethod(exchange, 501),
       authenticate: (exchange, proceed) => {
-        if (isSupported(exchange.request)) void this.#authenticate(exchange, proceed)
+        if (isSupported(exchange.request)) this.#authenticate(exchange, proceed)
         else proceed()
       },
     })
@@ -99,7 +100,7 @@ class Protocol {
       const exchange = this.#parse(request, response)
       const command = directCommands.get(request.method ?? '')
       if (command) {
-        void this.#authenticate(exchange, (caller) => void this.#run(command, exchange, caller))
+        this.#authenticate(exchange, (caller) => void this.#run(command, exchange, caller))
       } else if (request.method === 'OPTIONS') {
         sendOptions(response)
         void drain(request)
@@ -147,10 +148,18 @@ class Protocol {
   }
 
   /** Calls `proceed` with the authenticated caller, or sends the error response. */
-  async #authenticate(exchange: Exchange, proceed: (caller: Caller) => void): Promise<void> {
+  #authenticate(exchange: Exchange, proceed: (caller: Caller) => void): void {
+    const known = this.#callers.get(exchange.request, exchange.client.address)
+    if (known) proceed(known)
+    else void this.#verify(exchange, proceed)
+  }
+
+  async #verify(exchange: Exchange, proceed: (caller: Caller) => void): Promise<void> {
     const { request, client } = exchange
     try {
-      proceed(await authenticate(this.#gateway.accounts, request.headers.authorization, client.address))
+      const caller = await authenticate(this.#gateway.accounts, request.headers.authorization, client.address)
+      this.#callers.add(request, client.address, caller)
+      proceed(caller)
     } catch (error) {
       await this.#fail(exchange, error)
     }
