@@ -318,6 +318,7 @@ export class Connection {
     return this.#requestStatus((sftp, done) => sftp.ext_openssh_rename(from, to, done))
   }
 
+  /** Flushes a file to the medium (fsync@openssh.com). Rejects with `unsupported` without that extension. */
   sync(handle: Buffer): Promise<void> {
     return this.#requestStatus((sftp, done) => sftp.ext_openssh_fsync(handle, done))
   }

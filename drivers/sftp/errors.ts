@@ -42,7 +42,7 @@ export function falseIfMissing(error: unknown): false {
   throw error
 }
 
-/** Ignores `unsupported`; rethrows any other error. */
-export function ignoreUnsupported(error: unknown): void {
-  if (!isGatewayError(error, 'unsupported')) throw error
+/** Ignores `unsupported` and `denied`: a server that does not offer a request replies with either. */
+export function ignoreRefusal(error: unknown): void {
+  if (!isGatewayError(error, 'unsupported', 'denied')) throw error
 }

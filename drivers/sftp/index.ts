@@ -24,8 +24,9 @@ export type SftpOptions = OptionsOf<typeof sftpFields>
 export const sftpType: DriverType<typeof sftpFields> = {
   name: 'SFTP',
   fields: sftpFields,
-  // Times are whole seconds in version 3 of the protocol.
-  traits: { timeStep: 1000, remote: true },
+  // Times are whole seconds in version 3 of the protocol. Not every server sets attributes, and some report success and
+  // set nothing: only what it shows afterwards is certain.
+  traits: { timeStep: 1000, keeps: [], remote: true },
   async open(options, env) {
     const { openSftp } = await import('./sftp.js')
     return openSftp(options, env)

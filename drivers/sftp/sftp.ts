@@ -23,7 +23,7 @@ import { discardLateUpload, checkpointPolicy, type CheckpointPolicy } from '../l
 import { Connection, type Account } from './connection.js'
 import { Connections } from './connections.js'
 import { entryOf, timesOf } from './entry.js'
-import { falseIfMissing, ignoreUnsupported, translated } from './errors.js'
+import { falseIfMissing, translated } from './errors.js'
 import { Folders } from './folders.js'
 import type { SftpOptions } from './index.js'
 import { Locations } from './locations.js'
@@ -328,7 +328,7 @@ class SftpDriver implements Driver {
       write: (from, position) =>
         writeBuffers(pieces, from, position).catch((error: unknown) => this.#locations.refineWriteError(on, error)),
       truncate: (size) => on.setHandleAttributes(handle, { size }),
-      sync: () => on.sync(handle).catch(ignoreUnsupported),
+      sync: () => on.sync(handle),
     }
   }
 

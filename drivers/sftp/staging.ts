@@ -8,7 +8,7 @@ import { childOf, parentOf, type Path } from '../../src/contract/path.js'
 import { stagingRun, stagedName, type ResumableFile } from '../lib/staged-names.js'
 import type { Connection } from './connection.js'
 import { timesOf } from './entry.js'
-import { falseIfMissing, ignoreUnsupported } from './errors.js'
+import { falseIfMissing, ignoreRefusal } from './errors.js'
 import type { Locations } from './locations.js'
 import type { Orphans } from './orphans.js'
 
@@ -92,7 +92,8 @@ export class Staging {
    */
   async publish(on: Connection, staged: Staged, path: Path, options: WriteOptions): Promise<Entry> {
     const { mode = 0o644, modified, createOnly } = options
-    await on.setHandleAttributes(staged.handle, { mode, ...timesOf(modified) }).catch(ignoreUnsupported)
+    // The core stores what the server does not set.
+    await on.setHandleAttributes(staged.handle, { mode, ...timesOf(modified) }).catch(ignoreRefusal)
     await on.closeHandle(staged.handle)
     staged.isOpen = false
     await options.beforePublish?.()

@@ -48,7 +48,7 @@ export interface OpenFile {
   read(into: Buffer, position: number): Promise<number>
   write?(from: readonly Buffer[], position: number): Promise<void>
   truncate?(size: number): Promise<void>
-  /** Flushes the written data to stable storage. */
+  /** Flushes the written data to stable storage, or rejects with `unsupported`, which changes nothing. */
   sync?(): Promise<void>
   /**
    * For 'replace' and a spooled 'update': publishes the file under its name. Before that, nothing visible has changed.

@@ -56,9 +56,11 @@ export class StorageChanges {
     }
   }
 
-  async copied(from: Path, to: Path): Promise<void> {
+  /** The backend has copied a file. `storeMissing`: stores the attributes that were asked for and it has not set. */
+  async copied(from: Path, to: Path, storeMissing: () => Promise<unknown>): Promise<void> {
     try {
       await this.attributes.afterCopy(this.#treePath(from), this.#treePath(to))
+      await storeMissing()
     } finally {
       this.changed(to)
     }

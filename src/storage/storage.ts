@@ -416,7 +416,11 @@ export class Storage implements Driver {
     this.assertWritable()
     await this.#makeMountAncestor(to, options)
     const call = this.#driver.copy && (async () => this.#driver.copy?.(from, to, options))
-    if (await this.#changes.attempt([to], () => callIfSupported(call))) return this.#changes.copied(from, to)
+    if (await this.#changes.attempt([to], () => callIfSupported(call))) {
+      const { modified, mode } = options
+      const isAsked = modified !== undefined || mode !== undefined
+      return this.#changes.copied(from, to, async () => isAsked && this.#storeMissing(to, { modified, mode }))
+    }
     const entry = await this.stat(from, { signal: options.signal, fresh: true })
     if (entry.kind !== 'file') throw new GatewayError('unsupported', { reason: 'only files can be copied' })
     const { modified = entry.modified, mode = entry.mode } = options
@@ -470,11 +474,16 @@ export class Storage implements Driver {
       if (!isSet && attributes.kept.length > 0) {
         throw new GatewayError('unsupported', { reason: 'this storage cannot set attributes here' })
       }
-      if (!attributes.needed) return
-      const entry = await this.stat(path, { ...options, fresh: true })
-      await attributes.afterSet(this.treePath(path), to, entry)
+      await this.#storeMissing(path, to, options)
     })
     this.#changes.changed(path)
+  }
+
+  /** Stores in the database those of the attributes that the backend was asked to set, and does not show. */
+  async #storeMissing(path: Path, to: Attributes, options: CallOptions = {}): Promise<void> {
+    if (!this.#attributes.needed) return
+    const entry = await this.stat(path, { ...options, fresh: true })
+    await this.#attributes.afterSet(this.treePath(path), to, entry)
   }
 
   /** Sets the time of a symlink itself; see `Driver.setSymlinkTime`. */

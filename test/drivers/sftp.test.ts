@@ -52,7 +52,7 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
     t.same(
       (await listed(driver, '/')).map(({ name, kind }) => [name, kind]),
       [
-        ['dangling', 'link'],
+        ['dangling', 'symlink'],
         ['file', 'file'],
         ['link', 'file'],
       ],

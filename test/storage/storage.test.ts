@@ -327,6 +327,22 @@ void t.test('a backend that may keep a mode is asked, and what it does not show 
   t.match(await storage.stat(x), { modified: time, mode: 0o644 }, 'the latest is shown')
 })
 
+void t.test('a backend that copies, but keeps no attributes, makes a copy with those that are asked for', async (t) => {
+  const inner = new MemoryDriver(0)
+  const over: Over = {
+    stat: (...args) => inner.stat(...args),
+    write: (path, source) => inner.write(path, source),
+    copy: (from, to) => inner.copy(from, to, { modified: new Date() }),
+    setAttributes: undefined,
+  }
+  const { storage, heard } = await newStorage(t, over)
+  await storage.write(x, sourceOf('abc'))
+  heard.length = 0
+  await storage.copy(x, y, { modified: time, mode: 0o640 })
+  t.match(await storage.stat(y), { modified: time, mode: 0o640 })
+  t.match(heard, [{ kind: 'written' }])
+})
+
 void t.test('a backend that unexpectedly cannot set attributes is reported, not ignored', async (t) => {
   const refuse = async () => {
     throw new GatewayError('unsupported')
