@@ -5,8 +5,8 @@ import { FieldReader, PacketBuilder } from './packets.js'
 import { attributeFlag } from './protocol.js'
 
 /**
- * Attributes that a client requests to set. Owner, access time and extended attributes are skipped: no backend stores
- * them.
+ * Attributes that a client requests to set. Owner, access time and extended attributes are ignored: no backend stores
+ * them (docs/decisions/0029-sftp-ignores.md).
  */
 export interface RequestedAttributes {
   readonly size?: number

@@ -169,7 +169,7 @@ export const requests: Readonly<Partial<Record<number, Request>>> = {
       if (session.files.stagedAt(path)) throw new GatewayError('exists', { op: 'make folder', path })
       await session.tree.mkdir(path, { signal: session.signal })
       const bits = (mode ?? 0o777) & ~umask & 0o777
-      if (bits !== (0o777 & ~umask)) await ignoreUnsupported(session.tree.setAttributes(path, { mode: bits }))
+      if (bits !== (0o777 & ~umask)) await session.tree.setAttributes(path, { mode: bits })
     })
     return ok(id)
   },
@@ -246,7 +246,7 @@ async function statHandle(session: SessionState, { file }: FileHandle): Promise<
   }
 }
 
-/** Sets size, modification time and mode. A time or mode that the backend cannot store is ignored. */
+/** Sets size, modification time and mode. */
 export async function setAttributes(session: SessionState, path: Path, requested: RequestedAttributes): Promise<void> {
   const { tree, files, signal } = session
   await files.changesDone(path)
@@ -257,7 +257,7 @@ export async function setAttributes(session: SessionState, path: Path, requested
   }
   if (requested.size !== undefined) await truncate(session, path, requested.size)
   const storable = storableAttributes(requested)
-  if (storable) await ignoreUnsupported(tree.setAttributes(path, storable, { signal }))
+  if (storable) await tree.setAttributes(path, storable, { signal })
   else if (requested.size === undefined) await tree.stat(path, { signal })
 }
 
@@ -267,7 +267,7 @@ async function setHandleAttributes({ file }: Pick<FileHandle, 'file'>, requested
     await file.truncate(requested.size)
   }
   const storable = storableAttributes(requested)
-  if (storable) await ignoreUnsupported(file.setAttributes(storable))
+  if (storable) await file.setAttributes(storable)
 }
 
 async function truncate({ tree, signal }: SessionState, path: Path, size: number): Promise<void> {
@@ -285,14 +285,6 @@ async function truncate({ tree, signal }: SessionState, path: Path, size: number
 function assertSize(size: number): void {
   if (!Number.isSafeInteger(size)) {
     throw new GatewayError('too_large', { op: 'truncate', reason: 'no file can be that large' })
-  }
-}
-
-async function ignoreUnsupported(change: Promise<void>): Promise<void> {
-  try {
-    await change
-  } catch (error) {
-    if (!isGatewayError(error, 'unsupported')) throw error
   }
 }
 

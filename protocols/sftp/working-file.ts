@@ -180,11 +180,17 @@ export class WorkingFile {
     })
   }
 
-  /** Flushes written bytes to the medium, as far as the backend can before the file is published. */
+  /**
+   * Flushes written bytes to the medium. Does nothing if the backend cannot do that before the file is published
+   * (docs/decisions/0029-sftp-ignores.md).
+   */
   sync(): Promise<void> {
     return this.#after(async () => {
       const file = await this.#opened('update')
-      await this.#guard(file.sync?.() ?? Promise.resolve())
+      const flushed = file.sync?.().catch((error: unknown) => {
+        if (!isGatewayError(error, 'unsupported')) throw error
+      })
+      await this.#guard(flushed ?? Promise.resolve())
     })
   }
 

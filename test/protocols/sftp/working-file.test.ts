@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { WorkingFile } from '../../../protocols/sftp/working-file.js'
 import type { OpenFile } from '../../../src/contract/capabilities.js'
+import { GatewayError } from '../../../src/contract/errors.js'
 import { asPath } from '../../../src/contract/path.js'
 
 const entry = { name: 'x', kind: 'file', size: 0, modified: new Date(0) } as const
@@ -38,4 +39,22 @@ void t.test('reads that arrive together after the file was published reopen it o
   t.equal(opened, 1)
   await file.release()
   t.equal(closed, opened, 'each handle is closed')
+})
+
+void t.test('a flush that the backend does not have is ignored, one that fails prevents the publication', async (t) => {
+  const flushes = [
+    { sync: undefined, isPublished: true },
+    { sync: () => Promise.reject(new GatewayError('unsupported')), isPublished: true },
+    { sync: () => Promise.reject(new GatewayError('unavailable')), isPublished: false },
+  ]
+  for (const { sync, isPublished } of flushes) {
+    const staged = { ...handle(() => undefined), ...(sync && { sync }) }
+    const tree = {} as unknown as ConstructorParameters<typeof WorkingFile>[0]
+    const file = new WorkingFile(tree, asPath('/x'), staged, true, true)
+    for (const step of [() => file.sync(), () => file.publish()]) {
+      if (isPublished) await step()
+      else await t.rejects(step, { code: 'unavailable' })
+    }
+    await file.release()
+  }
 })
