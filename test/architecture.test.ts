@@ -173,6 +173,49 @@ void t.test('judge() and SQL are where CONTRIBUTING.md says, and nowhere else', 
   )
 })
 
+type OptionalOf<T> = { [Key in keyof T]-?: undefined extends T[Key] ? Key : never }[keyof T]
+/** Each of these that a driver has, Storage uses; the order is that of the table in `src/storage/fallbacks.ts`. */
+const abilities: Readonly<Record<OptionalOf<Driver>, true>> = {
+  traits: true,
+  write: true,
+  mkdir: true,
+  remove: true,
+  move: true,
+  copy: true,
+  removeTree: true,
+  open: true,
+  setAttributes: true,
+  setSymlinkTime: true,
+  readSymlink: true,
+  symlink: true,
+  hardLink: true,
+  realPath: true,
+  look: true,
+  identities: true,
+  revision: true,
+  directUrl: true,
+  thumbnail: true,
+  usage: true,
+  upload: true,
+  dropUpload: true,
+  copyFiles: true,
+  close: true,
+}
+
+void t.test('what a driver lacks is made up for in src/storage/, and one table says how', async (t) => {
+  const table = readFileSync('src/storage/fallbacks.ts', 'utf8')
+  t.same(
+    [...table.matchAll(/^ \* \| `(\w+)` /gm)].map(([, name]) => name),
+    Object.keys(abilities),
+  )
+  const users = filesWith(/ from '[./]+\/fallbacks\.js'/)
+  t.ok(users.length > 1, 'the imports were found')
+  t.same(
+    users.filter((name) => !name.startsWith('src/storage/')),
+    [],
+  )
+})
+
 void t.test('the caches are those that docs/decisions/0028-caches.md lists', async (t) => {
   const page = readFileSync('docs/decisions/0028-caches.md', 'utf8')
   const listed = [...page.matchAll(/^\| `([^`]*cache[^`/]*\.ts)`/gm)].map(([, name]) => name)

@@ -62,7 +62,6 @@ async function thumbnailOf(
   try {
     return await fs.thumbnail(path, kind, { signal })
   } catch (error) {
-    if (isGatewayError(error, 'unsupported')) return undefined
     // The file is invalid, not the request: 500 instead of 400.
     if (isGatewayError(error, 'invalid')) throw new ApiError(500, messageOf(error))
     throw error

@@ -282,25 +282,3 @@ export class TreeError extends GatewayError {
     return new TreeError([convert(first), ...others.map(convert)], this)
   }
 }
-
-/** Runs a call of an optional method. Returns undefined if there is no method, or if it rejects with `unsupported`. */
-export async function undefinedIfUnsupported<T>(call: (() => Promise<T>) | undefined): Promise<T | undefined> {
-  try {
-    return await call?.()
-  } catch (error) {
-    if (isGatewayError(error, 'unsupported')) return undefined
-    throw error
-  }
-}
-
-/** Runs a call of an optional method. Returns false if there is no method, or if it rejects with `unsupported`. */
-export async function callIfSupported(call: (() => Promise<unknown>) | undefined): Promise<boolean> {
-  if (!call) return false
-  try {
-    await call()
-    return true
-  } catch (error) {
-    if (isGatewayError(error, 'unsupported')) return false
-    throw error
-  }
-}

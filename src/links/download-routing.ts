@@ -1,6 +1,6 @@
 /** Routes downloads by the verdict of the download policy. */
 import type { DirectUrl } from '../contract/capabilities.js'
-import { GatewayError, undefinedIfUnsupported } from '../contract/errors.js'
+import { GatewayError } from '../contract/errors.js'
 import { extensionOf, extensionsOf } from '../contract/file-extensions.js'
 import { encodePath, nameOf, trimTrailing, type Path } from '../contract/path.js'
 import type { Settings } from '../settings/settings.js'
@@ -52,7 +52,7 @@ export class DownloadRouting {
     let verdict = verdictFor(storage.hasDirectUrls)
     // Requests the direct URL only if the verdict depends on it.
     if (storage.hasDirectUrls && (verdict === 'direct' || verdict === 'refused')) {
-      const url = redirectUrl(await undefinedIfUnsupported(() => storage.directUrl(path)))
+      const url = redirectUrl(await storage.directUrl(path))
       if (url === undefined) verdict = verdictFor(false)
       else if (verdict === 'direct') return { kind: 'direct', url }
     }

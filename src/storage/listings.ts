@@ -7,7 +7,7 @@ import { untilAborted, sharedController } from '../contract/cancellation.js'
 import type { CallOptions, ListOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
-import { GatewayError, isGatewayError } from '../contract/errors.js'
+import { GatewayError } from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'
 import { nameOf, parentOf, within, type Path } from '../contract/path.js'
 import {
@@ -20,6 +20,7 @@ import {
   type Pattern,
 } from '../contract/patterns.js'
 import type { StorageRow } from '../store/rows.js'
+import { undefinedIfUnsupported } from './fallbacks.js'
 import { ListingCache, type ListingBudget } from './listing-cache.js'
 import { sorted, type Order } from './sorting.js'
 
@@ -109,12 +110,7 @@ export class Listings {
   }
 
   async #revision(path: Path, options: CallOptions): Promise<string | undefined> {
-    try {
-      return await this.#dependencies.driver.revision?.(path, options)
-    } catch (error) {
-      if (isGatewayError(error, 'unsupported')) return undefined
-      throw error
-    }
+    return undefinedIfUnsupported(async () => this.#dependencies.driver.revision?.(path, options))
   }
 
   /** Joins or starts the load of a folder. The load is canceled when its last caller has aborted. */

@@ -2,8 +2,8 @@
 import type { Source, WriteOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
-import { undefinedIfUnsupported } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
+import { undefinedIfUnsupported } from './fallbacks.js'
 
 /** Minimum size in bytes of files whose uploads are resumable. */
 const minResumableSize = 16 * 1024 * 1024

@@ -1,6 +1,7 @@
 /**
- * A mounted driver with every gap filled: operations that the backend lacks are composed of others, attributes that it
- * cannot store are stored in the database, listings are cached, and changes emit events. Paths are the driver's own.
+ * A mounted driver with its gaps filled (`fallbacks.ts`): operations that the backend lacks are composed of others,
+ * attributes that it cannot store are stored in the database, listings are cached, and changes emit events. Paths are
+ * the driver's own.
  */
 import { Readable } from 'node:stream'
 import { untilAborted } from '../contract/cancellation.js'
@@ -27,13 +28,7 @@ import type {
 import type { Driver } from '../contract/driver.js'
 import { defaultTraits, type Traits } from '../contract/traits.js'
 import { isRealFolder, type Entry, type Identity } from '../contract/entry.js'
-import {
-  callIfSupported,
-  GatewayError,
-  isGatewayError,
-  undefinedIfMissing,
-  undefinedIfUnsupported,
-} from '../contract/errors.js'
+import { GatewayError, isGatewayError, undefinedIfMissing } from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'
 import { childOf, foldCase, nameOf, parentOf, root, under, type Path } from '../contract/path.js'
 import type { FileRecords, StorageRow, Store } from '../store/rows.js'
@@ -43,6 +38,7 @@ import { ConcurrencyLimiter } from './concurrency-limiter.js'
 import { DirectUrlCache } from './direct-url-cache.js'
 import { withEmptyFolders } from './empty-folders.js'
 import type { Events } from './events.js'
+import { callIfSupported, undefinedIfUnsupported } from './fallbacks.js'
 import { ListableNames, type SkippedNames } from './listable-names.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing } from './listings.js'
@@ -91,7 +87,7 @@ export interface RemoveTreeOptions extends CallOptions {
 /** Members of a folder in one page of `list`. */
 const pageSize = 1000
 
-export class Storage implements Driver {
+export class Storage {
   readonly row: StorageRow
   readonly mount: Path
   readonly traits: Traits
@@ -305,18 +301,16 @@ export class Storage implements Driver {
     return this.#driver.directUrl !== undefined
   }
 
-  /** Rejects with `unsupported` if the backend has no URL of its own for this file. */
-  async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl> {
+  /** The backend's own URL of the file; undefined if it has none. */
+  async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl | undefined> {
+    if (!this.hasDirectUrls) return undefined
     const ask = () => undefinedIfUnsupported(async () => this.#driver.directUrl?.(path))
-    const url = this.hasDirectUrls && (await untilAborted(this.#directUrls.get(path, ask), options.signal))
-    if (!url) throw new GatewayError('unsupported')
-    return url
+    return untilAborted(this.#directUrls.get(path, ask), options.signal)
   }
 
-  async thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail> {
-    const made = await this.#driver.thumbnail?.(path, kind, options)
-    if (!made) throw new GatewayError('unsupported', { reason: 'this storage makes no thumbnails' })
-    return made
+  /** As `Driver.thumbnail`; undefined if none can be made of this file. */
+  thumbnail(path: Path, kind: ThumbnailKind, options: CallOptions = {}): Promise<Thumbnail | undefined> {
+    return undefinedIfUnsupported(async () => this.#driver.thumbnail?.(path, kind, options))
   }
 
   async usage(options: CallOptions = {}): Promise<Usage> {
@@ -398,14 +392,19 @@ export class Storage implements Driver {
     return true
   }
 
-  /** Rejects with `unsupported` if the backend cannot rename: `transfer/` then copies and removes item by item. */
-  async move(from: Path, to: Path, options: CallOptions = {}): Promise<void> {
+  /**
+   * Renames as `Driver.move`. Resolves to false, and changes nothing, if the backend cannot rename: `transfer/` then
+   * copies and removes item by item.
+   */
+  async tryMove(from: Path, to: Path, options: CallOptions = {}): Promise<boolean> {
     this.assertWritable()
     const driver = this.#driver
-    if (!driver.move) throw new GatewayError('unsupported', { reason: 'this storage cannot rename' })
+    if (!driver.move) return false
     await this.#makeMountAncestor(to, options)
-    await this.#changes.attempt([from, to], async () => driver.move?.(from, to, options))
+    const call = async () => driver.move?.(from, to, options)
+    if (!(await this.#changes.attempt([from, to], () => callIfSupported(call)))) return false
     this.#changes.moved(from, to)
+    return true
   }
 
   /**
@@ -435,10 +434,12 @@ export class Storage implements Driver {
   }
 
   /** Copies small files of another storage, or of this one, into an existing folder; see `Driver.copyFiles`. */
-  async copyFiles(bundle: FileBundle, options: CallOptions = {}): Promise<readonly (Entry | undefined)[]> {
+  async copyFiles(
+    bundle: Omit<FileBundle, 'source'> & { readonly source: Storage },
+    options: CallOptions = {},
+  ): Promise<readonly (Entry | undefined)[]> {
     this.assertWritable()
-    const source = bundle.source instanceof Storage ? bundle.source.#own : bundle.source
-    const call = async () => this.#driver.copyFiles?.({ ...bundle, source }, options)
+    const call = async () => this.#driver.copyFiles?.({ ...bundle, source: bundle.source.#own }, options)
     const copies = await this.#changes.attempt([bundle.to], call)
     if (!copies) throw new GatewayError('unsupported')
     return Promise.all(

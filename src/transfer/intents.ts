@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Entry } from '../contract/entry.js'
-import { callIfSupported, isGatewayError } from '../contract/errors.js'
+import { isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { childOf, parentOf, reservedPrefix, siblingPathOf, type Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
@@ -141,7 +141,7 @@ export class Intents {
   async #moveToBackupAt(at: Path, { storage, inner }: MountedPath, signal: AbortSignal): Promise<Backup | undefined> {
     const backup = await this.#createBackup({ storage, inner }, at, false)
     try {
-      if (await callIfSupported(() => storage.move(inner, backup.at, { signal }))) return backup.markMoved()
+      if (await storage.tryMove(inner, backup.at, { signal })) return backup.markMoved()
       const entry = await storage.stat(inner, { signal, ofSymlink: true })
       if (entry.kind === 'file') {
         await backup.setDisposable(true)
@@ -327,7 +327,7 @@ async function hasMoved(storage: Storage, { from, to }: Pick<Intent, 'from' | 't
 
 /** Copies and removes a file if the backend cannot rename. */
 async function rename(storage: Storage, from: Path, to: Path): Promise<void> {
-  if (await callIfSupported(() => storage.move(from, to))) return
+  if (await storage.tryMove(from, to)) return
   await storage.copy(from, to)
   await storage.remove(from)
 }

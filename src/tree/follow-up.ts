@@ -1,6 +1,5 @@
 /** What follows a change of the tree: stored properties, folder rules, attributes and WebDAV locks. */
 import type { CallOptions } from '../contract/call-options.js'
-import { callIfSupported } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { TreeDependencies } from './dependencies.js'
@@ -45,7 +44,7 @@ export async function renameByBackend(
   const { storage } = from
   const [source, target] = [storage.treePath(from.inner), to.storage.treePath(to.inner)]
   await rules.updateSpelling(source)
-  const move = () => callIfSupported(() => storage.move(from.inner, to.inner, { signal }))
+  const move = () => storage.tryMove(from.inner, to.inner, { signal })
   return intents.move(from, to, replaces, move, async () => {
     await locks.dropWithin(source, true)
     await locks.dropWithin(target, false)

@@ -160,8 +160,9 @@ export class SubtreeDriver implements Driver {
   async directUrl(path: Path, options: CallOptions = {}): Promise<DirectUrl> {
     return this.#in(path, options, async ({ storage, inner }) => {
       // If downloads of that storage go through the gateway, so do those of the storage above.
-      if (storage.row.webProxy) throw new GatewayError('unsupported')
-      return storage.directUrl(inner, options)
+      const url = storage.row.webProxy ? undefined : await storage.directUrl(inner, options)
+      if (!url) throw new GatewayError('unsupported')
+      return url
     })
   }
 

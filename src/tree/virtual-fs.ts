@@ -17,7 +17,7 @@ import type {
 } from '../contract/capabilities.js'
 import type { ByteRange, Source, StatOptions } from '../contract/call-options.js'
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
-import { GatewayError, undefinedIfUnsupported } from '../contract/errors.js'
+import { GatewayError } from '../contract/errors.js'
 import { childOf, nameOf, parentOf, resolvePath, root, under, within, type Path } from '../contract/path.js'
 import type { DownloadRoute, DownloadRouteOptions } from '../links/download-routing.js'
 import { MountedTree, type ResolvedPath } from '../storage/mounted-tree.js'
@@ -167,12 +167,12 @@ export class VirtualFs {
   /** The backend's own URL, whatever the storage's options are; undefined if it has none. */
   directUrl(path: Path, options: AccessOptions = {}): Promise<DirectUrl | undefined> {
     return this.#reading('direct URL', path, options, ({ storage, inner }) =>
-      undefinedIfUnsupported(() => storage.directUrl(inner, { signal: options.signal })),
+      storage.directUrl(inner, { signal: options.signal }),
     )
   }
 
-  /** Rejects as `Driver.thumbnail` does. */
-  thumbnail(path: Path, kind: ThumbnailKind, options: AccessOptions = {}): Promise<Thumbnail> {
+  /** Undefined if no thumbnail can be made of this file. Rejects with `invalid` as `Driver.thumbnail` does. */
+  thumbnail(path: Path, kind: ThumbnailKind, options: AccessOptions = {}): Promise<Thumbnail | undefined> {
     return this.#reading('make thumbnail', path, options, ({ storage, inner }) =>
       this.#access.untilRevoked(options, (signal) => storage.thumbnail(inner, kind, { signal })),
     )

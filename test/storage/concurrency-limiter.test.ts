@@ -113,7 +113,7 @@ const asking: Readonly<
   write: (storage, at) => storage.write(at, sourceOf('x')),
   mkdir: (storage, at) => storage.mkdir(at),
   remove: (storage, at) => storage.remove(at),
-  move: (storage, at) => storage.move(at, y),
+  move: (storage, at) => storage.tryMove(at, y),
   copy: (storage, at) => storage.copy(at, y),
   copyFiles: (storage, at) =>
     storage.copyFiles({ source: storage, from: at, to: at, files: [], mayTake: async () => new Set() }),
