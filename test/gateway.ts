@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { driverTypes } from '../drivers/index.js'
 import type { AnyDriverType } from '../src/contract/driver-type.js'
+import type { Log } from '../src/contract/log.js'
 import { configSchema, type ConfigInput } from '../src/gateway/config.js'
 import type { Gateway } from '../src/gateway/gateway.js'
 import { startDaemon as start } from '../src/process/daemon.js'
@@ -38,6 +39,8 @@ export interface RunOptions {
   readonly driver?: { readonly name: string; readonly addition?: object }
   /** Driver types in addition to those of the program. */
   readonly driverTypes?: readonly AnyDriverType[]
+  /** Absent: the log is written to stderr, from level fatal. */
+  readonly log?: Log
 }
 
 const password = 'a password for tests'
@@ -63,7 +66,7 @@ export async function startGateway(t: Test, options: RunOptions = {}): Promise<R
   const adminPassword = options.adminPassword ?? password
   const file = configSchema.parse({ http: '127.0.0.1:0', sftp: '127.0.0.1:0', drain_seconds: 1, ...options.config })
   const types = [...driverTypes, ...(options.driverTypes ?? [])]
-  const daemon = await start({ ...file, data: dataFolder }, createLog('fatal'), adminPassword, types)
+  const daemon = await start({ ...file, data: dataFolder }, options.log ?? createLog('fatal'), adminPassword, types)
   let stopped: Promise<void> | undefined
   const stop = () => (stopped ??= daemon.stop())
   t.teardown(stop)

@@ -9,13 +9,13 @@ type Method = (...args: readonly unknown[]) => unknown
 export function overriding<T extends object>(
   target: T,
   methods: (inner: Required<T>) => Partial<T>,
-  wrap: (method: Method) => Method = (method) => method.bind(target),
+  wrap: (method: Method, name: string) => Method = (method) => method.bind(target),
 ): T {
   const replaced = methods(target as Required<T>)
   return new Proxy(target, {
     get(_target, name) {
       const value: unknown = target[name as keyof T]
-      return typeof value === 'function' ? (replaced[name as keyof T] ?? wrap(value as Method)) : value
+      return typeof value === 'function' ? (replaced[name as keyof T] ?? wrap(value as Method, String(name))) : value
     },
   })
 }

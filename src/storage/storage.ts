@@ -39,6 +39,7 @@ import { DirectUrlCache } from './direct-url-cache.js'
 import { withEmptyFolders } from './empty-folders.js'
 import type { Events } from './events.js'
 import { callIfSupported, undefinedIfUnsupported } from './fallbacks.js'
+import { FailureLog } from './failure-log.js'
 import { ListableNames, type SkippedNames } from './listable-names.js'
 import type { ListingBudget } from './listing-cache.js'
 import { Listings, type FolderListing } from './listings.js'
@@ -116,7 +117,8 @@ export class Storage {
     this.records = this.traits.durable ? dependencies.store : dependencies.store.relaxed
     this.#own = dependencies.driver
     this.#calls = new ConcurrencyLimiter(this.traits.parallel)
-    const driver = this.#calls.limited(dependencies.driver)
+    const watched = new FailureLog(dependencies.log, this.mount).watched(dependencies.driver)
+    const driver = this.#calls.limited(watched)
     const filled = this.traits.emptyFolders
       ? driver
       : withEmptyFolders(driver, this.records.folders, (path) => this.treePath(path))

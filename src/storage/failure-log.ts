@@ -1,0 +1,146 @@
+/** Logs the failures of one backend, of which a client sees no cause, and some of which reach no client. */
+import { errorMonitor } from 'node:events'
+import type { Readable } from 'node:stream'
+import type { Source } from '../contract/call-options.js'
+import type { Upload } from '../contract/capabilities.js'
+import type { Driver } from '../contract/driver.js'
+import type { Entry } from '../contract/entry.js'
+import { isGatewayError, toGatewayError, type ErrorCode, type GatewayError } from '../contract/errors.js'
+import type { DriverLog } from '../contract/log.js'
+import { root, under, type Path } from '../contract/path.js'
+import { withHooks } from './file-hooks.js'
+import { overriding } from './overriding.js'
+
+/** Minimum time between two lines about the same code, in milliseconds. */
+const interval = 60_000
+
+const failureCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['unavailable', 'timeout', 'no_space'])
+
+/** The last line about a code. */
+interface Line {
+  readonly at: number
+  /** Number of failures since. */
+  suppressed: number
+}
+
+export class FailureLog {
+  readonly #lines = new Map<ErrorCode, Line>()
+  /** Errors of bodies that the backend receives. */
+  readonly #ofBodies = new WeakSet<Error>()
+
+  /** `mount`: the storage's path in the whole tree. */
+  constructor(
+    private readonly log: DriverLog,
+    private readonly mount: Path,
+  ) {}
+
+  /**
+   * Returns the driver with the failures of its calls, streams and handles logged as warnings: at most one a minute for
+   * each code, with the number of those in between. The line has the operation, the path in the whole tree, and the
+   * name, code and message of the original error. `denied` is a failure if the backend refuses the gateway.
+   */
+  watched(driver: Driver): Driver {
+    return overriding(
+      driver,
+      (inner) => ({
+        list: (path, options) => this.#pages(path, inner.list(path, options)),
+        read: (path, range, options) =>
+          this.#call('read', path, async () => {
+            const bytes = await inner.read(path, range, options)
+            return bytes.once(errorMonitor, (error) => this.#report('read', path, error))
+          }),
+        write: (path, source, options) =>
+          this.#call('write', path, () => inner.write(path, this.#withOwnErrors(source), options)),
+        open: (path, mode, options) =>
+          this.#call('open', path, async () => {
+            const failed = (error: unknown, op: string) => {
+              this.#report(op, path, error)
+              return error
+            }
+            return withHooks(await inner.open(path, mode, options), { failed })
+          }),
+        upload: (path, plan, options) =>
+          this.#call('upload', path, async () => this.#upload(path, await inner.upload(path, plan, options))),
+        dropUpload: (token, options) => this.#call('dropUpload', root, () => inner.dropUpload(token, options)),
+        copyFiles: (bundle, options) => this.#call('copyFiles', bundle.to, () => inner.copyFiles(bundle, options)),
+        usage: (options) => this.#call('usage', root, () => inner.usage(options)),
+        close: () => inner.close(),
+      }),
+      // The first argument of every other method is a path.
+      (method, name) =>
+        (...args) =>
+          this.#call(name, args[0] as Path, async () => Reflect.apply(method, driver, args)),
+    )
+  }
+
+  async #call<T>(op: string, path: Path, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      this.#report(op, path, error)
+      throw error
+    }
+  }
+
+  async *#pages(path: Path, pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<readonly Entry[]> {
+    try {
+      yield* pages
+    } catch (error) {
+      this.#report('list', path, error)
+      throw error
+    }
+  }
+
+  #upload(path: Path, upload: Upload): Upload {
+    return overriding(
+      upload,
+      (inner) => ({ write: (from) => this.#call('write', path, () => inner.write(this.#asBody(from))) }),
+      (method, name) =>
+        (...args) =>
+          this.#call(name, path, async () => Reflect.apply(method, upload, args)),
+    )
+  }
+
+  /** The source whose errors are not failures of this backend. */
+  #withOwnErrors(source: Source): Source {
+    const read: Source['read'] = async (range, options) => {
+      try {
+        return this.#asBody(await source.read(range, options))
+      } catch (error) {
+        if (error instanceof Error) this.#ofBodies.add(error)
+        throw error
+      }
+    }
+    return { ...source, read }
+  }
+
+  #asBody(stream: Readable): Readable {
+    return stream.once(errorMonitor, (error: Error) => this.#ofBodies.add(error))
+  }
+
+  #report(op: string, path: Path, error: unknown): void {
+    const failure = toGatewayError(error)
+    const cause = originOf(failure)
+    if (!isFailure(failure, cause) || this.#ofBodies.has(failure) || this.#ofBodies.has(cause)) return
+    const now = performance.now()
+    const last = this.#lines.get(failure.code)
+    if (last && now - last.at < interval) {
+      last.suppressed++
+      return
+    }
+    this.#lines.set(failure.code, { at: now, suppressed: 0 })
+    const { name, code, message } = cause as NodeJS.ErrnoException
+    const details = { cause: cause === failure ? undefined : { name, code, message }, suppressed: last?.suppressed }
+    this.log.warn({ code: failure.code, ...details }, failure.at(op, under(this.mount, path)).message)
+  }
+}
+
+/** The first error of the chain of causes. */
+function originOf(error: Error): Error {
+  return error.cause instanceof Error ? originOf(error.cause) : error
+}
+
+/** Neither policies nor drivers deny with a cause: the backend has refused the gateway. */
+function isFailure({ code }: GatewayError, cause: Error): boolean {
+  return failureCodes.has(code) || (code === 'denied' && !isGatewayError(cause))
+}

@@ -1,0 +1,130 @@
+/** The log lines about the failures of a backend. */
+import { mock } from 'node:test'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import t, { type Test } from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { Driver } from '../../src/contract/driver.js'
+import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import type { DriverLog } from '../../src/contract/log.js'
+import { asPath } from '../../src/contract/path.js'
+import { FailureLog } from '../../src/storage/failure-log.js'
+import { flaky, type Planned } from '../drivers/flaky.js'
+import { sourceOf } from '../tree/tree-fixture.js'
+
+const x = asPath('/x')
+
+/** A driver of a storage at `/mnt`, with a file `/x` of three bytes, that fails as planned, and the lines about it. */
+async function failing(plan: readonly Planned[], inner: Driver = new MemoryDriver(0)) {
+  await inner.write?.(x, sourceOf('abc'))
+  const lines: object[] = []
+  const log = { warn: (details: object, message: string) => lines.push({ ...details, message }) }
+  const { driver } = flaky(inner, plan)
+  return {
+    driver: new FailureLog(log as unknown as DriverLog, asPath('/mnt')).watched(driver) as Required<Driver>,
+    lines,
+  }
+}
+
+const system = (code: string, message: string) => Object.assign(new Error(message), { code, password: 'secret' })
+const error = (code: ErrorCode, cause?: unknown) => new GatewayError(code, { reason: 'for clients', cause })
+
+/** Sets the clock. */
+function clock(t: Test): (milliseconds: number) => void {
+  let now = 0
+  const { mock: mocked } = mock.method(performance, 'now', () => now)
+  t.teardown(() => mocked.restore())
+  return (milliseconds) => (now = milliseconds)
+}
+
+const failures = [
+  { what: 'a disk error', code: 'unavailable', cause: system('EIO', 'EIO: i/o error, read') },
+  { what: 'an unreachable backend', code: 'unavailable', cause: system('ECONNREFUSED', 'connect ECONNREFUSED') },
+  { what: 'a timeout', code: 'timeout', cause: system('ETIMEDOUT', 'connect ETIMEDOUT') },
+  { what: 'a full disk', code: 'no_space', cause: system('ENOSPC', 'ENOSPC: no space left on device, write') },
+  { what: 'a refusal of the credentials', code: 'denied', cause: system('530', '530 Login incorrect') },
+] as const
+
+for (const { what, code, cause } of failures) {
+  void t.test(`${what} is logged with the operation, the path and the cause`, async (t) => {
+    const nested = error(code, error(code, cause))
+    const { driver, lines } = await failing([{ method: 'stat', fault: { kind: 'fail', error: nested } }])
+    await t.rejects(driver.stat(x), nested)
+    const { name, message } = cause
+    t.strictSame(lines, [
+      {
+        code,
+        cause: { name, code: cause.code, message },
+        suppressed: undefined,
+        message: 'stat: /mnt/x: for clients',
+      },
+    ])
+  })
+}
+
+for (const code of ['not_found', 'denied', 'busy', 'aborted', 'internal'] as const) {
+  void t.test(`${code} is not logged as a failure of the backend`, async (t) => {
+    const { driver, lines } = await failing([{ method: 'stat', fault: { kind: 'fail', error: error(code) } }])
+    await t.rejects(driver.stat(x), { code })
+    t.same(lines, [])
+  })
+}
+
+void t.test('a thousand failures in a row write one line, and the next minute another with their number', async (t) => {
+  const setClock = clock(t)
+  const { driver, lines } = await failing([{ method: 'stat', fault: { kind: 'fail' } }])
+  for (let times = 0; times < 1000; times++) await t.rejects(driver.stat(x))
+  t.equal(lines.length, 1)
+  setClock(59_999)
+  await t.rejects(driver.stat(x))
+  t.equal(lines.length, 1)
+  setClock(60_000)
+  await t.rejects(driver.stat(x))
+  t.match(lines, [{ suppressed: undefined }, { suppressed: 1000 }])
+  t.equal(lines.length, 2)
+})
+
+void t.test('each code has its own line', async (t) => {
+  const { driver, lines } = await failing([
+    { method: 'stat', fault: { kind: 'fail', error: error('timeout') } },
+    { method: 'list', fault: { kind: 'fail', error: error('unavailable') } },
+    { method: 'mkdir', fault: { kind: 'fail', error: error('unavailable') } },
+  ])
+  await t.rejects(driver.stat(x))
+  await t.rejects(driver.list(asPath('/'))[Symbol.asyncIterator]().next())
+  await t.rejects(driver.mkdir(x))
+  t.match(lines, [{ code: 'timeout' }, { code: 'unavailable', message: 'list: /mnt: for clients' }])
+  t.equal(lines.length, 2)
+})
+
+void t.test('a failure in the middle of a stream, and of a handle, is logged', async (t) => {
+  const cut = { kind: 'cut', after: 1, error: error('unavailable', system('EIO', 'read')) } as const
+  const ofStream = await failing([{ method: 'read', fault: cut }])
+  await t.rejects(buffer(await ofStream.driver.read(x)))
+  t.match(ofStream.lines, [{ cause: { code: 'EIO' }, message: 'read: /mnt/x: for clients' }])
+
+  const { driver, lines } = await failing(
+    [],
+    new (class extends MemoryDriver {
+      override async open(...args: Parameters<MemoryDriver['open']>) {
+        return {
+          ...(await super.open(...args)),
+          read: () => Promise.reject(error('timeout')),
+          close: () => Promise.resolve(),
+        }
+      }
+    })(0),
+  )
+  const file = await driver.open(x, 'read')
+  await t.rejects(file.read(Buffer.alloc(1), 0))
+  t.match(lines, [{ message: 'read: /mnt/x: for clients' }])
+})
+
+void t.test('a failure of the body is not one of the backend that receives it', async (t) => {
+  const { driver, lines } = await failing([])
+  const fails = () => Promise.reject(error('unavailable'))
+  await t.rejects(driver.write(x, sourceOf('', { read: fails })), { code: 'unavailable' })
+  const body: Readable = new Readable({ read: () => body.destroy(error('timeout')) })
+  await t.rejects(driver.write(x, sourceOf('', { read: async () => body })), { code: 'timeout' })
+  t.same(lines, [])
+})

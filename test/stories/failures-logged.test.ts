@@ -1,0 +1,75 @@
+/** The log names the cause of a failure of a storage, whichever protocol or task meets it; the clients do not see it. */
+import t from 'tap'
+import { MemoryDriver } from '../../drivers/memory/memory.js'
+import type { AnyDriverType } from '../../src/contract/driver-type.js'
+import { GatewayError, type ErrorCode } from '../../src/contract/errors.js'
+import type { Log } from '../../src/contract/log.js'
+import { flaky } from '../drivers/flaky.js'
+import { startGateway } from '../gateway.js'
+import { altered, bare } from '../tree/tree-fixture.js'
+import { connectAll } from './protocols.js'
+import { connect, ended } from './task-client.js'
+
+/** Storages whose listings and writes fail. */
+const causes: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  Disk: ['unavailable', 'EIO'],
+  Unreachable: ['unavailable', 'ECONNREFUSED'],
+  Broken: ['internal', 'ERR_INVALID_ARG_TYPE'],
+  Refusing: ['denied', 'AccessDenied'],
+  Full: ['no_space', 'ENOSPC'],
+}
+
+const driverTypes: readonly AnyDriverType[] = Object.entries(causes).map(([name, [code, systemCode]]) => {
+  const cause = Object.assign(new Error(`the cause at /srv/${name}`), { code: systemCode })
+  const fault = { kind: 'fail', error: new GatewayError(code, { cause }) } as const
+  const plan = [
+    { method: 'list', fault },
+    { method: 'write', fault },
+  ] as const
+  return { name, fields: {}, open: async () => flaky(altered(new MemoryDriver(0), bare), plan).driver }
+})
+
+void t.test('failures of storages are in the log, of every protocol and of tasks', async (t) => {
+  const lines: Record<string, unknown>[] = []
+  const logOf = (fields: object): Log => {
+    const add = (level: string) => (details: object, message: string) => {
+      if (level !== 'info' && level !== 'debug') lines.push({ level, ...fields, ...details, message })
+    }
+    const methods = { debug: add('debug'), info: add('info'), warn: add('warn'), error: add('error') }
+    return { ...methods, child: (more) => logOf({ ...fields, ...more }) }
+  }
+  const running = await startGateway(t, { driverTypes, log: logOf({}) })
+  const { gateway, adminPassword: password } = running
+  const [first] = gateway.storages.list()
+  if (!first) throw new Error('nothing is mounted')
+  const { id: _id, ...like } = first
+  const mount = (mountPath: string, driver: string) =>
+    gateway.storages.create({ ...like, mountPath, driver, addition: '{}' })
+  const clients = await connectAll(running, { username: 'admin', password })
+  t.teardown(() => Promise.all(clients.map((client) => client.close())))
+
+  for (const [driver, [code, systemCode]] of Object.entries(causes)) {
+    for (const client of clients) {
+      const mountPath = `/${client.protocol} ${driver}`
+      await mount(mountPath, driver)
+      lines.length = 0
+      t.notMatch(JSON.stringify(await client.names(mountPath)), /cause|srv/)
+      const expected =
+        code === 'internal'
+          ? { level: 'error', err: { code: systemCode }, message: /^list: .*: internal error$/ }
+          : { level: 'warn', storage: mountPath, code, cause: { code: systemCode }, message: `list: ${mountPath}: ` }
+      t.match(lines, [expected], `${driver} over ${client.protocol}`)
+      t.equal(lines.length, 1)
+    }
+  }
+
+  await mount('/task', 'Full')
+  lines.length = 0
+  await clients[0]?.put('/file', Buffer.from('abc'))
+  const tasks = await connect(running)
+  await tasks.post('/api/fs/copy', { src_dir: '/', dst_dir: '/task', names: ['file'] })
+  t.match(await ended(tasks, 'copy'), [{ error: /no space left/ }])
+  const ofStorage = lines.filter(({ storage }) => storage === '/task')
+  t.match(ofStorage, [{ level: 'warn', cause: { code: 'ENOSPC' }, message: /^write: \/task\/file/ }])
+  t.equal(ofStorage.length, 1)
+})
