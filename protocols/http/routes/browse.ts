@@ -2,13 +2,13 @@
 import { z } from 'zod'
 import type { Usage } from '../../../src/contract/capabilities.js'
 import type { Entry } from '../../../src/contract/entry.js'
-import { hasDetail, isGatewayError } from '../../../src/contract/errors.js'
+import { GatewayError, hasDetail, isGatewayError } from '../../../src/contract/errors.js'
 import { childOf, cleanPath, encodePath, nameOf, parentOf, root, under, type Path } from '../../../src/contract/path.js'
 import type { AccessOptions } from '../../../src/tree/preconditions.js'
 import type { FolderView, VirtualFs } from '../../../src/tree/virtual-fs.js'
 import type { HttpApi } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
-import { accessDeniedMessage, ApiError } from '../errors.js'
+import { ApiError } from '../errors.js'
 import { flag, paging, text } from '../fields.js'
 import { treeHeaders } from '../folder-password.js'
 import { mountDetails } from '../mount-details.js'
@@ -238,7 +238,7 @@ async function withBrowseErrors<T>(work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if (isGatewayError(error, 'denied') && !hasDetail(error, 'refresh_denied')) {
-      throw new ApiError(403, accessDeniedMessage)
+      throw new GatewayError('hidden', { cause: error })
     }
     throw error
   }

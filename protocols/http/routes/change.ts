@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Principal } from '../../../src/accounts/principal.js'
 import type { Entry } from '../../../src/contract/entry.js'
-import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
+import { GatewayError, isGatewayError, nameTaken } from '../../../src/contract/errors.js'
 import {
   checkName,
   childOf,
@@ -101,7 +101,7 @@ export const changeEndpoints = [
       } catch (error) {
         // An existing target takes precedence over a missing source.
         const isMissing = !overwrite && from !== to && isGatewayError(error, 'not_found')
-        if (isMissing && (await statOrUndefined(fs, to, access))) throw nameExistsError(name)
+        if (isMissing && (await statOrUndefined(fs, to, access))) throw nameTaken(name)
         throw error
       }
     },
@@ -189,7 +189,7 @@ async function transfer(
     const targetEntry = overwrite ? undefined : await statOrUndefined(fs, childOf(to, name), access)
     if (targetEntry === undefined) selected.push(name)
     else if (merge && targetEntry.kind === 'folder') selected.push(name)
-    else if (!skipExisting && !merge) throw nameExistsError(name)
+    else if (!skipExisting && !merge) throw nameTaken(name)
   }
   const tasks: Task[] = []
   for (const name of selected) {
@@ -249,10 +249,6 @@ async function withConflictName<T>(name: string, work: () => Promise<T>): Promis
   try {
     return await work()
   } catch (error) {
-    throw isGatewayError(error, 'exists') ? nameExistsError(name) : error
+    throw isGatewayError(error, 'exists') ? nameTaken(name, error) : error
   }
-}
-
-function nameExistsError(name: string): ApiError {
-  return new ApiError(403, `file [${name}] exists`)
 }

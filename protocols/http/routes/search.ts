@@ -1,6 +1,6 @@
 /** Search for names in the tree. */
 import { z } from 'zod'
-import { hasDetail } from '../../../src/contract/errors.js'
+import { GatewayError, hasDetail } from '../../../src/contract/errors.js'
 import { cleanPath, under, type Path } from '../../../src/contract/path.js'
 import type { SearchOptions } from '../../../src/tree/finding.js'
 import type { HttpApi } from '../http-api.js'
@@ -16,7 +16,7 @@ export const searchDisabled: Refusal = { code: 404, text: 'search not available'
 
 /** Throws 404 if search is disabled in the settings. */
 export function assertSearchEnabled({ gateway }: HttpApi): void {
-  if (!gateway.search.isOn) throw new ApiError(searchDisabled.code, searchDisabled.text)
+  if (!gateway.search.isOn) throw new GatewayError('unavailable', { detail: 'search_off' })
 }
 
 const foundData = z

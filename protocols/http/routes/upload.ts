@@ -110,7 +110,6 @@ async function store(
     const body = fs.fromClient(verifiedSource(source))
     return { task: taskObject(await api.gateway.submitUpload(principal, path, body, { ...options, signal })) }
   } catch (error) {
-    if (isGatewayError(error, 'exists')) throw new ApiError(403, 'file exists')
     if (isGatewayError(error, 'unsupported')) throw new ApiError(uploadsUnsupported.code, uploadsUnsupported.text)
     throw error
   }
