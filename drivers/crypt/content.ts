@@ -161,7 +161,7 @@ export class Decryption extends Transform {
       }
       this.#nonce = nonceFromHeader(this.#head)
       if (!this.#nonce) {
-        done(new NotEncryptedError())
+        done(notEncrypted())
         return
       }
       chunk = this.#head.subarray(headerSize)
@@ -178,7 +178,7 @@ export class Decryption extends Transform {
 
   override _flush(done: TransformCallback): void {
     if (!this.#nonce) {
-      done(new NotEncryptedError())
+      done(notEncrypted())
       return
     }
     const last = this.#blocks.last()
@@ -195,7 +195,7 @@ export class Decryption extends Transform {
   #open(nonce: Buffer, sealed: Buffer): GatewayError | undefined {
     const { box, key } = this.plan
     const plain = sealed.length > tagSize ? box.open(sealed, blockNonce(nonce, this.#block++), key) : undefined
-    if (!plain) return new WrongKeyError()
+    if (!plain) return new GatewayError('unavailable', { detail: 'wrong_key' })
     this.#resolveStarted(nonce)
     const part = plain.subarray(this.#skip, this.#skip + this.#remaining)
     this.#skip = 0
@@ -205,18 +205,7 @@ export class Decryption extends Transform {
   }
 }
 
-/** A block is not authentic under this key and nonce. */
-export class WrongKeyError extends GatewayError {
-  constructor() {
-    super('unavailable', {
-      reason: 'the content cannot be decrypted: it is damaged, or the password or the salt is wrong',
-    })
-  }
-}
-
-/** A file has no valid header. */
-export class NotEncryptedError extends GatewayError {
-  constructor() {
-    super('unavailable', { reason: 'the stored file is not encrypted, or it is damaged' })
-  }
+/** The error for a file that has no valid header. */
+export function notEncrypted(): GatewayError {
+  return new GatewayError('unavailable', { reason: 'the stored file is not encrypted, or it is damaged' })
 }

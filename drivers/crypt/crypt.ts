@@ -10,7 +10,7 @@ import type { Driver } from '../../src/contract/driver.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { Entry, Identity } from '../../src/contract/entry.js'
 import type { Traits } from '../../src/contract/traits.js'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, hasDetail, isGatewayError } from '../../src/contract/errors.js'
 import { childOf, cleanPath, nameOf, parentOf, root, segmentsOf, type Path } from '../../src/contract/path.js'
 import {
   blockSize,
@@ -19,10 +19,9 @@ import {
   Encryption,
   headerSize,
   nonceFromHeader,
-  NotEncryptedError,
+  notEncrypted,
   plainSize,
   sealedBlockSize,
-  WrongKeyError,
 } from './content.js'
 import type { CryptOptions } from './index.js'
 import { namesOf, type Names } from './names.js'
@@ -159,19 +158,19 @@ export class CryptDriver implements Driver {
       try {
         return await this.#readBlocks(at, range, cachedNonce, options)
       } catch (error) {
-        if (!(error instanceof WrongKeyError)) throw error
+        if (!hasDetail(error, 'wrong_key')) throw error
       }
     }
     // The file may have been replaced after its header was read. The second attempt reads the new header.
     for (let attempt = 0; ; attempt++) {
       const header = await buffer(await this.#tree.read(at, { offset: 0, length: headerSize }, options))
       const nonce = nonceFromHeader(header)
-      if (!nonce) throw new NotEncryptedError()
+      if (!nonce) throw notEncrypted()
       this.#cacheNonce(at, nonce)
       try {
         return await this.#readBlocks(at, range, nonce, options)
       } catch (error) {
-        if (!(error instanceof WrongKeyError) || attempt > 0) throw error
+        if (!hasDetail(error, 'wrong_key') || attempt > 0) throw error
       }
     }
   }

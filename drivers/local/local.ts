@@ -42,7 +42,7 @@ import { listFolder } from './listing.js'
 import { assertFile, requireExisting, Locator, syncFile } from './locate.js'
 import { maxSyncBytes } from './receive-body.js'
 import { RecycleBin, removeTree } from './removal.js'
-import { isReserved, O_PATH, UnfollowedSymlink, RootFolder, type Location } from './root-folder.js'
+import { isReserved, O_PATH, RootFolder, symlinkOutside, type Location } from './root-folder.js'
 import { Staging } from './staging.js'
 import { asyncSyscalls } from './syscalls.js'
 import type { OpenedFile } from './thumbnails/images.js'
@@ -397,7 +397,7 @@ class Local implements Driver {
         await this.dependencies.root.assertInside(location.folder, target)
         if (!target.startsWith('/')) return target
         const inside = this.dependencies.root.pathOf(target)
-        if (inside === undefined) throw new UnfollowedSymlink(true)
+        if (inside === undefined) throw symlinkOutside()
         return inside
       }),
     )

@@ -9,7 +9,7 @@
  */
 import { constants, type BigIntStats } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { GatewayError, isGatewayError } from '../../src/contract/errors.js'
+import { GatewayError, hasDetail, isGatewayError } from '../../src/contract/errors.js'
 import { findDeepest, segmentsOf, nameOf, parentOf, root, under, within, type Path } from '../../src/contract/path.js'
 import { systemCode } from './errors.js'
 import { FolderHandleCache } from './folder-handle-cache.js'
@@ -35,12 +35,14 @@ export function isReserved(name: string): boolean {
   return name.startsWith('.') && name.toLowerCase().startsWith(reservedName)
 }
 
-/** A symlink that is not followed: `denied` if it leads outside of the root, `not_found` if it is dangling. */
-export class UnfollowedSymlink extends GatewayError {
-  constructor(readonly outside: boolean) {
-    const reason = outside ? 'a symlink that leads outside of the storage' : 'a symlink that leads nowhere'
-    super(outside ? 'denied' : 'not_found', { reason })
-  }
+/** The error for a symlink that leads outside of the root. */
+export function symlinkOutside(): GatewayError {
+  return new GatewayError('denied', { reason: 'a symlink that leads outside of the storage' })
+}
+
+/** The error for a name that does not exist. */
+function missing(fromSymlink: boolean): GatewayError {
+  return new GatewayError('not_found', { detail: fromSymlink ? 'dangling_symlink' : undefined })
 }
 
 /** A name in an open folder, with its status at the time of the lookup. The name `.` is the root itself. */
@@ -163,7 +165,7 @@ export class RootFolder {
     try {
       return (await this.#walk(this.real, segmentsOf(path))).host
     } catch (error) {
-      if (create !== true || !(error instanceof UnfollowedSymlink)) throw error
+      if (create !== true || !hasDetail(error, 'dangling_symlink')) throw error
       throw new GatewayError('denied', { reason: error.reason })
     }
   }
@@ -210,7 +212,7 @@ export class RootFolder {
     try {
       return this.pathOf((await this.#walk(this.real, segmentsOf(path))).host)
     } catch (error) {
-      if (isGatewayError(error, 'not_found', 'not_dir') || (error instanceof UnfollowedSymlink && !error.outside)) {
+      if (isGatewayError(error, 'not_found', 'not_dir')) {
         return undefined
       }
       throw error
@@ -225,8 +227,7 @@ export class RootFolder {
     try {
       await this.#walk(target.startsWith('/') ? '/' : folder.host, target.split('/'))
     } catch (error) {
-      if (isGatewayError(error, 'not_found', 'not_dir') || (error instanceof UnfollowedSymlink && !error.outside))
-        return
+      if (isGatewayError(error, 'not_found', 'not_dir')) return
       throw error
     }
   }
@@ -312,22 +313,22 @@ export class RootFolder {
         stats = undefined
         continue
       }
-      if (stats && !stats.isDirectory()) throw fromSymlink ? new UnfollowedSymlink(false) : new GatewayError('not_dir')
+      if (stats && !stats.isDirectory()) throw fromSymlink ? missing(true) : new GatewayError('not_dir')
       const next = joined(host, name)
       if (!this.#contains(next)) {
-        if (this.real !== next && !this.real.startsWith(`${next}/`)) throw new UnfollowedSymlink(true)
+        if (this.real !== next && !this.real.startsWith(`${next}/`)) throw symlinkOutside()
         host = next
         continue
       }
-      if (isReserved(name)) throw fromSymlink ? new UnfollowedSymlink(false) : new GatewayError('not_found')
+      if (isReserved(name)) throw missing(fromSymlink)
       const calls = this.syscallsFor(next)
       stats = await undefinedOn(() => calls.lstat(next), 'ENOTDIR')
-      if (!stats) throw fromSymlink ? new UnfollowedSymlink(false) : new GatewayError('not_found')
+      if (!stats) throw missing(fromSymlink)
       if (!stats.isSymbolicLink()) {
         host = next
         continue
       }
-      if (++symlinks > maxSymlinks) throw new UnfollowedSymlink(false)
+      if (++symlinks > maxSymlinks) throw missing(true)
       const target = await calls.readlink(next)
       if (target.startsWith('/')) host = '/'
       stats = undefined
@@ -338,7 +339,7 @@ export class RootFolder {
           .reverse(),
       )
     }
-    if (!this.#contains(host)) throw new UnfollowedSymlink(true)
+    if (!this.#contains(host)) throw symlinkOutside()
     stats ??= await this.syscallsFor(host).lstat(host)
     if (!stats) throw new GatewayError('not_found')
     return { host, stats }

@@ -13,7 +13,7 @@ export class ApiError extends Error {
   }
 }
 
-export const accessDeniedMessage = 'password is incorrect or you have no permission'
+const accessDeniedMessage = 'password is incorrect or you have no permission'
 
 interface Answer {
   /** The `code` of the envelope. */
@@ -63,6 +63,7 @@ const details: Readonly<Record<ErrorDetail, Text | Required<Answer>>> = {
   refresh_denied: 'Refresh without permission',
   system_file: 'system file upload ignored',
   parent_hidden: accessDeniedMessage,
+  dangling_symlink: 'object not found',
   nothing_mounted: 'failed get storage: storage not found; please add a storage first',
   no_storage: ({ path = '/' }) => `failed get storage: storage not found; rawPath: ${path}`,
   storage_starting: 'Loading storage, please wait',
@@ -70,7 +71,9 @@ const details: Readonly<Record<ErrorDetail, Text | Required<Answer>>> = {
   storage_enabled: 'this storage have enabled',
   storage_disabled: 'this storage have disabled',
   driver_unknown: ({ subject = '' }) => `failed get driver new: no driver named: ${subject}`,
+  wrong_key: ({ reason }) => reason,
   driver_changed: 'driver cannot be changed',
+  source_changed: ({ reason }) => reason,
   wrong_credentials: 'Invalid username or password',
   code_required: 'Invalid 2FA code',
   sign_in_throttled:
@@ -96,6 +99,7 @@ const details: Readonly<Record<ErrorDetail, Text | Required<Answer>>> = {
     status: 500,
     text: ({ subject = '', reason }) => `failed to execute hook on ${subject}: ${reason}`,
   },
+  costly_pattern: ({ reason }) => reason,
   setting_in_use: { code: 500, status: 500, text: ({ subject = '' }) => `setting [${subject}] is not deprecated` },
   search_off: { code: 404, status: 404, text: 'search not available' },
   index_running: 'index is running',

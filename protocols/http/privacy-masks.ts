@@ -1,6 +1,7 @@
 /** Masks parts of error messages that match patterns of the admin. */
 import type { Log } from '../../src/contract/log.js'
-import { compilePatterns, CostlyPatternError, patternLines, type Pattern } from '../../src/contract/patterns.js'
+import { hasDetail } from '../../src/contract/errors.js'
+import { compilePatterns, patternLines, type Pattern } from '../../src/contract/patterns.js'
 import type { Settings } from '../../src/settings/settings.js'
 
 const key = 'privacy_regs'
@@ -34,14 +35,14 @@ export class PrivacyMasks {
     try {
       return patternsOf(text)
     } catch (error) {
-      if (!(error instanceof CostlyPatternError)) throw error
+      if (!hasDetail(error, 'costly_pattern')) throw error
       this.#log.error({ setting: key, reason: error.reason }, 'invalid privacy patterns, masking all error messages')
       return [{ masked: (message) => '*'.repeat(message.length) }]
     }
   }
 }
 
-/** Compiles one pattern per line. Ignores lines that are not regular expressions. Throws `CostlyPatternError`. */
+/** Compiles one pattern per line. Ignores lines that are not regular expressions. Throws `costly_pattern`. */
 function patternsOf(text: string): readonly Pattern[] {
   return compilePatterns(
     patternLines(text).map((line) => line.trim()),

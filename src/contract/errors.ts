@@ -73,6 +73,7 @@ const details = {
   mount_removed: 'a mount point cannot be removed',
   refresh_denied: 'only a user who may write can refresh a listing',
   system_file: 'files of this name are not accepted (ignore_system_files)',
+  dangling_symlink: 'a symlink that leads nowhere',
   // storages
   nothing_mounted: 'no storage is mounted',
   no_storage: 'no storage is mounted at this path',
@@ -81,7 +82,9 @@ const details = {
   storage_enabled: 'the storage is enabled already',
   storage_disabled: 'the storage is disabled already',
   driver_unknown: 'there is no such driver',
+  wrong_key: 'the content cannot be decrypted: it is damaged, or the password or the salt is wrong',
   driver_changed: 'the driver of a storage cannot be changed',
+  source_changed: 'the source changed while it was copied',
   // accounts
   wrong_credentials: 'wrong user name or password',
   code_required: 'the one-time code is missing or wrong',
@@ -105,6 +108,7 @@ const details = {
   proxy_refused: 'this file is not sent through the gateway',
   // settings, search, tasks
   setting_refused: 'the setting cannot have this value',
+  costly_pattern: 'the patterns exceed a limit',
   setting_in_use: 'only deprecated settings can be deleted',
   search_off: 'search is switched off',
   index_running: 'the index is being built or updated',
@@ -132,8 +136,8 @@ export interface GatewayErrorOptions {
   readonly cause?: unknown
 }
 
-/** The operation of an error, and its path. */
-export type ErrorOrigin = Pick<GatewayErrorOptions, 'op' | 'path'>
+/** The operation of an error, its path, and the original error. */
+export type ErrorOrigin = Pick<GatewayErrorOptions, 'op' | 'path' | 'cause'>
 
 export class GatewayError extends Error {
   readonly code: ErrorCode
@@ -174,17 +178,6 @@ export class GatewayError extends Error {
       retryAfter: this.retryAfter,
       cause: this.cause ?? this,
     })
-  }
-}
-
-/** The source changed while it was copied: the part that was stored cannot be continued. */
-export class SourceChangedError extends GatewayError {
-  constructor(context: ErrorOrigin = {}) {
-    super('busy', { ...context, reason: 'the source changed while it was copied' })
-  }
-
-  override at(op: string, path: string): SourceChangedError {
-    return new SourceChangedError({ op, path })
   }
 }
 

@@ -7,7 +7,7 @@
 import { performance } from 'node:perf_hooks'
 import { createContext, Script, type Context } from 'node:vm'
 import { RE2JS, type Matcher } from 're2js'
-import { GatewayError, type ErrorOrigin } from './errors.js'
+import { GatewayError, hasDetail } from './errors.js'
 
 export interface Pattern {
   /** Maximum number of steps for each character of a text. */
@@ -47,28 +47,22 @@ export function stepsOf(cost: number, length: number): number {
 /** How invalid regular expressions are treated. */
 type OnInvalidPattern = 'refused' | 'ignored'
 
-/** A pattern that may be valid, but exceeds a limit. */
-export class CostlyPatternError extends GatewayError {
-  constructor(reason: string, context: ErrorOrigin = {}) {
-    super('invalid', { ...context, reason })
-  }
-
-  override at(op: string, path: string): CostlyPatternError {
-    return new CostlyPatternError(this.reason, { op, path })
-  }
+/** The error for a pattern that may be valid, but exceeds a limit. */
+function costlyPattern(reason: string): GatewayError {
+  return new GatewayError('invalid', { detail: 'costly_pattern', reason })
 }
 
 /** Splits a text with one pattern on each line. Blank lines are skipped, and CRLF line endings are accepted. */
 export function patternLines(text: string): readonly string[] {
   if (text.length > maxTextLength) {
-    throw new CostlyPatternError(`the list of patterns is illegal: it has more than ${maxTextLength} characters`)
+    throw costlyPattern(`the list of patterns is illegal: it has more than ${maxTextLength} characters`)
   }
   const lines = text.split('\n').map((line) => line.replace(/(?<!\r)\r+$/, ''))
   return lines.filter((line) => line.trim() !== '')
 }
 
 /**
- * Compiles the patterns of one list, one for each source. Throws CostlyPatternError, or `invalid` with the pattern if
+ * Compiles the patterns of one list, one for each source. Throws `costly_pattern`, or `invalid` with the pattern if
  * it is not a regular expression. With 'ignored', the latter matches nothing instead.
  */
 export function compilePatterns(sources: readonly string[], illegal: OnInvalidPattern = 'refused'): readonly Pattern[] {
@@ -123,15 +117,14 @@ export function globSource(glob: string): string {
   return `^(?:${source})$`
 }
 
-/** Yields the matches in `text` in order. Throws CostlyPatternError once they have taken too many steps. */
+/** Yields the matches in `text` in order. Throws `costly_pattern` once they have taken too many steps. */
 export function* findMatches({ expression, cost }: LinearPattern, text: string): Generator<Matcher> {
   const matcher = expression.matcher(text)
   let remaining = maxSteps
   let end = 0
   for (;;) {
     remaining -= stepsOf(cost, text.length - end)
-    if (remaining < 0)
-      throw new CostlyPatternError(`${truncate(expression.pattern())} takes too long on a text of this length`)
+    if (remaining < 0) throw costlyPattern(`${truncate(expression.pattern())} takes too long on a text of this length`)
     if (!matcher.find()) return
     yield matcher
     end = matcher.end()
@@ -159,7 +152,7 @@ function compileWithin(remaining: number, source: string, timeLimit: TimeLimit, 
       masked: (text) => maskMatches({ expression: linear, cost }, text),
     }
   }
-  if (cost + guardedCost > remaining) throw costlyPatternError(source)
+  if (cost + guardedCost > remaining) throw tooManyRepetitions(source)
   try {
     return guardedPattern(source, cost + guardedCost, timeLimit)
   } catch (error) {
@@ -183,7 +176,7 @@ function maskMatches(pattern: LinearPattern, text: string): string {
       masked += text.slice(masked.length, match.start()) + asterisks(match.end() - match.start())
     }
   } catch (error) {
-    if (error instanceof CostlyPatternError) return masked + asterisks(text.length - masked.length)
+    if (hasDetail(error, 'costly_pattern')) return masked + asterisks(text.length - masked.length)
     throw error
   }
   return masked + text.slice(masked.length)
@@ -203,22 +196,20 @@ function illegalPatternError(source: string, error: unknown): GatewayError {
   return new GatewayError('invalid', { reason: `${truncate(source)} is illegal: ${why}`, cause: error })
 }
 
-function costlyPatternError(source: string): CostlyPatternError {
-  return new CostlyPatternError(
-    `${truncate(source)} is illegal: too many repetitions, alone or together with other patterns`,
-  )
+function tooManyRepetitions(source: string): GatewayError {
+  return costlyPattern(`${truncate(source)} is illegal: too many repetitions, alone or together with other patterns`)
 }
 
 /** Cost of compiling any pattern and of starting to match it, in addition to that of its parts. */
 const matcherCost = 10
 
-/** Returns the cost of the pattern. Throws CostlyPatternError if it exceeds `remaining`. */
+/** Returns the cost of the pattern. Throws `costly_pattern` if it exceeds `remaining`. */
 function checkCost(source: string, remaining: number, additional = 0): number {
   if (source.length > maxPatternLength) {
-    throw new CostlyPatternError(`a pattern is illegal: it has more than ${maxPatternLength} characters`)
+    throw costlyPattern(`a pattern is illegal: it has more than ${maxPatternLength} characters`)
   }
   const cost = costOf(source) + additional
-  if (cost > remaining) throw costlyPatternError(source)
+  if (cost > remaining) throw tooManyRepetitions(source)
   return cost
 }
 

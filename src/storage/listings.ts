@@ -7,18 +7,10 @@ import { untilAborted, sharedController } from '../contract/cancellation.js'
 import type { CallOptions, ListOptions } from '../contract/call-options.js'
 import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
-import { GatewayError } from '../contract/errors.js'
+import { GatewayError, hasDetail, isGatewayError } from '../contract/errors.js'
 import type { DriverLog } from '../contract/log.js'
 import { nameOf, parentOf, within, type Path } from '../contract/path.js'
-import {
-  compilePatterns,
-  CostlyPatternError,
-  globSource,
-  maxSteps,
-  patternLines,
-  stepsOf,
-  type Pattern,
-} from '../contract/patterns.js'
+import { compilePatterns, globSource, maxSteps, patternLines, stepsOf, type Pattern } from '../contract/patterns.js'
 import type { StorageRow } from '../store/rows.js'
 import { undefinedIfUnsupported } from './fallbacks.js'
 import { ListingCache, type ListingBudget } from './listing-cache.js'
@@ -212,7 +204,7 @@ export class CachePolicies {
   readonly #minutes: readonly number[]
   readonly #cost: number
 
-  /** Throws CostlyPatternError. */
+  /** Throws `costly_pattern`. */
   constructor(text: string) {
     const policies = patternLines(text).flatMap((line) => {
       const colon = line.lastIndexOf(':')
@@ -242,7 +234,7 @@ function storedPolicies({ row, log }: ListingsDependencies): CachePolicies {
   try {
     return new CachePolicies(row.customCachePolicies)
   } catch (error) {
-    if (!(error instanceof CostlyPatternError)) throw error
+    if (!hasDetail(error, 'costly_pattern')) throw error
     log.warn({ err: error }, 'the cache policies of the storage exceed a limit and are ignored')
     return new CachePolicies('')
   }

@@ -3,7 +3,7 @@
  * meantime is not replaced.
  */
 import { contentVersion, hasReliableVersion, isRealFolder, type Entry } from '../contract/entry.js'
-import { GatewayError, SourceChangedError } from '../contract/errors.js'
+import { GatewayError } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
 import type { ResumableUpload } from '../storage/resumable-write.js'
@@ -179,7 +179,7 @@ async function assertUnchanged(storage: Storage, path: Path, entry: Entry, signa
     entry.revision !== undefined && now.revision !== undefined
       ? entry.revision === now.revision
       : entry.size === now.size && entry.modified.getTime() === now.modified.getTime()
-  if (!same) throw new SourceChangedError()
+  if (!same) throw new GatewayError('busy', { detail: 'source_changed' })
 }
 
 /**

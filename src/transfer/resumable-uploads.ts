@@ -3,7 +3,7 @@
  * orphaned uploads (docs/decisions/0015).
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { isTransient, SourceChangedError } from '../contract/errors.js'
+import { hasDetail, isTransient } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import type { Path } from '../contract/path.js'
 import type { ResumableUpload, UploadWork } from '../storage/resumable-write.js'
@@ -95,7 +95,7 @@ export class ResumableUploads {
       return entry
     } catch (error) {
       const current = finish()
-      if (current && (!isTransient(error) || error instanceof SourceChangedError)) await this.#discard(current)
+      if (current && (!isTransient(error) || hasDetail(error, 'source_changed'))) await this.#discard(current)
       throw error
     }
   }

@@ -4,13 +4,7 @@
  * may remove it, and that the two are different files.
  */
 import { contentVersion, isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
-import {
-  GatewayError,
-  isGatewayError,
-  SourceChangedError,
-  toGatewayError,
-  type MemberFailure,
-} from '../contract/errors.js'
+import { GatewayError, isGatewayError, toGatewayError, type MemberFailure } from '../contract/errors.js'
 import { childOf, type Path } from '../contract/path.js'
 import type { MountedPath } from '../storage/mounts.js'
 import { targetOf, type CopiedState, type CopyJob } from './copy-job.js'
@@ -101,7 +95,7 @@ export class SourceRemoval implements TreeVisitor<Member, Member> {
     try {
       const now = await source.storage.stat(from, { signal, ofSymlink: true, fresh: true })
       if (contentVersion(now) !== known.source) {
-        throw new SourceChangedError()
+        throw new GatewayError('busy', { detail: 'source_changed' })
       }
       const copy = await target.storage.statOrUndefined(target.inner, { signal, ofSymlink: true })
       if (!copy) throw new GatewayError('busy', { reason: 'its copy no longer exists' })
