@@ -443,9 +443,9 @@ export class Access implements Authority {
     const converted = toGatewayError(error)
     if (converted instanceof LockedError) {
       const { lock, op, path } = converted
-      return new LockedError(this.redactLock(lock), { op, path })
+      return new LockedError(this.redactLock(lock), { op, path, cause: converted })
     }
     const isRevoked = converted.code === 'aborted' && this.principal.signal.aborted
-    return isRevoked ? new GatewayError('unauthenticated') : converted
+    return isRevoked ? new GatewayError('unauthenticated', { cause: converted }) : converted
   }
 }

@@ -32,7 +32,7 @@ export class LockedError extends GatewayError {
   }
 
   override at(op: string, path: string): LockedError {
-    return new LockedError(this.lock, { op, path })
+    return new LockedError(this.lock, { op, path, cause: this.cause ?? this })
   }
 }
 

@@ -5,8 +5,9 @@ import type { Driver } from '../../src/contract/driver.js'
 import { GatewayError, TreeError } from '../../src/contract/errors.js'
 import { asPath as p } from '../../src/contract/path.js'
 import { LockedError } from '../../src/tree/locks.js'
-import type { VirtualFs } from '../../src/tree/virtual-fs.js'
-import { newTree, sourceOf, text } from './tree-fixture.js'
+import { VirtualFs } from '../../src/tree/virtual-fs.js'
+import { principal } from '../accounts/principals.js'
+import { newTree, openBody, sourceOf, text } from './tree-fixture.js'
 
 /** The principal's own tree is the folder `/base`: `/d/file`, `/d/below/file`, `/other`. */
 const base = '/base'
@@ -109,4 +110,27 @@ void t.test('errors of a whole tree and of locks name them too', async (t) => {
     t.match(error, { op, path })
     t.notMatch((error as LockedError).lock.path, /^\/base/)
   }
+})
+
+void t.test('the error of a lock keeps the original as its cause', async (t) => {
+  const { fs, all } = await ground(t)
+  await all.lock(p('/base/d'), { scope: 'exclusive', deep: true, owner: '', seconds: 60 })
+  const error = (await fs.remove(file).catch((reason: unknown) => reason)) as LockedError
+  t.equal(error.lock.path, '/d')
+  t.type(error.cause, LockedError)
+  const inner = new LockedError(error.lock)
+  t.equal(inner.at('move', '/x').cause, inner)
+})
+
+void t.test('the error after a revocation keeps the aborted call as its cause', async (t) => {
+  const { dependencies } = await ground(t)
+  const revocation = new AbortController()
+  const fs = new VirtualFs(dependencies, principal({ base, signal: revocation.signal }))
+  const { source, body } = openBody()
+  const read = async () => {
+    setImmediate(() => revocation.abort())
+    return body
+  }
+  const writing = fs.write(p('/d/new'), { ...source, read })
+  await t.rejects(writing, { code: 'unauthenticated', cause: { code: 'aborted' } })
 })
