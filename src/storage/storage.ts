@@ -411,7 +411,7 @@ export class Storage {
 
   /**
    * Copies one file, through the gateway if the backend cannot copy. Rejects with `unsupported` for a folder or a
-   * symlink, and with `internal` if the copy has another size.
+   * symlink, and with `busy` if the copy has another size than the source had.
    */
   async copy(from: Path, to: Path, { source, resumable, ...options }: StorageCopyOptions = {}): Promise<void> {
     this.assertWritable()
@@ -427,7 +427,7 @@ export class Storage {
     const { modified = entry.modified, mode = entry.mode } = options
     const attributed = { ...options, modified, mode, resumable }
     const written = await this.write(to, source ?? this.source(from, entry), attributed)
-    if (written.size !== entry.size) throw new GatewayError('internal', { reason: 'the copy has another size' })
+    if (written.size !== entry.size) throw new GatewayError('busy', { detail: 'source_changed' })
   }
 
   /** Whether `copyFiles` may be possible from that storage. */

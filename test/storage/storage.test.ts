@@ -793,6 +793,17 @@ void t.test('stored cache policies that exceed a limit are ignored, and that is 
   t.equal(logged.length, 1)
 })
 
+void t.test('a copy of a source that was replaced meanwhile rejects with busy', async (t) => {
+  const { storage } = await newStorage(t, bare)
+  await storage.write(x, sourceOf('old'))
+  const source = storage.source(x, await storage.stat(x))
+  await storage.write(x, sourceOf('longer'))
+  await t.rejects(storage.copy(x, y, { source: { ...source, read: async () => Readable.from(['old']) } }), {
+    code: 'busy',
+    detail: 'source_changed',
+  })
+})
+
 void t.test('a closed storage hears nothing more and ends its loads', async (t) => {
   const { list, waiting } = stalled()
   let closed = 0
