@@ -2,7 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import t from 'tap'
+import type { Principal } from '../src/accounts/principal.js'
 import type { Driver } from '../src/contract/driver.js'
+import type { Path } from '../src/contract/path.js'
 import type { Gateway, ProtocolGateway } from '../src/gateway/gateway.js'
 import type { MountSupervisor } from '../src/storage/mount-supervisor.js'
 import type { Mounts } from '../src/storage/mounts.js'
@@ -162,9 +164,39 @@ void t.test('a way round the rules is found by its type', async (t) => {
   t.equal(all.length, 4)
 })
 
-void t.test('judge() and SQL are where CONTRIBUTING.md says, and nowhere else', async (t) => {
-  const judges = filesWith(/^import \{[^}]*\bjudge\b[^}]*\} from '[./]+\/policy\.js'/m)
-  t.same(judges, ['src/tree/authorizer.ts'])
+type IsPrincipal<Type> = [Type] extends [Principal] ? true : false
+type Widened = Omit<Principal, 'base'> & { readonly base: Path }
+type Copy = { readonly [Key in keyof Principal]: Principal[Key] }
+// These do not compile if a copy of a principal, with other properties or the same, is one.
+const isWidened: IsPrincipal<Widened> = false
+const isCopied: IsPrincipal<Copy> = false
+const isItself: IsPrincipal<Principal> = true
+
+void t.test('principals are made and widened by the accounts and by signed URLs only', async (t) => {
+  t.same([isWidened, isCopied, isItself], [false, false, true])
+  t.same(filesWith(/^import (?:\* as|\{[^}]*(?<!type )\bPrincipal\b)[^']* from '[^']*\/principal\.js'/m), [
+    'src/accounts/accounts.ts',
+    'src/links/signed-urls.ts',
+  ])
+  // What a role permits is decided by the principal, the policy, the declarations of endpoints and the owner check of tasks.
+  t.same(filesWith(/\brole === '|\brole !== '/), [
+    'protocols/http/register.ts',
+    'src/accounts/principal.ts',
+    'src/tasks/tasks.ts',
+    'src/tree/policy.ts',
+  ])
+})
+
+void t.test('permissions are read, and paths decided on, by the policy only', async (t) => {
+  t.same(filesWith(/^(?:import|export) (?!type )[^']* from '[^']*\/policy\.js'/m), ['src/tree/authorizer.ts'])
+  const readers = filesWith(/\bhasPermission\b/)
+  t.same(
+    readers.filter((name) => !name.startsWith('src/accounts/')),
+    ['src/tree/policy.ts'],
+  )
+})
+
+void t.test('SQL is where CONTRIBUTING.md says, and nowhere else', async (t) => {
   const databases = filesWith(/ from '(?:knex|sqlite3|better-sqlite3)'/)
   t.ok(databases.length > 0, 'the imports were found')
   t.same(

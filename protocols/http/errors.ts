@@ -85,6 +85,7 @@ const details: Readonly<Record<ErrorDetail, Text | Required<Answer>>> = {
   token_revoked: 'token is invalidated',
   token_expired: 'token is expired',
   token_not_active: 'token not active yet',
+  admins_only: 'Permission denied',
   built_in_role: 'admin or guest user can not be created',
   built_in_deleted: { code: 500, status: 500, text: 'cannot delete admin or guest' },
   role_changed: 'role can not be changed',

@@ -1,6 +1,6 @@
 /** Authentication with the methods of RFC 4252. Each one resolves to a Principal or rejects. */
 import type { AuthContext, AuthenticationType, KeyboardAuthContext, PublicKeyAuthContext } from 'ssh2'
-import { hasPermission, type Principal } from '../../src/accounts/principal.js'
+import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError, hasDetail } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import { algorithmOf, hasValidSignature } from './signature-blob.js'
@@ -96,7 +96,7 @@ async function byPrompts(
 export class ProtocolSignInError extends GatewayError {}
 
 function authorize(principal: Principal): SignInResult {
-  if (!hasPermission(principal, 'sftpRead')) {
+  if (!principal.mayUseProtocol) {
     throw new ProtocolSignInError('denied', { op: 'sign in', reason: 'this account may not use SFTP' })
   }
   return { principal }

@@ -8,7 +8,7 @@ import { AppPasswords } from './app-passwords.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
 import { Keys } from './keys.js'
 import { PasswordCheck } from './password-check.js'
-import type { Principal } from './principal.js'
+import { Principal } from './principal.js'
 import type { ProtocolName } from './protocols.js'
 import { Sessions, type Credential } from './sessions.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
@@ -124,11 +124,11 @@ export class Accounts {
     if (this.isPermanentToken(token)) {
       const admin = this.users.byUniqueRole(2)
       if (admin === undefined) throw sessionRevoked({ detail: 'account_missing' })
-      return this.#principal(admin, 'permanent', protocol)
+      return this.#principal(admin, 'permanent', { protocol })
     }
     const claims = this.#tokens.read(token)
     const { user, jti, exp } = this.#validate(claims)
-    return this.#principal(user, `token:${jti}`, protocol, exp * 1000)
+    return this.#principal(user, `token:${jti}`, { protocol }, exp * 1000)
   }
 
   isPermanentToken(token: string): boolean {
@@ -141,7 +141,7 @@ export class Accounts {
   guest(protocol: ProtocolName): Principal {
     const guest = this.users.byUniqueRole(1)
     if (guest === undefined || guest.disabled) throw sessionRevoked({ detail: 'guest_disabled' })
-    return this.#principal(guest, 'guest', protocol)
+    return this.#principal(guest, 'guest', { protocol })
   }
 
   /** Revokes a session token. Does nothing for the permanent token and for invalid or expired ones. */
@@ -193,7 +193,7 @@ export class Accounts {
       await this.#checkCode(user, credentials)
     }
     this.#passwords.recordSuccess(credentials, user, { remember })
-    return this.#principal(user, 'password', protocol)
+    return this.#principal(user, 'password', { protocol })
   }
 
   /**
@@ -225,7 +225,7 @@ export class Accounts {
     const user = this.users.get(touched.userId)
     if (user === undefined || this.keys.get(touched.id) === undefined) throw sessionRevoked(keyDeleted)
     if (user.disabled) throw accountDisabled()
-    return this.#principal(user, `key:${touched.id}`, protocol)
+    return this.#principal(user, `key:${touched.id}`, { protocol })
   }
 
   /**
@@ -242,7 +242,7 @@ export class Accounts {
     }
     await this.appPasswords.touch(row)
     if (this.appPasswords.get(row.id) === undefined) throw sessionRevoked(appPasswordDeleted)
-    return { ...this.#principal(user, `app:${row.id}`, protocol), readOnly: row.readOnly }
+    return this.#principal(user, `app:${row.id}`, { protocol, readOnly: row.readOnly })
   }
 
   async #checkCode(user: UserRow, credentials: Credentials): Promise<void> {
@@ -261,7 +261,7 @@ export class Accounts {
     const user = this.users.get(userId)
     if (user === undefined) throw sessionRevoked({ detail: 'account_missing' })
     if (user.disabled) throw sessionRevoked({ detail: 'account_disabled' })
-    return this.#principal(user, 'task', 'http')
+    return this.#principal(user, 'task', { protocol: 'http' })
   }
 
   /** Checks the claims against the account and the revoked tokens. Throws `unauthenticated`. */
@@ -277,16 +277,21 @@ export class Accounts {
     return { ...claims, user }
   }
 
-  #principal(user: UserRow, credential: Credential, protocol: ProtocolName, until?: number): Principal {
-    return {
+  #principal(
+    user: UserRow,
+    credential: Credential,
+    by: { readonly protocol: ProtocolName; readonly readOnly?: boolean },
+    until?: number,
+  ): Principal {
+    return new Principal({
       userId: user.id,
       username: user.username,
       role: roles[user.role],
       permissions: user.permission,
       base: user.basePath,
-      protocol,
       signal: this.#sessions.signal(user.id, credential, until),
-    }
+      ...by,
+    })
   }
 
   /**

@@ -1,9 +1,10 @@
 /**
- * The authenticated user of a request, and its protocol. Made only by accounts/ and signed-urls.ts; checked only in
- * policy.ts.
+ * The authenticated user of a request, and its protocol. Made only here, by `Accounts` and by `SignedUrls`. What it may
+ * do with a path is decided only in `src/tree/policy.ts`.
  */
-import type { Path } from '../contract/path.js'
-import type { ProtocolName } from './protocols.js'
+import { GatewayError } from '../contract/errors.js'
+import { childOf, foldCase, root, segmentsOf, type Path } from '../contract/path.js'
+import { protocols, type ProtocolName } from './protocols.js'
 
 export type Role = 'general' | 'guest' | 'admin'
 
@@ -29,7 +30,7 @@ export const permissionBits = {
 export type Permission = keyof typeof permissionBits
 export const allPermissions = 0xffff
 
-export interface Principal {
+interface PrincipalFacts {
   readonly userId: number
   readonly username: string
   readonly role: Role
@@ -39,15 +40,78 @@ export interface Principal {
   readonly base: Path
   readonly protocol: ProtocolName
   /** Authenticated by a read-only app password. */
-  readonly readOnly?: boolean
+  readonly readOnly?: boolean | undefined
   /**
    * Authenticated by a signed URL: only this path of the whole tree may be read; the signature satisfies folder rules.
    */
-  readonly onlyPath?: Path
+  readonly onlyPath?: Path | undefined
   /** Aborts when the account, key, token or app password is revoked. */
   readonly signal: AbortSignal
 }
 
-export function hasPermission(principal: Principal, permission: Permission): boolean {
-  return (principal.permissions & permissionBits[permission]) !== 0
+/** A copy with other properties is not a `Principal`, because the class has private members. */
+export class Principal implements Omit<PrincipalFacts, 'permissions'> {
+  readonly #facts: PrincipalFacts
+  readonly userId: number
+  readonly username: string
+  readonly role: Role
+  private readonly permissions: number
+  readonly base: Path
+  readonly protocol: ProtocolName
+  readonly readOnly: boolean
+  readonly onlyPath: Path | undefined
+  readonly signal: AbortSignal
+
+  constructor(facts: PrincipalFacts) {
+    this.#facts = facts
+    this.userId = facts.userId
+    this.username = facts.username
+    this.role = facts.role
+    this.permissions = facts.permissions
+    this.base = facts.base
+    this.protocol = facts.protocol
+    this.readOnly = facts.readOnly ?? false
+    this.onlyPath = facts.onlyPath
+    this.signal = facts.signal
+  }
+
+  hasPermission(permission: Permission): boolean {
+    return (this.permissions & permissionBits[permission]) !== 0
+  }
+
+  /** Whether the user may use the protocol of the request at all. */
+  get mayUseProtocol(): boolean {
+    const { permissions } = protocols[this.protocol]
+    return permissions === undefined || this.hasPermission(permissions.read)
+  }
+
+  /** The same admin with the whole tree as its base. Throws `denied` for any other role. */
+  withWholeTree(): Principal {
+    if (this.role !== 'admin') throw new GatewayError('denied', { detail: 'admins_only' })
+    return this.#with({ base: root })
+  }
+
+  /**
+   * The same principal with the write permission, which the permission for offline downloads includes. Throws `denied`
+   * without that permission.
+   */
+  withDownloadPermissions(): Principal {
+    if (!this.hasPermission('offlineDownload')) throw new GatewayError('denied')
+    return this.#with({ permissions: this.permissions | permissionBits.write })
+  }
+
+  /**
+   * The same principal with its paths in the spelling of a backend. `spelled`: another spelling of `path`, a path of the
+   * whole tree at or below the base.
+   */
+  respelled(path: Path, spelled: Path): Principal {
+    if (path === spelled) return this
+    const base = segmentsOf(spelled).slice(0, segmentsOf(this.base).length).reduce(childOf, root)
+    if (foldCase(base) !== foldCase(this.base)) return this
+    return this.#with({ base, onlyPath: this.onlyPath === path ? spelled : this.onlyPath })
+  }
+
+  #with(changes: Partial<PrincipalFacts>): Principal {
+    return new Principal({ ...this.#facts, ...changes })
+  }
 }

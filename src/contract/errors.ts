@@ -96,6 +96,7 @@ const details = {
   token_revoked: 'the token is not valid, or was revoked',
   token_expired: 'the token has expired',
   token_not_active: 'the token is not valid yet',
+  admins_only: 'only an admin may do this',
   built_in_role: 'an admin or a guest cannot be created',
   built_in_deleted: 'the admin and the guest cannot be deleted',
   role_changed: 'the role of an account cannot be changed',

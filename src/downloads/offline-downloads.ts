@@ -18,7 +18,7 @@ import { pathBelowBase, displayPath } from '../tasks/transfer-tasks.js'
 import type { AccessOptions } from '../tree/preconditions.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 import { Aria2, type Aria2ProxyProvider } from './aria2.js'
-import { withDownloadPermissions, assertCanReceive } from './destination.js'
+import { assertCanReceive } from './destination.js'
 import { DownloadSpace } from './download-space.js'
 import {
   downloadPlan,
@@ -129,7 +129,7 @@ export class OfflineDownloads {
    * downloads is used up.
    */
   async add(principal: Principal, request: DownloadRequest, access: AccessOptions): Promise<readonly Task[]> {
-    const fs = this.#dependencies.as(withDownloadPermissions(principal))
+    const fs = this.#dependencies.as(principal.withDownloadPermissions())
     await assertCanReceive(fs, request.folder, access)
     const added: Task[] = []
     for (const address of request.addresses) {
@@ -240,7 +240,7 @@ export class OfflineDownloads {
   async #download(run: TaskRun): Promise<void> {
     const { egress, bandwidth } = this.#dependencies
     const plan = downloadPlan(run.task)
-    const principal = withDownloadPermissions(run.principal)
+    const principal = run.principal.withDownloadPermissions()
     const fs = this.#dependencies.as(principal)
     const folder = pathBelowBase(principal, plan.to)
     const { address, password } = plan
@@ -320,7 +320,7 @@ export class OfflineDownloads {
     return {
       run: (run) => {
         // The permission for downloads is checked again: the account may have changed.
-        const principal = withDownloadPermissions(run.principal)
+        const principal = run.principal.withDownloadPermissions()
         return storeFetched(this.#dependencies.as(principal), fetchedPlan(run.task), { ...run, principal })
       },
       dispose: (task) => this.#disposeTransfer(task),

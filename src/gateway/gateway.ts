@@ -78,11 +78,12 @@ interface Opened {
   unsubscribe?: readonly (() => void)[]
 }
 
-/** The gateway as protocols see it: `as` and the tasks are their only access to the tree. */
+/** The gateway as protocols see it: `as`, `asAdmin` and the tasks are their only access to the tree. */
 export type ProtocolGateway = Pick<
   Gateway,
   | 'accounts'
   | 'as'
+  | 'asAdmin'
   | 'config'
   | 'downloads'
   | 'driverTypes'
@@ -249,6 +250,11 @@ export class Gateway {
   /** The tree as the principal sees it. The only access to the tree. */
   as(principal: Principal): VirtualFs {
     return new VirtualFs(this.#tree, principal)
+  }
+
+  /** The whole tree as an admin sees it. Throws `denied` unless the principal is an admin. */
+  asAdmin(principal: Principal): VirtualFs {
+    return this.as(principal.withWholeTree())
   }
 
   /** The tree without the speed limits of clients, because tasks transfer nothing from or to clients. */

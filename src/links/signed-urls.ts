@@ -1,7 +1,7 @@
 /** Signatures of download URLs. A valid signature permits reading one path, independently of any user or permission. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import type { Principal } from '../accounts/principal.js'
+import { Principal } from '../accounts/principal.js'
 import { GatewayError, type ErrorDetail } from '../contract/errors.js'
 import { root, type Path } from '../contract/path.js'
 import type { Settings } from '../settings/settings.js'
@@ -90,7 +90,7 @@ export class SignedUrls {
   }
 
   #reader(path: Path): Principal {
-    return {
+    return new Principal({
       userId: 0,
       username: '',
       role: 'guest',
@@ -99,7 +99,7 @@ export class SignedUrls {
       protocol: 'http',
       onlyPath: path,
       signal: this.#controller.signal,
-    }
+    })
   }
 
   #updateKey(): void {

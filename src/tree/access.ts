@@ -3,7 +3,7 @@
  * of the whole tree, also in errors and locks. Two other callers authorize without an operation: `base-folders.ts`
  * before it creates a base folder, and `visible-names.ts` for search results.
  */
-import { hasPermission, type Principal } from '../accounts/principal.js'
+import type { Principal } from '../accounts/principal.js'
 import { joinSignals } from '../contract/cancellation.js'
 import type { OpenFile } from '../contract/capabilities.js'
 import { isRealFolder } from '../contract/entry.js'
@@ -17,7 +17,6 @@ import {
   reservedPrefix,
   resolvePath,
   root,
-  segmentsOf,
   under,
   selfAndAncestors,
   within,
@@ -28,19 +27,32 @@ import { withHooks, type FileHooks } from '../storage/file-hooks.js'
 import type { MountedTree, ResolvedPath } from '../storage/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Lock } from '../store/rows.js'
-import { verdictOn } from './authorizer.js'
+import { hidesNames, isOmitted, judge, judgeTarget, readsAll } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { LockedError } from './locks.js'
 import { symlinkChanged, type Authority, type OnePath } from './operation.js'
-import { isHidden, isSystemFile, symlinkFollowingActions, type Action, type Verdict } from './policy.js'
+import type { Action, Verdict } from './policy.js'
 import type { AccessOptions } from './preconditions.js'
-import { isClosedOrHidden, isInvisible } from './visibility.js'
 
 /** Locks whose path is already the principal's own. */
 const redactedLocks = new WeakSet<Lock>()
 
+/** Actions on a symlink that apply to its target. All others apply to the symlink itself. */
+const symlinkFollowingActions: ReadonlySet<Action> = new Set<Action>([
+  'list',
+  'read',
+  'refresh',
+  'write',
+  'attributes',
+  'lock',
+  'properties',
+])
+
 /** Actions that report a missing parent folder. */
 const creatingActions: ReadonlySet<Action> = new Set<Action>(['write', 'mkdir', 'receive', 'lock'])
+
+/** Names of files that operating systems create automatically. macOS also creates names with the prefix `._`. */
+const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'Thumbs.db', '@eaDir'])
 
 /** A path of the whole tree, as it was named, and with its symlinks resolved. */
 export interface NamedPath {
@@ -79,7 +91,7 @@ export class Access implements Authority {
     const requested = this.#underBase(path)
     await this.#dependencies.supervisor.whenStarted(requested, options)
     const at = await canonicalPath(this.#dependencies.mounts, requested, { signal: options.signal })
-    this.#updateSpelling(requested, at)
+    this.#canonical = this.#account.respelled(requested, at)
     return at
   }
 
@@ -94,19 +106,6 @@ export class Access implements Authority {
     const at = under(this.#account.base, path)
     if (at.toLowerCase().includes(`/${reservedPrefix}`)) throw new GatewayError('not_found')
     return at
-  }
-
-  /**
-   * Takes the spelling of the base from `at`: the first segments of every path of the principal are those of the base.
-   */
-  #updateSpelling(requested: Path, at: Path): void {
-    const account = this.#account
-    if (requested === at) {
-      this.#canonical = account
-      return
-    }
-    const base = segmentsOf(at).slice(0, segmentsOf(account.base).length).reduce(childOf, root)
-    this.#canonical = { ...account, base, ...(account.onlyPath === requested && { onlyPath: at }) }
   }
 
   /**
@@ -204,29 +203,33 @@ export class Access implements Authority {
    * reads.
    */
   #isUnrestrictedRead(action: Action): boolean {
-    return this.principal.base === root && this.#dependencies.rules.isEmpty && (action === 'read' || action === 'list')
+    return (action === 'read' || action === 'list') && readsAll(this.#dependencies.rules, this.principal, root)
   }
 
   async #authorizeRealPath(action: Action, at: Path, real: Path, options: AccessOptions): Promise<void> {
-    const { base, onlyPath } = this.principal
-    if (onlyPath !== undefined) {
-      // A signature covers one path. A target that a different rule restricts needs a signature for its own path.
-      const { rules } = this.#dependencies
-      const hasSameRule = rules.nearest(real) === rules.nearest(at) && isClosedOrHidden(rules, at)
-      const isOpen = hasSameRule || !isClosedOrHidden(rules, real)
-      if (onlyPath !== at || !isOpen || isHidden(this.principal, real, rules.nearest(parentOf(real)))) {
-        throw new GatewayError('denied')
-      }
-      return
-    }
-    const isInsideBase = isWithin(base, real) || isWithin(await this.#tree.realPath(base, { last: true }), real)
-    if (!isInsideBase) throw new GatewayError('denied', { reason: 'a symlink that leads out of your folder' })
-    this.authorize(action, real, options)
+    const { base } = this.principal
+    const realBase = isWithin(base, real) ? base : await this.#tree.realPath(base, { last: true })
+    this.#authorizeTarget(action, [at, real, realBase], options, 'a symlink that leads out of your folder')
+  }
+
+  /** Authorizes an action at the target of a symlink. `reason`: of the error for a target that is outside the base. */
+  #authorizeTarget(
+    action: Action,
+    paths: readonly [symlink: Path, target: Path, realBase: Path],
+    options: AccessOptions,
+    reason?: string,
+  ): void {
+    const verdict = judgeTarget(this.#dependencies.rules, this.principal, action, paths, options.password)
+    if (verdict === 'outside') throw new GatewayError('denied', { reason })
+    this.#enforce(verdict, action, paths[1], options)
   }
 
   /** Throws the verdict as an error unless the action is allowed. `at` is a path of the whole tree, here and below. */
   authorize(action: Action, at: Path, options: AccessOptions): void {
-    const verdict = verdictOn(this.#dependencies.rules, this.principal, action, at, options.password)
+    this.#enforce(judge(this.#dependencies.rules, this.principal, action, at, options.password), action, at, options)
+  }
+
+  #enforce(verdict: Verdict, action: Action, at: Path, options: AccessOptions): void {
     if (verdict === 'allow') {
       if (action === 'write' || action === 'mkdir') this.assertAllowedName(nameOf(at))
       return
@@ -238,13 +241,14 @@ export class Access implements Authority {
     if (verdict === 'denied' && action === 'refresh') return 'refresh_denied'
     if (verdict !== 'hidden' || !creatingActions.has(action)) return undefined
     const { rules } = this.#dependencies
-    const isParentHidden = verdictOn(rules, this.principal, 'read', parentOf(at), options.password) === 'hidden'
+    const isParentHidden = judge(rules, this.principal, 'read', parentOf(at), options.password) === 'hidden'
     return isParentHidden ? 'parent_hidden' : undefined
   }
 
   /** Rejects with `denied` for the name of a system file if the setting `ignore_system_files` is on. */
   assertAllowedName(name: string): void {
-    if (isSystemFile(name) && this.#dependencies.settings.bool('ignore_system_files')) {
+    const isSystemFile = systemFiles.has(name) || name.startsWith('._')
+    if (isSystemFile && this.#dependencies.settings.bool('ignore_system_files')) {
       throw new GatewayError('denied', { detail: 'system_file' })
     }
   }
@@ -261,7 +265,7 @@ export class Access implements Authority {
     const below = rules.below(at).filter((rule) => action !== 'copy' || !this.#isInvisibleBelow(at, rule.path))
     for (const rule of [...own, ...below]) {
       const ruling = { own: rule, folder: rule }
-      const verdict = verdictOn(rules, this.principal, action, childOf(rule.path, '*'), options.password, ruling)
+      const verdict = judge(rules, this.principal, action, childOf(rule.path, '*'), options.password, ruling)
       if (verdict !== 'allow') throw new GatewayError(verdict, { reason: 'permission denied below this folder' })
     }
   }
@@ -270,7 +274,7 @@ export class Access implements Authority {
   #isInvisibleBelow(top: Path, at: Path): boolean {
     for (const path of selfAndAncestors(at)) {
       if (path === top) return false
-      if (isInvisible(this.#dependencies.rules, this.principal, path)) return true
+      if (isOmitted(this.#dependencies.rules, this.principal, path)) return true
     }
     return false
   }
@@ -282,13 +286,11 @@ export class Access implements Authority {
   async assertAllVisible(storage: Storage, folder: Path, signal: AbortSignal): Promise<void> {
     const { rules } = this.#dependencies
     const at = storage.treePath(folder)
-    const nearest = rules.nearest(at)
-    const hiding = [...(nearest ? [nearest] : []), ...rules.below(at)].filter(({ hide }) => hide !== '')
-    if (hiding.length === 0 || hasPermission(this.principal, 'seeHidden')) return
+    if (!hidesNames(rules, this.principal, at)) return
     for await (const page of storage.list(folder, { signal })) {
       for (const entry of page) {
         const member = childOf(folder, entry.name)
-        if (isInvisible(rules, this.principal, storage.treePath(member))) {
+        if (isOmitted(rules, this.principal, storage.treePath(member))) {
           throw new GatewayError('denied', { reason: 'permission denied below this folder' })
         }
         if (isRealFolder(entry)) await this.assertAllVisible(storage, member, signal)
@@ -321,15 +323,14 @@ export class Access implements Authority {
     const inner = within(mount, leadsTo)
     if (inner === undefined)
       throw new GatewayError('denied', { reason: 'the target of a symlink must be in the same storage' })
-    if (!isWithin(this.principal.base, leadsTo)) throw new GatewayError('denied')
-    this.authorize('read', leadsTo, options)
+    this.#authorizeTarget('read', [at, leadsTo, this.principal.base], options)
     return inner
   }
 
   /** Authorizes searching in general, by permissions alone. `VisibleNames` authorizes each result. */
   assertMaySearch(): void {
     const noRules = { own: undefined, folder: undefined }
-    const verdict = verdictOn(this.#dependencies.rules, this.principal, 'list', this.principal.base, undefined, noRules)
+    const verdict = judge(this.#dependencies.rules, this.principal, 'list', this.principal.base, undefined, noRules)
     if (verdict !== 'allow') throw new GatewayError(verdict)
   }
 

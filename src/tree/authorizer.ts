@@ -1,23 +1,83 @@
-/** The one caller of `judge()`: looks up the folder rules that apply to a path. */
+/**
+ * The only caller of `policy.ts`: looks up the folder rules on which its decisions depend. Each function is named after
+ * the one that decides. Paths are of the whole tree.
+ */
 import type { Principal } from '../accounts/principal.js'
 import { parentOf, type Path } from '../contract/path.js'
 import type { Rules } from './folder-rules.js'
-import { judge, type Action, type Ruling, type Verdict } from './policy.js'
+import * as policy from './policy.js'
+import type { Action, FolderRights, MemberFilter, RuledPath, Ruling, Verdict } from './policy.js'
 
-/** The part of the folder rules that a verdict requires. */
+/** The part of the folder rules that most decisions require. */
 type RuleLookup = Pick<Rules, 'nearest'>
 
 /**
- * Decides on an action at `at`, a path of the whole tree. `password`: the folder password of the request. `ruling`:
- * used instead of the rules that apply to `at`, for example for a member that does not exist yet.
+ * Decides on an action at `at`. `password`: the folder password of the request. `ruling`: used instead of the rules that
+ * apply to `at`, for example for a member that does not exist yet.
  */
-export function verdictOn(
+export function judge(
   rules: RuleLookup,
   principal: Principal,
   action: Action,
   at: Path,
   password?: string,
-  ruling: Ruling = { own: rules.nearest(at), folder: rules.nearest(parentOf(at)) },
+  ruling: Ruling = ruled(rules, at),
 ): Verdict {
-  return judge(principal, action, at, ruling, password)
+  return policy.judge(principal, action, at, ruling, password)
+}
+
+/** Decides on an action at the target of a symlink. `realBase`: the principal's base with its symlinks resolved. */
+export function judgeTarget(
+  rules: RuleLookup,
+  principal: Principal,
+  action: Action,
+  [symlink, target, realBase]: readonly [symlink: Path, target: Path, realBase: Path],
+  password: string | undefined,
+): Verdict | 'outside' {
+  return policy.judgeTarget(principal, action, ruled(rules, symlink), ruled(rules, target), realBase, password)
+}
+
+function ruled(rules: RuleLookup, path: Path): RuledPath {
+  return { path, own: rules.nearest(path), folder: rules.nearest(parentOf(path)) }
+}
+
+export function folderRights(rules: RuleLookup, principal: Principal, folder: Path): FolderRights {
+  return policy.folderRights(principal, folder, rules.nearest(folder))
+}
+
+export function isRestricted(rules: RuleLookup, at: Path): boolean {
+  return policy.isRestricted(at, rules.nearest(at))
+}
+
+/** Whether the principal may read all that is at or below `top`, so that no symlink target there needs a decision. */
+export function readsAll(rules: Rules, principal: Principal, top: Path): boolean {
+  return policy.readsAll(principal, top, !rules.isEmpty)
+}
+
+export function movesAnySymlink(rules: Rules, principal: Principal, mount: Path): boolean {
+  return policy.movesAnySymlink(principal, mount, !rules.isEmpty)
+}
+
+export function seesMountUsages(principal: Principal): boolean {
+  return policy.seesMountUsages(principal)
+}
+
+export function memberFilter(rules: Rules, principal: Principal, folder: Path): MemberFilter {
+  const ruleOf = rules.below(folder).length > 0 ? (member: Path) => rules.ruleOf(member) : undefined
+  return policy.memberFilter(principal, folder, rules.nearest(folder), ruleOf)
+}
+
+/** Whether listings of the parent folder omit `at`. */
+export function isOmitted(rules: Rules, principal: Principal, at: Path): boolean {
+  return policy.isOmitted(principal, at, rules.nearest(parentOf(at)), rules.ruleOf(at))
+}
+
+/** Whether a rule can hide names from the principal at any depth below `top`. */
+export function hidesNames(rules: Rules, principal: Principal, top: Path): boolean {
+  return [rules.nearest(top), ...rules.below(top)].some((rule) => policy.hidesNames(principal, rule))
+}
+
+/** Whether a move of the folder `source` to `target` would show the principal names that are hidden now. */
+export function revealsNames(rules: RuleLookup, principal: Principal, source: Path, target: Path): boolean {
+  return policy.revealsNames(principal, ruled(rules, source), ruled(rules, target))
 }

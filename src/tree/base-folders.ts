@@ -5,7 +5,7 @@
 import type { Principal } from '../accounts/principal.js'
 import { childOf, isWithin, root, type Path } from '../contract/path.js'
 import { MountedTree } from '../storage/mounted-tree.js'
-import { verdictOn } from './authorizer.js'
+import { judge } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { makeMissingFolders } from './missing-folders.js'
 import { gatewayAuthority, Operations } from './operation.js'
@@ -61,8 +61,7 @@ export class BaseFolders {
     const rule = this.dependencies.rules.nearest(principal.base)
     const ruling = { own: rule, folder: rule }
     return (
-      verdictOn(this.dependencies.rules, principal, 'mkdir', childOf(principal.base, '*'), undefined, ruling) ===
-      'allow'
+      judge(this.dependencies.rules, principal, 'mkdir', childOf(principal.base, '*'), undefined, ruling) === 'allow'
     )
   }
 }

@@ -1,8 +1,11 @@
-/** The authorization decision: a pure function of principal, action, path and folder rules. */
-import { hasPermission, type Permission, type Principal } from '../accounts/principal.js'
+/**
+ * All decisions on what a principal may do with a path, and on what it sees: pure functions of the principal, the path
+ * and the folder rules. Paths are of the whole tree. Called only by `authorizer.ts`, which looks up the rules.
+ */
+import type { Permission, Principal } from '../accounts/principal.js'
 import { protocols } from '../accounts/protocols.js'
 import type { ErrorCode } from '../contract/errors.js'
-import { parentOf, segmentsOf, within, type Path } from '../contract/path.js'
+import { childOf, isWithin, parentOf, segmentsOf, within, type Path } from '../contract/path.js'
 import { maxSteps, stepsOf } from '../contract/patterns.js'
 import { covers, type Rule } from './folder-rules.js'
 
@@ -33,6 +36,11 @@ export interface Ruling {
   readonly folder: Rule | undefined
 }
 
+/** A path with the rules that apply to it. */
+export interface RuledPath extends Ruling {
+  readonly path: Path
+}
+
 export type Verdict = 'allow' | Extract<ErrorCode, 'denied' | 'hidden' | 'password_required' | 'unauthenticated'>
 
 /** The permission that each action requires. `content`: the write permission, or a rule that lets every user write. */
@@ -53,20 +61,9 @@ const requirements: Readonly<Record<Exclude<Action, 'list' | 'read'>, Permission
 /** Actions that read a source and change nothing there. */
 const reading: ReadonlySet<Action> = new Set<Action>(['list', 'read', 'refresh', 'copy'])
 
-/** Actions on a symlink that apply to its target. All others apply to the symlink itself. */
-export const symlinkFollowingActions: ReadonlySet<Action> = new Set<Action>([
-  'list',
-  'read',
-  'refresh',
-  'write',
-  'attributes',
-  'lock',
-  'properties',
-])
-
 /**
- * Decides on one action. `path` is a path of the whole tree. Checks in this order: revocation, protocol permissions,
- * hidden names, `readUsers`, folder password, then the permission for the change.
+ * Decides on one action. Checks in this order: revocation, the path of a signed URL, protocol permissions, hidden names,
+ * `readUsers`, folder password, then the permission for the change.
  */
 export function judge(principal: Principal, action: Action, path: Path, rules: Ruling, password?: string): Verdict {
   if (principal.signal.aborted) return 'unauthenticated'
@@ -87,7 +84,7 @@ export function judge(principal: Principal, action: Action, path: Path, rules: R
     if (
       rule.password !== '' &&
       isProtected &&
-      !hasPermission(principal, 'skipPasswords') &&
+      !principal.hasPermission('skipPasswords') &&
       password !== rule.password
     ) {
       return 'password_required'
@@ -99,45 +96,167 @@ export function judge(principal: Principal, action: Action, path: Path, rules: R
 
 /** Whether the principal's protocol and credentials allow the action at all. */
 function mayUseProtocol(principal: Principal, action: Action): boolean {
-  if (principal.readOnly === true && !reading.has(action)) return false
+  if (principal.readOnly && !reading.has(action)) return false
+  if (!principal.mayUseProtocol || action === 'list' || action === 'read') return principal.mayUseProtocol
   const { permissions } = protocols[principal.protocol]
-  if (permissions === undefined || !hasPermission(principal, permissions.read)) return permissions === undefined
-  return action === 'list' || action === 'read' || hasPermission(principal, permissions.manage)
+  return permissions === undefined || principal.hasPermission(permissions.manage)
 }
 
 function mayChange(principal: Principal, action: Exclude<Action, 'list' | 'read'>, rules: Ruling, path: Path): Verdict {
   const folder = action === 'refresh' ? path : parentOf(path)
   const rule = action === 'refresh' ? rules.own : rules.folder
   // A copy does not change its source: only read access is required there.
-  if (action !== 'copy' && rule && excludes(rule.writeUsers, principal) && covers(rule, rule.writeUsersSub, folder)) {
-    return 'denied'
-  }
+  if (action !== 'copy' && excludesWriter(principal, rule, folder)) return 'denied'
   const required = requirements[action]
   if (required === 'nothing') return 'allow'
-  if (required === 'content') return mayWriteContent(principal, rule, folder) ? 'allow' : 'denied'
-  return hasPermission(principal, required) ? 'allow' : 'denied'
+  if (required === 'content' && letsEveryoneWrite(rule, folder)) return 'allow'
+  return principal.hasPermission(required === 'content' ? 'write' : required) ? 'allow' : 'denied'
 }
 
-/** Whether files may be written into `folder`. `rule`: the rule that applies to the folder. */
-export function mayWriteContent(principal: Principal, rule: Rule | undefined, folder: Path): boolean {
-  if (rule && excludes(rule.writeUsers, principal) && covers(rule, rule.writeUsersSub, folder)) return false
-  return hasPermission(principal, 'write') || (rule !== undefined && rule.write && covers(rule, rule.writeSub, folder))
+/** Whether the rule that applies to `folder` names others as the only users who may change something there. */
+function excludesWriter(principal: Principal, rule: Rule | undefined, folder: Path): boolean {
+  return rule !== undefined && excludes(rule.writeUsers, principal) && covers(rule, rule.writeUsersSub, folder)
 }
 
-/** Names of files that operating systems create automatically. */
-const systemFiles: ReadonlySet<string> = new Set(['.DS_Store', 'desktop.ini', 'Thumbs.db', '@eaDir'])
+/** Whether the rule that applies to `folder` lets every user write content there. */
+function letsEveryoneWrite(rule: Rule | undefined, folder: Path): boolean {
+  return rule !== undefined && rule.write && covers(rule, rule.writeSub, folder)
+}
 
-/** Whether this is the name of a file that an operating system creates. macOS uses the prefix `._`. */
-export function isSystemFile(name: string): boolean {
-  return systemFiles.has(name) || name.startsWith('._')
+/** What listings tell of the principal's rights in a folder. */
+export interface FolderRights {
+  /** The principal may change something here. */
+  readonly write: boolean
+  /** A folder rule lets every user write here. */
+  readonly writeByRule: boolean
+}
+
+/** `rule`: the rule that applies to `folder`. */
+export function folderRights(principal: Principal, folder: Path, rule: Rule | undefined): FolderRights {
+  const writeByRule = letsEveryoneWrite(rule, folder)
+  const mayWrite = writeByRule || writePermissions.some((permission) => principal.hasPermission(permission))
+  return { writeByRule, write: mayWrite && !excludesWriter(principal, rule, folder) }
+}
+
+const writePermissions = ['write', 'rename', 'move', 'copy', 'remove'] as const
+
+/**
+ * Decides on an action at the target of a symlink. The action is allowed at `symlink` itself. `realBase`: the
+ * principal's base with its symlinks resolved. 'outside': the target is not below the base.
+ */
+export function judgeTarget(
+  principal: Principal,
+  action: Action,
+  symlink: RuledPath,
+  target: RuledPath,
+  realBase: Path,
+  password?: string,
+): Verdict | 'outside' {
+  if (principal.onlyPath !== undefined) {
+    const verdict = judge(principal, action, symlink.path, symlink)
+    return verdict === 'allow' && !isOpenTarget(principal, symlink, target) ? 'denied' : verdict
+  }
+  if (!isWithin(principal.base, target.path) && !isWithin(realBase, target.path)) return 'outside'
+  return judge(principal, action, target.path, target, password)
+}
+
+/**
+ * Whether the signature of a symlink's path permits reading its target: one that a different rule restricts needs a
+ * signature for its own path.
+ */
+function isOpenTarget(principal: Principal, symlink: RuledPath, target: RuledPath): boolean {
+  const hasSameRule = target.own === symlink.own && isRestricted(symlink.path, symlink.own)
+  return (hasSameRule || !isRestricted(target.path, target.own)) && !isHidden(principal, target.path, target.folder)
+}
+
+/** Whether `rule`, which applies to `path`, restricts reading it, or hides it, for any user. */
+export function isRestricted(path: Path, rule: Rule | undefined): boolean {
+  if (rule === undefined) return false
+  const reaches = (sub: boolean) => covers(rule, sub, path) || covers(rule, sub, parentOf(path))
+  return (
+    (rule.password !== '' && reaches(rule.passwordSub)) ||
+    (rule.readUsers.length > 0 && reaches(rule.readUsersSub)) ||
+    (rule.hide !== '' && (reaches(rule.hideSub) || hidesSegmentOf(rule, path)))
+  )
+}
+
+/**
+ * Whether nothing at or below `top` can be refused to a principal that may read `top`, so that the targets of symlinks
+ * to there need no decision. `hasRules`: whether the tree has folder rules.
+ */
+export function readsAll({ base }: Principal, top: Path, hasRules: boolean): boolean {
+  return !hasRules && isWithin(base, top)
+}
+
+/** Whether a folder may be moved without a decision on the targets of the symlinks in it. `mount`: that of its storage. */
+export function movesAnySymlink(principal: Principal, mount: Path, hasRules: boolean): boolean {
+  return principal.role === 'admin' || readsAll(principal, mount, hasRules)
+}
+
+/** Whether listings show the principal how much space the storages have. */
+export function seesMountUsages({ role }: Principal): boolean {
+  return role !== 'guest'
+}
+
+// Hidden names
+
+/** Whether a rule hides names from the principal, in its own folder or below. */
+export function hidesNames(principal: Principal, rule: Rule | undefined): rule is Rule {
+  return rule !== undefined && rule.hide !== '' && !principal.hasPermission('seeHidden')
+}
+
+/** Which members of one folder its listings show. */
+export interface MemberFilter {
+  readonly showsAll: boolean
+  shows(name: string): boolean
+}
+
+/**
+ * The filter for listings of `folder`, which the principal may list. `rule`: the rule that applies to the folder.
+ * `ruleOf`: the own rule of a folder; undefined if no folder below has one.
+ */
+export function memberFilter(
+  principal: Principal,
+  folder: Path,
+  rule: Rule | undefined,
+  ruleOf: ((member: Path) => Rule | undefined) | undefined,
+): MemberFilter {
+  const hiding = hidesNames(principal, rule) && covers(rule, rule.hideSub, folder) ? rule : undefined
+  const showsAll = hiding === undefined && ruleOf === undefined
+  return {
+    showsAll,
+    shows(name) {
+      if (showsAll) return true
+      const member = childOf(folder, name)
+      return !isOmitted(principal, member, hiding, ruleOf?.(member))
+    },
+  }
+}
+
+/**
+ * Whether listings of the parent folder omit `path`. `folder`: the rule that applies to the parent folder. `own`: the
+ * rule of `path` itself, not one that applies to it from above.
+ */
+export function isOmitted(principal: Principal, path: Path, folder: Rule | undefined, own: Rule | undefined): boolean {
+  return (own !== undefined && excludes(own.readUsers, principal)) || isHidden(principal, path, folder)
+}
+
+/**
+ * Whether a move of a folder would show the principal names that a rule above the folder hides: that rule does not move
+ * with it.
+ */
+export function revealsNames(principal: Principal, { path, own: rule }: RuledPath, target: RuledPath): boolean {
+  if (!hidesNames(principal, rule) || rule.path === path || !rule.hideSub) return false
+  const { folder } = target
+  return folder?.hide !== rule.hide || !covers(folder, folder.hideSub, target.path)
 }
 
 /**
  * Whether a segment of `path` below the rule's folder matches the rule's patterns. `folder`: the rule that applies to
  * the parent folder of `path`, so that listings and direct requests have the same result.
  */
-export function isHidden(principal: Principal, path: Path, folder: Rule | undefined): boolean {
-  if (!folder || folder.hide === '' || hasPermission(principal, 'seeHidden')) return false
+function isHidden(principal: Principal, path: Path, folder: Rule | undefined): boolean {
+  if (!hidesNames(principal, folder)) return false
   // Segments of the base are visible, because an administrator has assigned it.
   return hidesSegmentOf(folder, path, segmentsOf(principal.base).length - segmentsOf(folder.path).length)
 }
@@ -146,7 +265,7 @@ export function isHidden(principal: Principal, path: Path, folder: Rule | undefi
  * As `isHidden`, for a user without the permission to see hidden entries. The first `skipped` segments below the rule's
  * folder are not checked. A path that takes too long to match is hidden.
  */
-export function hidesSegmentOf(rule: Rule, path: Path, skipped = 0): boolean {
+function hidesSegmentOf(rule: Rule, path: Path, skipped = 0): boolean {
   const names = segmentsOf(within(rule.path, path) ?? path)
   let left = maxSteps
   return names.some((name, depth) => {
@@ -165,6 +284,6 @@ function isMember(rule: Rule, action: Action, path: Path): boolean {
 }
 
 /** Whether a list of users in a rule excludes the principal. An empty list excludes nobody. */
-export function excludes(users: readonly number[], principal: Principal): boolean {
+function excludes(users: readonly number[], principal: Principal): boolean {
   return users.length > 0 && !users.includes(principal.userId)
 }

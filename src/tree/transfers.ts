@@ -2,7 +2,6 @@
  * Moves and copies within the tree. All checks are made first. A move is then one call of the backend under path locks,
  * if the backend can; everything else is done item by item. Properties, rules and locks follow.
  */
-import { hasPermission } from '../accounts/principal.js'
 import { isSymlink, isRealFolder, type Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
 import { checkName, childOf, isWithin, nameOf, parentOf, root, under, within, type Path } from '../contract/path.js'
@@ -16,13 +15,12 @@ import type { CopyJob, CopyJournal } from '../transfer/copy-job.js'
 import { copyTree, moveTree } from '../transfer/copy.js'
 import { MemoryJournal } from '../transfer/memory-journal.js'
 import type { Access } from './access.js'
+import { isOmitted, movesAnySymlink, revealsNames } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
-import { covers } from './folder-rules.js'
 import { renameByBackend } from './follow-up.js'
 import type { LockedPath } from './locks.js'
 import { assertSamePaths, type Operations } from './operation.js'
 import type { AccessOptions, ChangeOptions, TransferResult } from './preconditions.js'
-import { isInvisible } from './visibility.js'
 
 export interface TransferOptions extends ChangeOptions {
   /** false: rejects with `exists` if the target exists. */
@@ -207,12 +205,7 @@ export class Transfers {
 
   /** A rule above the source does not move with it: entries that it hides must not become visible at the target. */
   #assertStaysHidden(source: Path, target: Path): void {
-    const { rules } = this.dependencies
-    const rule = rules.nearest(source)
-    const seesHidden = hasPermission(this.access.principal, 'seeHidden')
-    if (!rule || rule.path === source || rule.hide === '' || !rule.hideSub || seesHidden) return
-    const there = rules.nearest(parentOf(target))
-    if (there?.hide === rule.hide && covers(there, there.hideSub, target)) return
+    if (!revealsNames(this.dependencies.rules, this.access.principal, source, target)) return
     throw new GatewayError('denied', { reason: 'a folder rule hides things here that would be seen there' })
   }
 
@@ -229,8 +222,7 @@ export class Transfers {
   /** As `#assertSymlinkMayMove`, for all symlinks in a folder. Skipped for a principal who may read the whole storage. */
   async #assertSymlinksMayMove({ storage, inner }: MountedPath, target: Path, options: AccessOptions): Promise<void> {
     const { mount } = storage
-    const { base, role } = this.access.principal
-    if (role === 'admin' || (isWithin(base, mount) && this.dependencies.rules.list().length === 0)) return
+    if (movesAnySymlink(this.dependencies.rules, this.access.principal, mount)) return
     for await (const page of storage.list(inner, { signal: options.signal })) {
       for (const member of page) {
         const [from, to] = [childOf(inner, member.name), childOf(target, member.name)]
@@ -304,9 +296,9 @@ export class Transfers {
       journal: options.journal ?? new MemoryJournal(),
       advance: (bytes) => options.advance?.(bytes),
       // The principal copies only what it can see.
-      excludes: (path) => path !== source && isInvisible(rules, this.access.principal, path),
+      excludes: (path) => path !== source && isOmitted(rules, this.access.principal, path),
       onSkippedNames: (folder, { count, names }) => {
-        const seen = names.filter((name) => !isInvisible(rules, this.access.principal, childOf(folder, name)))
+        const seen = names.filter((name) => !isOmitted(rules, this.access.principal, childOf(folder, name)))
         const seenCount = count - (names.length - seen.length)
         if (seenCount > 0)
           options.onSkippedNames?.(this.access.principalPath(folder), { count: seenCount, names: seen })

@@ -26,6 +26,7 @@ import type { Storage } from '../storage/storage.js'
 import { TransferMeter } from '../storage/transfer-meter.js'
 import type { Lock, LockRequest, Property, PropertyChange } from '../store/rows.js'
 import { Access } from './access.js'
+import { seesMountUsages } from './authorizer.js'
 import { DeadProperties } from './dead-properties.js'
 import type { TreeDependencies } from './dependencies.js'
 import { FileContent, type FileOpenOptions, type FileWriteOptions, type WritableFile } from './file-content.js'
@@ -182,8 +183,9 @@ export class VirtualFs {
     return this.#reading('usage', path, options, ({ storage }) => storage.usage({ signal: options.signal }))
   }
 
-  /** The usage of each path that is a mount point. Omits storages that do not report it in time. */
+  /** The usage of each path that is a mount point. Omits storages that do not report it in time. None for guests. */
   async mountUsages(paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
+    if (!seesMountUsages(this.#access.principal)) return new Map()
     const { mounts } = this.#dependencies
     // Called for every entry of a listing: must be cheap for paths that are no mount points.
     const mounted = paths.filter((path) => {

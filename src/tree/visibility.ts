@@ -4,14 +4,15 @@
  */
 import { performance } from 'node:perf_hooks'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { hasPermission, type Principal } from '../accounts/principal.js'
+import type { Principal } from '../accounts/principal.js'
 import type { ThumbnailKind } from '../contract/capabilities.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
-import { childOf, parentOf, reservedPrefix, type Path } from '../contract/path.js'
+import { reservedPrefix, type Path } from '../contract/path.js'
+import { folderRights, isRestricted, memberFilter } from './authorizer.js'
 import type { TreeDependencies } from './dependencies.js'
 import { covers, type Rules } from './folder-rules.js'
-import { excludes, hidesSegmentOf, isHidden, mayWriteContent } from './policy.js'
+import type { FolderRights } from './policy.js'
 
 /** Limits a listing to some of the folder's entries. */
 export interface EntryFilter {
@@ -22,13 +23,9 @@ export interface EntryFilter {
 }
 
 /** Properties of a folder or file that clients receive with its entries. */
-export interface FolderView {
+export interface FolderView extends FolderRights {
   readonly readme: string
   readonly header: string
-  /** The principal may change something here. */
-  readonly write: boolean
-  /** A folder rule lets every user write here. */
-  readonly writeByRule: boolean
   /** The driver's name, or `unknown` for a folder between mounts. */
   readonly provider: string
   /**
@@ -84,19 +81,13 @@ function viewOf(
   at: Path,
   { foldersOnly = false, startsWith = '' }: EntryFilter,
 ): { readonly isUnfiltered: boolean; readonly isQuick: boolean; isVisible(entry: Entry): boolean } {
-  const rule = rules.nearest(at)
-  const hides =
-    rule !== undefined && rule.hide !== '' && covers(rule, rule.hideSub, at) && !hasPermission(principal, 'seeHidden')
-  const hasRulesBelow = rules.below(at).length > 0
-  const isQuick = !hides && !hasRulesBelow
+  const members = memberFilter(rules, principal, at)
   return {
-    isUnfiltered: isQuick && !foldersOnly && startsWith === '',
-    isQuick,
-    isVisible(entry) {
-      if ((foldersOnly && entry.kind !== 'folder') || !entry.name.startsWith(startsWith)) return false
-      if (entry.name.startsWith(reservedPrefix)) return false
-      if (hides && isHidden(principal, childOf(at, entry.name), rule)) return false
-      return !hasRulesBelow || !isExcludedReader(rules, principal, childOf(at, entry.name))
+    isUnfiltered: members.showsAll && !foldersOnly && startsWith === '',
+    isQuick: members.showsAll,
+    isVisible({ name, kind }) {
+      if ((foldersOnly && kind !== 'folder') || !name.startsWith(startsWith)) return false
+      return !name.startsWith(reservedPrefix) && members.shows(name)
     },
   }
 }
@@ -107,34 +98,17 @@ function viewOf(
  */
 const withoutReserved = new WeakSet<readonly Entry[]>()
 
-/** Whether listings of the parent folder omit `at`. */
-export function isInvisible(rules: Rules, principal: Principal, at: Path): boolean {
-  return isHidden(principal, at, rules.nearest(parentOf(at))) || isExcludedReader(rules, principal, at)
-}
-
-/** Whether `at` has a rule of its own that limits reading to other users. */
-function isExcludedReader(rules: Rules, principal: Principal, at: Path): boolean {
-  const rule = rules.ruleOf(at)
-  return rule !== undefined && excludes(rule.readUsers, principal)
-}
-
 export function folderView(
   dependencies: Pick<TreeDependencies, 'rules' | 'mounts'>,
   principal: Principal,
   at: Path,
 ): FolderView {
   const rule = dependencies.rules.nearest(at)
-  const writeByRule = rule !== undefined && rule.write && covers(rule, rule.writeSub, at)
-  const changes = (['write', 'rename', 'move', 'copy', 'remove'] as const).some((each) =>
-    hasPermission(principal, each),
-  )
-  const isReadOnly = rule !== undefined && excludes(rule.writeUsers, principal) && covers(rule, rule.writeUsersSub, at)
   const row = dependencies.mounts.rowOf(at)
   return {
     readme: rule && covers(rule, rule.readmeSub, at) ? rule.readme : '',
     header: rule && covers(rule, rule.headerSub, at) ? rule.header : '',
-    write: !isReadOnly && (writeByRule || changes || mayWriteContent(principal, rule, at)),
-    writeByRule,
+    ...folderRights(dependencies.rules, principal, at),
     provider: row?.driver ?? 'unknown',
     signed: needsSignature(dependencies, at),
     thumbnails: (row && dependencies.mounts.storageOf(row.id)?.traits.thumbnails) ?? [],
@@ -143,17 +117,5 @@ export function folderView(
 
 /** Whether URLs of `at` must be signed because of a storage option or a folder rule. */
 export function needsSignature({ rules, mounts }: Pick<TreeDependencies, 'rules' | 'mounts'>, at: Path): boolean {
-  return mounts.rowOf(at)?.enableSign === true || isClosedOrHidden(rules, at)
-}
-
-/** Whether a rule restricts reading `at`, or hides it, for any user. */
-export function isClosedOrHidden(rules: Rules, at: Path): boolean {
-  const rule = rules.nearest(at)
-  if (rule === undefined) return false
-  const reaches = (sub: boolean) => covers(rule, sub, at) || covers(rule, sub, parentOf(at))
-  return (
-    (rule.password !== '' && reaches(rule.passwordSub)) ||
-    (rule.readUsers.length > 0 && reaches(rule.readUsersSub)) ||
-    (rule.hide !== '' && (reaches(rule.hideSub) || hidesSegmentOf(rule, at)))
-  )
+  return mounts.rowOf(at)?.enableSign === true || isRestricted(rules, at)
 }

@@ -2,11 +2,11 @@
  * Which names of the search index one principal may see: those in folders that the principal can reach from its base
  * and list, and that such a listing would return. Paths are of the whole tree.
  */
-import { hasPermission, type Principal } from '../accounts/principal.js'
+import type { Principal } from '../accounts/principal.js'
 import { nameOf, parentOf, type Path } from '../contract/path.js'
 import type { ExcludedPart } from '../store/search/names-reader.js'
 import type { IndexedName } from '../store/search/names.js'
-import { verdictOn } from './authorizer.js'
+import { hidesNames, judge } from './authorizer.js'
 import type { Rule, Rules } from './folder-rules.js'
 import type { Verdict } from './policy.js'
 import { isVisible } from './visibility.js'
@@ -69,7 +69,7 @@ export class VisibleNames {
   }
 
   #verdict(folder: Path): Verdict {
-    return verdictOn(this.rules, this.principal, 'list', folder, this.password)
+    return judge(this.rules, this.principal, 'list', folder, this.password)
   }
 
   /**
@@ -83,12 +83,10 @@ export class VisibleNames {
       ...below.map((rule) => this.#excludedPart(top, rule.path, rule)),
     ].filter((part) => part !== undefined)
     const closed = parts.filter(({ except }) => except.length <= maxParts).slice(0, maxParts)
-    const hides = [nearest, ...below].some((rule) => rule !== undefined && rule.hide !== '')
     // The query compares paths exactly: it does not match a folder that the index has in a spelling other than the
     // rule's.
     const haveOneSpelling = below.every((rule) => this.rules.hasOneSpelling(rule.path))
-    const exact =
-      haveOneSpelling && closed.length === parts.length && (!hides || hasPermission(this.principal, 'seeHidden'))
+    const exact = haveOneSpelling && closed.length === parts.length && !hidesNames(this.rules, this.principal, top)
     return { closed, exact }
   }
 
@@ -97,7 +95,7 @@ export class VisibleNames {
     // Patterns match single names, which are authorized one by one.
     const withoutPatterns = { ...rule, hide: '' }
     const ruling = { own: withoutPatterns, folder: undefined }
-    const verdictAt = (folder: Path) => verdictOn(this.rules, this.principal, 'list', folder, this.password, ruling)
+    const verdictAt = (folder: Path) => judge(this.rules, this.principal, 'list', folder, this.password, ruling)
     const own = verdictAt(path)
     const deeper = verdictAt(`${path === '/' ? '' : path}/below` as Path)
     if (own === 'allow' && deeper === 'allow') return undefined

@@ -1,15 +1,17 @@
 /** Principals to ask as. */
-import { allPermissions, permissionBits, type Permission, type Principal } from '../../src/accounts/principal.js'
+import { allPermissions, permissionBits, Principal, type Permission } from '../../src/accounts/principal.js'
 import { asPath } from '../../src/contract/path.js'
 
-export interface Asker extends Omit<Partial<Principal>, 'permissions' | 'base'> {
+type PrincipalFacts = ConstructorParameters<typeof Principal>[0]
+
+export interface Asker extends Omit<Partial<PrincipalFacts>, 'permissions' | 'base'> {
   readonly base?: string
   /** Absent: all. */
   readonly may?: readonly Permission[]
 }
 
 export function principal({ base = '/', may, ...fields }: Asker = {}): Principal {
-  return {
+  return new Principal({
     userId: 1,
     username: 'ada',
     role: 'general',
@@ -18,5 +20,5 @@ export function principal({ base = '/', may, ...fields }: Asker = {}): Principal
     protocol: 'http',
     signal: new AbortController().signal,
     ...fields,
-  }
+  })
 }

@@ -8,7 +8,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { Client, type ClientChannel } from 'ssh2'
 import type { Test } from 'tap'
-import { permissionBits, type Permission, type Principal } from '../../src/accounts/principal.js'
+import { permissionBits, Principal, type Permission } from '../../src/accounts/principal.js'
 import { asPath, childOf, isWithin, root } from '../../src/contract/path.js'
 import type { FolderRule } from '../../src/store/rows.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
@@ -144,7 +144,7 @@ export async function restore({ all }: Pick<World, 'all'>): Promise<void> {
 
 /** Whoever is bound by nothing. */
 export function unbound(): Principal {
-  return {
+  return new Principal({
     userId: 1,
     username: 'admin',
     role: 'admin',
@@ -152,7 +152,7 @@ export function unbound(): Principal {
     base: root,
     protocol: 'http',
     signal: new AbortController().signal,
-  }
+  })
 }
 
 export interface Reply {

@@ -1,27 +1,51 @@
 /** The rows are the specification: who may do what, where. */
 import t from 'tap'
-import { allPermissions, permissionBits, type Permission } from '../../src/accounts/principal.js'
+import { permissionBits, type Permission } from '../../src/accounts/principal.js'
 import { protocolNames, protocols } from '../../src/accounts/protocols.js'
-import { asPath, parentOf } from '../../src/contract/path.js'
+import { asPath, childOf, parentOf, type Path } from '../../src/contract/path.js'
 import type { FolderRule } from '../../src/store/rows.js'
 import { hidePatterns, type Rule } from '../../src/tree/folder-rules.js'
-import { isHidden, judge, mayWriteContent, type Action, type Verdict } from '../../src/tree/policy.js'
+import {
+  folderRights,
+  hidesNames,
+  isOmitted,
+  isRestricted,
+  judge,
+  judgeTarget,
+  memberFilter,
+  movesAnySymlink,
+  readsAll,
+  revealsNames,
+  seesMountUsages,
+  type Action,
+  type RuledPath,
+  type Verdict,
+} from '../../src/tree/policy.js'
 import { principal, type Asker } from '../accounts/principals.js'
 import { ruleRow } from '../store/store-rows.js'
 
 /** The rules of a tree, by folder; the nearest one decides. */
 type RuleTable = Readonly<Record<string, Partial<FolderRule>>>
 
+/** Compiled rules, by their fields: a rule is one object, as in `Rules`. */
+const compiled = new WeakMap<Partial<FolderRule>, Rule>()
+
 function nearest(rules: RuleTable, path: string): Rule | undefined {
   for (let at = asPath(path); ; at = parentOf(at)) {
     const fields = rules[at]
     if (fields) {
-      const row = { ...ruleRow({ ...fields, path: at }), id: 1 }
-      const patterns = hidePatterns(row.hide)
-      return { ...row, hides: (name) => patterns.some((pattern) => pattern.test(name)), hideCost: 0 }
+      const rule = compiled.get(fields) ?? ruleAt(at, fields)
+      compiled.set(fields, rule)
+      return rule
     }
     if (at === '/') return undefined
   }
+}
+
+function ruleAt(path: Path, fields: Partial<FolderRule>): Rule {
+  const row = { ...ruleRow({ ...fields, path }), id: 1 }
+  const patterns = hidePatterns(row.hide)
+  return { ...row, hides: (name) => patterns.some((pattern) => pattern.test(name)), hideCost: 0 }
 }
 
 interface Row {
@@ -34,9 +58,13 @@ interface Row {
 }
 
 function verdictOf({ who, action, path, rules = {}, password }: Row): Verdict {
+  const at = ruled(rules, path)
+  return judge(principal(who), action, at.path, at, password)
+}
+
+function ruled(rules: RuleTable, path: string): RuledPath {
   const at = asPath(path)
-  const ruling = { own: nearest(rules, at), folder: nearest(rules, parentOf(at)) }
-  return judge(principal(who), action, at, ruling, password)
+  return { path: at, own: nearest(rules, at), folder: nearest(rules, parentOf(at)) }
 }
 
 function told({ who, action, path, rules, password }: Row): string {
@@ -60,6 +88,7 @@ const changes: readonly Action[] = [
   'lock',
   'properties',
 ]
+const allBits = Object.keys(permissionBits) as Permission[]
 const allActions: readonly Action[] = ['list', 'read', 'refresh', 'copy', ...changes]
 
 void t.test('each action needs its own permission bit and no other', async (t) => {
@@ -84,12 +113,9 @@ void t.test('each action needs its own permission bit and no other', async (t) =
     t.equal(verdictOf({ who: { may: [] }, action, path, verdict: 'allow' }), bit ? 'denied' : 'allow', action)
     if (!bit) continue
     t.equal(verdictOf({ who: { may: [bit] }, action, path, verdict: 'allow' }), 'allow', `${action} with ${bit}`)
-    const others = allPermissions & ~permissionBits[bit]
-    t.equal(
-      judge({ ...principal(), permissions: others }, action, asPath(path), { own: undefined, folder: undefined }),
-      'denied',
-      `${action} with everything but ${bit}`,
-    )
+    const others = allBits.filter((other) => other !== bit)
+    const row: Row = { who: { may: others }, action, path, verdict: 'denied' }
+    t.equal(verdictOf(row), 'denied', `${action} with everything but ${bit}`)
   }
 })
 
@@ -327,15 +353,186 @@ void t.test('what a folder says of writing agrees with what a write there is ans
           rules,
           verdict: 'allow',
         })
-        const may = mayWriteContent(principal(who), nearest(rules, folder), asPath(folder))
-        t.equal(may, verdict === 'allow', `${folder} ${JSON.stringify({ who, rules })}`)
+        const { write } = folderRights(principal(who), asPath(folder), nearest(rules, folder))
+        t.equal(write, verdict === 'allow', `${folder} ${JSON.stringify({ who, rules })}`)
       }
     }
   }
 })
 
+void t.test('a folder may be changed with any permission for a change, unless the rule names others', async (t) => {
+  const rights = (who: Asker, folder: string, rules: RuleTable = {}) =>
+    folderRights(principal(who), asPath(folder), nearest(rules, folder))
+  for (const bit of allBits) {
+    const write = ['write', 'rename', 'move', 'copy', 'remove'].includes(bit)
+    t.same(rights({ may: [bit] }, '/a'), { write, writeByRule: false }, bit)
+    t.same(rights({ may: [bit] }, '/a', writers), { write: false, writeByRule: false }, bit)
+    t.same(rights({ may: [bit], userId: 2 }, '/a', writers), { write, writeByRule: false }, bit)
+  }
+  t.same(rights(guest, '/a', dropBox), { write: true, writeByRule: true })
+  t.same(rights(guest, '/a/b', dropBox), { write: false, writeByRule: false })
+  t.same(rights(guest, '/a/b', dropBoxDeep), { write: true, writeByRule: true })
+  t.same(rights(guest, '/a', { '/a': { write: true, writeUsers: [9] } }), { write: false, writeByRule: true })
+})
+
 void t.test('without a rule, or without patterns, nothing is hidden', async (t) => {
-  t.notOk(isHidden(principal(plain), asPath('/a'), undefined))
-  t.notOk(isHidden(principal(plain), asPath('/a'), nearest({ '/': { hide: '' } }, '/')))
-  t.notOk(isHidden(principal(plain), asPath('/a'), nearest({ '/': { hide: '\n  \r\n' } }, '/')))
+  for (const rules of [{}, { '/': { hide: '' } }, { '/': { hide: '\n  \r\n' } }]) {
+    t.equal(verdictOf({ who: plain, action: 'read', path: '/a', rules, verdict: 'allow' }), 'allow')
+    t.notOk(isOmitted(principal(plain), asPath('/a'), nearest(rules, '/'), undefined))
+  }
+})
+
+void t.test('names are hidden by patterns, from those who do not see hidden names', async (t) => {
+  t.ok(hidesNames(principal(plain), nearest(hides, '/a')))
+  t.notOk(hidesNames(principal({ may: ['seeHidden'] }), nearest(hides, '/a')))
+  t.notOk(hidesNames(principal(plain), nearest(closed, '/a/closed')))
+  t.notOk(hidesNames(principal(plain), undefined))
+})
+
+void t.test('a listing omits a member exactly if reading it is answered with hidden', async (t) => {
+  const tables: readonly RuleTable[] = [
+    ...[{}, hides, hidesDeep, readers, readersDeep, closed, closedDeep, writersDeep],
+    { ...hidesDeep, '/a/b': { readUsers: [9] }, '/a/secret': { readUsers: [2] } },
+    { '/': { hide: 'b', hideSub: true, readUsers: [2], readUsersSub: true }, '/a/x.tmp': {} },
+  ]
+  const askers: readonly Asker[] = [{}, plain, named, { ...plain, base: '/a/b' }, { may: ['seeHidden'] }]
+  let omitted = 0
+  for (const rules of tables) {
+    for (const who of askers) {
+      for (const folder of ['/', '/a', '/a/b', '/a/closed', '/a/secret']) {
+        const at = asPath(folder)
+        if (verdictOf({ who, action: 'list', path: folder, rules, verdict: 'allow' }) !== 'allow') continue
+        const own = (member: string) => (rules[member] ? nearest(rules, member) : undefined)
+        const below = Object.keys(rules).some((path) => path !== folder && path.startsWith(folder))
+        const filter = memberFilter(principal(who), at, nearest(rules, folder), below ? own : undefined)
+        for (const name of ['a', 'b', 'secret', 'x.tmp', 'plain']) {
+          const path = childOf(at, name)
+          const isHidden = verdictOf({ who, action: 'read', path, rules, verdict: 'hidden' }) === 'hidden'
+          const row = JSON.stringify({ path, ...who, rules })
+          t.equal(filter.shows(name), !isHidden, row)
+          t.equal(isOmitted(principal(who), path, nearest(rules, folder), own(path)), isHidden, row)
+          if (isHidden) t.notOk(filter.showsAll, row)
+          if (isHidden) omitted += 1
+        }
+      }
+    }
+  }
+  t.ok(omitted > 20, 'some were omitted')
+})
+
+interface TargetRow {
+  readonly who?: Asker
+  readonly action?: Action
+  readonly from: string
+  readonly to: string
+  readonly realBase?: string
+  readonly rules?: RuleTable
+  readonly password?: string
+  readonly verdict: Verdict | 'outside'
+}
+
+function targetTable(title: string, rows: readonly TargetRow[]): void {
+  void t.test(title, async (t) => {
+    for (const { who, action = 'read', from, to, rules = {}, password, verdict, ...row } of rows) {
+      const asker = principal(who)
+      const realBase = row.realBase === undefined ? asker.base : asPath(row.realBase)
+      const answer = judgeTarget(asker, action, ruled(rules, from), ruled(rules, to), realBase, password)
+      t.equal(answer, verdict, JSON.stringify({ ...who, action, from, to, ...row, rules, password }))
+    }
+  })
+}
+
+targetTable('the target of a symlink is judged as if it had been named, and must be below the base', [
+  { who: plain, from: '/a/link', to: '/b/x', verdict: 'allow' },
+  { who: { ...plain, base: '/a' }, from: '/a/link', to: '/a/x', verdict: 'allow' },
+  { who: { ...plain, base: '/a' }, from: '/a/link', to: '/b/x', verdict: 'outside' },
+  { who: { ...plain, base: '/a' }, from: '/a/link', to: '/ab', verdict: 'outside' },
+  { who: { ...plain, base: '/a' }, from: '/a/link', to: '/b/x', realBase: '/b', verdict: 'allow' },
+  { who: { role: 'admin', base: '/a' }, from: '/a/link', to: '/b/x', verdict: 'outside' },
+  { who: plain, from: '/b/link', to: '/a/secret', rules: hides, verdict: 'hidden' },
+  { who: {}, from: '/b/link', to: '/a/x', rules: readers, verdict: 'hidden' },
+  { who: plain, from: '/b/link', to: '/a/closed/x', rules: closed, verdict: 'password_required' },
+  { who: plain, from: '/b/link', to: '/a/closed/x', rules: closed, password: 'sesame', verdict: 'allow' },
+  { who: plain, action: 'write', from: '/b/link', to: '/a/x', rules: writers, verdict: 'denied' },
+  { who: { signal: AbortSignal.abort() }, from: '/b/link', to: '/a/x', verdict: 'unauthenticated' },
+])
+
+const signed: Asker = { may: [], role: 'guest', onlyPath: asPath('/a/link') }
+
+targetTable('a signed URL of a symlink reads its target, unless another rule restricts that', [
+  { who: signed, from: '/a/link', to: '/b/x', verdict: 'allow' },
+  { who: signed, from: '/a/link', to: '/b/x', rules: closedDeep, verdict: 'allow' },
+  { who: signed, from: '/a/other', to: '/b/x', verdict: 'denied' },
+  { who: signed, action: 'list', from: '/a/link', to: '/b', verdict: 'denied' },
+  { who: signed, action: 'write', from: '/a/link', to: '/b/x', verdict: 'denied' },
+  { who: signed, from: '/a/link', to: '/a/closed/x', rules: closed, verdict: 'denied' },
+  { who: signed, from: '/a/link', to: '/a/closed/x', rules: closed, password: 'sesame', verdict: 'denied' },
+  { who: signed, from: '/a/link', to: '/a/x', rules: readers, verdict: 'allow' },
+  { who: signed, from: '/a/link', to: '/b/x', rules: { ...readers, '/b': { readUsers: [2] } }, verdict: 'denied' },
+  { who: signed, from: '/a/link', to: '/a/x', rules: { '/a': { password: 'x' } }, verdict: 'allow' },
+  { who: signed, from: '/a/link', to: '/a/secret', rules: hides, verdict: 'denied' },
+  { who: signed, from: '/a/link', to: '/a/b/secret', rules: hidesDeep, verdict: 'denied' },
+  { who: { ...signed, signal: AbortSignal.abort() }, from: '/a/link', to: '/b/x', verdict: 'unauthenticated' },
+])
+
+void t.test('a path is restricted if a rule closes it to any user, or hides it', async (t) => {
+  const rows: readonly (readonly [path: string, rules: RuleTable, restricted: boolean])[] = [
+    ['/a/x', {}, false],
+    ['/a/closed', closed, true],
+    ['/a/closed/x', closed, true],
+    ['/a/closed/sub/x', closed, false],
+    ['/a/closed/sub/x', closedDeep, true],
+    ['/a', closed, false],
+    ['/a/x', readers, true],
+    ['/a/b/x', readers, false],
+    ['/a/b/x', readersDeep, true],
+    ['/a/secret', hides, true],
+    ['/a/b', hides, true],
+    ['/a/b/x', hides, false],
+    ['/a/b/x', hidesDeep, true],
+    ['/a/x', writersDeep, false],
+    ['/a/x', dropBoxDeep, false],
+  ]
+  for (const [path, rules, restricted] of rows) {
+    t.equal(isRestricted(asPath(path), nearest(rules, path)), restricted, JSON.stringify({ path, rules }))
+  }
+})
+
+void t.test('a move must not show what a rule above the folder hides', async (t) => {
+  const sameThere: RuleTable = { ...hidesDeep, '/b': { hide: '^secret$', hideSub: true } }
+  const onlyThere: RuleTable = { ...hidesDeep, '/b': { hide: '^secret$' } }
+  const rows: readonly (readonly [from: string, to: string, rules: RuleTable, reveals: boolean, who?: Asker])[] = [
+    ['/a/b', '/b/b', {}, false],
+    ['/a/b', '/b/b', hidesDeep, true],
+    ['/a/b', '/b/b', hidesDeep, false, { may: ['seeHidden'] }],
+    ['/a/b', '/a/c/b', hidesDeep, false],
+    ['/a', '/b', hidesDeep, false], // the rule moves with its folder
+    ['/a/b', '/b/b', hides, false], // the rule does not reach into the folder
+    ['/a/b', '/b/b', sameThere, false],
+    ['/a/b', '/b/b', onlyThere, true],
+    ['/a/b', '/b/b', { ...hidesDeep, '/b': { hide: '^other$', hideSub: true } }, true],
+  ]
+  for (const [from, to, rules, reveals, who = plain] of rows) {
+    const answer = revealsNames(principal(who), ruled(rules, from), ruled(rules, to))
+    t.equal(answer, reveals, JSON.stringify({ from, to, ...who, rules }))
+  }
+})
+
+void t.test('symlinks need no decision for who may read all that they can lead to', async (t) => {
+  const [top, above, beside] = [asPath('/a'), asPath('/'), asPath('/b')]
+  t.ok(readsAll(principal({ base: '/a' }), top, false))
+  t.ok(readsAll(principal(), top, false))
+  t.notOk(readsAll(principal({ base: '/a' }), above, false))
+  t.notOk(readsAll(principal({ base: '/a' }), beside, false))
+  t.notOk(readsAll(principal({ role: 'admin' }), above, true))
+  t.ok(movesAnySymlink(principal({ role: 'admin', base: '/a' }), beside, true))
+  t.notOk(movesAnySymlink(principal(), beside, true))
+  t.ok(movesAnySymlink(principal(), beside, false))
+  t.notOk(movesAnySymlink(principal({ base: '/a' }), beside, false))
+})
+
+void t.test('the space of storages is shown to all but guests', async (t) => {
+  t.ok(seesMountUsages(principal()))
+  t.ok(seesMountUsages(principal({ role: 'admin' })))
+  t.notOk(seesMountUsages(principal({ role: 'guest' })))
 })

@@ -158,9 +158,7 @@ export const browseEndpoints = [
       { code: 403, text: 'Permission denied', when: '`force_root` is set, and the user is not an admin' },
     ],
     async answer({ context, api, fields, headers, principal }) {
-      const { force_root: forceRoot } = fields
-      if (forceRoot && principal.role !== 'admin') throw new ApiError(403, 'Permission denied')
-      const fs = api.gateway.as(forceRoot ? { ...principal, base: root } : principal)
+      const fs = fields.force_root ? api.gateway.asAdmin(principal) : api.gateway.as(principal)
       const options = accessOptions(context, fields.password || headers.password)
       const { entries } = await withBrowseErrors(() =>
         fs.list(cleanPath(fields.path), { ...options, foldersOnly: true }),
@@ -170,9 +168,9 @@ export const browseEndpoints = [
   }),
 ]
 
-/** The usage of the storages mounted at the paths. Empty for guests, and if a setting hides it. */
+/** The usage of the storages mounted at the paths. Empty if a setting hides it. */
 async function mountUsages(api: HttpApi, fs: VirtualFs, paths: readonly Path[]): Promise<ReadonlyMap<Path, Usage>> {
-  const hidden = fs.principal.role === 'guest' || api.gateway.settings.bool('hide_storage_details')
+  const hidden = api.gateway.settings.bool('hide_storage_details')
   return hidden ? new Map<Path, Usage>() : fs.mountUsages(paths)
 }
 

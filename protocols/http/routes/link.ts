@@ -1,6 +1,6 @@
 /** Direct URLs of files, for programs of an admin such as the proxy at `down_proxy_url`. */
 import { z } from 'zod'
-import { cleanPath, encodePath, root } from '../../../src/contract/path.js'
+import { cleanPath, encodePath } from '../../../src/contract/path.js'
 import { signalOf } from '../http-api.js'
 import { endpoint } from '../endpoint.js'
 import { text } from '../fields.js'
@@ -33,7 +33,7 @@ export const linkEndpoints = [
     async answer({ context, api, fields, principal }) {
       const path = cleanPath(fields.path)
       const { baseUrl } = api.clientOf(context.req)
-      const fs = api.gateway.as({ ...principal, base: root })
+      const fs = api.gateway.asAdmin(principal)
       const link = await fs.directUrl(path, { signal: signalOf(context.res) })
       const signedUrl = () => `/p${encodePath(path)}?d&sign=${api.gateway.signedUrls.sign(path)}`
       return {
