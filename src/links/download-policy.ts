@@ -1,8 +1,8 @@
 /** Decides how a file is delivered: by the gateway, or by a redirect. A pure function, like `judge()`. */
 import type { StorageRow } from '../store/rows.js'
 
-/** The kind of request: a URL below `/d` or `/p`, the field `raw_url` of a file, or a GET of WebDAV. */
-export type DownloadRequestKind = 'd' | 'p' | 'raw_url' | 'webdav'
+/** The kind of request: a URL below `/d` or `/p`, the field `raw_url` of a file, or a GET of a file server. */
+export type DownloadRequestKind = 'd' | 'p' | 'raw_url' | 'file_server'
 
 interface DownloadFacts {
   readonly route: DownloadRequestKind
@@ -10,6 +10,7 @@ interface DownloadFacts {
   readonly direct: boolean
   /** The storage's option to deliver files through a proxy even if there is a direct URL. */
   readonly webProxy: boolean
+  /** Of file servers, although its stored name is that of WebDAV. */
   readonly webdavPolicy: StorageRow['webdavPolicy']
   /** A proxy is configured for the storage, and the request does not bypass it. */
   readonly ownProxy: boolean
@@ -33,7 +34,7 @@ export function judgeDownload(facts: DownloadFacts): DownloadVerdict {
     }
     case 'raw_url':
       return mustProxy ? proxied : 'direct'
-    case 'webdav':
+    case 'file_server':
       if (webdavPolicy === '302_redirect') return direct ? 'direct' : 'stream'
       return webdavPolicy === 'use_proxy_url' ? proxied : 'stream'
   }

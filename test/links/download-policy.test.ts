@@ -45,13 +45,13 @@ const rows: readonly (readonly [
   ['raw_url', '302_redirect', ['direct', 'webProxy'], 'stream'],
   ['raw_url', '302_redirect', ['direct', 'webProxy', 'ownProxy'], 'own proxy'],
   // WebDAV has a policy of its own.
-  ['webdav', '302_redirect', [], 'stream'],
-  ['webdav', '302_redirect', ['ownProxy'], 'stream'],
-  ['webdav', '302_redirect', ['direct', 'webProxy', 'ownProxy', 'proxy_types'], 'direct'],
-  ['webdav', 'use_proxy_url', ['direct'], 'stream'],
-  ['webdav', 'use_proxy_url', ['direct', 'ownProxy'], 'own proxy'],
-  ['webdav', 'use_proxy_url', ['ownProxy'], 'own proxy'],
-  ['webdav', 'native_proxy', ['direct', 'ownProxy'], 'stream'],
+  ['file_server', '302_redirect', [], 'stream'],
+  ['file_server', '302_redirect', ['ownProxy'], 'stream'],
+  ['file_server', '302_redirect', ['direct', 'webProxy', 'ownProxy', 'proxy_types'], 'direct'],
+  ['file_server', 'use_proxy_url', ['direct'], 'stream'],
+  ['file_server', 'use_proxy_url', ['direct', 'ownProxy'], 'own proxy'],
+  ['file_server', 'use_proxy_url', ['ownProxy'], 'own proxy'],
+  ['file_server', 'native_proxy', ['direct', 'ownProxy'], 'stream'],
 ]
 
 void t.test('how a file is handed out', async (t) => {

@@ -25,7 +25,7 @@ export const get: Command = async (webdavRequest) => {
 }
 
 async function send({ request, response, prefix, fs, path, access }: WebdavRequest): Promise<void> {
-  const route = await fs.downloadRoute(path, { ...access, route: 'webdav' })
+  const route = await fs.downloadRoute(path, { ...access, route: 'file_server' })
   if (route.kind !== 'stream') {
     // A URL of this gateway is relative to the site path, which is the prefix without `/dav`.
     const location = route.url.startsWith('/') ? prefix.replace(/\/dav$/, '') + route.url : route.url
