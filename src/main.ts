@@ -5,18 +5,18 @@ import { afterStartup } from './process/gc-flags.js' // must be the first import
 import { Command } from 'commander'
 import { addAdminCommands } from './cli/admin.js'
 import { addCheckCommand } from './cli/check.js'
-import { withAddressOptions, withDataOptions, type ServeFlags } from './cli/data-folder.js'
+import { configOf, withAddressOptions, withDataOptions } from './cli/data-folder.js'
 import { addKeyCommands } from './cli/keys.js'
 import { addStorageCommands } from './cli/storages.js'
 import { addUserCommands } from './cli/users.js'
-import { loadConfig } from './gateway/config.js'
+import type { ConfigFlags } from './gateway/config.js'
 import { GatewayError } from './contract/errors.js'
 import { createLog } from './process/log.js'
 import { SystemdNotifications } from './process/systemd-notifications.js'
 import { version } from './contract/version.js'
 
-async function serve(flags: ServeFlags): Promise<void> {
-  const config = await loadConfig({ flags, environment: process.env })
+async function serve(flags: ConfigFlags): Promise<void> {
+  const config = await configOf(flags)
   const log = createLog(config.log_level)
   handleUncaughtErrors(log)
   const adminPassword = process.env.TIDEGATE_ADMIN_PASSWORD || showPassword

@@ -13,8 +13,9 @@ import type { Log } from '../src/contract/log.js'
 import { configSchema, type ConfigInput } from '../src/gateway/config.js'
 import type { Gateway } from '../src/gateway/gateway.js'
 import { startDaemon as start } from '../src/process/daemon.js'
-import { loadHostKeys } from '../src/process/host-keys.js'
+import { loadHostKeys } from '../protocols/sftp/host-keys.js'
 import { createLog } from '../src/process/log.js'
+import { protocols } from '../protocols/index.js'
 
 export interface Addresses {
   /** `http://127.0.0.1:PORT` */
@@ -64,9 +65,15 @@ function addresses(http: string, sftp: string): Addresses {
 export async function startGateway(t: Test, options: RunOptions = {}): Promise<RunningGateway> {
   const dataFolder = options.dataFolder ?? (await temporaryFolder(t))
   const adminPassword = options.adminPassword ?? password
-  const file = configSchema.parse({ http: '127.0.0.1:0', sftp: '127.0.0.1:0', drain_seconds: 1, ...options.config })
+  const file = configSchema(protocols).parse({
+    http: '127.0.0.1:0',
+    sftp: '127.0.0.1:0',
+    drain_seconds: 1,
+    ...options.config,
+  })
   const types = [...driverTypes, ...(options.driverTypes ?? [])]
-  const daemon = await start({ ...file, data: dataFolder }, options.log ?? createLog('fatal'), adminPassword, types)
+  const log = options.log ?? createLog('fatal')
+  const daemon = await start({ ...file, data: dataFolder }, log, adminPassword, { drivers: types })
   let stopped: Promise<void> | undefined
   const stop = () => (stopped ??= daemon.stop())
   t.teardown(stop)
@@ -79,7 +86,7 @@ export async function startGateway(t: Test, options: RunOptions = {}): Promise<R
       await gateway.store.storages.update(row.id, { driver: options.driver.name, addition }),
     )
   }
-  return { ...addresses(daemon.addresses.http, daemon.addresses.sftp), gateway, adminPassword, dataFolder, stop }
+  return { ...addresses(daemon.addresses.http, daemon.addresses.sftp ?? ''), gateway, adminPassword, dataFolder, stop }
 }
 
 export interface Daemon extends Addresses {

@@ -2,7 +2,6 @@
 import { z } from 'zod'
 import type { AppPasswordRow } from '../../src/accounts/app-passwords.js'
 import type { KeyRow } from '../../src/accounts/keys.js'
-import { appPasswordProtocols } from '../../src/accounts/protocols.js'
 import type { UserRow } from '../../src/accounts/users.js'
 import { wireTime } from './object.js'
 import { timestamp } from './schemas.js'
@@ -61,7 +60,7 @@ export const appPasswordData = z
     id: z.int(),
     name: z.string(),
     prefix: z.string().describe('The first characters of the password.'),
-    protocols: z.array(z.enum(appPasswordProtocols)).describe('The protocols that accept the password.'),
+    protocols: z.array(z.string()).describe('The protocols that accept the password.'),
     read_only: z.boolean(),
     added_time: timestamp,
     last_used_time: timestamp.nullable().describe('Accurate to the minute; null if never used.'),
@@ -73,7 +72,7 @@ export function appPasswordObject(row: AppPasswordRow): z.input<typeof appPasswo
     id: row.id,
     name: row.name,
     prefix: `tg-${row.prefix}`,
-    protocols: appPasswordProtocols.filter((protocol) => row.protocols.includes(protocol)),
+    protocols: [...row.protocols],
     read_only: row.readOnly,
     added_time: wireTime(row.added),
     last_used_time: row.lastUsed === undefined ? null : wireTime(row.lastUsed),

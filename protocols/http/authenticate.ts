@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Principal } from '../../src/accounts/principal.js'
 import type { HttpApi } from './http-api.js'
+import { http } from './index.js'
 
 /** The token of the Authorization header, with or without a `Bearer ` prefix. Empty if the header is missing. */
 export function tokenOf(request: IncomingMessage): string {
@@ -12,5 +13,5 @@ export function tokenOf(request: IncomingMessage): string {
 export async function principalOf(api: HttpApi, request: IncomingMessage): Promise<Principal> {
   const { accounts } = api.gateway
   const token = tokenOf(request)
-  return token === '' ? accounts.guest('http') : accounts.byToken(token, 'http')
+  return token === '' ? accounts.guest(http) : accounts.byToken(token, http)
 }

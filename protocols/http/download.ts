@@ -5,6 +5,7 @@ import { resolvePath, root, type Path } from '../../src/contract/path.js'
 import { sendFile } from '../lib/send.js'
 import type { HttpApi } from './http-api.js'
 import { logUnexpected, toApiErrorBody } from './errors.js'
+import { http } from './index.js'
 import { absoluteUrl } from './object.js'
 import { sendErrorPage } from './pages.js'
 import { sendThumbnail } from './thumbnail.js'
@@ -44,7 +45,7 @@ async function download(api: HttpApi, request: IncomingMessage, response: Server
   const query = new URLSearchParams(text)
   // Some clients append a slash to the signature.
   const signature = query.get('sign')?.replace(/\/$/, '')
-  const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature))
+  const fs = api.gateway.as(await api.gateway.signedUrls.authorize(path, signature, http))
   if (query.get('type') === 'thumb' && (await sendThumbnail(api, request, response, fs, path))) return
   const route = request.url?.startsWith('/p/') === true ? 'p' : 'd'
   const decision = await fs.downloadRoute(path, { route, withoutProxy: query.has('d') })

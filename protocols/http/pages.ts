@@ -47,7 +47,7 @@ export function welcomePage({ config, settings }: ProtocolGateway, client: Clien
   const protocols = [
     `WebDAV: ${code(dav)}. GNOME's file manager mounts it as ${code(dav.replace(/^http/, 'dav'))}, KDE's as ` +
       `${code(dav.replace(/^http/, 'webdav'))}, Finder and Windows as ${code(dav)}${client.secure ? '' : '; Windows requires HTTPS'}.`,
-    ...sftpAccess(config.sftp, client.origin),
+    ...sftpAccess(config.addresses.sftp, client.origin),
     `HTTP API: sign in with ${code(`POST ${baseUrl}/api/auth/login`)}, then call the endpoints below ${code(`${baseUrl}/api/fs/`)}.
 The API reference is at <a href="${forAttribute(`${sitePath(config.site_url)}/api/docs`)}">/api/docs</a>.`,
   ]
@@ -71,8 +71,8 @@ function code(text: string): string {
  * The list item about SFTP; none if SFTP is off. The host is that of the HTTP URL, which is wrong if a proxy has
  * another name. The port is the configured one.
  */
-function sftpAccess(address: string, origin: string): string[] {
-  if (address === 'off') return []
+function sftpAccess(address: string | undefined, origin: string): string[] {
+  if (address === undefined || address === 'off') return []
   const { port } = splitAddress(address)
   const host = origin.replace(/^https?:\/\//, '').replace(/:\d+$/, '')
   const shown = port === 0 ? '<var>port</var>' : port

@@ -3,6 +3,7 @@ import type { AuthContext, AuthenticationType, KeyboardAuthContext, PublicKeyAut
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError, hasDetail } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import { sftp } from './index.js'
 import { algorithmOf, hasValidSignature } from './signature-blob.js'
 
 /** What sign-in uses of the gateway. */
@@ -37,14 +38,14 @@ export async function signIn(
       // ssh2 passes a request to change the password as an object.
       if (typeof password !== 'string' || !methodsOf(dependencies).includes('password')) throw refused()
       return authorize(
-        await dependencies.accounts.byPassword({ username, password: { plain: password }, address }, 'sftp'),
+        await dependencies.accounts.byPassword({ username, password: { plain: password }, address }, sftp),
       )
     }
     case 'keyboard-interactive':
       if (!methodsOf(dependencies).includes('keyboard-interactive')) throw refused()
       return byPrompts(dependencies, context, address)
     case 'none': {
-      const principal = dependencies.accounts.guest('sftp')
+      const principal = dependencies.accounts.guest(sftp)
       if (principal.username !== context.username) throw refused()
       return authorize(principal)
     }
@@ -60,7 +61,7 @@ async function byKey({ accounts }: SignInDependencies, context: PublicKeyAuthCon
   if (key?.type !== context.key.algo) throw refused()
   if (!context.signature) return 'offered'
   if (!hasValidSignature(context)) throw refused()
-  return authorize(await accounts.byKey(key, 'sftp'))
+  return authorize(await accounts.byKey(key, sftp))
 }
 
 /**
@@ -81,12 +82,12 @@ async function byPrompts(
   const credentials = { username: context.username, password: { plain }, address }
   let principal: Principal
   try {
-    principal = await accounts.byPassword(credentials, 'sftp')
+    principal = await accounts.byPassword(credentials, sftp)
   } catch (error) {
     if (!hasDetail(error, 'code_required')) throw error
     // Authenticator apps show codes in two groups.
     const code = (await prompts.prompt('One-time code: ', { shown: true })).replaceAll(' ', '')
-    principal = await accounts.byPassword({ ...credentials, code }, 'sftp')
+    principal = await accounts.byPassword({ ...credentials, code }, sftp)
   }
   prompts.assertNotAborted()
   return authorize(principal)

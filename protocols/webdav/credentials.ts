@@ -6,6 +6,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
 import type { AccessOptions } from '../../src/tree/preconditions.js'
 import type { User } from './engine.js'
+import { webdav } from './index.js'
 
 type Authorization =
   | { readonly scheme: 'basic'; readonly username: string; readonly password: string }
@@ -87,14 +88,14 @@ export async function authenticate(
   header: string | undefined,
   address: string,
 ): Promise<Caller> {
-  if (header === undefined) return callerOf(accounts.guest('webdav'), true)
+  if (header === undefined) return callerOf(accounts.guest(webdav), true)
   const authorization = parseAuthorization(header)
-  if (authorization.scheme === 'bearer') return callerOf(await accounts.byToken(authorization.token, 'webdav'), false)
+  if (authorization.scheme === 'bearer') return callerOf(await accounts.byToken(authorization.token, webdav), false)
   const { username, password } = authorization
   // Requests without credentials are the guest's too. Its password protects nothing and is used for folder passwords.
   const user = accounts.users.byName(username)
-  if (user?.role === guestRole && !user.disabled) return callerOf(accounts.guest('webdav'), true, password)
-  return callerOf(await accounts.byPassword({ username, password: { plain: password }, address }, 'webdav'), false)
+  if (user?.role === guestRole && !user.disabled) return callerOf(accounts.guest(webdav), true, password)
+  return callerOf(await accounts.byPassword({ username, password: { plain: password }, address }, webdav), false)
 }
 
 function callerOf(principal: Principal, isDefaultUser: boolean, folderPassword?: string): Caller {

@@ -22,6 +22,7 @@ import { authenticate, KnownCallers, type Caller } from './credentials.js'
 import { Engine, type Dispatchable, type Handler } from './engine.js'
 import { HttpError, toHttpError } from './errors.js'
 import { parseHeaders, type DavHeaders } from './headers.js'
+import { webdav } from './index.js'
 import { hrefOf, locatePath, normalizeHost, type Site, type Target } from './location.js'
 import { allowedMethods, sendText, sendXml, type Command, type WebdavRequest } from './webdav-request.js'
 
@@ -78,7 +79,7 @@ class Protocol {
   constructor(gateway: ProtocolGateway, options: ClientOptions) {
     this.#gateway = gateway
     this.#options = options
-    this.#prefix = `${sitePath(options.siteUrl)}/dav`
+    this.#prefix = sitePath(options.siteUrl) + webdav.path
     const handlers = new Map<string, Handler<Exchange, Caller>>()
     for (const [name, command] of engineCommands) {
       handlers.set(name, (exchange, caller) => this.#run(command, exchange, caller))

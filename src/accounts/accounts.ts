@@ -8,8 +8,7 @@ import { AppPasswords } from './app-passwords.js'
 import { accountDisabled, codeRequired, sessionRevoked } from './errors.js'
 import { Keys } from './keys.js'
 import { PasswordCheck } from './password-check.js'
-import { Principal } from './principal.js'
-import type { ProtocolName } from './protocols.js'
+import { Principal, type ProtocolFacts } from './principal.js'
 import { Sessions, type Credential } from './sessions.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
 import { SessionTokens, type Claims } from './tokens.js'
@@ -120,7 +119,7 @@ export class Accounts {
   /**
    * The principal of a session token or of the permanent token. Rejects with `unauthenticated`.
    */
-  async byToken(token: string, protocol: ProtocolName): Promise<Principal> {
+  async byToken(token: string, protocol: ProtocolFacts): Promise<Principal> {
     if (this.isPermanentToken(token)) {
       const admin = this.users.byUniqueRole(2)
       if (admin === undefined) throw sessionRevoked({ detail: 'account_missing' })
@@ -138,7 +137,7 @@ export class Accounts {
   /**
    * The guest's principal. Throws `unauthenticated` if the guest is disabled.
    */
-  guest(protocol: ProtocolName): Principal {
+  guest(protocol: ProtocolFacts): Principal {
     const guest = this.users.byUniqueRole(1)
     if (guest === undefined || guest.disabled) throw sessionRevoked({ detail: 'guest_disabled' })
     return this.#principal(guest, 'guest', { protocol })
@@ -162,15 +161,15 @@ export class Accounts {
    * the code is `denied`. App passwords are valid for their protocols, also for accounts with two-step
    * verification.
    */
-  async byPassword(credentials: Credentials, protocol: ProtocolName): Promise<Principal> {
-    return this.#logged(credentials, protocol, () => this.#byPassword(credentials, protocol))
+  async byPassword(credentials: Credentials, protocol: ProtocolFacts): Promise<Principal> {
+    return this.#logged(credentials, protocol.name, () => this.#byPassword(credentials, protocol))
   }
 
   /**
    * Logs a failed sign-in with its address. Logs the name only if the account exists, because it could be a mistyped
    * password.
    */
-  async #logged<T>({ username, address }: Credentials, protocol: ProtocolName, work: () => Promise<T>): Promise<T> {
+  async #logged<T>({ username, address }: Credentials, protocol: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
@@ -182,7 +181,7 @@ export class Accounts {
     }
   }
 
-  async #byPassword(credentials: Credentials, protocol: ProtocolName): Promise<Principal> {
+  async #byPassword(credentials: Credentials, protocol: ProtocolFacts): Promise<Principal> {
     const appPassword = await this.#byAppPassword(credentials, protocol)
     if (appPassword !== undefined) return appPassword
     const user = await this.#passwords.checkPassword(credentials, { remembered: true })
@@ -220,7 +219,7 @@ export class Accounts {
   /**
    * The principal for a key whose signature was verified. Sets the time of last use. Revoked when the key is deleted.
    */
-  async byKey(key: KeyRow, protocol: ProtocolName): Promise<Principal> {
+  async byKey(key: KeyRow, protocol: ProtocolFacts): Promise<Principal> {
     const touched = await this.keys.touch(key)
     const user = this.users.get(touched.userId)
     if (user === undefined || this.keys.get(touched.id) === undefined) throw sessionRevoked(keyDeleted)
@@ -232,12 +231,12 @@ export class Accounts {
    * The principal for an app password; undefined if it is none, so that it is checked and counted like other passwords.
    * App passwords have too much entropy to guess, so the sign-in limiter does not apply.
    */
-  async #byAppPassword({ username, password }: Credentials, protocol: ProtocolName): Promise<Principal | undefined> {
+  async #byAppPassword({ username, password }: Credentials, protocol: ProtocolFacts): Promise<Principal | undefined> {
     const row = 'plain' in password ? this.appPasswords.find(password.plain) : undefined
     const user = row && this.users.get(row.userId)
     if (row === undefined || user?.username !== username) return undefined
     if (user.disabled) throw accountDisabled()
-    if (!row.protocols.includes(protocol)) {
+    if (!protocol.appPasswords || !row.protocols.includes(protocol.name)) {
       throw new GatewayError('denied', { op: 'sign in', reason: 'this app password is for another protocol' })
     }
     await this.appPasswords.touch(row)
@@ -261,7 +260,7 @@ export class Accounts {
     const user = this.users.get(userId)
     if (user === undefined) throw sessionRevoked({ detail: 'account_missing' })
     if (user.disabled) throw sessionRevoked({ detail: 'account_disabled' })
-    return this.#principal(user, 'task', { protocol: 'http' })
+    return this.#principal(user, 'task', { protocol: { name: 'task', appPasswords: false } })
   }
 
   /** Checks the claims against the account and the revoked tokens. Throws `unauthenticated`. */
@@ -280,7 +279,7 @@ export class Accounts {
   #principal(
     user: UserRow,
     credential: Credential,
-    by: { readonly protocol: ProtocolName; readonly readOnly?: boolean },
+    by: { readonly protocol: ProtocolFacts; readonly readOnly?: boolean },
     until?: number,
   ): Principal {
     return new Principal({

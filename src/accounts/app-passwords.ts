@@ -6,14 +6,14 @@ import { createHash, randomBytes } from 'node:crypto'
 import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import type { AppPasswordRow, Store } from '../store/rows.js'
-import { appPasswordProtocols, type AppPasswordProtocol } from './protocols.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
 
 export type { AppPasswordRow } from '../store/rows.js'
 
 export interface NewAppPassword {
   readonly name: string
-  readonly protocols: readonly AppPasswordProtocol[]
+  /** Names of the protocols that accept it. */
+  readonly protocols: readonly string[]
   readonly readOnly: boolean
 }
 
@@ -84,7 +84,7 @@ export class AppPasswords {
         name,
         prefix,
         digest: digestOf(password),
-        protocols: appPasswordProtocols.filter((protocol) => appPassword.protocols.includes(protocol)),
+        protocols: appPassword.protocols,
         readOnly,
         added: new Date(this.now()),
         lastUsed: undefined,

@@ -4,7 +4,6 @@
  */
 import { GatewayError } from '../contract/errors.js'
 import { childOf, foldCase, root, segmentsOf, type Path } from '../contract/path.js'
-import { protocols, type ProtocolName } from './protocols.js'
 
 export type Role = 'general' | 'guest' | 'admin'
 
@@ -30,6 +29,16 @@ export const permissionBits = {
 export type Permission = keyof typeof permissionBits
 export const allPermissions = 0xffff
 
+/** What has to be known of a protocol to authenticate and authorize those who use it. */
+export interface ProtocolFacts {
+  /** Unique; stored with app passwords, and a label of metrics. */
+  readonly name: string
+  /** What users need to read by it, and to change anything by it. Undefined: every user may use it. */
+  readonly permissions?: { readonly read: Permission; readonly manage: Permission }
+  /** Whether users can sign in by it with an app password. */
+  readonly appPasswords: boolean
+}
+
 interface PrincipalFacts {
   readonly userId: number
   readonly username: string
@@ -38,7 +47,7 @@ interface PrincipalFacts {
   readonly permissions: number
   /** The folder of the whole tree that the user sees as `/`. */
   readonly base: Path
-  readonly protocol: ProtocolName
+  readonly protocol: ProtocolFacts
   /** Authenticated by a read-only app password. */
   readonly readOnly?: boolean | undefined
   /**
@@ -57,7 +66,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
   readonly role: Role
   private readonly permissions: number
   readonly base: Path
-  readonly protocol: ProtocolName
+  readonly protocol: ProtocolFacts
   readonly readOnly: boolean
   readonly onlyPath: Path | undefined
   readonly signal: AbortSignal
@@ -81,7 +90,7 @@ export class Principal implements Omit<PrincipalFacts, 'permissions'> {
 
   /** Whether the user may use the protocol of the request at all. */
   get mayUseProtocol(): boolean {
-    const { permissions } = protocols[this.protocol]
+    const { permissions } = this.protocol
     return permissions === undefined || this.hasPermission(permissions.read)
   }
 

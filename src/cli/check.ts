@@ -8,15 +8,15 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { driverTypes } from '../../drivers/index.js'
 import { WebClient } from '../../protocols/http/site/web-client.js'
+import { protocols } from '../../protocols/index.js'
 import { sitePath } from '../../protocols/lib/client.js'
-import { listenerNames } from '../accounts/protocols.js'
 import { settlesWithin, untilAborted } from '../contract/cancellation.js'
 import type { Driver } from '../contract/driver.js'
 import type { DriverEnv } from '../contract/driver-env.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.js'
 import { root } from '../contract/path.js'
-import { loadConfig, type Config } from '../gateway/config.js'
+import type { Config } from '../gateway/config.js'
 import { lockHolderOf, gatewayFolders, lockDataFolder, type LockHolder } from '../gateway/data-folder.js'
 import { thisInstance } from '../gateway/instance.js'
 import { connectableHost, splitAddress } from '../net/addresses.js'
@@ -25,7 +25,7 @@ import { createLog } from '../process/log.js'
 import { mergeAddition, checkOptions, parseAddition } from '../storage/fields.js'
 import type { StorageRow, Store } from '../store/rows.js'
 import { openStore } from '../store/store.js'
-import { databaseOf, withAddressOptions, withCommonOptions, type CheckFlags } from './data-folder.js'
+import { configOf, databaseOf, withAddressOptions, withCommonOptions, type CommonFlags } from './data-folder.js'
 import { formatTable, print } from './output.js'
 
 interface Finding {
@@ -48,8 +48,8 @@ const answerTimeout = 15_000
 export function addCheckCommand(program: Command): void {
   withAddressOptions(withCommonOptions(program.command('check')))
     .description('check configuration, database, storages and ports; exits with status 1 if a check fails')
-    .action(async (flags: CheckFlags) => {
-      const config = await loadConfig({ flags, environment: process.env })
+    .action(async (flags: CommonFlags) => {
+      const config = await configOf(flags)
       const findings = await check(config)
       const rows = findings.map(({ what, ok, detail }) => [wordFor(ok), what, detail])
       print(flags, findings, formatTable(['', 'what', 'detail'], rows).trim())
@@ -66,8 +66,7 @@ export async function check(
   const findings: Finding[] = [{ what: 'configuration', ok: true, detail: `data in ${config.data}` }]
   findings.push(...(await checkDatabase(config, drivers, timeout)))
   if (config.dist_dir !== '') findings.push(await finding('web client', () => checkWebClient(config)))
-  for (const name of listenerNames) {
-    const address = config[name]
+  for (const [name, address] of Object.entries(config.addresses)) {
     if (address === 'off') continue
     findings.push(await finding(name, () => checkPort(address, `${sitePath(config.site_url)}/ping`)))
   }
@@ -298,20 +297,23 @@ async function checkPort(address: string, ping: string): Promise<string> {
   }
 }
 
-/** Recognizes Tidegate by its SSH banner or by its response to `/ping`. */
+/** How the first line of each protocol begins that sends one without being asked. */
+const greetings = protocols.flatMap((protocol) => (protocol.listen ? (protocol.greeting ?? []) : []))
+
+/** Recognizes Tidegate by the greeting of a protocol or by its response to `/ping`. */
 function isTidegate(host: string, port: number, ping: string): Promise<boolean> {
   return new Promise((resolve) => {
     let answer = ''
     const socket = connect({ host: connectableHost(host), port, timeout: 3000 })
     const finish = () => {
       socket.destroy()
-      resolve(/^SSH-2\.0-Tidegate|\r\n\r\npong\s*$/.test(answer))
+      resolve(greetings.some((greeting) => answer.startsWith(greeting)) || /\r\n\r\npong\s*$/.test(answer))
     }
     socket.on('data', (chunk: Buffer) => {
       answer += chunk.toString('latin1')
-      if (answer.startsWith('SSH-') || answer.length > 4096) finish()
+      if (/^(?!HTTP\/).*\n/.test(answer) || answer.length > 4096) finish()
     })
-    // An SSH server sends its banner first. Without one, the HTTP request is sent.
+    // A server that greets does so first. Without a greeting, the HTTP request is sent.
     setTimeout(() => {
       if (answer === '' && !socket.destroyed) socket.write(`GET ${ping} HTTP/1.0\r\nHost: localhost\r\n\r\n`)
     }, 300)

@@ -2,27 +2,17 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Option, type Command } from 'commander'
+import { protocols } from '../../protocols/index.js'
 import { Accounts } from '../accounts/accounts.js'
-import { listenerNames, listeners, type ListenerName } from '../accounts/protocols.js'
 import { GatewayError } from '../contract/errors.js'
-import { listenVariable, loadConfig, type Config } from '../gateway/config.js'
+import { listenAddresses, listenVariable, loadConfig, type Config, type ConfigFlags } from '../gateway/config.js'
 import { Settings } from '../settings/settings.js'
 import type { Store } from '../store/rows.js'
 import { openStore } from '../store/store.js'
 
-interface DataFlags {
-  readonly data?: string
-  readonly config?: string
-}
-
-export interface CommonFlags extends DataFlags {
+export interface CommonFlags extends ConfigFlags {
   readonly json?: boolean
 }
-
-type AddressFlags = Readonly<Partial<Record<ListenerName, string>>>
-
-export type ServeFlags = DataFlags & AddressFlags
-export type CheckFlags = CommonFlags & AddressFlags
 
 export interface DataFolder {
   readonly config: Config
@@ -40,8 +30,8 @@ export function withDataOptions(command: Command): Command {
 
 /** Adds the options for the addresses of the protocols. */
 export function withAddressOptions(command: Command): Command {
-  for (const name of listenerNames) {
-    command.option(`--${name} <host:port>`, `${listeners[name].description} (${listenVariable(name)})`)
+  for (const [name, { description }] of listenAddresses(protocols)) {
+    command.option(`--${name} <host:port>`, `${description} (${listenVariable(name)})`)
   }
   return command
 }
@@ -65,9 +55,14 @@ export async function databaseOf(config: Config): Promise<string> {
   }
 }
 
+/** The configuration by a command's flags and the environment. */
+export function configOf(flags: ConfigFlags): Promise<Config> {
+  return loadConfig({ flags, environment: process.env, protocols })
+}
+
 /** Opens the data folder, calls `work`, and closes it. */
 export async function inDataFolder<T>(flags: CommonFlags, work: (folder: DataFolder) => Promise<T>): Promise<T> {
-  const config = await loadConfig({ flags, environment: process.env })
+  const config = await configOf(flags)
   const store = await openStore(await databaseOf(config))
   try {
     const settings = await Settings.open(store)

@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises'
 import { BlockList, isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { listenerNames, listeners, type ListenAddress, type ListenerName } from '../accounts/protocols.js'
 import { GatewayError } from '../contract/errors.js'
 import { hostAndPort } from '../net/addresses.js'
 
@@ -24,19 +23,41 @@ const network = z.string().transform((text, context) => {
   return z.NEVER
 })
 
+/** An address that a protocol listens on: a key of the configuration, `--KEY` and `TIDEGATE_KEY` of the same name. */
+export interface ListenAddress {
+  /** `HOST:PORT`. */
+  readonly default: string
+  readonly description: string
+  /** Whether "off" is accepted instead of an address. */
+  readonly optional: boolean
+}
+
+/** A protocol as the configuration sees it. Without `listen` it answers at the HTTP address. */
+interface ConfiguredProtocol {
+  readonly name: string
+  readonly listen?: ListenAddress | undefined
+}
+
+/** The address of HTTP, which several protocols share. */
+const httpAddress: ListenAddress = {
+  default: '0.0.0.0:5244',
+  description: 'address of the HTTP API and WebDAV',
+  optional: false,
+}
+
+/** The addresses that a daemon with these protocols listens on, by name: that of HTTP is the first. */
+export function listenAddresses(protocols: readonly ConfiguredProtocol[]): ReadonlyMap<string, ListenAddress> {
+  const own = protocols.flatMap(({ name, listen }) => (listen ? [[name, listen] as const] : []))
+  return new Map([['http', httpAddress], ...own])
+}
+
 function listenKey({ default: address, description, optional }: ListenAddress) {
   const value = optional ? z.union([z.literal('off'), hostAndPort]) : hostAndPort
   return value.default(address).describe(`${description[0]?.toUpperCase()}${description.slice(1)}.`)
 }
 
-/** A key for each protocol that listens on an address of its own. */
-const listenKeys = Object.fromEntries(listenerNames.map((name) => [name, listenKey(listeners[name])])) as Readonly<
-  Record<ListenerName, ReturnType<typeof listenKey>>
->
-
-/** The keys of the configuration file. */
+/** The keys of the configuration file beside the addresses. */
 const keys = {
-  ...listenKeys,
   site_url: z
     .string()
     .regex(/^$|^\/|^https?:\/\/[^/]/, 'must be empty, a path, or a URL of http or https')
@@ -76,15 +97,33 @@ const keys = {
     .describe('The lowest level of messages that are logged.'),
 }
 
-/** The configuration file. Every key is optional. */
-export const configSchema = z.strictObject(keys).refine((file) => file.cdn === '' || file.dist_dir !== '', {
-  path: ['cdn'],
-  message: 'is of use only beside dist_dir, which names the folder with the index.html',
-})
+/** Addresses by protocol: `HOST:PORT`, or "off". */
+export type Addresses = Readonly<Record<string, string>> & { readonly http: string }
+
+/** The configuration file of a daemon with these protocols. Every key is optional. */
+export function configSchema(protocols: readonly ConfiguredProtocol[]) {
+  const listeners = listenAddresses(protocols)
+  const listenKeys = Object.fromEntries([...listeners].map(([name, address]) => [name, listenKey(address)]))
+  const shape: typeof keys = { ...listenKeys, ...keys }
+  return z
+    .strictObject(shape)
+    .refine((file) => file.cdn === '' || file.dist_dir !== '', {
+      path: ['cdn'],
+      message: 'is of use only beside dist_dir, which names the folder with the index.html',
+    })
+    .transform((file) => {
+      const isAddress = ([key]: readonly [string, unknown]) => listeners.has(key)
+      const values = Object.entries(file)
+      return {
+        ...(Object.fromEntries(values.filter((value) => !isAddress(value))) as typeof file),
+        addresses: Object.fromEntries(values.filter(isAddress)) as Addresses,
+      }
+    })
+}
 
 /** The configuration file as a JSON Schema, for editors: the content of config/schema.json. */
-export function configFileSchema(): string {
-  const { properties, ...rest } = z.toJSONSchema(configSchema, { io: 'input' })
+export function configFileSchema(protocols: readonly ConfiguredProtocol[]): string {
+  const { properties, ...rest } = z.toJSONSchema(configSchema(protocols), { io: 'input' })
   const schema = {
     title: 'Configuration of Tidegate',
     ...rest,
@@ -93,33 +132,41 @@ export function configFileSchema(): string {
   return `${JSON.stringify(schema, null, 2)}\n`
 }
 
-/** The content of the configuration file. */
-export type ConfigInput = z.input<typeof configSchema>
-type ConfigFile = z.infer<typeof configSchema>
+/** The content of the configuration file, with addresses by protocol. */
+export type ConfigInput = z.input<ReturnType<typeof configSchema>> & Readonly<Record<string, unknown>>
+type ConfigFile = z.output<ReturnType<typeof configSchema>>
 
 export interface Config extends ConfigFile {
   /** Absolute path of the data folder. */
   readonly data: string
 }
 
-/** The sources that override the file. */
+/** The flags of a command, with addresses by protocol. */
+export interface ConfigFlags {
+  readonly data?: string
+  readonly config?: string
+  readonly [name: string]: unknown
+}
+
+/** The sources that override the file, and what it configures. */
 interface ConfigSources {
-  readonly flags: { readonly data?: string; readonly config?: string } & Readonly<Partial<Record<ListenerName, string>>>
+  readonly flags: ConfigFlags
   readonly environment: Readonly<Record<string, string | undefined>>
+  readonly protocols: readonly ConfiguredProtocol[]
 }
 
 /**
  * Loads the configuration. Precedence: flags, environment, file, defaults. Rejects with `invalid` if the file cannot be
  * read or a value is not valid.
  */
-export async function loadConfig({ flags, environment }: ConfigSources): Promise<Config> {
+export async function loadConfig({ flags, environment, protocols }: ConfigSources): Promise<Config> {
   const path = flags.config ?? environment.TIDEGATE_CONFIG
   const file = path === undefined ? {} : await readConfigFile(path)
-  const merged = {
-    ...file,
-    ...addresses((name) => flags[name] ?? environment[listenVariable(name)]),
-  }
-  const parsed = configSchema.safeParse(merged)
+  const overriding = [...listenAddresses(protocols).keys()].flatMap((name) => {
+    const address = flags[name] ?? environment[listenVariable(name)]
+    return address === undefined ? [] : [[name, address]]
+  })
+  const parsed = configSchema(protocols).safeParse({ ...file, ...Object.fromEntries(overriding) })
   if (!parsed.success) {
     const [issue] = parsed.error.issues
     const where = issue?.path.join('.')
@@ -152,16 +199,7 @@ async function readConfigFile(path: string): Promise<Record<string, unknown>> {
   throw new GatewayError('invalid', { reason: `the configuration file ${path} must hold an object` })
 }
 
-function addresses(addressOf: (name: ListenerName) => string | undefined): Record<string, string> {
-  return Object.fromEntries(
-    listenerNames.flatMap((name) => {
-      const address = addressOf(name)
-      return address === undefined ? [] : [[name, address]]
-    }),
-  )
-}
-
 /** The environment variable with the listen address of a protocol. */
-export function listenVariable(name: ListenerName): string {
+export function listenVariable(name: string): string {
   return `TIDEGATE_${name.toUpperCase()}`
 }

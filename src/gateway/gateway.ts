@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Accounts } from '../accounts/accounts.js'
 import { bootstrapAccounts, type AdminPassword } from '../accounts/bootstrap.js'
-import type { Principal } from '../accounts/principal.js'
+import type { Principal, ProtocolFacts } from '../accounts/principal.js'
 import type { Source } from '../contract/call-options.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import type { Log } from '../contract/log.js'
@@ -47,6 +47,7 @@ interface GatewayOptions {
   readonly config: Config
   readonly log: Log
   readonly drivers: readonly AnyDriverType[]
+  readonly protocols: readonly ProtocolFacts[]
   /** The password of a new admin account. */
   readonly adminPassword: AdminPassword
 }
@@ -91,6 +92,7 @@ export type ProtocolGateway = Pick<
   | 'locks'
   | 'log'
   | 'metrics'
+  | 'protocols'
   | 'rules'
   | 'search'
   | 'settings'
@@ -113,6 +115,8 @@ export class Gateway {
   readonly storages: StorageAdmin
   /** The drivers of which storages can be created. */
   readonly driverTypes: readonly AnyDriverType[]
+  /** The protocols by which clients reach this gateway. */
+  readonly protocols: readonly ProtocolFacts[]
   readonly rules: Rules
   readonly locks: Locks
   readonly search: Search
@@ -133,6 +137,7 @@ export class Gateway {
     this.supervisor = dependencies.supervisor
     this.storages = dependencies.storages
     this.driverTypes = options.drivers
+    this.protocols = options.protocols
     this.rules = dependencies.rules
     this.locks = dependencies.locks
     this.search = dependencies.search
@@ -260,7 +265,7 @@ export class Gateway {
   /** The tree without the speed limits of clients, because tasks transfer nothing from or to clients. */
   #asTask(principal: Principal): VirtualFs {
     const bandwidth = { toClients: unlimited, fromClients: unlimited }
-    return new VirtualFs({ ...this.#tree, bandwidth }, principal, 'task')
+    return new VirtualFs({ ...this.#tree, bandwidth }, principal)
   }
 
   /** Adds a task that copies or moves `from` to the new path `to`. Both paths are relative to the principal's base. */

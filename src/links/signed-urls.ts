@@ -1,7 +1,7 @@
 /** Signatures of download URLs. A valid signature permits reading one path, independently of any user or permission. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { Principal } from '../accounts/principal.js'
+import { Principal, type ProtocolFacts } from '../accounts/principal.js'
 import { GatewayError, type ErrorDetail } from '../contract/errors.js'
 import { root, type Path } from '../contract/path.js'
 import type { Settings } from '../settings/settings.js'
@@ -62,7 +62,7 @@ export class SignedUrls {
   }
 
   /** Returns a principal that may only read this path. Throws `unauthenticated` if the signature is not valid. */
-  verify(path: Path, signature: string | undefined): Principal {
+  verify(path: Path, signature: string | undefined, protocol: ProtocolFacts): Principal {
     const text = signature ?? ''
     const expiry = text.slice(text.lastIndexOf(':') + 1)
     if (expiry === '') throw refused('signature_missing')
@@ -75,13 +75,13 @@ export class SignedUrls {
     const expected = Buffer.from(cached ?? this.#signature(path, seconds))
     const actual = Buffer.from(text)
     if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) throw refused('signature_wrong')
-    return this.#reader(path)
+    return this.#reader(path, protocol)
   }
 
   /** The same, but without checking the signature if neither a setting nor the storage nor a rule requires one. */
-  async authorize(path: Path, signature: string | undefined): Promise<Principal> {
-    if (this.#settings.bool('sign_all') || this.#needsSignature(path)) return this.verify(path, signature)
-    return this.#reader(path)
+  async authorize(path: Path, signature: string | undefined, protocol: ProtocolFacts): Promise<Principal> {
+    if (this.#settings.bool('sign_all') || this.#needsSignature(path)) return this.verify(path, signature, protocol)
+    return this.#reader(path, protocol)
   }
 
   #signature(path: Path, expiry: number): string {
@@ -89,14 +89,14 @@ export class SignedUrls {
     return `${digest.replaceAll('+', '-').replaceAll('/', '_')}:${expiry}`
   }
 
-  #reader(path: Path): Principal {
+  #reader(path: Path, protocol: ProtocolFacts): Principal {
     return new Principal({
       userId: 0,
       username: '',
       role: 'guest',
       permissions: 0,
       base: root,
-      protocol: 'http',
+      protocol,
       onlyPath: path,
       signal: this.#controller.signal,
     })

@@ -1,23 +1,19 @@
 /** The gateway with its protocols. The process runs one; tests run them in their own process. */
-import { join } from 'node:path'
 import { driverTypes } from '../../drivers/index.js'
-import { httpHandler } from '../../protocols/http/server.js'
-import { WebClient } from '../../protocols/http/site/web-client.js'
+import { protocols as allProtocols } from '../../protocols/index.js'
 import { sitePath } from '../../protocols/lib/client.js'
+import type { RequestHandler } from '../../protocols/lib/handler.js'
 import { HttpListener } from '../../protocols/lib/http-listener.js'
 import type { ProtocolServer } from '../../protocols/lib/listen.js'
-import { sftpServer } from '../../protocols/sftp/server.js'
-import { webdavHandler } from '../../protocols/webdav/server.js'
+import type { Protocol, ProtocolEnv } from '../../protocols/lib/protocol.js'
 import type { AdminPassword } from '../accounts/bootstrap.js'
-import { listenerNames, type ListenerName } from '../accounts/protocols.js'
 import type { AnyDriverType } from '../contract/driver-type.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
-import type { Config } from '../gateway/config.js'
+import type { Addresses, Config } from '../gateway/config.js'
 import { storeDaemonUrl, lockDataFolder } from '../gateway/data-folder.js'
 import { Gateway } from '../gateway/gateway.js'
 import { connectableHost, splitAddress } from '../net/addresses.js'
-import { loadHostKeys } from './host-keys.js'
 
 /** Longest time from the end of draining to the end of `stop`. */
 export const closingSeconds = 25
@@ -25,7 +21,7 @@ export const closingSeconds = 25
 export interface Daemon {
   readonly gateway: Gateway
   /** The bound addresses, `HOST:PORT`; "off" where the configuration says so. */
-  readonly addresses: Readonly<Record<ListenerName, string>>
+  readonly addresses: Addresses
   /**
    * Rejects new requests, waits `drain_seconds` for running ones, aborts the rest, and closes everything, the database
    * last. Closing takes at most `closingSeconds`, even if a backend does not answer.
@@ -33,30 +29,10 @@ export interface Daemon {
   stop(): Promise<void>
 }
 
-/** What the servers are made of. They begin what needs no gateway, such as generating keys, while it opens. */
-interface ServerEnv {
-  readonly config: Config
-  readonly opening: Promise<Gateway>
-  readonly web: WebClient | undefined
-}
-
-/** How the server of each listen address is made. A protocol below a path of the HTTP address is one of its handlers. */
-const servers: Readonly<Record<ListenerName, (env: ServerEnv) => Promise<ProtocolServer>>> = {
-  async http({ config, opening, web }) {
-    const clients = { trustedProxies: config.trusted_proxies, siteUrl: config.site_url }
-    const gateway = await opening
-    const handlers = new Map([
-      ['', httpHandler(gateway, clients, web)],
-      [`${sitePath(config.site_url)}/dav`, webdavHandler(gateway, clients)],
-    ])
-    return new HttpListener({ ...splitAddress(config.http), handlers })
-  },
-
-  async sftp({ config, opening }) {
-    // Generating an RSA key at the first run is slow.
-    const [gateway, hostKeys] = await Promise.all([opening, loadHostKeys(join(config.data, 'ssh'))])
-    return sftpServer(gateway, { ...splitAddress(config.sftp), hostKeys })
-  },
+/** What the daemon is made of, where that is not all that the program has. */
+interface DaemonParts {
+  readonly drivers?: readonly AnyDriverType[]
+  readonly protocols?: readonly Protocol[]
 }
 
 /**
@@ -68,16 +44,12 @@ export async function startDaemon(
   config: Config,
   log: Log,
   adminPassword: AdminPassword,
-  drivers: readonly AnyDriverType[] = driverTypes,
+  { drivers = driverTypes, protocols = allProtocols }: DaemonParts = {},
 ): Promise<Daemon> {
-  const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)
+  for (const protocol of protocols) await protocol.checkConfig?.(config, log)
   const releaseFolder = await lockFolder(config.data)
-  const opening = Gateway.open({ config, log, drivers, adminPassword })
-  const making = Promise.all(
-    listenerNames
-      .filter((name) => config[name] !== 'off')
-      .map(async (name) => ({ name, server: await servers[name]({ config, opening, web }) })),
-  )
+  const opening = Gateway.open({ config, log, drivers, protocols, adminPassword })
+  const making = makeServers(protocols, { config, log, opening })
   making.catch(() => undefined)
   const gateway = await opening.catch(async (error: unknown) => {
     await releaseFolder()
@@ -95,9 +67,9 @@ export async function startDaemon(
     await releaseFolder()
   }
   try {
-    const addresses = Object.fromEntries(listenerNames.map((name) => [name, 'off'])) as Record<ListenerName, string>
-    for (const { name, server } of await making) {
-      addresses[name] = await listening(config[name], server.start())
+    const addresses: { http: string } & Record<string, string> = { ...config.addresses }
+    for (const [name, server] of await making) {
+      addresses[name] = await listening(config.addresses[name] ?? '', server.start())
       started.push(server)
     }
     await storeDaemonUrl(config.data, localUrl(addresses.http, sitePath(config.site_url))).catch((error: unknown) => {
@@ -108,6 +80,30 @@ export async function startDaemon(
     await stop()
     throw error
   }
+}
+
+/** The server of each address that is not off. Protocols without an address of their own are handlers of HTTP. */
+async function makeServers(
+  protocols: readonly Protocol[],
+  env: ProtocolEnv,
+): Promise<readonly (readonly [name: string, server: ProtocolServer])[]> {
+  const { addresses, site_url: siteUrl } = env.config
+  const handlers = new Map<string, RequestHandler>()
+  const servers = await Promise.all(
+    protocols.map(async (protocol) => {
+      if (!protocol.listen) {
+        const prefix = protocol.path === '' ? '' : sitePath(siteUrl) + protocol.path
+        handlers.set(prefix, await protocol.handler(env))
+        return undefined
+      }
+      const address = addresses[protocol.name] ?? 'off'
+      return address === 'off'
+        ? undefined
+        : ([protocol.name, await protocol.server(env, splitAddress(address))] as const)
+    }),
+  )
+  const http = ['http', new HttpListener({ ...splitAddress(addresses.http), handlers })] as const
+  return [http, ...servers.filter((server) => server !== undefined)]
 }
 
 /** The URL of the API for programs on this machine. */

@@ -3,7 +3,6 @@
  * and the folder rules. Paths are of the whole tree. Called only by `authorizer.ts`, which looks up the rules.
  */
 import type { Permission, Principal } from '../accounts/principal.js'
-import { protocols } from '../accounts/protocols.js'
 import type { ErrorCode } from '../contract/errors.js'
 import { childOf, isWithin, parentOf, segmentsOf, within, type Path } from '../contract/path.js'
 import { maxSteps, stepsOf } from '../contract/patterns.js'
@@ -98,7 +97,7 @@ export function judge(principal: Principal, action: Action, path: Path, rules: R
 function mayUseProtocol(principal: Principal, action: Action): boolean {
   if (principal.readOnly && !reading.has(action)) return false
   if (!principal.mayUseProtocol || action === 'list' || action === 'read') return principal.mayUseProtocol
-  const { permissions } = protocols[principal.protocol]
+  const { permissions } = principal.protocol
   return permissions === undefined || principal.hasPermission(permissions.manage)
 }
 

@@ -5,7 +5,6 @@
  */
 import type { Readable } from 'node:stream'
 import type { Principal } from '../accounts/principal.js'
-import type { ProtocolName } from '../accounts/protocols.js'
 import type {
   Attributes,
   DirectUrl,
@@ -57,16 +56,14 @@ export class VirtualFs {
   readonly #locks: PrincipalLocks
   readonly #properties: DeadProperties
 
-  /** `by`: reported with every transfer of file content. */
   constructor(
     dependencies: TreeDependencies,
     readonly principal: Principal,
-    by: ProtocolName | 'task' = principal.protocol,
   ) {
     const tree = new MountedTree(dependencies.mounts, dependencies.log)
     const access = new Access(dependencies, tree, principal)
     const operations = new Operations(dependencies, access, tree)
-    const meter = new TransferMeter(dependencies.events, by)
+    const meter = new TransferMeter(dependencies.events, principal.protocol.name)
     this.#dependencies = dependencies
     this.#access = access
     this.#tree = tree

@@ -12,6 +12,9 @@ import type { Principal } from '../../src/accounts/principal.js'
 import type { ErrorDetail } from '../../src/contract/errors.js'
 import { openStore } from '../../src/store/store.js'
 import { adaPassword, credentials, fixture, newUser, openAccounts } from './accounts-fixture.js'
+import { http } from '../../protocols/http/index.js'
+import { webdav } from '../../protocols/webdav/index.js'
+import { sftp } from '../../protocols/sftp/index.js'
 
 const refused = (detail: ErrorDetail) => ({ code: 'unauthenticated', detail })
 const wrong = refused('wrong_credentials')
@@ -63,14 +66,14 @@ void t.test('both forms of sign-in give a token, and the token a principal', asy
   const token = await accounts.signIn(credentials())
   const hashed = await accounts.signIn(credentials({ password: { hash: staticHash(adaPassword) } }))
   t.not(token, hashed, 'two tokens of one second are two')
-  const principal = await accounts.byToken(token, 'http')
+  const principal = await accounts.byToken(token, http)
   t.match(principal, {
     userId: ada.id,
     username: 'ada',
     role: 'general',
     permissions: 0xff,
     base: '/',
-    protocol: 'http',
+    protocol: http,
   })
   t.equal(principal.signal.aborted, false)
   const claims = jwt.decode(token, { json: true })
@@ -103,64 +106,64 @@ void t.test('tokens of others, bent ones and other texts are refused with the wo
     `Bearer ${token}`,
     'x'.repeat(100_000),
   ]) {
-    await t.rejects(accounts.byToken(bad, 'http'), refused('token_revoked'), bad.slice(0, 40))
+    await t.rejects(accounts.byToken(bad, http), refused('token_revoked'), bad.slice(0, 40))
   }
   const seconds = Math.floor(clock.time / 1000)
   await t.rejects(
-    accounts.byToken(jwt.sign({ ...claims, nbf: seconds + 3600 }, secret), 'http'),
+    accounts.byToken(jwt.sign({ ...claims, nbf: seconds + 3600 }, secret), http),
     refused('token_not_active'),
   )
   await t.rejects(
-    accounts.byToken(jwt.sign({ ...claims, sub: String(ada.id + 1) }, secret), 'http'),
+    accounts.byToken(jwt.sign({ ...claims, sub: String(ada.id + 1) }, secret), http),
     refused('account_missing'),
     'a name that belongs to another account now',
   )
   clock.time += 48 * 3600_000 + 1000
-  await t.rejects(accounts.byToken(token, 'http'), refused('token_expired'))
+  await t.rejects(accounts.byToken(token, http), refused('token_expired'))
 })
 
 void t.test('a token outlives a restart, and signing out ends it for good, for all processes', async (t) => {
   const { accounts, file, clock } = await fixture(t)
   const [token, kept] = [await accounts.signIn(credentials()), await accounts.signIn(credentials())]
   const second = await openAccounts(t, file, clock)
-  const there = await second.accounts.byToken(token, 'webdav')
-  const here = await accounts.byToken(token, 'http')
-  const other = await accounts.byToken(kept, 'http')
+  const there = await second.accounts.byToken(token, webdav)
+  const here = await accounts.byToken(token, http)
+  const other = await accounts.byToken(kept, http)
   await accounts.signOut(token)
   await accounts.signOut(token)
   await accounts.signOut('nonsense')
   t.equal(here.signal.aborted, true)
   t.match(here.signal.reason, refused('token_revoked'))
   t.equal(other.signal.aborted, false)
-  await t.rejects(accounts.byToken(token, 'http'), refused('token_revoked'))
+  await t.rejects(accounts.byToken(token, http), refused('token_revoked'))
   await ended(there)
-  await t.rejects(second.accounts.byToken(token, 'http'), refused('token_revoked'))
-  await second.accounts.byToken(kept, 'http')
+  await t.rejects(second.accounts.byToken(token, http), refused('token_revoked'))
+  await second.accounts.byToken(kept, http)
   const third = await openAccounts(t, file, clock)
-  await t.rejects(third.accounts.byToken(token, 'http'), refused('token_revoked'))
+  await t.rejects(third.accounts.byToken(token, http), refused('token_revoked'))
 })
 
 void t.test('the permanent token is the admin, is never empty, and survives signing out', async (t) => {
   const { accounts, settings, admin } = await fixture(t)
   const token = settings.get('token')
-  const principal = await accounts.byToken(token, 'webdav')
+  const principal = await accounts.byToken(token, webdav)
   t.match(principal, { userId: admin.id, role: 'admin', permissions: 0xffff })
   await accounts.signOut(token)
-  await accounts.byToken(token, 'http')
-  await t.rejects(accounts.byToken('', 'http'), refused('token_revoked'))
-  await t.rejects(accounts.byToken(token.slice(1), 'http'), refused('token_revoked'))
+  await accounts.byToken(token, http)
+  await t.rejects(accounts.byToken('', http), refused('token_revoked'))
+  await t.rejects(accounts.byToken(token.slice(1), http), refused('token_revoked'))
   await settings.resetToken()
   t.equal(principal.signal.aborted, true)
-  await t.rejects(accounts.byToken(token, 'http'), refused('token_revoked'))
-  await accounts.byToken(settings.get('token'), 'http')
+  await t.rejects(accounts.byToken(token, http), refused('token_revoked'))
+  await accounts.byToken(settings.get('token'), http)
 })
 
 void t.test('the guest needs no credentials, once enabled', async (t) => {
   const { accounts } = await fixture(t)
-  t.throws(() => accounts.guest('http'), refused('guest_disabled'))
+  t.throws(() => accounts.guest(http), refused('guest_disabled'))
   const guest = accounts.users.byUniqueRole(1)!
   await accounts.users.update(guest.id, { disabled: false, basePath: '/public' })
-  const principal = accounts.guest('http')
+  const principal = accounts.guest(http)
   t.match(principal, { role: 'guest', username: 'guest', permissions: 0, base: '/public' })
   await accounts.users.update(guest.id, { disabled: true })
   t.equal(principal.signal.aborted, true)
@@ -170,18 +173,18 @@ void t.test('what ends sessions ends them for good', async (t) => {
   const { accounts, ada, clock } = await fixture(t)
   const session = async () => {
     const token = await accounts.signIn(credentials({ plain: password }))
-    return { token, principal: await accounts.byToken(token, 'http') }
+    return { token, principal: await accounts.byToken(token, http) }
   }
   let password = adaPassword
   const first = await session()
   await accounts.users.update(ada.id, { ssoId: 'x' })
-  await accounts.byToken(first.token, 'http')
+  await accounts.byToken(first.token, http)
   t.equal(first.principal.signal.aborted, false, 'an update of something else keeps sessions')
 
   password = 'another one'
   await accounts.users.update(ada.id, { password })
   t.equal(first.principal.signal.aborted, true)
-  await t.rejects(accounts.byToken(first.token, 'http'), refused('password_changed'))
+  await t.rejects(accounts.byToken(first.token, http), refused('password_changed'))
   const time = accounts.users.get(ada.id)!.passwordTime
   t.equal(time, Math.floor(clock.time / 1000))
   clock.time -= 3600_000
@@ -192,46 +195,46 @@ void t.test('what ends sessions ends them for good', async (t) => {
   const second = await session()
   await accounts.users.update(ada.id, { disabled: true })
   t.equal(second.principal.signal.aborted, true)
-  await t.rejects(accounts.byToken(second.token, 'http'), refused('account_disabled'))
+  await t.rejects(accounts.byToken(second.token, http), refused('account_disabled'))
   await t.rejects(accounts.signIn(credentials({ plain: password })), disabled)
   await t.rejects(accounts.signIn(credentials()), wrong, 'only who knows the password learns it')
   await accounts.users.update(ada.id, { disabled: false })
-  await t.rejects(accounts.byToken(second.token, 'http'), { code: 'unauthenticated' })
+  await t.rejects(accounts.byToken(second.token, http), { code: 'unauthenticated' })
 
   const third = await session()
   await accounts.users.update(ada.id, { username: 'lovelace' })
   t.equal(third.principal.signal.aborted, true)
-  await t.rejects(accounts.byToken(third.token, 'http'), refused('account_missing'))
+  await t.rejects(accounts.byToken(third.token, http), refused('account_missing'))
   await accounts.users.update(ada.id, { username: 'ada' })
-  await t.rejects(accounts.byToken(third.token, 'http'), { code: 'unauthenticated' })
+  await t.rejects(accounts.byToken(third.token, http), { code: 'unauthenticated' })
 
   const fourth = await session()
   await accounts.users.update(ada.id, { permission: 1 })
   t.equal(fourth.principal.signal.aborted, true, 'a principal does not outlast its rights')
-  const refreshed = await accounts.byToken(fourth.token, 'http')
+  const refreshed = await accounts.byToken(fourth.token, http)
   t.match(refreshed, { permissions: 1 })
   t.equal(refreshed.signal.aborted, false, 'but the session goes on with the new ones')
   await accounts.users.update(ada.id, { basePath: '/home' })
   t.equal(refreshed.signal.aborted, true)
 
-  const last = await accounts.byToken(fourth.token, 'http')
+  const last = await accounts.byToken(fourth.token, http)
   await accounts.users.delete(ada.id)
   t.equal(last.signal.aborted, true)
   await accounts.users.create(newUser({}))
-  await t.rejects(accounts.byToken(fourth.token, 'http'), refused('account_missing'))
+  await t.rejects(accounts.byToken(fourth.token, http), refused('account_missing'))
 })
 
 void t.test('what another process changes ends authority here', async (t) => {
   const { accounts, file, clock, ada } = await fixture(t)
   const other = (await openAccounts(t, file, clock)).accounts
-  const principal = await accounts.byPassword(credentials(), 'webdav')
+  const principal = await accounts.byPassword(credentials(), webdav)
   await other.users.update(ada.id, { permission: 3 })
   await ended(principal)
-  const next = await accounts.byPassword(credentials(), 'webdav')
+  const next = await accounts.byPassword(credentials(), webdav)
   t.match(next, { permissions: 3 })
   await other.users.delete(ada.id)
   await ended(next)
-  await t.rejects(accounts.byPassword(credentials(), 'webdav'), wrong)
+  await t.rejects(accounts.byPassword(credentials(), webdav), wrong)
 })
 
 void t.test('users: what does not fit is refused', async (t) => {
@@ -273,13 +276,13 @@ void t.test(
   'two-step verification: asked at sign-in, each code once, the password alone opens no other protocol',
   async (t) => {
     const { accounts, ada, clock } = await fixture(t)
-    const before = await accounts.byPassword(credentials(), 'webdav')
+    const before = await accounts.byPassword(credentials(), webdav)
     const secret = newOtpSecret()
     t.match(otpUri(secret, 'ada'), /^otpauth:\/\/totp\/Tidegate:ada\?.*issuer=Tidegate/)
     const token = await accounts.signIn(credentials())
     await accounts.users.update(ada.id, { otpSecret: secret })
     t.equal(before.signal.aborted, true, 'what the password alone had opened ends')
-    await accounts.byToken(token, 'http')
+    await accounts.byToken(token, http)
 
     const codeAt = (offset: number): string => generateSync({ secret, epoch: Math.floor(clock.time / 1000) + offset })
     await t.rejects(accounts.signIn(credentials()), asked)
@@ -293,13 +296,13 @@ void t.test(
     await t.rejects(accounts.signIn(credentials({ code: codeAt(-30) })), asked)
     clock.time += 60_000
 
-    const error = await accounts.byPassword(credentials(), 'webdav').catch((error: unknown) => error)
+    const error = await accounts.byPassword(credentials(), webdav).catch((error: unknown) => error)
     t.match(error, { code: 'denied', detail: 'code_required' })
     const code = codeAt(0)
-    t.match(await accounts.byPassword(credentials({ code }), 'sftp'), { username: 'ada', protocol: 'sftp' })
-    await t.rejects(accounts.byPassword(credentials({ code }), 'sftp'), asked)
+    t.match(await accounts.byPassword(credentials({ code }), sftp), { username: 'ada', protocol: sftp })
+    await t.rejects(accounts.byPassword(credentials({ code }), sftp), asked)
     await accounts.users.update(ada.id, { otpSecret: '' })
-    await accounts.byPassword(credentials(), 'webdav')
+    await accounts.byPassword(credentials(), webdav)
   },
 )
 
@@ -325,8 +328,8 @@ void t.test('SSH keys: found by user and blob, recorded when used, ended when de
   t.equal(accounts.findKey('nobody', key.blob), undefined)
   t.same((await store.keys.all())[0]?.lastUsed, key.added, 'asking records nothing')
   clock.time += 5000
-  const principal = await accounts.byKey(key, 'sftp')
-  t.match(principal, { username: 'ada', protocol: 'sftp' })
+  const principal = await accounts.byKey(key, sftp)
+  t.match(principal, { username: 'ada', protocol: sftp })
   t.same((await store.keys.all())[0]?.lastUsed, new Date(clock.time))
 
   await accounts.users.update(ada.id, { password: 'another one' })
@@ -335,14 +338,14 @@ void t.test('SSH keys: found by user and blob, recorded when used, ended when de
   const other = (await openAccounts(t, file, clock)).accounts
   await other.keys.delete(ada.id, key.id)
   await ended(principal)
-  await t.rejects(accounts.byKey(key, 'sftp'), { code: 'unauthenticated' })
+  await t.rejects(accounts.byKey(key, sftp), { code: 'unauthenticated' })
 
   const again = await accounts.keys.add(ada.id, 'again', line)
-  const last = await accounts.byKey(again, 'sftp')
+  const last = await accounts.byKey(again, sftp)
   await accounts.users.update(ada.id, { disabled: true })
   t.equal(last.signal.aborted, true)
   t.equal(accounts.findKey('ada', key.blob), undefined)
-  await t.rejects(accounts.byKey(again, 'sftp'), disabled)
+  await t.rejects(accounts.byKey(again, sftp), disabled)
   await accounts.users.delete(ada.id)
   t.same(accounts.keys.list(ada.id), [])
 })

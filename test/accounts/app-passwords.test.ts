@@ -1,9 +1,11 @@
 import t from 'tap'
 import type { NewAppPassword } from '../../src/accounts/app-passwords.js'
-import { appPasswordProtocols } from '../../src/accounts/protocols.js'
 import { credentials, fixture, openAccounts } from './accounts-fixture.js'
+import { http } from '../../protocols/http/index.js'
+import { webdav } from '../../protocols/webdav/index.js'
+import { sftp } from '../../protocols/sftp/index.js'
 
-const both: NewAppPassword = { name: 'backup', protocols: appPasswordProtocols, readOnly: false }
+const both: NewAppPassword = { name: 'backup', protocols: ['webdav', 'sftp'], readOnly: false }
 const secret = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
 void t.test('an app password is accepted by its own protocols only', async (t) => {
@@ -11,7 +13,7 @@ void t.test('an app password is accepted by its own protocols only', async (t) =
   const { row, password } = await accounts.appPasswords.add(ada.id, both)
   t.match(password, /^tg-[a-z2-9]{8}-[a-z2-9]{32}$/)
   t.notOk(JSON.stringify(row).includes(password.slice(-32)), 'it is not kept')
-  for (const protocol of appPasswordProtocols) {
+  for (const protocol of [webdav, sftp]) {
     t.match(await accounts.byPassword(credentials({ plain: password }), protocol), {
       username: 'ada',
       protocol,
@@ -19,7 +21,7 @@ void t.test('an app password is accepted by its own protocols only', async (t) =
       permissions: ada.permission,
     })
   }
-  await t.rejects(accounts.byPassword(credentials({ plain: password }), 'http'), { code: 'denied' })
+  await t.rejects(accounts.byPassword(credentials({ plain: password }), http), { code: 'denied' })
   await t.rejects(accounts.signIn(credentials({ plain: password })), { code: 'unauthenticated' })
 
   const { password: reader } = await accounts.appPasswords.add(ada.id, {
@@ -27,26 +29,29 @@ void t.test('an app password is accepted by its own protocols only', async (t) =
     protocols: ['webdav'],
     readOnly: true,
   })
-  t.match(await accounts.byPassword(credentials({ plain: reader }), 'webdav'), { readOnly: true })
-  await t.rejects(accounts.byPassword(credentials({ plain: reader }), 'sftp'), {
+  t.match(await accounts.byPassword(credentials({ plain: reader }), webdav), { readOnly: true })
+  await t.rejects(accounts.byPassword(credentials({ plain: reader }), sftp), {
     code: 'denied',
     reason: 'this app password is for another protocol',
   })
+
+  const { password: none } = await accounts.appPasswords.add(ada.id, { ...both, name: 'http', protocols: ['http'] })
+  await t.rejects(accounts.byPassword(credentials({ plain: none }), http), { code: 'denied' }, 'it takes none')
 })
 
 void t.test('an app password is for its owner alone, who may have two-step verification', async (t) => {
   const { accounts, ada, admin } = await fixture(t)
   const { password } = await accounts.appPasswords.add(ada.id, both)
   await accounts.users.update(ada.id, { otpSecret: secret })
-  await t.rejects(accounts.byPassword(credentials(), 'webdav'), { code: 'denied' })
-  t.match(await accounts.byPassword(credentials({ plain: password }), 'webdav'), { userId: ada.id })
-  await t.rejects(accounts.byPassword(credentials({ username: admin.username, plain: password }), 'webdav'), {
+  await t.rejects(accounts.byPassword(credentials(), webdav), { code: 'denied' })
+  t.match(await accounts.byPassword(credentials({ plain: password }), webdav), { userId: ada.id })
+  await t.rejects(accounts.byPassword(credentials({ username: admin.username, plain: password }), webdav), {
     code: 'unauthenticated',
   })
   const forged = `${password.slice(0, -1)}${password.endsWith('a') ? 'b' : 'a'}`
-  await t.rejects(accounts.byPassword(credentials({ plain: forged }), 'webdav'), { code: 'unauthenticated' })
+  await t.rejects(accounts.byPassword(credentials({ plain: forged }), webdav), { code: 'unauthenticated' })
   await accounts.users.update(ada.id, { disabled: true })
-  await t.rejects(accounts.byPassword(credentials({ plain: password }), 'webdav'), { code: 'denied' })
+  await t.rejects(accounts.byPassword(credentials({ plain: password }), webdav), { code: 'denied' })
 })
 
 void t.test('a made-up app password counts as a wrong password; a right one is never locked out', async (t) => {
@@ -54,10 +59,10 @@ void t.test('a made-up app password counts as a wrong password; a right one is n
   const { password } = await accounts.appPasswords.add(ada.id, both)
   const address = '192.0.2.1'
   const wrong = () =>
-    accounts.byPassword(credentials({ plain: `tg-${'a'.repeat(8)}-${'a'.repeat(32)}`, address }), 'sftp')
+    accounts.byPassword(credentials({ plain: `tg-${'a'.repeat(8)}-${'a'.repeat(32)}`, address }), sftp)
   for (let tries = 0; tries < 5; tries++) await t.rejects(wrong(), { code: 'unauthenticated' })
   await t.rejects(wrong(), { code: 'throttled' })
-  t.match(await accounts.byPassword(credentials({ plain: password, address }), 'sftp'), { userId: ada.id })
+  t.match(await accounts.byPassword(credentials({ plain: password, address }), sftp), { userId: ada.id })
 })
 
 void t.test('the time of last use is kept, once a minute', async (t) => {
@@ -65,12 +70,12 @@ void t.test('the time of last use is kept, once a minute', async (t) => {
   const { row, password } = await accounts.appPasswords.add(ada.id, both)
   t.equal(row.lastUsed, undefined)
   const first = clock.time
-  await accounts.byPassword(credentials({ plain: password }), 'webdav')
+  await accounts.byPassword(credentials({ plain: password }), webdav)
   clock.time = first + 59_000
-  await accounts.byPassword(credentials({ plain: password }), 'webdav')
+  await accounts.byPassword(credentials({ plain: password }), webdav)
   t.equal(accounts.appPasswords.get(row.id)?.lastUsed?.getTime(), first)
   clock.time = first + 60_000
-  await accounts.byPassword(credentials({ plain: password }), 'webdav')
+  await accounts.byPassword(credentials({ plain: password }), webdav)
   const [stored] = await store.appPasswords.all()
   t.equal(stored?.lastUsed?.getTime(), clock.time)
 })
@@ -79,13 +84,13 @@ void t.test('a deleted app password ends what came in with it, and nothing else'
   const { accounts, ada, admin } = await fixture(t)
   const { row, password } = await accounts.appPasswords.add(ada.id, both)
   const other = await accounts.appPasswords.add(ada.id, { ...both, name: 'other' })
-  const ended = await accounts.byPassword(credentials({ plain: password }), 'webdav')
-  const kept = await accounts.byPassword(credentials({ plain: other.password }), 'webdav')
+  const ended = await accounts.byPassword(credentials({ plain: password }), webdav)
+  const kept = await accounts.byPassword(credentials({ plain: other.password }), webdav)
   await t.rejects(accounts.appPasswords.delete(admin.id, row.id), { code: 'not_found' })
   await accounts.appPasswords.delete(ada.id, row.id)
   t.ok(ended.signal.aborted)
   t.notOk(kept.signal.aborted)
-  await t.rejects(accounts.byPassword(credentials({ plain: password }), 'webdav'), { code: 'unauthenticated' })
+  await t.rejects(accounts.byPassword(credentials({ plain: password }), webdav), { code: 'unauthenticated' })
 
   await accounts.users.delete(ada.id)
   t.ok(kept.signal.aborted, 'it dies with the account')
@@ -109,7 +114,7 @@ void t.test('another process knows what was made, and forgets what was deleted',
   const other = await openAccounts(t, file, clock)
   const { row, password } = await accounts.appPasswords.add(ada.id, both)
   await other.accounts.reload()
-  const principal = await other.accounts.byPassword(credentials({ plain: password }), 'sftp')
+  const principal = await other.accounts.byPassword(credentials({ plain: password }), sftp)
   await accounts.appPasswords.delete(ada.id, row.id)
   await other.accounts.reload()
   t.ok(principal.signal.aborted)

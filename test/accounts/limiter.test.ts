@@ -7,6 +7,8 @@ import { hashPassword, impossiblePassword, isPassword, staticHash } from '../../
 import { networkOf } from '../../src/net/networks.js'
 import { processorTime } from '../processor-time.js'
 import { adaPassword, credentials, fixture, newUser } from './accounts-fixture.js'
+import { webdav } from '../../protocols/webdav/index.js'
+import { sftp } from '../../protocols/sftp/index.js'
 
 const wrong = { code: 'unauthenticated', detail: 'wrong_credentials' }
 const throttled = {
@@ -39,14 +41,14 @@ void t.test('five failures lock an address for five minutes, for every account a
   await accounts.users.create(newUser({ username: 'bob' }))
   const address = '198.51.100.1'
   await t.rejects(accounts.signIn(credentials({ address, username: 'nobody' })), wrong)
-  await t.rejects(accounts.byPassword(credentials({ address, plain: 'x' }), 'webdav'), wrong)
+  await t.rejects(accounts.byPassword(credentials({ address, plain: 'x' }), webdav), wrong)
   await accounts.signIn(credentials({ address }))
-  await t.rejects(accounts.byPassword(credentials({ address, plain: 'y' }), 'sftp'), wrong)
+  await t.rejects(accounts.byPassword(credentials({ address, plain: 'y' }), sftp), wrong)
   await t.rejects(accounts.signIn(credentials({ address, plain: 'z' })), wrong)
   clock.time += minute
   await t.rejects(accounts.signIn(credentials({ address, plain: 'w' })), wrong)
   await t.rejects(accounts.signIn(credentials({ address })), { ...throttled, retryAfter: 300 }, 'a right one, too')
-  await t.rejects(accounts.byPassword(credentials({ address, username: 'bob' }), 'webdav'), throttled)
+  await t.rejects(accounts.byPassword(credentials({ address, username: 'bob' }), webdav), throttled)
   await accounts.signIn(credentials())
   clock.time += 5 * minute - 1000
   await t.rejects(accounts.signIn(credentials({ address })), throttled)
@@ -69,16 +71,16 @@ void t.test('many tries at once are counted like tries one by one', async (t) =>
 void t.test('who signed in before a neighbour locked their address stays in, but nobody guesses at them', async (t) => {
   const { accounts } = await fixture(t)
   const address = '198.51.100.3'
-  await accounts.byPassword(credentials({ address }), 'webdav')
+  await accounts.byPassword(credentials({ address }), webdav)
   for (let n = 0; n < 5; n++) {
     await t.rejects(accounts.signIn(credentials({ address, username: `nobody ${n}` })), wrong)
   }
-  await accounts.byPassword(credentials({ address }), 'webdav')
+  await accounts.byPassword(credentials({ address }), webdav)
   await t.rejects(accounts.signIn(credentials({ address })), throttled)
   for (let n = 0; n < 5; n++) {
-    await t.rejects(accounts.byPassword(credentials({ address, plain: `guess ${n}` }), 'webdav'), throttled)
+    await t.rejects(accounts.byPassword(credentials({ address, plain: `guess ${n}` }), webdav), throttled)
   }
-  await t.rejects(accounts.byPassword(credentials({ address }), 'webdav'), throttled, 'no more guesses are compared')
+  await t.rejects(accounts.byPassword(credentials({ address }), webdav), throttled, 'no more guesses are compared')
 })
 
 void t.test('a missing code is no failure, a wrong one is', async (t) => {
@@ -117,7 +119,7 @@ void t.test('of wrong codes that arrive at once from many addresses, ten are com
 
   const right = () => codesOf(secret, clock.time).right
   await t.rejects(accounts.signIn(credentials({ code: right() })), { ...throttled, retryAfter: 900 })
-  await t.rejects(accounts.byPassword(credentials({ code: right() }), 'sftp'), throttled, 'at every protocol')
+  await t.rejects(accounts.byPassword(credentials({ code: right() }), sftp), throttled, 'at every protocol')
   await accounts.signIn(credentials({ address: home, code: right() }))
   await accounts.users.create(newUser({ username: 'bob' }))
   await accounts.signIn(credentials({ username: 'bob' }))
@@ -255,7 +257,7 @@ void t.test('an unknown name takes as long as a wrong password', async (t) => {
 void t.test('verified Basic credentials cost microseconds for some minutes, until the account changes', async (t) => {
   const { accounts, ada, clock } = await fixture(t)
   const presented = credentials()
-  const ask = () => accounts.byPassword(presented, 'webdav')
+  const ask = () => accounts.byPassword(presented, webdav)
   const first = await processorTime(() => Promise.all(Array.from({ length: 32 }, ask)))
   const thousand = await processorTime(async () => {
     for (let n = 0; n < 1000; n++) await ask()
@@ -269,12 +271,12 @@ void t.test('verified Basic credentials cost microseconds for some minutes, unti
   t.ok((await processorTime(ask)) < first / 4, 'in use')
   clock.time += 6 * minute
   t.ok((await processorTime(ask)) > first / 4, 'after minutes without use')
-  const { signal } = await accounts.byPassword(presented, 'webdav')
+  const { signal } = await accounts.byPassword(presented, webdav)
   await accounts.users.update(ada.id, { password: 'new one' })
   t.equal(signal.aborted, true)
-  await t.rejects(accounts.byPassword(presented, 'webdav'), wrong)
+  await t.rejects(accounts.byPassword(presented, webdav), wrong)
   await accounts.users.update(ada.id, { password: adaPassword })
-  await accounts.byPassword(presented, 'webdav')
+  await accounts.byPassword(presented, webdav)
   await accounts.users.update(ada.id, { disabled: true })
-  await t.rejects(accounts.byPassword(presented, 'webdav'), { code: 'denied' })
+  await t.rejects(accounts.byPassword(presented, webdav), { code: 'denied' })
 })

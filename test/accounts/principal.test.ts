@@ -1,5 +1,8 @@
 /** What a principal permits by itself, and how another one is made of it. */
 import t from 'tap'
+import { http } from '../../protocols/http/index.js'
+import { sftp } from '../../protocols/sftp/index.js'
+import { webdav } from '../../protocols/webdav/index.js'
 import { permissionBits, type Permission } from '../../src/accounts/principal.js'
 import { asPath } from '../../src/contract/path.js'
 import { principal } from './principals.js'
@@ -8,9 +11,9 @@ const allBits = Object.keys(permissionBits) as Permission[]
 
 void t.test('withWholeTree() gives an admin the whole tree and throws denied for every other role', async (t) => {
   const { signal } = new AbortController()
-  const admin = principal({ role: 'admin', base: '/a', may: ['copy'], userId: 7, protocol: 'sftp', signal })
+  const admin = principal({ role: 'admin', base: '/a', may: ['copy'], userId: 7, protocol: sftp, signal })
   const whole = admin.withWholeTree()
-  t.match(whole, { role: 'admin', base: '/', userId: 7, username: 'ada', protocol: 'sftp', readOnly: false })
+  t.match(whole, { role: 'admin', base: '/', userId: 7, username: 'ada', protocol: sftp, readOnly: false })
   t.equal(whole.signal, signal, 'it is revoked with the admin')
   t.same(
     allBits.filter((bit) => whole.hasPermission(bit)),
@@ -46,8 +49,8 @@ void t.test('respelled() changes the spelling of the base and of a signed path, 
 })
 
 void t.test('a protocol with permissions of its own may be used with the one for reading', async (t) => {
-  t.equal(principal({ protocol: 'http', may: [] }).mayUseProtocol, true)
-  t.equal(principal({ protocol: 'sftp', may: ['sftpRead'] }).mayUseProtocol, true)
-  t.equal(principal({ protocol: 'sftp', may: allBits.filter((bit) => bit !== 'sftpRead') }).mayUseProtocol, false)
-  t.equal(principal({ protocol: 'webdav', may: ['sftpRead', 'webdavManage'] }).mayUseProtocol, false)
+  t.equal(principal({ protocol: http, may: [] }).mayUseProtocol, true)
+  t.equal(principal({ protocol: sftp, may: ['sftpRead'] }).mayUseProtocol, true)
+  t.equal(principal({ protocol: sftp, may: allBits.filter((bit) => bit !== 'sftpRead') }).mayUseProtocol, false)
+  t.equal(principal({ protocol: webdav, may: ['sftpRead', 'webdavManage'] }).mayUseProtocol, false)
 })

@@ -1,6 +1,7 @@
 /** Principals to ask as. */
 import { allPermissions, permissionBits, Principal, type Permission } from '../../src/accounts/principal.js'
 import { asPath } from '../../src/contract/path.js'
+import { http } from '../../protocols/http/index.js'
 
 type PrincipalFacts = ConstructorParameters<typeof Principal>[0]
 
@@ -17,7 +18,7 @@ export function principal({ base = '/', may, ...fields }: Asker = {}): Principal
     role: 'general',
     permissions: may ? may.reduce((sum, each) => sum | permissionBits[each], 0) : allPermissions,
     base: asPath(base),
-    protocol: 'http',
+    protocol: http,
     signal: new AbortController().signal,
     ...fields,
   })

@@ -18,6 +18,7 @@ import { configSchema } from '../../src/gateway/config.js'
 import { processStartTime } from '../../src/gateway/instance.js'
 import { newStorage } from '../../src/store/new-storage.js'
 import { startGateway } from '../gateway.js'
+import { protocols } from '../../protocols/index.js'
 
 /** A backend that gives a new token for the one in force, and knows no other. */
 class Rotating {
@@ -83,7 +84,10 @@ async function rotating(t: Test) {
     )
   await create('/saved', 'Saving')
   await create('/state', 'Remembering')
-  const config = (http = '127.0.0.1:0') => ({ ...configSchema.parse({ http, sftp: 'off' }), data: dataFolder })
+  const config = (http = '127.0.0.1:0') => ({
+    ...configSchema(protocols).parse({ http, sftp: 'off' }),
+    data: dataFolder,
+  })
   return {
     ...{ saved, state, first, start, dataFolder },
     check: async (http?: string) => {
@@ -132,7 +136,7 @@ await t.test('check gives up a storage whose driver ignores its signal', async (
     await gateway.store.storages.insert(newStorage({ mountPath: asPath(`/${driver}`), driver, addition: '{}' }))
   }
   await running.stop()
-  const config = { ...configSchema.parse({ http: '127.0.0.1:0', sftp: 'off' }), data: dataFolder }
+  const config = { ...configSchema(protocols).parse({ http: '127.0.0.1:0', sftp: 'off' }), data: dataFolder }
   const findings = await check(config, types, 200)
   for (const driver of ['Silent', 'Deaf']) {
     const detail = 'it does not answer within 0.2 seconds'
@@ -231,4 +235,20 @@ await t.test('check shows the token of the API to the daemon alone, whatever lis
     seen.every((authorization) => authorization === undefined),
     'without credentials',
   )
+})
+
+await t.test('check recognizes the ports of a running Tidegate, and no others', async (t) => {
+  const { url, sftpPort, dataFolder } = await startGateway(t)
+  const other = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => other.close())
+  await once(other, 'listening')
+  const http = url.replace('http://', '')
+  const found = async (sftp: string) => check({ ...configSchema(protocols).parse({ http, sftp }), data: dataFolder })
+  const detail = 'is answered by a running Tidegate'
+  t.match((await found(`127.0.0.1:${sftpPort}`)).slice(-2), [
+    { what: 'http', ok: true, detail },
+    { what: 'sftp', ok: true, detail },
+  ])
+  const taken = `127.0.0.1:${(other.address() as AddressInfo).port}`
+  t.match((await found(taken)).slice(-1), [{ what: 'sftp', ok: false, detail: 'is taken by another program' }])
 })

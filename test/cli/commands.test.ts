@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import ssh2 from 'ssh2'
 import t, { type Test } from 'tap'
 import { fingerprintOf } from '../../src/accounts/public-keys.js'
-import { generateKeyPair } from '../../src/process/host-keys.js'
+import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
 import { startGateway } from '../gateway.js'
 import { connectHttp } from '../stories/protocols.js'
 

@@ -7,6 +7,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { startGateway } from '../gateway.js'
 import { connectHttp } from '../stories/protocols.js'
 import { openLocal } from './env.js'
+import { http } from '../../protocols/http/index.js'
 
 async function folder(t: Test): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), 'tidegate-root-'))
@@ -53,7 +54,7 @@ void t.test('the daemon refuses such a storage, tells the admin why, and others 
   })
   t.match(gateway.storages.list().find(({ mountPath }) => mountPath === '/own')?.status, dataFolder)
   t.equal(await admin.names('/own'), 'failed')
-  const fs = gateway.as(await gateway.accounts.byToken(gateway.settings.get('token'), 'http'))
+  const fs = gateway.as(await gateway.accounts.byToken(gateway.settings.get('token'), http))
   const failure: unknown = await fs.list('/own' as never).catch((error: unknown) => error)
   t.ok(failure instanceof GatewayError)
   t.notMatch(String(failure), dataFolder)

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
 import { configFileSchema, configSchema, loadConfig } from '../../src/gateway/config.js'
 import { splitAddress } from '../../src/net/addresses.js'
+import { protocols } from '../../protocols/index.js'
 
 async function configFile(t: Test, content: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-config-'))
@@ -14,9 +15,8 @@ async function configFile(t: Test, content: string): Promise<string> {
 }
 
 void t.test('without any file, flag or variable the defaults hold', async (t) => {
-  t.match(await loadConfig({ flags: {}, environment: {} }), {
-    http: '0.0.0.0:5244',
-    sftp: '0.0.0.0:5222',
+  t.match(await loadConfig({ flags: {}, environment: {}, protocols }), {
+    addresses: { http: '0.0.0.0:5244', sftp: '0.0.0.0:5222' },
     data: resolve('data'),
     drain_seconds: 30,
   })
@@ -25,10 +25,19 @@ void t.test('without any file, flag or variable the defaults hold', async (t) =>
 void t.test('a flag beats the environment, which beats the file, which beats the default', async (t) => {
   const config = await configFile(t, '{ "http": "1.1.1.1:1", "sftp": "off", "token_hours": 5 }')
   const environment = { TIDEGATE_CONFIG: config, TIDEGATE_HTTP: '2.2.2.2:2', TIDEGATE_DATA: '/two' }
-  t.match(await loadConfig({ flags: { config }, environment: {} }), { http: '1.1.1.1:1', sftp: 'off', token_hours: 5 })
-  t.match(await loadConfig({ flags: {}, environment }), { http: '2.2.2.2:2', sftp: 'off', data: '/two' })
+  t.match(await loadConfig({ flags: { config }, environment: {}, protocols }), {
+    addresses: { http: '1.1.1.1:1', sftp: 'off' },
+    token_hours: 5,
+  })
+  t.match(await loadConfig({ flags: {}, environment, protocols }), {
+    addresses: { http: '2.2.2.2:2', sftp: 'off' },
+    data: '/two',
+  })
   const flags = { http: '[::1]:3', data: '/three' }
-  t.match(await loadConfig({ flags, environment }), { http: '[::1]:3', sftp: 'off', data: '/three' })
+  t.match(await loadConfig({ flags, environment, protocols }), {
+    addresses: { http: '[::1]:3', sftp: 'off' },
+    data: '/three',
+  })
 })
 
 void t.test('what does not fit is told in one sentence that names it', async (t) => {
@@ -49,25 +58,29 @@ void t.test('what does not fit is told in one sentence that names it', async (t)
   ]
   for (const [content, reason] of wrong) {
     const config = await configFile(t, content)
-    await t.rejects(loadConfig({ flags: { config }, environment: {} }), { code: 'invalid', reason }, content)
+    await t.rejects(loadConfig({ flags: { config }, environment: {}, protocols }), { code: 'invalid', reason }, content)
   }
-  await t.rejects(loadConfig({ flags: { config: '/nowhere/at all' }, environment: {} }), {
+  await t.rejects(loadConfig({ flags: { config: '/nowhere/at all' }, environment: {}, protocols }), {
     code: 'invalid',
     reason: 'the configuration file /nowhere/at all cannot be read: it does not exist',
   })
 })
 
 void t.test('proxies are told by addresses and networks, and nothing else', async (t) => {
-  const { trusted_proxies: none } = configSchema.parse({})
+  const { trusted_proxies: none } = configSchema(protocols).parse({})
   t.notOk(none.check('127.0.0.1'))
   const proxies = ['127.0.0.1', '::1', '10.0.0.0/8', 'fd00::/8']
-  const { trusted_proxies: list } = configSchema.parse({ trusted_proxies: proxies })
+  const { trusted_proxies: list } = configSchema(protocols).parse({ trusted_proxies: proxies })
   for (const address of ['127.0.0.1', '10.255.0.1']) t.ok(list.check(address), address)
   for (const address of ['::1', 'fd00::7']) t.ok(list.check(address, 'ipv6'), address)
   for (const address of ['127.0.0.2', '11.0.0.1']) t.notOk(list.check(address), address)
-  t.ok(configSchema.parse({ trusted_proxies: ['0.0.0.0/0'] }).trusted_proxies.check('8.8.8.8'))
+  t.ok(
+    configSchema(protocols)
+      .parse({ trusted_proxies: ['0.0.0.0/0'] })
+      .trusted_proxies.check('8.8.8.8'),
+  )
   for (const text of ['', 'proxy.example', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0/8', 'fd00::/129', '*']) {
-    t.notOk(configSchema.safeParse({ trusted_proxies: [text] }).success, text)
+    t.notOk(configSchema(protocols).safeParse({ trusted_proxies: [text] }).success, text)
   }
 })
 
@@ -77,10 +90,10 @@ void t.test('an address is split at its last colon', async (t) => {
 })
 
 void t.test('config/schema.json is what the daemon checks with: npm run schema', async (t) => {
-  t.equal(await readFile('config/schema.json', 'utf8'), configFileSchema())
+  t.equal(await readFile('config/schema.json', 'utf8'), configFileSchema(protocols))
 })
 
 void t.test('the example in config/ is a configuration that loads', async (t) => {
-  const config = await loadConfig({ flags: { config: 'config/tidegate.json' }, environment: {} })
+  const config = await loadConfig({ flags: { config: 'config/tidegate.json' }, environment: {}, protocols })
   t.equal(config.site_url, 'https://files.example.org')
 })

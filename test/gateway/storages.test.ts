@@ -12,6 +12,7 @@ import { Gateway } from '../../src/gateway/gateway.js'
 import { checkConfiguration, StorageNotStarted, type StorageConfiguration } from '../../src/gateway/storages.js'
 import { createLog } from '../../src/process/log.js'
 import { newStorage } from '../../src/store/new-storage.js'
+import { protocols } from '../../protocols/index.js'
 
 /** A driver that tests can look into. */
 class Observed {
@@ -45,9 +46,9 @@ async function open(t: Test): Promise<{ gateway: Gateway; observed: Observed }> 
     fields: {},
     open: () => memoryType.open({ size_limit: 0, case_sensitive: true }, undefined as never),
   }
-  const config = { ...configSchema.parse({}), data: join(t.testdir(), 'data') }
+  const config = { ...configSchema(protocols).parse({}), data: join(t.testdir(), 'data') }
   const log = createLog('silent')
-  const gateway = await Gateway.open({ config, log, drivers: [local, observed.type], adminPassword: 'x' })
+  const gateway = await Gateway.open({ config, log, drivers: [local, observed.type], protocols, adminPassword: 'x' })
   t.teardown(() => gateway.close())
   return { gateway, observed }
 }
@@ -67,10 +68,10 @@ function configuration(fields: Partial<StorageConfiguration>): StorageConfigurat
 
 void t.test('a start that fails after the storages were opened closes them', async (t) => {
   const observed = new Observed()
-  const config = { ...configSchema.parse({}), data: join(t.testdir(), 'data') }
+  const config = { ...configSchema(protocols).parse({}), data: join(t.testdir(), 'data') }
   const log = createLog('silent')
   const local = { ...observed.type, name: 'Local', fields: {} }
-  const begin = () => Gateway.open({ config, log, drivers: [local], adminPassword: 'x' })
+  const begin = () => Gateway.open({ config, log, drivers: [local], protocols, adminPassword: 'x' })
   const gateway = await begin()
   const [admin] = await gateway.store.users.all()
   const task = await gateway.tasks.add(gateway.accounts.forTask(admin?.id ?? 0), {

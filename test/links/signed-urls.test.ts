@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import t from 'tap'
+import { http } from '../../protocols/http/index.js'
 import type { ErrorDetail } from '../../src/contract/errors.js'
 import { asPath } from '../../src/contract/path.js'
 import { SignedUrls } from '../../src/links/signed-urls.js'
@@ -27,15 +28,19 @@ void t.test('signatures are those that the clients of the API compute themselves
   const { links } = await opened(t)
   t.equal(links.sign(file), known)
   t.equal(links.sign(file), known)
-  const principal = links.verify(file, known)
-  t.match(principal, { onlyPath: file, protocol: 'http', base: '/', permissions: 0, role: 'guest' })
+  const principal = links.verify(file, known, http)
+  t.match(principal, { onlyPath: file, protocol: http, base: '/', permissions: 0, role: 'guest' })
   t.equal(principal.signal.aborted, false)
 })
 
 void t.test('a signature that does not fit is refused with its detail', async (t) => {
   const { links, clock } = await opened(t, { link_expiration: '2' })
   const refused = (path: string, signature: string | undefined, detail: ErrorDetail): void =>
-    void t.throws(() => links.verify(asPath(path), signature), { code: 'unauthenticated', detail }, `${signature}`)
+    void t.throws(
+      () => links.verify(asPath(path), signature, http),
+      { code: 'unauthenticated', detail },
+      `${signature}`,
+    )
   refused('/a b.txt', undefined, 'signature_missing')
   refused('/a b.txt', '', 'signature_missing')
   refused('/a b.txt', 'abc:', 'signature_missing')
@@ -53,7 +58,7 @@ void t.test('a signature that does not fit is refused with its detail', async (t
   const signature = links.sign(file)
   t.match(signature, new RegExp(`:${(clock.time + 2 * hour) / 1000}$`))
   clock.time += 2 * hour - 1000
-  links.verify(file, signature)
+  links.verify(file, signature, http)
   clock.time += 2000
   refused('/a b.txt', signature, 'signature_expired')
 })
@@ -65,37 +70,37 @@ void t.test('without a key nothing is signed and nothing is believed', async (t)
   // What HMAC with an empty key gives.
   const { createHmac } = await import('node:crypto')
   const forged = `${createHmac('sha256', '').update(`${file}:0`).digest('base64url')}=:0`
-  t.throws(() => links.verify(file, forged), { code: 'unauthenticated', detail: 'signature_wrong' })
+  t.throws(() => links.verify(file, forged, http), { code: 'unauthenticated', detail: 'signature_wrong' })
 })
 
 void t.test('with a new token old signatures die, and so does what they opened', async (t) => {
   const { links, settings } = await opened(t)
-  const { signal } = links.verify(file, known)
+  const { signal } = links.verify(file, known, http)
   await settings.set(new Map([['site_title', 'x']]))
   t.equal(signal.aborted, false)
   await settings.resetToken()
   t.equal(signal.aborted, true)
-  t.throws(() => links.verify(file, known), { code: 'unauthenticated', detail: 'signature_wrong' })
+  t.throws(() => links.verify(file, known, http), { code: 'unauthenticated', detail: 'signature_wrong' })
   t.not(links.sign(file), known)
-  t.equal(links.verify(file, links.sign(file)).signal.aborted, false)
+  t.equal(links.verify(file, links.sign(file), http).signal.aborted, false)
 })
 
 void t.test('without a signature only what nothing protects is opened', async (t) => {
   const { links, settings } = await opened(t, {}, '/closed')
   await t.rejects(
-    links.authorize(file, undefined),
+    links.authorize(file, undefined, http),
     { code: 'unauthenticated', detail: 'signature_missing' },
     'sign_all',
   )
-  t.equal((await links.authorize(file, known)).onlyPath, file)
+  t.equal((await links.authorize(file, known, http)).onlyPath, file)
   await settings.set(new Map([['sign_all', 'false']]))
-  t.equal((await links.authorize(file, undefined)).onlyPath, file)
-  t.equal((await links.authorize(file, 'nonsense')).onlyPath, file)
-  await t.rejects(links.authorize(asPath('/closed'), undefined), {
+  t.equal((await links.authorize(file, undefined, http)).onlyPath, file)
+  t.equal((await links.authorize(file, 'nonsense', http)).onlyPath, file)
+  await t.rejects(links.authorize(asPath('/closed'), undefined, http), {
     code: 'unauthenticated',
     detail: 'signature_missing',
   })
-  t.equal((await links.authorize(asPath('/closed'), links.sign(asPath('/closed')))).onlyPath, '/closed')
+  t.equal((await links.authorize(asPath('/closed'), links.sign(asPath('/closed')), http)).onlyPath, '/closed')
 })
 
 void t.test('signatures that never expire are remembered, up to a bound', async (t) => {

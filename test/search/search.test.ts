@@ -12,6 +12,8 @@ import { createLog } from '../../src/process/log.js'
 import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { principal } from '../accounts/principals.js'
 import { altered, contents, newTree, sourceOf, type Tree } from '../tree/tree-fixture.js'
+import { webdav } from '../../protocols/webdav/index.js'
+import { protocols } from '../../protocols/index.js'
 
 async function switchOn({ settings, dependencies }: Tree): Promise<void> {
   await settings.set(new Map([['search_index', 'database']]))
@@ -214,9 +216,10 @@ void t.test('the index outlives a restart, with the last change before it', asyn
   } as const
   const open = () =>
     Gateway.open({
-      config: { ...configSchema.parse({}), data },
+      config: { ...configSchema(protocols).parse({}), data },
       log: createLog('silent'),
       drivers: [local],
+      protocols,
       adminPassword: 'x',
     })
   let gateway = await open()
@@ -260,5 +263,5 @@ void t.test('who lost their authority finds nothing any more', async (t) => {
   const ask = { keywords: 'x', kind: 'any', offset: 0, limit: 1 } as const
   await t.rejects(fs.search(asPath('/'), ask), { code: 'unauthenticated' })
   await t.rejects(tree.as({ onlyPath: asPath('/x1') }).search(asPath('/'), ask), { code: 'denied' })
-  await t.rejects(tree.as({ protocol: 'webdav', may: [] }).search(asPath('/'), ask), { code: 'denied' })
+  await t.rejects(tree.as({ protocol: webdav, may: [] }).search(asPath('/'), ask), { code: 'denied' })
 })

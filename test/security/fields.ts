@@ -1,6 +1,5 @@
 /** Every place of the three protocols where a client says a path or a name, each as one function from it to all that comes back. */
 import type { Test } from 'tap'
-import type { ProtocolName } from '../../src/accounts/protocols.js'
 import {
   flags,
   links,
@@ -11,6 +10,7 @@ import {
   uint32,
   type Answer,
 } from '../protocols/sftp/packet-client.js'
+import type { ProtocolName } from '../stories/protocols.js'
 import { basic, packets, send, signIn, type Reply, type World } from './world.js'
 
 export interface Field {

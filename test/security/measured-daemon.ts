@@ -10,6 +10,7 @@ import { configSchema } from '../../src/gateway/config.js'
 import { startDaemon } from '../../src/process/daemon.js'
 import { createLog } from '../../src/process/log.js'
 import { settingsTable } from '../../src/settings/settings-table.js'
+import { protocols } from '../../protocols/index.js'
 
 /**
  * `longest`: milliseconds of processor time of the longest turn since it was asked last. `tokens`: new ones of the admin, and of a
@@ -61,7 +62,7 @@ const password = 'a password for tests'
 const [data = ''] = process.argv.slice(2)
 // Requests come from addresses of their own, so that no limit of sign-ins stops them.
 const file = { http: '127.0.0.1:0', sftp: 'off', drain_seconds: 1, trusted_proxies: ['127.0.0.1'] }
-const daemon = await startDaemon({ ...configSchema.parse(file), data }, createLog('fatal'), password)
+const daemon = await startDaemon({ ...configSchema(protocols).parse(file), data }, createLog('fatal'), password)
 const { accounts, rules, search, settings, storages } = daemon.gateway
 
 const own = settingsTable.filter(({ flag, key }) => flag !== 'readonly' && key !== 'index_progress')

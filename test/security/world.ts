@@ -15,6 +15,7 @@ import type { VirtualFs } from '../../src/tree/virtual-fs.js'
 import { startGateway, type RunningGateway, type RunOptions } from '../gateway.js'
 import { PacketClient } from '../protocols/sftp/packet-client.js'
 import { ruleRow } from '../store/store-rows.js'
+import { http } from '../../protocols/http/index.js'
 
 /** Content of everything that is not theirs. */
 export const mark = 'MARKED-AS-NOT-YOURS'
@@ -150,7 +151,7 @@ export function unbound(): Principal {
     role: 'admin',
     permissions: 0xffff,
     base: root,
-    protocol: 'http',
+    protocol: http,
     signal: new AbortController().signal,
   })
 }

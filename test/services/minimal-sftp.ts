@@ -8,7 +8,7 @@ import { lstat, mkdir, open, readdir, rename, rmdir, stat, unlink, type FileHand
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import ssh2, { type SFTPWrapper } from 'ssh2'
-import { generateKeyPair } from '../../src/process/host-keys.js'
+import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
 
 const { Server, utils } = ssh2
 const { STATUS_CODE: status, OPEN_MODE: flag } = utils.sftp

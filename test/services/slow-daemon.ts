@@ -13,6 +13,7 @@ import type { AnyDriverType } from '../../src/contract/driver-type.js'
 import { loadConfig } from '../../src/gateway/config.js'
 import { startDaemon } from '../../src/process/daemon.js'
 import { createLog } from '../../src/process/log.js'
+import { protocols } from '../../protocols/index.js'
 
 const { TIDEGATE_ADMIN_PASSWORD: adminPassword = 'a password for tests' } = process.env
 const [data = ''] = process.argv.slice(2)
@@ -54,7 +55,11 @@ function slowly(what: string, stream: Readable, start: number): Readable {
   return pipeline(stream, slowed, () => undefined)
 }
 
-const config = await loadConfig({ flags: { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' }, environment: process.env })
-const daemon = await startDaemon(config, createLog('error'), adminPassword, [...driverTypes, slow])
+const config = await loadConfig({
+  flags: { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' },
+  environment: process.env,
+  protocols,
+})
+const daemon = await startDaemon(config, createLog('error'), adminPassword, { drivers: [...driverTypes, slow] })
 process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
 console.log(`ready: http://${daemon.addresses.http} sftp://${daemon.addresses.sftp}`)

@@ -11,6 +11,7 @@ import { asPath } from '../../src/contract/path.js'
 import { loadConfig } from '../../src/gateway/config.js'
 import { startDaemon } from '../../src/process/daemon.js'
 import { createLog } from '../../src/process/log.js'
+import { protocols } from '../../protocols/index.js'
 
 const { TIDEGATE_ADMIN_PASSWORD: adminPassword = 'a password for tests' } = process.env
 const [data = ''] = process.argv.slice(2)
@@ -39,7 +40,7 @@ const stuckTypes = Object.entries(stuckCalls).map(([name, call]): AnyDriverType 
 }))
 
 const flags = { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' }
-const config = { ...(await loadConfig({ flags, environment: process.env })), drain_seconds: 1 }
-const daemon = await startDaemon(config, createLog('warn'), adminPassword, [...driverTypes, ...stuckTypes])
+const config = { ...(await loadConfig({ flags, environment: process.env, protocols })), drain_seconds: 1 }
+const daemon = await startDaemon(config, createLog('warn'), adminPassword, { drivers: [...driverTypes, ...stuckTypes] })
 process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
 console.log(`ready: http://${daemon.addresses.http} sftp://${daemon.addresses.sftp}`)

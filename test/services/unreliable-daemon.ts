@@ -8,6 +8,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { loadConfig } from '../../src/gateway/config.js'
 import { startDaemon } from '../../src/process/daemon.js'
 import { createLog } from '../../src/process/log.js'
+import { protocols } from '../../protocols/index.js'
 
 /** Of all calls, and of all streams. */
 const share = 0.02
@@ -52,8 +53,12 @@ function brokenOff(stream: Readable): Readable {
 }
 
 const [data = ''] = process.argv.slice(2)
-const config = await loadConfig({ flags: { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' }, environment: process.env })
+const config = await loadConfig({
+  flags: { data, http: '127.0.0.1:0', sftp: '127.0.0.1:0' },
+  environment: process.env,
+  protocols,
+})
 const { TIDEGATE_ADMIN_PASSWORD: adminPassword = 'a password for tests' } = process.env
-const daemon = await startDaemon(config, createLog('error'), adminPassword, [...driverTypes, unreliable])
+const daemon = await startDaemon(config, createLog('error'), adminPassword, { drivers: [...driverTypes, unreliable] })
 process.on('SIGTERM', () => void daemon.stop().then(() => process.exit(0)))
 console.log(`ready: http://${daemon.addresses.http} sftp://${daemon.addresses.sftp}`)

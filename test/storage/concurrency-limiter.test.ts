@@ -15,6 +15,7 @@ import type { ResumableUpload } from '../../src/storage/resumable-write.js'
 import type { Storage } from '../../src/storage/storage.js'
 import { isSameContent } from '../../src/transfer/same-content.js'
 import { bare, contents, newStorage, newTree, openBody, sourceOf, text, type Over } from '../tree/tree-fixture.js'
+import { webdav } from '../../protocols/webdav/index.js'
 
 const root = asPath('/')
 const x = asPath('/x')
@@ -284,7 +285,7 @@ void t.test('paused streams of one user leave a quarter to others; who waits obe
   const { as } = await newTree(t, { '/': { over: bare, traits: { parallel: 4 } } })
   const [ada, grace] = [as({ userId: 1 }), as({ userId: 2 })]
   await ada.write(x, sourceOf('abc'))
-  const paused = [await ada.read(x), await ada.read(x), await as({ userId: 1, protocol: 'webdav' }).read(x)]
+  const paused = [await ada.read(x), await ada.read(x), await as({ userId: 1, protocol: webdav }).read(x)]
   const controller = new AbortController()
   const waiting = ada.read(x, undefined, { signal: controller.signal })
   t.notOk(await isDone(waiting))

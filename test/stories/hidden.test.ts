@@ -6,6 +6,7 @@ import { startGateway, type RunningGateway } from '../gateway.js'
 import { ruleRow } from '../store/store-rows.js'
 import { sourceOf } from '../tree/tree-fixture.js'
 import { openSftp } from './protocols.js'
+import { http } from '../../protocols/http/index.js'
 
 const permission = allPermissions & ~(permissionBits.seeHidden | permissionBits.skipPasswords)
 const user = { username: 'ada', password: 'a good password' }
@@ -24,7 +25,7 @@ async function hiding(t: Parameters<typeof startGateway>[0]): Promise<RunningGat
   const { gateway } = running
   const account = { ...user, basePath: root, role: 0, permission, disabled: false, ssoId: '' } as const
   await gateway.accounts.users.create(account)
-  const admin = gateway.as(await gateway.accounts.byToken(gateway.settings.get('token'), 'http'))
+  const admin = gateway.as(await gateway.accounts.byToken(gateway.settings.get('token'), http))
   const options = { signal: new AbortController().signal }
   for (const folder of ['/ruled', '/ruled/secret dir', '/open']) await admin.mkdir(asPath(folder), options)
   for (const file of ['/ruled/secret.txt', '/ruled/secret dir/in', '/ruled/seen', '/open/file']) {

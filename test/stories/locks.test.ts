@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import knex from 'knex'
 import t from 'tap'
+import { webdav } from '../../protocols/webdav/index.js'
 import { permissionBits, type Permission, type Principal } from '../../src/accounts/principal.js'
 import { root } from '../../src/contract/path.js'
 import { startDaemon, startGateway, type RunningGateway } from '../gateway.js'
@@ -158,7 +159,7 @@ void t.test('locks by WebDAV', async (t) => {
     const { gateway } = running
     const principal = await gateway.accounts.byPassword(
       { username: 'admin', password: { plain: running.adminPassword }, address: '127.0.0.1' },
-      'webdav',
+      webdav,
     )
     await send('MKCOL', '/many')
     await send('PUT', '/many/file-7', {}, 'x')

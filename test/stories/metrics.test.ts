@@ -14,6 +14,7 @@ import { samplesOf } from '../gateway/exposition.js'
 import { altered, bare, type Over } from '../tree/tree-fixture.js'
 import { connectAll, connectWebDav, openSftp } from './protocols.js'
 import { connect, ended } from './task-client.js'
+import { http } from '../../protocols/http/index.js'
 
 interface Gauged extends RunningGateway {
   /** The samples about transfers that are not 0, without the histogram. */
@@ -316,5 +317,5 @@ async function until(running: Gauged, key: string): Promise<Readonly<Record<stri
 }
 
 async function admin({ gateway }: Gauged) {
-  return gateway.accounts.byToken(gateway.settings.get('token'), 'http')
+  return gateway.accounts.byToken(gateway.settings.get('token'), http)
 }

@@ -1,9 +1,11 @@
 /** The three protocols as one user's clients see them: the same few operations, and how each says no. */
 import { Client, type SFTPWrapper } from 'ssh2'
-import type { ProtocolName } from '../../src/accounts/protocols.js'
 
 /** What a protocol answered, in words that are the same for all three. */
 export type Answer = 'done' | 'missing' | 'refused' | 'exists' | 'locked' | 'failed'
+
+/** The protocols that the stories compare. */
+export type ProtocolName = 'http' | 'webdav' | 'sftp'
 
 export interface ProtocolClient {
   readonly protocol: ProtocolName

@@ -8,9 +8,8 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import knex from 'knex'
 import t from 'tap'
-import type { ProtocolName } from '../../src/accounts/protocols.js'
 import { startDaemon, storageStarted, type Daemon } from '../gateway.js'
-import { connectAll, type ProtocolClient } from './protocols.js'
+import { connectAll, type ProtocolClient, type ProtocolName } from './protocols.js'
 
 const rounds = Number(process.env.TIDEGATE_KILL_ROUNDS ?? 10)
 

@@ -12,6 +12,7 @@ import { configSchema } from '../../src/gateway/config.js'
 import { Gateway } from '../../src/gateway/gateway.js'
 import { createLog } from '../../src/process/log.js'
 import { listen } from '../protocols/http/listen.js'
+import { protocols } from '../../protocols/index.js'
 
 const names = Number(process.env.TIDEGATE_SEARCH_NAMES ?? 20_000)
 const inFolder = 100
@@ -56,8 +57,14 @@ const type: AnyDriverType = {
 const password = 'a password'
 
 void t.test(`a search over ${names} names does not delay other requests`, async (t) => {
-  const config = { ...configSchema.parse({}), data: join(t.testdir(), 'data') }
-  const gateway = await Gateway.open({ config, log: createLog('silent'), drivers: [type], adminPassword: password })
+  const config = { ...configSchema(protocols).parse({}), data: join(t.testdir(), 'data') }
+  const gateway = await Gateway.open({
+    config,
+    log: createLog('silent'),
+    drivers: [type],
+    protocols,
+    adminPassword: password,
+  })
   t.teardown(() => gateway.close())
   const url = await listen(t, httpHandler(gateway, { trustedProxies: new BlockList(), siteUrl: '' }))
   const post = async (path: string, body: unknown, token = '') => {

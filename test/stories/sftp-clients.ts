@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { generateKeyPair } from '../../src/process/host-keys.js'
+import { generateKeyPair } from '../../protocols/sftp/host-keys.js'
 import type { RunningGateway } from '../gateway.js'
 
 interface Outcome {

@@ -1,7 +1,7 @@
 /** The rows are the specification: who may do what, where. */
 import t from 'tap'
+import { protocols } from '../../protocols/index.js'
 import { permissionBits, type Permission } from '../../src/accounts/principal.js'
-import { protocolNames, protocols } from '../../src/accounts/protocols.js'
 import { asPath, childOf, parentOf, type Path } from '../../src/contract/path.js'
 import type { FolderRule } from '../../src/store/rows.js'
 import { hidePatterns, type Rule } from '../../src/tree/folder-rules.js'
@@ -23,6 +23,8 @@ import {
 } from '../../src/tree/policy.js'
 import { principal, type Asker } from '../accounts/principals.js'
 import { ruleRow } from '../store/store-rows.js'
+import { webdav } from '../../protocols/webdav/index.js'
+import { sftp } from '../../protocols/sftp/index.js'
 
 /** The rules of a tree, by folder; the nearest one decides. */
 type RuleTable = Readonly<Record<string, Partial<FolderRule>>>
@@ -123,13 +125,13 @@ void t.test('an admin holds no more than the bits say', async (t) => {
   t.equal(verdictOf({ who: { role: 'admin', may: [] }, action: 'write', path: '/a', verdict: 'denied' }), 'denied')
 })
 
-for (const protocol of protocolNames) {
-  const { permissions } = protocols[protocol]
+for (const protocol of protocols) {
+  const { name, permissions } = protocol
   if (!permissions) continue
   const { read, manage } = permissions
-  void t.test(`${protocol} needs its read bit for everything and its manage bit for changes`, async (t) => {
-    const other = protocolNames
-      .flatMap((name) => Object.values(protocols[name].permissions ?? {}))
+  void t.test(`${name} needs its read bit for everything and its manage bit for changes`, async (t) => {
+    const other = protocols
+      .flatMap((each) => Object.values(each.permissions ?? {}))
       .filter((bit) => bit !== read && bit !== manage)
     const content: readonly Permission[] = ['write', 'rename', 'move', 'copy', 'remove']
     for (const action of allActions) {
@@ -148,7 +150,7 @@ for (const protocol of protocolNames) {
 void t.test('an app password that only reads lists, reads and copies from, and changes nothing', async (t) => {
   for (const action of allActions) {
     const allowed = ['list', 'read', 'refresh', 'copy'].includes(action)
-    for (const protocol of protocolNames) {
+    for (const protocol of protocols) {
       const row: Row = {
         who: { readOnly: true, protocol },
         action,
@@ -326,9 +328,9 @@ table('a rule that lets everybody write gives content alone', [
   { who: guest, action: 'write', path: '/a/x', rules: dropBox, verdict: 'allow' },
   { who: guest, action: 'mkdir', path: '/a/x', rules: dropBox, verdict: 'allow' },
   { who: guest, action: 'refresh', path: '/a', rules: dropBox, verdict: 'allow' },
-  { who: { ...guest, protocol: 'sftp' }, action: 'write', path: '/a/x', rules: dropBox, verdict: 'allow' },
-  { who: { ...guest, protocol: 'webdav' }, action: 'write', path: '/a/x', rules: dropBox, verdict: 'allow' },
-  { who: { may: [], protocol: 'webdav' }, action: 'write', path: '/a/x', rules: dropBox, verdict: 'denied' },
+  { who: { ...guest, protocol: sftp }, action: 'write', path: '/a/x', rules: dropBox, verdict: 'allow' },
+  { who: { ...guest, protocol: webdav }, action: 'write', path: '/a/x', rules: dropBox, verdict: 'allow' },
+  { who: { may: [], protocol: webdav }, action: 'write', path: '/a/x', rules: dropBox, verdict: 'denied' },
   { who: guest, action: 'rename', path: '/a/x', rules: dropBox, verdict: 'denied' },
   { who: guest, action: 'move', path: '/a/x', rules: dropBox, verdict: 'denied' },
   { who: guest, action: 'copy', path: '/a/x', rules: dropBox, verdict: 'denied' },

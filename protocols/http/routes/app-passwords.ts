@@ -1,26 +1,34 @@
 /** The app passwords of the current user. An extension of this gateway, described in docs/api.md. */
 import { z } from 'zod'
-import { appPasswordProtocols } from '../../../src/accounts/protocols.js'
 import { isGatewayError } from '../../../src/contract/errors.js'
 import { appPasswordData, appPasswordObject } from '../account-objects.js'
 import { withRowErrors } from '../admin-rows.js'
 import { endpoint } from '../endpoint.js'
 import { ApiError } from '../errors.js'
 import { flag, paging, requiredText, rowId } from '../fields.js'
+import type { HttpApi } from '../http-api.js'
 import { pageOf } from '../paging.js'
 import { pageData } from '../schemas.js'
 
 const newAppPassword = z.object({
   name: requiredText.meta({ example: 'phone' }).describe('Unique for the user, at most 255 bytes.'),
   protocols: z
-    .array(z.enum(appPasswordProtocols, { error: `must be one of ${appPasswordProtocols.join(', ')}` }), {
-      error: 'must be a list of protocols',
-    })
+    .array(z.string(), { error: 'must be a list of protocols' })
     .nullish()
-    .transform((names) => names ?? appPasswordProtocols)
-    .describe('The protocols that accept the password. Default: all.'),
+    .meta({ example: ['webdav', 'sftp'] })
+    .describe('The protocols that accept the password. Default: all that accept app passwords.'),
   read_only: flag.describe('Whether the password allows only reading and listing.'),
 })
+
+/** The selected protocols that accept app passwords; all if none are selected. Throws a 400 for an unknown name. */
+function protocolsOf(api: HttpApi, selected: readonly string[] | null | undefined): readonly string[] {
+  const all = api.gateway.protocols.flatMap(({ name, appPasswords }) => (appPasswords ? [name] : []))
+  if (!selected) return all
+  if (!selected.every((name) => all.includes(name))) {
+    throw new ApiError(400, `protocols: must be some of ${all.join(', ')}`)
+  }
+  return all.filter((name) => selected.includes(name))
+}
 
 const notFoundMessage = 'app password not found'
 
@@ -48,12 +56,15 @@ export const appPasswordEndpoints = [
     fields: newAppPassword,
     data: appPasswordData.extend({ password: z.string() }),
     refusals: [
+      { code: 400, text: 'protocols: must be some of …' },
       { code: 400, text: 'an app password needs …', when: 'the name is too long, or `protocols` is empty' },
       { code: 400, text: 'an account can have at most … app passwords' },
       { code: 500, text: 'app password with the same name already exists' },
     ],
-    async answer({ api, fields: { name, protocols, read_only: readOnly }, principal }) {
+    async answer({ api, fields, principal }) {
       const { appPasswords } = api.gateway.accounts
+      const { name, read_only: readOnly } = fields
+      const protocols = protocolsOf(api, fields.protocols)
       const created = await withRowErrors(notFoundMessage, () =>
         appPasswords.add(principal.userId, { name, protocols, readOnly }),
       )

@@ -4,6 +4,7 @@ import { isGatewayError } from '../../../src/contract/errors.js'
 import { davClasses } from '../../lib/dav-classes.js'
 import { sendFile } from '../../lib/send.js'
 import { HttpError } from '../errors.js'
+import { webdav } from '../index.js'
 import { allowedMethods, sendStatus, checkIf, type Command, type WebdavRequest } from '../webdav-request.js'
 
 /** Answers OPTIONS, without authentication: clients send it before they know that it is required (RFC 4918 §10.1). */
@@ -27,8 +28,8 @@ export const get: Command = async (webdavRequest) => {
 async function send({ request, response, prefix, fs, path, access }: WebdavRequest): Promise<void> {
   const route = await fs.downloadRoute(path, { ...access, route: 'file_server' })
   if (route.kind !== 'stream') {
-    // A URL of this gateway is relative to the site path, which is the prefix without `/dav`.
-    const location = route.url.startsWith('/') ? prefix.replace(/\/dav$/, '') + route.url : route.url
+    // A URL of this gateway is relative to the site path, which is the prefix without the path of this protocol.
+    const location = route.url.startsWith('/') ? prefix.slice(0, -webdav.path.length) + route.url : route.url
     sendStatus(response, 302, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
     return
   }

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { startGateway } from '../../gateway.js'
 import { Served, serve } from './served.js'
+import { http } from '../../../protocols/http/index.js'
 
 interface AppPassword {
   readonly id: number
@@ -48,7 +49,7 @@ void t.test('app passwords are made, shown once, listed and deleted', async (t) 
   t.strictSame(await ann.post(`/api/me/app_password/delete?id=${shown.id}`), done)
   t.match(await ann.post(`/api/me/app_password/delete?id=${shown.id}`), { code: 404 })
 
-  const { userId } = await admin.gateway.accounts.byToken(ann.token, 'http')
+  const { userId } = await admin.gateway.accounts.byToken(ann.token, http)
   const path = '/api/admin/user/app_password'
   const { data: seen } = await admin.get(`${path}/list?uid=${userId}`)
   const [laptop] = (seen as { content: AppPassword[] }).content
@@ -72,7 +73,7 @@ void t.test('an app password opens WebDAV for an account with two-step verificat
   const writer = await made({ name: 'writer' })
   const reader = await made({ name: 'reader', read_only: true })
   const stranger = await made({ name: 'stranger', protocols: ['sftp'] })
-  const { userId } = await gateway.accounts.byToken(admin.token, 'http')
+  const { userId } = await gateway.accounts.byToken(admin.token, http)
   await gateway.accounts.users.update(userId, { otpSecret: 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567' })
 
   const ask = async (method: string, password: string, body?: string) => {

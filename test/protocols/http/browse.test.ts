@@ -5,6 +5,7 @@ import { MemoryDriver } from '../../../drivers/memory/memory.js'
 import { asPath } from '../../../src/contract/path.js'
 import { processorTime } from '../../processor-time.js'
 import { serve, type Envelope } from './served.js'
+import { http } from '../../../protocols/http/index.js'
 
 interface Listed {
   readonly content: readonly Record<string, unknown>[]
@@ -64,7 +65,7 @@ void t.test('list shows a folder', async (t) => {
 void t.test('a long list is written in pieces, and whole', async (t) => {
   const served = await serve(t)
   const made: string[] = []
-  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))
+  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
   await fs.mkdir(asPath('/long'))
   for (let index = 0; index < 1100; index++) {
     const name = `${index} "name", of [brackets] <and> {worse} \u2028 ä😀`
@@ -217,7 +218,7 @@ void t.test('who is kept out is told the text that asks for a folder password', 
 
 void t.test('a long list that was written before follows every change', async (t) => {
   const served = await serve(t)
-  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))
+  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
   const empty = { size: 0, rereadable: true, read: async () => Readable.from([]) }
   await fs.mkdir(asPath('/many'))
   for (let index = 0; index < 1500; index += 1) await fs.write(asPath(`/many/file ${index}.txt`), empty)
@@ -252,7 +253,7 @@ void t.test('a long list that was written before follows every change', async (t
 void t.test('a page of a large folder is a small part of the work of all', async (t) => {
   const served = await serve(t)
   const ann = await served.as('ann', [])
-  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))
+  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
   const empty = { size: 0, rereadable: true, read: async () => Readable.from([]) }
   await fs.mkdir(asPath('/many'))
   for (let index = 0; index < 10_000; index += 1) await fs.write(asPath(`/many/file ${index}.txt`), empty)

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { asPath } from '../../../src/contract/path.js'
 import { serve } from './served.js'
+import { http } from '../../../protocols/http/index.js'
 
 const done = { code: 200, message: 'success', data: null }
 const climbing = { code: 403, message: 'using relative path is not allowed', data: null }
@@ -164,7 +165,7 @@ void t.test('remove takes members of a folder away', async (t) => {
 void t.test('a locked file is locked for this api too', async (t) => {
   const served = await serve(t)
   await served.put('/a/file', '1')
-  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, 'http'))
+  const fs = served.gateway.as(await served.gateway.accounts.byToken(served.token, http))
   await fs.lock(asPath('/a/file'), { scope: 'exclusive', deep: false, owner: '', seconds: 60 })
   const locked = { code: 423, message: 'locked by admin', data: null }
   t.strictSame(await served.put('/a/file', '2'), locked)

@@ -20,6 +20,7 @@ import type { TaskKind } from '../../../src/tasks/task.js'
 import { ruleRow } from '../../store/store-rows.js'
 import { assertDeclared } from './declared.js'
 import { listen } from './listen.js'
+import { protocols } from '../../../protocols/index.js'
 
 export const adminPassword = 'admin password'
 
@@ -131,9 +132,18 @@ export async function serve(
   drivers: readonly AnyDriverType[] = [],
   file: ConfigInput = {},
 ): Promise<Served> {
-  const config = { ...configSchema.parse({ site_url: siteUrl, ...file }), data: join(test.testdir(), 'data') }
+  const config = {
+    ...configSchema(protocols).parse({ site_url: siteUrl, ...file }),
+    data: join(test.testdir(), 'data'),
+  }
   const log = createLog('silent')
-  const gateway = await Gateway.open({ config, log, drivers: [localInMemory, broken, ...drivers], adminPassword })
+  const gateway = await Gateway.open({
+    config,
+    log,
+    drivers: [localInMemory, broken, ...drivers],
+    protocols,
+    adminPassword,
+  })
   test.teardown(() => gateway.close())
   const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)
   const api = httpHandler(gateway, { trustedProxies: config.trusted_proxies, siteUrl }, web)

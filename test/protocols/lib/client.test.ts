@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import t from 'tap'
 import { clientOf } from '../../../protocols/lib/client.js'
 import { configSchema } from '../../../src/gateway/config.js'
+import { protocols } from '../../../protocols/index.js'
 
 function request(
   remoteAddress: string,
@@ -15,7 +16,7 @@ function request(
 }
 
 const trusting = (...proxies: readonly string[]) => ({
-  trustedProxies: configSchema.parse({ trusted_proxies: proxies }).trusted_proxies,
+  trustedProxies: configSchema(protocols).parse({ trusted_proxies: proxies }).trusted_proxies,
   siteUrl: '',
 })
 const none = trusting()

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { generateKeyPair } from '../../../src/process/host-keys.js'
+import { generateKeyPair } from '../../../protocols/sftp/host-keys.js'
 import { lacks } from '../../programs.js'
 import { startProtocol } from './server-fixture.js'
 

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { sftp } from '../../../protocols/sftp/index.js'
 import { asPath } from '../../../src/contract/path.js'
 import { flags, PacketClient, status, string, types, uint32, uint64 } from './packet-client.js'
 import { openChannel, password, startProtocol, type Running } from './server-fixture.js'
@@ -129,9 +130,6 @@ void t.test('a stop of the server keeps what it breaks off', async (t) => {
   await begin(protocol, '/stopped', 'half')
   await protocol.protocol.stop(AbortSignal.abort())
   const { accounts } = protocol.gateway
-  const ada = await accounts.byPassword(
-    { username: 'ada', password: { plain: password }, address: '127.0.0.1' },
-    'sftp',
-  )
+  const ada = await accounts.byPassword({ username: 'ada', password: { plain: password }, address: '127.0.0.1' }, sftp)
   t.equal((await protocol.gateway.as(ada).stat(asPath('/stopped'))).size, 4)
 })

@@ -11,6 +11,7 @@ import { createLog } from '../../../src/process/log.js'
 import { altered } from '../../tree/tree-fixture.js'
 import { flags, PacketClient, status } from './packet-client.js'
 import { openChannel, password, serveProtocol } from './server-fixture.js'
+import { protocols } from '../../../protocols/index.js'
 
 type Request = readonly [how: 'look' | 'change', ...paths: string[]]
 
@@ -116,8 +117,14 @@ void t.test('a file that is slow to be stored holds up only who looks for it', a
   })
   const fields = { root_folder_path: { type: 'string', default: '' } } as const
   const type: AnyDriverType = { name: 'Local', fields, open: async () => driver }
-  const config = { ...configSchema.parse({ sftp: 'off' }), data: join(t.testdir(), 'data') }
-  const gateway = await Gateway.open({ config, log: createLog('silent'), drivers: [type], adminPassword: password })
+  const config = { ...configSchema(protocols).parse({ sftp: 'off' }), data: join(t.testdir(), 'data') }
+  const gateway = await Gateway.open({
+    config,
+    log: createLog('silent'),
+    drivers: [type],
+    protocols,
+    adminPassword: password,
+  })
   t.teardown(() => gateway.close())
   const protocol = await serveProtocol(t, gateway)
   const client = new PacketClient(await openChannel(await protocol.connect()))

@@ -5,7 +5,7 @@ import type { ProtocolServer } from '../../../protocols/lib/listen.js'
 import { sftpServer, type SftpLimits } from '../../../protocols/sftp/server.js'
 import { allPermissions } from '../../../src/accounts/principal.js'
 import type { Gateway } from '../../../src/gateway/gateway.js'
-import { generateKeyPair } from '../../../src/process/host-keys.js'
+import { generateKeyPair } from '../../../protocols/sftp/host-keys.js'
 import { startGateway } from '../../gateway.js'
 
 export const password = 'correct horse'

@@ -5,7 +5,7 @@ import ssh2, { type ConnectConfig, type ParsedKey, type PublicKeyAuthMethod } fr
 import t, { type Test } from 'tap'
 import { hasValidSignature, type KeyRequest } from '../../../protocols/sftp/signature-blob.js'
 import { permissionBits } from '../../../src/accounts/principal.js'
-import { generateKeyPair } from '../../../src/process/host-keys.js'
+import { generateKeyPair } from '../../../protocols/sftp/host-keys.js'
 import { flags, PacketClient, status, string, uint32 } from './packet-client.js'
 import { openChannel, password, startProtocol } from './server-fixture.js'
 

@@ -17,6 +17,7 @@ import { createLog } from '../../../../src/process/log.js'
 import { altered, bare } from '../../../tree/tree-fixture.js'
 import { PacketClient } from '../packet-client.js'
 import { openChannel, password, serveProtocol } from '../server-fixture.js'
+import { protocols } from '../../../../protocols/index.js'
 
 /** Which rows of the table of differences hold for a server; none for OpenSSH's. */
 export type Kind = 'any storage' | 'without links' | 'without handles'
@@ -53,9 +54,9 @@ export async function openssh(t: Test): Promise<Server> {
 }
 
 export async function tidegate(t: Test, storage: 'Local' | 'Memory' | 'streams alone'): Promise<Server> {
-  const config = { ...configSchema.parse({ sftp: 'off' }), data: join(t.testdir(), 'data') }
+  const config = { ...configSchema(protocols).parse({ sftp: 'off' }), data: join(t.testdir(), 'data') }
   const drivers = [storage === 'Local' ? localType : mounted(storage === 'Memory' ? memory : streams)]
-  const gateway = await Gateway.open({ config, log: createLog('silent'), drivers, adminPassword: password })
+  const gateway = await Gateway.open({ config, log: createLog('silent'), drivers, protocols, adminPassword: password })
   t.teardown(() => gateway.close())
   const protocol = await serveProtocol(t, gateway, { sessions: 100_000 })
   const reader = { username: 'reader', password, basePath: '/', role: 0 as const, disabled: false, ssoId: '' }

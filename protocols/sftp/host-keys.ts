@@ -4,8 +4,8 @@ import { chown, copyFile, mkdir, readFile, rename, stat, writeFile } from 'node:
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
-import { parseKeyLine } from '../accounts/public-keys.js'
-import { GatewayError } from '../contract/errors.js'
+import { parseKeyLine } from '../../src/accounts/public-keys.js'
+import { GatewayError } from '../../src/contract/errors.js'
 
 interface KeyPair {
   /** In OpenSSH's format. */

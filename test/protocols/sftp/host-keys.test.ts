@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import ssh2 from 'ssh2'
 import t from 'tap'
-import { parseKeyLine } from '../../src/accounts/public-keys.js'
-import { loadHostKeys, generateKeyPair, publicHostKeys, rotateHostKeys } from '../../src/process/host-keys.js'
+import { parseKeyLine } from '../../../src/accounts/public-keys.js'
+import { loadHostKeys, generateKeyPair, publicHostKeys, rotateHostKeys } from '../../../protocols/sftp/host-keys.js'
 
 void t.test('host keys are made once, in OpenSSH format, and nobody else can read them', async (t) => {
   const data = await mkdtemp(join(tmpdir(), 'tidegate-host-keys-'))

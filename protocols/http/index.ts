@@ -1,0 +1,19 @@
+/** The HTTP API, downloads and web pages as the daemon starts them. */
+import type { Protocol } from '../lib/protocol.js'
+
+export const http: Protocol = {
+  name: 'http',
+  appPasswords: false,
+  path: '',
+  async checkConfig(config, log) {
+    if (config.dist_dir === '') return
+    const { WebClient } = await import('./site/web-client.js')
+    await WebClient.open(config, log)
+  },
+  async handler({ config, log, opening }) {
+    const { httpHandler } = await import('./server.js')
+    const { WebClient } = await import('./site/web-client.js')
+    const web = config.dist_dir === '' ? undefined : await WebClient.open(config, log)
+    return httpHandler(await opening, { trustedProxies: config.trusted_proxies, siteUrl: config.site_url }, web)
+  },
+}

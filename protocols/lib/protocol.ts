@@ -1,0 +1,42 @@
+/** What a protocol tells of itself, and how the daemon starts it. `protocols/index.ts` lists all protocols. */
+import type { ProtocolFacts } from '../../src/accounts/principal.js'
+import type { ListenAddress, Config } from '../../src/gateway/config.js'
+import type { ProtocolGateway } from '../../src/gateway/gateway.js'
+import type { Log } from '../../src/contract/log.js'
+import type { RequestHandler } from './handler.js'
+import type { ProtocolServer } from './listen.js'
+
+/** What a server or handler is made of. It begins what needs no gateway, such as generating keys, while that opens. */
+export interface ProtocolEnv {
+  readonly config: Config
+  readonly log: Log
+  readonly opening: Promise<ProtocolGateway>
+}
+
+interface CommonProtocol extends ProtocolFacts {
+  /**
+   * Checks what the configuration says of this protocol, before the data folder is opened. Rejects with `invalid` and a
+   * reason for the admin.
+   */
+  checkConfig?(config: Config, log: Log): Promise<void>
+}
+
+/** A protocol with an address of its own, of which the key, the flag and the variable have its name. */
+interface ListeningProtocol extends CommonProtocol {
+  readonly listen: ListenAddress
+  /** How the first line begins that the server sends, without being asked, by which `tidegate check` recognizes it. */
+  readonly greeting?: string
+  /** Imports the implementation on demand. `address`: where to listen; port 0: any free port. */
+  server(env: ProtocolEnv, address: { readonly host: string; readonly port: number }): Promise<ProtocolServer>
+}
+
+/** A protocol that answers at the HTTP address. */
+interface HttpProtocol extends CommonProtocol {
+  readonly listen?: undefined
+  /** The path below that of the site: `/dav`. Empty: every path that no other protocol has. */
+  readonly path: string
+  /** Imports the implementation on demand. */
+  handler(env: ProtocolEnv): Promise<RequestHandler>
+}
+
+export type Protocol = ListeningProtocol | HttpProtocol

@@ -1,0 +1,17 @@
+/** SFTP as the daemon starts it. */
+import { join } from 'node:path'
+import type { Protocol } from '../lib/protocol.js'
+
+export const sftp: Protocol = {
+  name: 'sftp',
+  permissions: { read: 'sftpRead', manage: 'sftpManage' },
+  appPasswords: true,
+  listen: { default: '0.0.0.0:5222', description: 'address of the SFTP server, or "off"', optional: true },
+  greeting: 'SSH-2.0-Tidegate',
+  async server({ config, opening }, address) {
+    const [{ sftpServer }, { loadHostKeys }] = await Promise.all([import('./server.js'), import('./host-keys.js')])
+    // Generating an RSA key at the first run is slow.
+    const [gateway, hostKeys] = await Promise.all([opening, loadHostKeys(join(config.data, 'ssh'))])
+    return sftpServer(gateway, { ...address, hostKeys })
+  },
+}
