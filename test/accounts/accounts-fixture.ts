@@ -1,4 +1,4 @@
-/** Accounts over a new database, with a clock that tests can turn. */
+/** Accounts over a new database, with a clock that tests can set. */
 import { join } from 'node:path'
 import type { TAP } from 'tap'
 import { Accounts, type Credentials } from '../../src/accounts/accounts.js'
@@ -34,14 +34,14 @@ export const newUser = (fields: Partial<NewUser>): NewUser => ({
 })
 
 let address = 0
-/** Credentials of ada, from an address that nobody used before unless one is given. */
+/** Credentials of ada. The address defaults to one that no other call has used. */
 export const credentials = (fields: Partial<Credentials> & { readonly plain?: string } = {}): Credentials => {
   const { plain = adaPassword, ...rest } = fields
   address++
   return { username: 'ada', password: { plain }, address: `10.0.${address >> 8}.${address & 255}`, ...rest }
 }
 
-/** The same accounts as another process has them. */
+/** Accounts over the same database, as another process opens it. */
 export async function openAccounts(
   t: Test,
   file: string,

@@ -21,7 +21,7 @@ const wrong = refused('wrong_credentials')
 const disabled = { code: 'denied', detail: 'account_disabled' }
 const asked = refused('code_required')
 
-/** Until the principal's authority ends; fails after five seconds. */
+/** Resolves when the principal's authority is revoked; fails after five seconds. */
 async function ended(principal: Principal): Promise<void> {
   const timer = setTimeout(() => undefined, 5000)
   const deadline = Date.now() + 5000
@@ -31,7 +31,7 @@ async function ended(principal: Principal): Promise<void> {
 }
 
 void t.test(
-  'a new installation gets an admin, whose password is shown before there is one, and a disabled guest',
+  'a new installation gets a disabled guest and an admin, whose password is shown before the account is stored',
   async (t) => {
     const store = await openStore(join(t.testdir(), 'tidegate.db'))
     t.teardown(() => store.close())
@@ -47,7 +47,7 @@ void t.test(
     await Promise.all([bootstrapAccounts(store, show), bootstrapAccounts(store, show)])
     const before = shown
     await bootstrapAccounts(store, show)
-    t.equal(shown, before, 'where there is an admin, nothing is shown')
+    t.equal(shown, before, 'no password is shown if an admin exists')
     const users = await store.users.all()
     t.match(
       users.sort((one, other) => one.role - other.role),
@@ -56,16 +56,16 @@ void t.test(
         { username: 'admin', role: 2, permission: 0xffff, disabled: false, basePath: '/' },
       ],
     )
-    t.equal(users.length, 2, 'two processes at once make one admin')
+    t.equal(users.length, 2, 'two concurrent bootstraps create one admin')
   },
 )
 
-void t.test('both forms of sign-in give a token, and the token a principal', async (t) => {
+void t.test('both forms of sign-in return a token, and the token resolves to a principal', async (t) => {
   t.equal(staticHash('p'), '43ed30758bbc9d7ec6160361278b4be1e427472f1bc2be302894430b0e4f446c')
   const { accounts, ada } = await fixture(t)
   const token = await accounts.signIn(credentials())
   const hashed = await accounts.signIn(credentials({ password: { hash: staticHash(adaPassword) } }))
-  t.not(token, hashed, 'two tokens of one second are two')
+  t.not(token, hashed, 'two tokens issued within one second differ')
   const principal = await accounts.byToken(token, http)
   t.match(principal, {
     userId: ada.id,
@@ -87,42 +87,45 @@ void t.test('both forms of sign-in give a token, and the token a principal', asy
   await t.rejects(accounts.signIn(credentials({ username: 'x'.repeat(100_000) })), wrong)
 })
 
-void t.test('tokens of others, bent ones and other texts are refused with the words that clients know', async (t) => {
-  const { accounts, store, clock, ada } = await fixture(t)
-  const token = await accounts.signIn(credentials())
-  const [head, body = '', tail] = token.split('.')
-  const secret = await store.secrets.obtain('session tokens', '')
-  const claims = jwt.decode(token, { json: true }) ?? {}
-  const none = `${Buffer.from('{"alg":"none","typ":"JWT"}').toString('base64url')}.${body}.`
-  for (const bad of [
-    '',
-    'nonsense',
-    'a.b.c',
-    `${head}.${body}.${tail?.slice(1)}`,
-    none,
-    jwt.sign(claims, 'another secret'),
-    jwt.sign(claims, secret, { algorithm: 'HS512' }),
-    jwt.sign({ username: 'ada' }, secret),
-    `Bearer ${token}`,
-    'x'.repeat(100_000),
-  ]) {
-    await t.rejects(accounts.byToken(bad, http), refused('token_revoked'), bad.slice(0, 40))
-  }
-  const seconds = Math.floor(clock.time / 1000)
-  await t.rejects(
-    accounts.byToken(jwt.sign({ ...claims, nbf: seconds + 3600 }, secret), http),
-    refused('token_not_active'),
-  )
-  await t.rejects(
-    accounts.byToken(jwt.sign({ ...claims, sub: String(ada.id + 1) }, secret), http),
-    refused('account_missing'),
-    'a name that belongs to another account now',
-  )
-  clock.time += 48 * 3600_000 + 1000
-  await t.rejects(accounts.byToken(token, http), refused('token_expired'))
-})
+void t.test(
+  'forged, malformed, not yet active and expired tokens are rejected, each with its own detail',
+  async (t) => {
+    const { accounts, store, clock, ada } = await fixture(t)
+    const token = await accounts.signIn(credentials())
+    const [head, body = '', tail] = token.split('.')
+    const secret = await store.secrets.obtain('session tokens', '')
+    const claims = jwt.decode(token, { json: true }) ?? {}
+    const none = `${Buffer.from('{"alg":"none","typ":"JWT"}').toString('base64url')}.${body}.`
+    for (const bad of [
+      '',
+      'nonsense',
+      'a.b.c',
+      `${head}.${body}.${tail?.slice(1)}`,
+      none,
+      jwt.sign(claims, 'another secret'),
+      jwt.sign(claims, secret, { algorithm: 'HS512' }),
+      jwt.sign({ username: 'ada' }, secret),
+      `Bearer ${token}`,
+      'x'.repeat(100_000),
+    ]) {
+      await t.rejects(accounts.byToken(bad, http), refused('token_revoked'), bad.slice(0, 40))
+    }
+    const seconds = Math.floor(clock.time / 1000)
+    await t.rejects(
+      accounts.byToken(jwt.sign({ ...claims, nbf: seconds + 3600 }, secret), http),
+      refused('token_not_active'),
+    )
+    await t.rejects(
+      accounts.byToken(jwt.sign({ ...claims, sub: String(ada.id + 1) }, secret), http),
+      refused('account_missing'),
+      'the name belongs to another account',
+    )
+    clock.time += 48 * 3600_000 + 1000
+    await t.rejects(accounts.byToken(token, http), refused('token_expired'))
+  },
+)
 
-void t.test('a token outlives a restart, and signing out ends it for good, for all processes', async (t) => {
+void t.test('a token survives a restart, and signing out revokes it in every process', async (t) => {
   const { accounts, file, clock } = await fixture(t)
   const [token, kept] = [await accounts.signIn(credentials()), await accounts.signIn(credentials())]
   const second = await openAccounts(t, file, clock)
@@ -143,7 +146,7 @@ void t.test('a token outlives a restart, and signing out ends it for good, for a
   await t.rejects(third.accounts.byToken(token, http), refused('token_revoked'))
 })
 
-void t.test('the permanent token is the admin, is never empty, and survives signing out', async (t) => {
+void t.test('the permanent token authenticates the admin, is never empty, and survives signing out', async (t) => {
   const { accounts, settings, admin } = await fixture(t)
   const token = settings.get('token')
   const principal = await accounts.byToken(token, webdav)
@@ -158,7 +161,7 @@ void t.test('the permanent token is the admin, is never empty, and survives sign
   await accounts.byToken(settings.get('token'), http)
 })
 
-void t.test('the guest needs no credentials, once enabled', async (t) => {
+void t.test('an enabled guest needs no credentials', async (t) => {
   const { accounts } = await fixture(t)
   t.throws(() => accounts.guest(http), refused('guest_disabled'))
   const guest = accounts.users.byUniqueRole(1)!
@@ -169,62 +172,73 @@ void t.test('the guest needs no credentials, once enabled', async (t) => {
   t.equal(principal.signal.aborted, true)
 })
 
-void t.test('what ends sessions ends them for good', async (t) => {
-  const { accounts, ada, clock } = await fixture(t)
-  const session = async () => {
-    const token = await accounts.signIn(credentials({ plain: password }))
-    return { token, principal: await accounts.byToken(token, http) }
-  }
-  let password = adaPassword
-  const first = await session()
-  await accounts.users.update(ada.id, { ssoId: 'x' })
-  await accounts.byToken(first.token, http)
-  t.equal(first.principal.signal.aborted, false, 'an update of something else keeps sessions')
+void t.test(
+  'a change of password, name or state revokes sessions permanently; a change of permissions does not',
+  async (t) => {
+    const { accounts, ada, clock } = await fixture(t)
+    const session = async () => {
+      const token = await accounts.signIn(credentials({ plain: password }))
+      return { token, principal: await accounts.byToken(token, http) }
+    }
+    let password = adaPassword
+    const first = await session()
+    await accounts.users.update(ada.id, { ssoId: 'x' })
+    await accounts.byToken(first.token, http)
+    t.equal(first.principal.signal.aborted, false, 'an unrelated update leaves sessions valid')
 
-  password = 'another one'
-  await accounts.users.update(ada.id, { password })
-  t.equal(first.principal.signal.aborted, true)
-  await t.rejects(accounts.byToken(first.token, http), refused('password_changed'))
-  const time = accounts.users.get(ada.id)!.passwordTime
-  t.equal(time, Math.floor(clock.time / 1000))
-  clock.time -= 3600_000
-  await accounts.users.update(ada.id, { password })
-  t.equal(accounts.users.get(ada.id)!.passwordTime, time + 1, 'never back, whatever the clock says')
-  clock.time += 3600_000
+    password = 'another one'
+    await accounts.users.update(ada.id, { password })
+    t.equal(first.principal.signal.aborted, true)
+    await t.rejects(accounts.byToken(first.token, http), refused('password_changed'))
+    const time = accounts.users.get(ada.id)!.passwordTime
+    t.equal(time, Math.floor(clock.time / 1000))
+    clock.time -= 3600_000
+    await accounts.users.update(ada.id, { password })
+    t.equal(
+      accounts.users.get(ada.id)!.passwordTime,
+      time + 1,
+      'the time of the password never decreases, even if the clock is set back',
+    )
+    clock.time += 3600_000
 
-  const second = await session()
-  await accounts.users.update(ada.id, { disabled: true })
-  t.equal(second.principal.signal.aborted, true)
-  await t.rejects(accounts.byToken(second.token, http), refused('account_disabled'))
-  await t.rejects(accounts.signIn(credentials({ plain: password })), disabled)
-  await t.rejects(accounts.signIn(credentials()), wrong, 'only who knows the password learns it')
-  await accounts.users.update(ada.id, { disabled: false })
-  await t.rejects(accounts.byToken(second.token, http), { code: 'unauthenticated' })
+    const second = await session()
+    await accounts.users.update(ada.id, { disabled: true })
+    t.equal(second.principal.signal.aborted, true)
+    await t.rejects(accounts.byToken(second.token, http), refused('account_disabled'))
+    await t.rejects(accounts.signIn(credentials({ plain: password })), disabled)
+    await t.rejects(
+      accounts.signIn(credentials()),
+      wrong,
+      'a caller with a wrong password does not learn that the account is disabled',
+    )
+    await accounts.users.update(ada.id, { disabled: false })
+    await t.rejects(accounts.byToken(second.token, http), { code: 'unauthenticated' })
 
-  const third = await session()
-  await accounts.users.update(ada.id, { username: 'lovelace' })
-  t.equal(third.principal.signal.aborted, true)
-  await t.rejects(accounts.byToken(third.token, http), refused('account_missing'))
-  await accounts.users.update(ada.id, { username: 'ada' })
-  await t.rejects(accounts.byToken(third.token, http), { code: 'unauthenticated' })
+    const third = await session()
+    await accounts.users.update(ada.id, { username: 'lovelace' })
+    t.equal(third.principal.signal.aborted, true)
+    await t.rejects(accounts.byToken(third.token, http), refused('account_missing'))
+    await accounts.users.update(ada.id, { username: 'ada' })
+    await t.rejects(accounts.byToken(third.token, http), { code: 'unauthenticated' })
 
-  const fourth = await session()
-  await accounts.users.update(ada.id, { permission: 1 })
-  t.equal(fourth.principal.signal.aborted, true, 'a principal does not outlast its rights')
-  const refreshed = await accounts.byToken(fourth.token, http)
-  t.match(refreshed, { permissions: 1 })
-  t.equal(refreshed.signal.aborted, false, 'but the session goes on with the new ones')
-  await accounts.users.update(ada.id, { basePath: '/home' })
-  t.equal(refreshed.signal.aborted, true)
+    const fourth = await session()
+    await accounts.users.update(ada.id, { permission: 1 })
+    t.equal(fourth.principal.signal.aborted, true, 'a principal ends when its permissions change')
+    const refreshed = await accounts.byToken(fourth.token, http)
+    t.match(refreshed, { permissions: 1 })
+    t.equal(refreshed.signal.aborted, false, 'the session continues with the new permissions')
+    await accounts.users.update(ada.id, { basePath: '/home' })
+    t.equal(refreshed.signal.aborted, true)
 
-  const last = await accounts.byToken(fourth.token, http)
-  await accounts.users.delete(ada.id)
-  t.equal(last.signal.aborted, true)
-  await accounts.users.create(newUser({}))
-  await t.rejects(accounts.byToken(fourth.token, http), refused('account_missing'))
-})
+    const last = await accounts.byToken(fourth.token, http)
+    await accounts.users.delete(ada.id)
+    t.equal(last.signal.aborted, true)
+    await accounts.users.create(newUser({}))
+    await t.rejects(accounts.byToken(fourth.token, http), refused('account_missing'))
+  },
+)
 
-void t.test('what another process changes ends authority here', async (t) => {
+void t.test('a change by another process revokes principals of this process', async (t) => {
   const { accounts, file, clock, ada } = await fixture(t)
   const other = (await openAccounts(t, file, clock)).accounts
   const principal = await accounts.byPassword(credentials(), webdav)
@@ -237,7 +251,7 @@ void t.test('what another process changes ends authority here', async (t) => {
   await t.rejects(accounts.byPassword(credentials(), webdav), wrong)
 })
 
-void t.test('users: what does not fit is refused', async (t) => {
+void t.test('users: an invalid field or change is rejected with its reason', async (t) => {
   const { accounts, ada, admin } = await fixture(t)
   const { users } = accounts
   for (const [fields, reason] of [
@@ -273,7 +287,7 @@ void t.test('users: what does not fit is refused', async (t) => {
 })
 
 void t.test(
-  'two-step verification: asked at sign-in, each code once, the password alone opens no other protocol',
+  'two-step verification: sign-in asks for a code, a code works once, and other protocols reject the password alone',
   async (t) => {
     const { accounts, ada, clock } = await fixture(t)
     const before = await accounts.byPassword(credentials(), webdav)
@@ -281,7 +295,7 @@ void t.test(
     t.match(otpUri(secret, 'ada'), /^otpauth:\/\/totp\/Tidegate:ada\?.*issuer=Tidegate/)
     const token = await accounts.signIn(credentials())
     await accounts.users.update(ada.id, { otpSecret: secret })
-    t.equal(before.signal.aborted, true, 'what the password alone had opened ends')
+    t.equal(before.signal.aborted, true, 'principals that signed in with the password alone are revoked')
     await accounts.byToken(token, http)
 
     const codeAt = (offset: number): string => generateSync({ secret, epoch: Math.floor(clock.time / 1000) + offset })
@@ -306,7 +320,7 @@ void t.test(
   },
 )
 
-void t.test('SSH keys: found by user and blob, recorded when used, ended when deleted', async (t) => {
+void t.test('SSH keys are found by user and blob, record their use, and end sessions when deleted', async (t) => {
   const { accounts, ada, admin, file, clock, store } = await fixture(t)
   const folder = dirname(file)
   execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(folder, 'key')])
@@ -326,7 +340,7 @@ void t.test('SSH keys: found by user and blob, recorded when used, ended when de
   t.equal(accounts.findKey('ada', key.blob)?.id, key.id)
   t.equal(accounts.findKey('admin', key.blob), undefined)
   t.equal(accounts.findKey('nobody', key.blob), undefined)
-  t.same((await store.keys.all())[0]?.lastUsed, key.added, 'asking records nothing')
+  t.same((await store.keys.all())[0]?.lastUsed, key.added, 'a look-up records no use')
   clock.time += 5000
   const principal = await accounts.byKey(key, sftp)
   t.match(principal, { username: 'ada', protocol: sftp })

@@ -8,11 +8,11 @@ import { sftp } from '../../protocols/sftp/index.js'
 const both: NewAppPassword = { name: 'backup', protocols: ['webdav', 'sftp'], readOnly: false }
 const secret = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-void t.test('an app password is accepted by its own protocols only', async (t) => {
+void t.test('an app password works only for the protocols it was created for', async (t) => {
   const { accounts, ada } = await fixture(t)
   const { row, password } = await accounts.appPasswords.add(ada.id, both)
   t.match(password, /^tg-[a-z2-9]{8}-[a-z2-9]{32}$/)
-  t.notOk(JSON.stringify(row).includes(password.slice(-32)), 'it is not kept')
+  t.notOk(JSON.stringify(row).includes(password.slice(-32)), 'the password is not stored')
   for (const protocol of [webdav, sftp]) {
     t.match(await accounts.byPassword(credentials({ plain: password }), protocol), {
       username: 'ada',
@@ -39,7 +39,7 @@ void t.test('an app password is accepted by its own protocols only', async (t) =
   await t.rejects(accounts.byPassword(credentials({ plain: none }), http), { code: 'denied' }, 'it takes none')
 })
 
-void t.test('an app password is for its owner alone, who may have two-step verification', async (t) => {
+void t.test('an app password works only for its owner, also without a code of two-step verification', async (t) => {
   const { accounts, ada, admin } = await fixture(t)
   const { password } = await accounts.appPasswords.add(ada.id, both)
   await accounts.users.update(ada.id, { otpSecret: secret })
@@ -54,18 +54,21 @@ void t.test('an app password is for its owner alone, who may have two-step verif
   await t.rejects(accounts.byPassword(credentials({ plain: password }), webdav), { code: 'denied' })
 })
 
-void t.test('a made-up app password counts as a wrong password; a right one is never locked out', async (t) => {
-  const { accounts, ada } = await fixture(t)
-  const { password } = await accounts.appPasswords.add(ada.id, both)
-  const address = '192.0.2.1'
-  const wrong = () =>
-    accounts.byPassword(credentials({ plain: `tg-${'a'.repeat(8)}-${'a'.repeat(32)}`, address }), sftp)
-  for (let tries = 0; tries < 5; tries++) await t.rejects(wrong(), { code: 'unauthenticated' })
-  await t.rejects(wrong(), { code: 'throttled' })
-  t.match(await accounts.byPassword(credentials({ plain: password, address }), sftp), { userId: ada.id })
-})
+void t.test(
+  'an invented app password counts as a failed sign-in; a valid one works from a locked address',
+  async (t) => {
+    const { accounts, ada } = await fixture(t)
+    const { password } = await accounts.appPasswords.add(ada.id, both)
+    const address = '192.0.2.1'
+    const wrong = () =>
+      accounts.byPassword(credentials({ plain: `tg-${'a'.repeat(8)}-${'a'.repeat(32)}`, address }), sftp)
+    for (let tries = 0; tries < 5; tries++) await t.rejects(wrong(), { code: 'unauthenticated' })
+    await t.rejects(wrong(), { code: 'throttled' })
+    t.match(await accounts.byPassword(credentials({ plain: password, address }), sftp), { userId: ada.id })
+  },
+)
 
-void t.test('the time of last use is kept, once a minute', async (t) => {
+void t.test('the time of last use is stored at most once a minute', async (t) => {
   const { accounts, ada, clock, store } = await fixture(t)
   const { row, password } = await accounts.appPasswords.add(ada.id, both)
   t.equal(row.lastUsed, undefined)
@@ -80,7 +83,7 @@ void t.test('the time of last use is kept, once a minute', async (t) => {
   t.equal(stored?.lastUsed?.getTime(), clock.time)
 })
 
-void t.test('a deleted app password ends what came in with it, and nothing else', async (t) => {
+void t.test('deleting an app password ends its own sessions only', async (t) => {
   const { accounts, ada, admin } = await fixture(t)
   const { row, password } = await accounts.appPasswords.add(ada.id, both)
   const other = await accounts.appPasswords.add(ada.id, { ...both, name: 'other' })
@@ -93,11 +96,11 @@ void t.test('a deleted app password ends what came in with it, and nothing else'
   await t.rejects(accounts.byPassword(credentials({ plain: password }), webdav), { code: 'unauthenticated' })
 
   await accounts.users.delete(ada.id)
-  t.ok(kept.signal.aborted, 'it dies with the account')
+  t.ok(kept.signal.aborted, 'it is deleted with the account')
   t.strictSame(accounts.appPasswords.list(ada.id), [])
 })
 
-void t.test('what does not fit is refused', async (t) => {
+void t.test('an app password with an invalid field, or beyond the limit of one user, is rejected', async (t) => {
   const { accounts, ada } = await fixture(t)
   await accounts.appPasswords.add(ada.id, both)
   await t.rejects(accounts.appPasswords.add(ada.id, both), { code: 'exists' })
@@ -109,13 +112,16 @@ void t.test('what does not fit is refused', async (t) => {
   await t.rejects(accounts.appPasswords.add(ada.id, { ...both, name: 'one more' }), { code: 'invalid' })
 })
 
-void t.test('another process knows what was made, and forgets what was deleted', async (t) => {
-  const { accounts, ada, file, clock } = await fixture(t)
-  const other = await openAccounts(t, file, clock)
-  const { row, password } = await accounts.appPasswords.add(ada.id, both)
-  await other.accounts.reload()
-  const principal = await other.accounts.byPassword(credentials({ plain: password }), sftp)
-  await accounts.appPasswords.delete(ada.id, row.id)
-  await other.accounts.reload()
-  t.ok(principal.signal.aborted)
-})
+void t.test(
+  'another process accepts a new app password after a reload, and ends the sessions of a deleted one',
+  async (t) => {
+    const { accounts, ada, file, clock } = await fixture(t)
+    const other = await openAccounts(t, file, clock)
+    const { row, password } = await accounts.appPasswords.add(ada.id, both)
+    await other.accounts.reload()
+    const principal = await other.accounts.byPassword(credentials({ plain: password }), sftp)
+    await accounts.appPasswords.delete(ada.id, row.id)
+    await other.accounts.reload()
+    t.ok(principal.signal.aborted)
+  },
+)

@@ -19,7 +19,7 @@ const made = [
 
 const folder = t.testdir()
 
-/** A key pair by ssh-keygen: its private file; the public one is beside it. */
+/** Creates a key pair with ssh-keygen. Returns the private file; the public one is beside it. */
 function keygen(kind: string, bits: string, comment = 'ada@laptop'): string {
   const file = join(folder, `${kind}-${bits}-${randomBytes(4).toString('hex')}`)
   execFileSync('ssh-keygen', ['-q', '-t', kind, '-b', bits, '-N', '', '-C', comment, '-f', file])
@@ -42,7 +42,7 @@ const withoutZeros = (bytes: Buffer): Buffer => {
 const jwk = (key: KeyObject, field: 'x' | 'y' | 'n' | 'e'): Buffer =>
   Buffer.from(key.export({ format: 'jwk' })[field]!, 'base64url')
 
-void t.test('keys of ssh-keygen are taken, with the fingerprint that it prints', async (t) => {
+void t.test('public keys of ssh-keygen are parsed, and have the fingerprint that ssh-keygen prints', async (t) => {
   for (const [kind, bits, type] of made) {
     const file = keygen(kind, bits)
     const text = readFileSync(`${file}.pub`, 'utf8')
@@ -55,7 +55,7 @@ void t.test('keys of ssh-keygen are taken, with the fingerprint that it prints',
   }
 })
 
-void t.test('options and comment lines are passed over, and the first key counts', async (t) => {
+void t.test('options and comment lines are skipped, and the first key is returned', async (t) => {
   const text = readFileSync(`${keygen('ed25519', '256', '')}.pub`, 'utf8').trim()
   const blob = parseKeyLine(text).blob
   const other = readFileSync(`${keygen('ed25519', '256')}.pub`, 'utf8')
@@ -71,7 +71,7 @@ void t.test('options and comment lines are passed over, and the first key counts
   }
 })
 
-void t.test('what is not accepted is refused with a reason', async (t) => {
+void t.test('an unacceptable key is rejected with a reason', async (t) => {
   const ed25519 = readFileSync(`${keygen('ed25519', '256')}.pub`, 'utf8').trim()
   const [type = '', base64 = ''] = ed25519.split(' ')
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey
@@ -102,7 +102,7 @@ void t.test('what is not accepted is refused with a reason', async (t) => {
   }
 })
 
-void t.test('options with quotes that do not end are refused in linear time', async (t) => {
+void t.test('options with unclosed quotes are rejected in linear time', async (t) => {
   const before = process.cpuUsage().user
   for (const end of ['', '"', ' ssh-ed25519 AAAA']) {
     t.throws(() => parseKeyLine(`"${'\\"'.repeat(20_000)}${end}`), { code: 'invalid' })
@@ -110,7 +110,7 @@ void t.test('options with quotes that do not end are refused in linear time', as
   t.ok(process.cpuUsage().user - before < 2_000_000)
 })
 
-void t.test('malformed blobs are refused: lengths, points, numbers, leftovers', async (t) => {
+void t.test('malformed key blobs are rejected: wrong lengths, points or numbers, and trailing bytes', async (t) => {
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey
   const [n, e, x, y] = [jwk(rsa, 'n'), jwk(rsa, 'e'), jwk(ec, 'x'), jwk(ec, 'y')]
@@ -151,7 +151,7 @@ void t.test('malformed blobs are refused: lengths, points, numbers, leftovers', 
 })
 
 void t.test(
-  'points of ed25519: each real one is on the curve, half of the others is not, those of small order never',
+  'isOnEd25519() accepts public keys, about half of all random points, and no point of small order',
   async (t) => {
     for (let n = 0; n < 50; n++) {
       t.ok(isOnEd25519(jwk(generateKeyPairSync('ed25519').publicKey, 'x')))
@@ -172,7 +172,7 @@ void t.test(
   },
 )
 
-void t.test('cut and bent keys never get in as something else, and never crash', async (t) => {
+void t.test('truncated and corrupted keys parse as themselves or are rejected as invalid', async (t) => {
   for (const [kind, bits] of made.slice(0, 5)) {
     const text = readFileSync(`${keygen(kind, bits)}.pub`, 'utf8').trim()
     const { blob, type } = parseKeyLine(text)
@@ -202,7 +202,7 @@ void t.test('cut and bent keys never get in as something else, and never crash',
   }
 })
 
-/** A signature by `ssh-keygen -Y sign` (PROTOCOL.sshsig): what was signed, and the signature's blob. */
+/** A signature by `ssh-keygen -Y sign` (PROTOCOL.sshsig): the signed data, and the blob of the signature. */
 function signWithKeygen(file: string, message: string): { readonly data: Buffer; readonly signature: Buffer } {
   const input = `${file}.${message}`
   writeFileSync(input, message)
@@ -221,7 +221,7 @@ function signWithKeygen(file: string, message: string): { readonly data: Buffer;
   return { data, signature }
 }
 
-void t.test('signatures by ssh-keygen are proofs; bent, cut or for other data they are none', async (t) => {
+void t.test('signatures of ssh-keygen are verified; corrupted, truncated or foreign ones are rejected', async (t) => {
   for (const [kind, bits, type] of made) {
     const file = keygen(kind, bits)
     const { blob } = parseKeyLine(readFileSync(`${file}.pub`, 'utf8'))
@@ -245,7 +245,7 @@ void t.test('signatures by ssh-keygen are proofs; bent, cut or for other data th
   }
 })
 
-void t.test('RSA with SHA-1 is no proof', async (t) => {
+void t.test('an RSA signature with SHA-1 is rejected', async (t) => {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const blob = Buffer.concat([string('ssh-rsa'), mpint(jwk(publicKey, 'e')), mpint(jwk(publicKey, 'n'))])
   const data = Buffer.from('data')
@@ -258,7 +258,7 @@ void t.test('RSA with SHA-1 is no proof', async (t) => {
   t.equal(verifySignature(blob, data, signed('rsa-sha2-256', 'sha512')), false)
 })
 
-void t.test('signatures of security keys count only when somebody touched the key', async (t) => {
+void t.test('signatures of security keys require user presence', async (t) => {
   const ed = generateKeyPairSync('ed25519')
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const application = 'ssh:work'
@@ -290,9 +290,9 @@ void t.test('signatures of security keys count only when somebody touched the ke
     }
     t.equal(parseKeyLine(line(type, key.blob)).application, application)
     t.equal(verifySignature(key.blob, data, made(1)), true, type)
-    t.equal(verifySignature(key.blob, data, made(5)), true, 'verified by a PIN as well')
-    t.equal(verifySignature(key.blob, data, made(0)), false, 'not touched')
-    t.equal(verifySignature(key.blob, data, made(0, 1)), false, 'a forged flag')
+    t.equal(verifySignature(key.blob, data, made(5)), true, 'user verified by a PIN')
+    t.equal(verifySignature(key.blob, data, made(0)), false, 'no user presence')
+    t.equal(verifySignature(key.blob, data, made(0, 1)), false, 'a forged presence flag')
     t.equal(verifySignature(key.blob, data, made(1, 1, 'ssh:')), false, 'for another application')
     t.equal(verifySignature(key.blob, data, made(1), { application }), true)
     t.equal(verifySignature(key.blob, data, made(1), { application: 'ssh:' }), false)

@@ -17,7 +17,7 @@ const throttled = {
 }
 const minute = 60_000
 
-void t.test('failures count by IPv4 address, and by the /64 of IPv6', async (t) => {
+void t.test('failures are counted by IPv4 address or by IPv6 /64 network', async (t) => {
   for (const [address, network] of [
     ['192.0.2.7', '192.0.2.7'],
     ['::ffff:192.0.2.7', '192.0.2.7'],
@@ -47,17 +47,21 @@ void t.test('five failures lock an address for five minutes, for every account a
   await t.rejects(accounts.signIn(credentials({ address, plain: 'z' })), wrong)
   clock.time += minute
   await t.rejects(accounts.signIn(credentials({ address, plain: 'w' })), wrong)
-  await t.rejects(accounts.signIn(credentials({ address })), { ...throttled, retryAfter: 300 }, 'a right one, too')
+  await t.rejects(
+    accounts.signIn(credentials({ address })),
+    { ...throttled, retryAfter: 300 },
+    'the right password is rejected, too',
+  )
   await t.rejects(accounts.byPassword(credentials({ address, username: 'bob' }), webdav), throttled)
   await accounts.signIn(credentials())
   clock.time += 5 * minute - 1000
   await t.rejects(accounts.signIn(credentials({ address })), throttled)
   clock.time += 1000
   await accounts.signIn(credentials({ address }))
-  await t.rejects(accounts.signIn(credentials({ address, plain: 'x' })), wrong, 'and counted from the start')
+  await t.rejects(accounts.signIn(credentials({ address, plain: 'x' })), wrong, 'the count starts again')
 })
 
-void t.test('many tries at once are counted like tries one by one', async (t) => {
+void t.test('concurrent sign-ins are counted like sequential ones', async (t) => {
   const { accounts } = await fixture(t)
   const address = '198.51.100.2'
   const tries = Array.from({ length: 12 }, (_, n) => accounts.signIn(credentials({ address, plain: `guess ${n}` })))
@@ -68,22 +72,29 @@ void t.test('many tries at once are counted like tries one by one', async (t) =>
   t.same(reasons, [...Array<string>(5).fill('unauthenticated'), ...Array<string>(7).fill('throttled')])
 })
 
-void t.test('who signed in before a neighbour locked their address stays in, but nobody guesses at them', async (t) => {
-  const { accounts } = await fixture(t)
-  const address = '198.51.100.3'
-  await accounts.byPassword(credentials({ address }), webdav)
-  for (let n = 0; n < 5; n++) {
-    await t.rejects(accounts.signIn(credentials({ address, username: `nobody ${n}` })), wrong)
-  }
-  await accounts.byPassword(credentials({ address }), webdav)
-  await t.rejects(accounts.signIn(credentials({ address })), throttled)
-  for (let n = 0; n < 5; n++) {
-    await t.rejects(accounts.byPassword(credentials({ address, plain: `guess ${n}` }), webdav), throttled)
-  }
-  await t.rejects(accounts.byPassword(credentials({ address }), webdav), throttled, 'no more guesses are compared')
-})
+void t.test(
+  'a client that signed in before its address was locked stays signed in, but cannot try other passwords',
+  async (t) => {
+    const { accounts } = await fixture(t)
+    const address = '198.51.100.3'
+    await accounts.byPassword(credentials({ address }), webdav)
+    for (let n = 0; n < 5; n++) {
+      await t.rejects(accounts.signIn(credentials({ address, username: `nobody ${n}` })), wrong)
+    }
+    await accounts.byPassword(credentials({ address }), webdav)
+    await t.rejects(accounts.signIn(credentials({ address })), throttled)
+    for (let n = 0; n < 5; n++) {
+      await t.rejects(accounts.byPassword(credentials({ address, plain: `guess ${n}` }), webdav), throttled)
+    }
+    await t.rejects(
+      accounts.byPassword(credentials({ address }), webdav),
+      throttled,
+      'passwords are no longer compared',
+    )
+  },
+)
 
-void t.test('a missing code is no failure, a wrong one is', async (t) => {
+void t.test('a missing code is not counted as a failure, a wrong one is', async (t) => {
   const { accounts, ada } = await fixture(t)
   await accounts.users.update(ada.id, { otpSecret: newOtpSecret() })
   const address = '198.51.100.4'
@@ -93,7 +104,7 @@ void t.test('a missing code is no failure, a wrong one is', async (t) => {
   await t.rejects(accounts.signIn(credentials({ address })), throttled)
 })
 
-/** A code of the secret for this time, and one that is none of these minutes. */
+/** The right code of the secret at this time, and a wrong one that is not valid in the minutes around it. */
 function codesOf(secret: string, time: number): { readonly right: string; readonly wrong: string } {
   const at = (offset: number) => generateSync({ secret, epoch: time / 1000 + offset })
   const near = [-60, -30, 0, 30, 60].map(at)
@@ -101,7 +112,7 @@ function codesOf(secret: string, time: number): { readonly right: string; readon
   return { right: at(0), wrong: wrong ?? '' }
 }
 
-void t.test('of wrong codes that arrive at once from many addresses, ten are compared', async (t) => {
+void t.test('of concurrent wrong codes from many addresses, ten are compared', async (t) => {
   const { accounts, ada, clock } = await fixture(t)
   const secret = newOtpSecret()
   await accounts.users.update(ada.id, { otpSecret: secret })
@@ -119,7 +130,7 @@ void t.test('of wrong codes that arrive at once from many addresses, ten are com
 
   const right = () => codesOf(secret, clock.time).right
   await t.rejects(accounts.signIn(credentials({ code: right() })), { ...throttled, retryAfter: 900 })
-  await t.rejects(accounts.byPassword(credentials({ code: right() }), sftp), throttled, 'at every protocol')
+  await t.rejects(accounts.byPassword(credentials({ code: right() }), sftp), throttled, 'every protocol is throttled')
   await accounts.signIn(credentials({ address: home, code: right() }))
   await accounts.users.create(newUser({ username: 'bob' }))
   await accounts.signIn(credentials({ username: 'bob' }))
@@ -127,7 +138,7 @@ void t.test('of wrong codes that arrive at once from many addresses, ten are com
   await accounts.signIn(credentials({ code: right() }))
 })
 
-void t.test('codes that share one check of the password are counted one by one', async (t) => {
+void t.test('codes of concurrent sign-ins with the same password are counted one by one', async (t) => {
   const { accounts, ada, clock } = await fixture(t)
   const secret = newOtpSecret()
   await accounts.users.update(ada.id, { otpSecret: secret })
@@ -141,7 +152,7 @@ void t.test('codes that share one check of the password are counted one by one',
   t.same(reasons, [...Array<string>(5).fill('unauthenticated'), ...Array<string>(16).fill('throttled')])
 })
 
-void t.test('wrong codes for a new secret are counted with those of signing in', async (t) => {
+void t.test('wrong codes while two-step verification is enabled are counted like those of sign-ins', async (t) => {
   const { accounts, ada, clock } = await fixture(t)
   const secret = newOtpSecret()
   const { wrong, right } = codesOf(secret, clock.time)
@@ -153,7 +164,7 @@ void t.test('wrong codes for a new secret are counted with those of signing in',
   await turnOn(codesOf(secret, clock.time).right)
 })
 
-void t.test('a right code is no failure, and its address is compared for a day', (t) => {
+void t.test('a right code is not counted, and keeps its address from being throttled for a day', (t) => {
   const clock = { time: 0 }
   const limiter = new CodeLimiter(() => clock.time)
   for (let n = 0; n < 50; n++) limiter.countAttempt(1, 'home')()
@@ -174,7 +185,7 @@ void t.test('a right code is no failure, and its address is compared for a day',
   t.end()
 })
 
-void t.test('an account under attack from everywhere is slowed for strangers, never locked', async (t) => {
+void t.test('an account under a distributed attack is delayed for unknown addresses, never locked', async (t) => {
   const clock = { time: 0 }
   const limiter = new SignInLimiter(() => clock.time)
   limiter.recordSuccess('home', 'ada')
@@ -186,7 +197,7 @@ void t.test('an account under attack from everywhere is slowed for strangers, ne
     delays.push(limiter.delay('stranger', 'ada'))
   }
   t.same(delays, [200, 400, 800, 1600, 3200, 5000, 5000, 5000])
-  t.equal(limiter.delay('home', 'ada'), 0, 'not where it was signed in to lately')
+  t.equal(limiter.delay('home', 'ada'), 0, 'a recent successful sign-in exempts its address')
   t.equal(limiter.delay('stranger', 'bob'), 0)
   limiter.assertAddressNotLocked('stranger', 'ada')
   limiter.assertPairNotLocked('stranger', 'ada')
@@ -194,34 +205,37 @@ void t.test('an account under attack from everywhere is slowed for strangers, ne
   t.equal(limiter.delay('stranger', 'ada'), 0)
 })
 
-void t.test('addresses are served in turn, one at a time, and each has a short queue', async (t) => {
-  const turns = new FairQueue()
-  const served: string[] = []
-  let running = 0
-  const work = (name: string) => async (): Promise<void> => {
-    t.equal(++running, 1)
-    await new Promise((resolve) => setTimeout(resolve, 2))
-    served.push(name)
-    running--
-  }
-  const greedy = Array.from({ length: 20 }, (_, n) => turns.run('greedy', 0, work(`g${n}`)))
-  const modest = [turns.run('one', 0, work('one')), turns.run('two', 0, work('two'))]
-  const late = turns.run('late', 10, work('late'))
-  const outcomes = await Promise.allSettled(greedy)
-  await Promise.all([...modest, late])
-  t.same(served.slice(0, 4), ['g0', 'g1', 'one', 'two'])
-  t.ok(served.indexOf('late') < served.indexOf('g15'))
-  t.equal(outcomes.filter(({ status }) => status === 'rejected').length, 4)
-  t.match(outcomes.at(-1), { reason: { ...throttled, retryAfter: 1 } })
-  await t.rejects(
-    turns.run('greedy', 0, () => Promise.reject(new Error('broken'))),
-    { message: 'broken' },
-  )
-  await turns.run('greedy', 0, work('after'))
-  t.equal(served.at(-1), 'after')
-})
+void t.test(
+  'FairQueue runs one call at a time, alternates between addresses, and limits the queue of each',
+  async (t) => {
+    const turns = new FairQueue()
+    const served: string[] = []
+    let running = 0
+    const work = (name: string) => async (): Promise<void> => {
+      t.equal(++running, 1)
+      await new Promise((resolve) => setTimeout(resolve, 2))
+      served.push(name)
+      running--
+    }
+    const greedy = Array.from({ length: 20 }, (_, n) => turns.run('greedy', 0, work(`g${n}`)))
+    const modest = [turns.run('one', 0, work('one')), turns.run('two', 0, work('two'))]
+    const late = turns.run('late', 10, work('late'))
+    const outcomes = await Promise.allSettled(greedy)
+    await Promise.all([...modest, late])
+    t.same(served.slice(0, 4), ['g0', 'g1', 'one', 'two'])
+    t.ok(served.indexOf('late') < served.indexOf('g15'))
+    t.equal(outcomes.filter(({ status }) => status === 'rejected').length, 4)
+    t.match(outcomes.at(-1), { reason: { ...throttled, retryAfter: 1 } })
+    await t.rejects(
+      turns.run('greedy', 0, () => Promise.reject(new Error('broken'))),
+      { message: 'broken' },
+    )
+    await turns.run('greedy', 0, work('after'))
+    t.equal(served.at(-1), 'after')
+  },
+)
 
-void t.test('stored passwords hold their parameters, and what is none is no password', async (t) => {
+void t.test('a stored password includes its parameters, and a malformed one matches no password', async (t) => {
   const hash = staticHash('secret')
   const stored = await hashPassword(hash)
   t.match(stored, /^scrypt\$15\$8\$3\$[\w-]{22}\$[\w-]{43}$/)
@@ -232,14 +246,14 @@ void t.test('stored passwords hold their parameters, and what is none is no pass
   for (const none of ['', hash, 'scrypt$15$8$3', stored.slice(0, -4)]) t.equal(await isPassword(hash, none), false)
   const { scryptSync } = await import('node:crypto')
   const older = `scrypt$10$8$1$c2FsdA$${scryptSync(hash, 'salt', 32, { N: 1024, r: 8, p: 1 }).toString('base64url')}`
-  t.equal(await isPassword(hash, older), true, 'with the parameters that they were made with')
+  t.equal(await isPassword(hash, older), true, 'older parameters are used for older passwords')
 })
 
-void t.test('an unknown name takes as long as a wrong password', async (t) => {
+void t.test('sign-in takes as long for an unknown name as for a wrong password', async (t) => {
   const { accounts } = await fixture(t)
   const shortest = { known: Infinity, unknown: Infinity }
   const areAlike = () => Math.abs(shortest.known - shortest.unknown) < shortest.known / 3
-  // What else the machine does only makes them longer: the shortest of many come near what it takes.
+  // Load on the machine only adds time, so the minimum of several runs is close to the real cost.
   for (let n = 0; n < 7 || (n < 40 && !areAlike()); n++) {
     for (const [kind, username] of [
       ['known', 'ada'],
@@ -254,7 +268,7 @@ void t.test('an unknown name takes as long as a wrong password', async (t) => {
   t.ok(areAlike(), `${shortest.known.toFixed(1)} ms and ${shortest.unknown.toFixed(1)} ms`)
 })
 
-void t.test('verified Basic credentials cost microseconds for some minutes, until the account changes', async (t) => {
+void t.test('verified Basic credentials are cached for minutes, until the account changes', async (t) => {
   const { accounts, ada, clock } = await fixture(t)
   const presented = credentials()
   const ask = () => accounts.byPassword(presented, webdav)
@@ -268,9 +282,9 @@ void t.test('verified Basic credentials cost microseconds for some minutes, unti
   clock.time += 4 * minute
   t.ok((await processorTime(ask)) < first / 4)
   clock.time += 4 * minute
-  t.ok((await processorTime(ask)) < first / 4, 'in use')
+  t.ok((await processorTime(ask)) < first / 4, 'use extends the time')
   clock.time += 6 * minute
-  t.ok((await processorTime(ask)) > first / 4, 'after minutes without use')
+  t.ok((await processorTime(ask)) > first / 4, 'minutes without use end it')
   const { signal } = await accounts.byPassword(presented, webdav)
   await accounts.users.update(ada.id, { password: 'new one' })
   t.equal(signal.aborted, true)

@@ -1,4 +1,4 @@
-/** Principals to ask as. */
+/** Principals for tests. */
 import { allPermissions, permissionBits, Principal, type Permission } from '../../src/accounts/principal.js'
 import { asPath } from '../../src/contract/path.js'
 import { http } from '../../protocols/http/index.js'
@@ -7,7 +7,7 @@ type PrincipalFacts = ConstructorParameters<typeof Principal>[0]
 
 export interface Asker extends Omit<Partial<PrincipalFacts>, 'permissions' | 'base'> {
   readonly base?: string
-  /** Absent: all. */
+  /** Defaults to all permissions. */
   readonly may?: readonly Permission[]
 }
 

@@ -1,4 +1,4 @@
-/** `tidegate check` beside storages whose backend takes each token once, as many cloud drives do. */
+/** `tidegate check` of storages whose backend accepts each token once, as many cloud storage services do. */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -20,11 +20,11 @@ import { newStorage } from '../../src/store/new-storage.js'
 import { startGateway } from '../gateway.js'
 import { protocols } from '../../protocols/index.js'
 
-/** A backend that gives a new token for the one in force, and knows no other. */
+/** A backend that exchanges its current token for a new one and rejects every other token. */
 class Rotating {
   token = 'first'
   opened = 0
-  /** Whether it answers requests after it was opened. */
+  /** Whether it answers requests once it is open. */
   answers = true
 
   exchange(token: string | undefined): string {
@@ -34,7 +34,7 @@ class Rotating {
   }
 }
 
-/** Drivers of these backends: one keeps its token among its options, the other one in its state. */
+/** Drivers of these backends: one stores its token in its options, the other in its state. */
 function rotatingTypes(saved: Rotating, state: Rotating): readonly AnyDriverType[] {
   const fields = { token: { type: 'string', default: '' } } as const
   const opened = async (backend: Rotating, env: DriverEnv): Promise<Driver> => {
@@ -103,23 +103,20 @@ const statuses = (gateway: Awaited<ReturnType<typeof startGateway>>['gateway']) 
     .filter(({ mountPath }) => mountPath !== '/')
     .map(({ status }) => status)
 
-await t.test(
-  'check without a daemon stores the token that a storage was given, and the next start has it',
-  async (t) => {
-    const { first, start, dataFolder, check, saved, state } = await rotating(t)
-    await first.stop()
-    for (const count of [2, 3]) {
-      const found = await check()
-      t.match(found, { 'storage /saved': { ok: true }, 'storage /state': { ok: true } }, 'and so does the next check')
-      t.same([saved.opened, state.opened], [count, count])
-      t.notOk('daemon' in found)
-    }
-    const second = await start(dataFolder)
-    t.same(statuses(second.gateway), ['work', 'work'])
-  },
-)
+await t.test('check without a daemon stores the new token of a storage, and the next start uses it', async (t) => {
+  const { first, start, dataFolder, check, saved, state } = await rotating(t)
+  await first.stop()
+  for (const count of [2, 3]) {
+    const found = await check()
+    t.match(found, { 'storage /saved': { ok: true }, 'storage /state': { ok: true } }, 'repeated checks succeed')
+    t.same([saved.opened, state.opened], [count, count])
+    t.notOk('daemon' in found)
+  }
+  const second = await start(dataFolder)
+  t.same(statuses(second.gateway), ['work', 'work'])
+})
 
-await t.test('check gives up a storage whose driver ignores its signal', async (t) => {
+await t.test('check reports a timeout for a storage whose driver ignores its signal', async (t) => {
   const never = () => new Promise<never>(() => undefined)
   const memory = async (env: DriverEnv) => memoryType.open({ size_limit: 0, case_sensitive: true }, env)
   const types: readonly AnyDriverType[] = [
@@ -176,7 +173,7 @@ await t.test('check exits although a driver has left a connection open', async (
   t.match(out, /^ok +storage \/open +Open opens$/m)
 })
 
-await t.test('check beside a daemon opens nothing: the daemon says whether each backend answers', async (t) => {
+await t.test('check beside a daemon opens no storage and reports what the daemon says of each backend', async (t) => {
   const { first, check, saved, state } = await rotating(t)
   const tokens = [saved.token, state.token]
   const found = await check()
@@ -188,7 +185,7 @@ await t.test('check beside a daemon opens nothing: the daemon says whether each 
   })
   t.same([saved.token, state.token], tokens, 'no token was used')
   await first.gateway.storages.restartAll()
-  t.same(statuses(first.gateway), ['work', 'work'], 'the daemon has the tokens that are good')
+  t.same(statuses(first.gateway), ['work', 'work'], 'the daemon’s tokens are still valid')
 
   saved.answers = false
   t.match(await check(), {
@@ -197,10 +194,14 @@ await t.test('check beside a daemon opens nothing: the daemon says whether each 
   })
   state.token = 'revoked'
   await first.gateway.storages.restartAll()
-  t.match(await check(), { 'storage /state': { ok: false, detail: 'this token was used before' } }, 'nor does it start')
+  t.match(
+    await check(),
+    { 'storage /state': { ok: false, detail: 'this token was used before' } },
+    'the storage does not start',
+  )
 })
 
-await t.test('check opens nothing beside a daemon that does not answer, and says so', async (t) => {
+await t.test('check opens no storage beside a daemon that does not answer, and reports that', async (t) => {
   const { first, check, saved, state, dataFolder } = await rotating(t)
   await first.stop()
   const tokens = [saved.token, state.token]
@@ -208,7 +209,7 @@ await t.test('check opens nothing beside a daemon that does not answer, and says
   await once(child, 'spawn')
   t.teardown(() => child.kill())
   const pid = child.pid ?? 0
-  // A free port: nothing listens there any more.
+  // The port is free: nothing listens on it any more.
   await writeFile(join(dataFolder, 'daemon.pid'), `${pid} ${processStartTime(pid) ?? ''}\n${first.url}`)
   const detail = `only the daemon may open it while process ${pid} runs`
   t.match(await check(), {
@@ -219,7 +220,7 @@ await t.test('check opens nothing beside a daemon that does not answer, and says
   t.same([saved.token, state.token], tokens)
 })
 
-await t.test('check shows the token of the API to the daemon alone, whatever listens at --http', async (t) => {
+await t.test('check sends the API token to the daemon only, even if another server listens at --http', async (t) => {
   const { check } = await rotating(t)
   const seen: unknown[] = []
   const stranger = createServer((request, response) => {
@@ -230,10 +231,10 @@ await t.test('check shows the token of the API to the daemon alone, whatever lis
   t.teardown(() => stranger.close())
   const { port } = stranger.address() as AddressInfo
   t.match(await check(`127.0.0.1:${port}`), { 'storage /saved': { ok: true } })
-  t.ok(seen.length > 0, 'it was asked who it is')
+  t.ok(seen.length > 0, 'the other server was asked to identify itself')
   t.ok(
     seen.every((authorization) => authorization === undefined),
-    'without credentials',
+    'no request carried credentials',
   )
 })
 

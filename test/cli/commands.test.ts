@@ -1,4 +1,4 @@
-/** The command line as people and programs use it: the built program, beside a running daemon. */
+/** The built program, run as a user or a script runs it, beside a running daemon. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -43,7 +43,7 @@ async function folder(t: Test): Promise<string> {
   return made
 }
 
-/** The daemon looks for changes of others every 250 ms; a busy machine may be later. */
+/** The daemon polls for changes of other processes every 250 ms; on a busy machine it takes longer. */
 async function soon(condition: () => boolean | Promise<boolean>): Promise<boolean> {
   for (let tries = 0; tries < 50; tries++) {
     if (await condition()) return true
@@ -61,7 +61,7 @@ async function canSignIn(url: string, username: string, password: string): Promi
   }
 }
 
-void t.test('users, beside a running daemon', async (t) => {
+void t.test('user commands take effect in a running daemon', async (t) => {
   const { url, dataFolder, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]
   const known = () => gateway.accounts.users.byName('anna')
@@ -87,7 +87,7 @@ void t.test('users, beside a running daemon', async (t) => {
   t.equal(changed.status, 0, changed.err)
   t.ok(await soon(() => known()?.passwordHash !== before), 'the daemon knows the new password')
   t.ok(await canSignIn(url, 'anna', 'ebb'))
-  t.notOk(await canSignIn(url, 'anna', 'tide'), 'and the old one does not')
+  t.notOk(await canSignIn(url, 'anna', 'tide'), 'the daemon rejects the old password')
 
   const protocol = await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username: 'anna', password: 'ebb' })
   t.same(await protocol.names('/'), [])
@@ -108,7 +108,7 @@ void t.test('users, beside a running daemon', async (t) => {
   t.equal(missing.status, 1)
 })
 
-void t.test('a user needs a password and known permissions', async (t) => {
+void t.test('user add rejects a missing password and unknown permissions', async (t) => {
   const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]
   const silent = await tidegate(['user', 'add', 'carl', ...data])
@@ -119,7 +119,7 @@ void t.test('a user needs a password and known permissions', async (t) => {
   t.match(strange.err, /unknown permission "fly"; there are: see-hidden, /)
 })
 
-void t.test('keys, by file and by standard input', async (t) => {
+void t.test('key add takes a key from a file or from standard input', async (t) => {
   const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]
   const file = join(await folder(t), 'key.pub')
@@ -133,12 +133,12 @@ void t.test('keys, by file and by standard input', async (t) => {
   const listed = await tidegate(['key', 'list', 'admin', ...data, '--json'])
   t.match(JSON.parse(listed.out), [{ title: 'someone@somewhere', type: 'ssh-ed25519', fingerprint }])
   const bad = await tidegate(['key', 'add', 'admin', '-', ...data], { input: 'ssh-dss AAAA\n' })
-  t.equal(bad.status, 2, 'what is no key is refused')
+  t.equal(bad.status, 2, 'a text that is not a key is rejected')
   t.equal((await tidegate(['key', 'rm', 'admin', fingerprint, ...data])).status, 0)
   t.equal((await tidegate(['key', 'list', ...data, '--json'])).out, '[]\n')
 })
 
-void t.test('storages come and go while the daemon runs', async (t) => {
+void t.test('storage add and storage rm take effect in a running daemon', async (t) => {
   const { url, dataFolder, adminPassword } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]
   const protocol = await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username: 'admin', password: adminPassword })
@@ -146,15 +146,15 @@ void t.test('storages come and go while the daemon runs', async (t) => {
   t.equal(added.status, 0, added.err)
   t.equal(added.out, '/second is added and works\n')
   const has = async (count: number) => (await protocol.names('/')).length === count
-  t.ok(await soon(() => has(1)), 'the new storage is there')
+  t.ok(await soon(() => has(1)), 'the new storage is listed')
   t.same(await protocol.names('/'), ['second'])
   t.match((await tidegate(['storage', 'list', ...data])).out, /\/second +Memory +work/)
   t.equal((await tidegate(['storage', 'rm', '/second', ...data])).status, 0)
-  t.ok(await soon(() => has(0)), 'and it is gone')
+  t.ok(await soon(() => has(0)), 'the storage is no longer listed')
   const taken = await tidegate(['storage', 'add', '/', 'Memory', ...data])
   t.match(taken, { status: 1, err: 'tidegate: a storage with this mount_path exists already\n' })
   for (const path of ['/.tidegate-x', '/a\nb', '/../x']) {
-    t.match(await tidegate(['storage', 'add', path, 'Memory', ...data]), { status: 2 }, 'as the API refuses it')
+    t.match(await tidegate(['storage', 'add', path, 'Memory', ...data]), { status: 2 }, 'rejected as by the API')
   }
   const words = ['storage', 'add', '/gone', 'Local', '-o', 'root_folder_path=/no/such/folder', ...data]
   t.match(await tidegate(words), {
@@ -169,7 +169,7 @@ void t.test('storages come and go while the daemon runs', async (t) => {
 })
 
 void t.test(
-  'the options of a storage come from a file or from standard input too, so that no secret is on the command line',
+  'storage add takes options from a file or from standard input, so that no secret is on the command line',
   async (t) => {
     const { dataFolder, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
     const words = ['storage', 'add', '/vault', 'Crypt', '--data', dataFolder, '--options-file']
@@ -196,7 +196,7 @@ void t.test(
   },
 )
 
-void t.test('the help of storage add marks what must be given', async (t) => {
+void t.test('the help of storage add marks required options', async (t) => {
   const { out } = await tidegate(['storage', 'add', '--help'])
   t.match(out, /^ {2}Local: root_folder_path\*, directory_size, thumbnail,/m)
   t.match(out, /^ {2}SFTP: address\*, username\*, .*root_folder_path, /m)
@@ -204,7 +204,7 @@ void t.test('the help of storage add marks what must be given', async (t) => {
   t.same(crypt.match(/\w+(?=\*)/g), ['remote_path', 'password'])
 })
 
-void t.test('the admin comes back in', async (t) => {
+void t.test('admin password and admin token restore an admin’s access', async (t) => {
   const { url, dataFolder, gateway } = await startGateway(t, { driver: { name: 'Memory' } })
   const data = ['--data', dataFolder]
   const hash = () => gateway.accounts.users.byName('admin')?.passwordHash
@@ -220,10 +220,10 @@ void t.test('the admin comes back in', async (t) => {
   await tidegate(['admin', 'token', '--reset', ...data])
   t.not(await token(), first)
   const dead = async () => ((await ask()) as { code: number }).code === 401
-  t.ok(await soon(dead), 'the old token is dead')
+  t.ok(await soon(dead), 'the old token is rejected')
 })
 
-void t.test('check', async (t) => {
+void t.test('check reports each part of a data folder with a running daemon', async (t) => {
   const { dataFolder } = await startGateway(t, { driver: { name: 'Memory' } })
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
@@ -248,7 +248,7 @@ void t.test('check', async (t) => {
 })
 
 void t.test(
-  'check says of storages on other storages that only a daemon can check them, and takes addresses as serve does',
+  'check reports storages on other storages as not checked without a daemon, and accepts addresses as serve does',
   async (t) => {
     const daemon = await startGateway(t, { driver: { name: 'Memory' } })
     const data = ['--data', daemon.dataFolder]
@@ -276,7 +276,7 @@ void t.test(
   },
 )
 
-void t.test('a folder without a database is told, and nothing is made in it', async (t) => {
+void t.test('a data folder without a database is reported, and no database is created', async (t) => {
   const data = await folder(t)
   const listed = await tidegate(['user', 'list', '--data', data])
   t.equal(listed.status, 1)
@@ -287,7 +287,7 @@ void t.test('a folder without a database is told, and nothing is made in it', as
   await t.rejects(stat(join(data, 'data.db')), { code: 'ENOENT' })
 })
 
-void t.test('help tells every command, and a wrong word is status 2', async (t) => {
+void t.test('--help lists every command, and an unknown word exits with status 2', async (t) => {
   const { out } = await tidegate(['--help'])
   for (const command of ['serve', 'user', 'key', 'storage', 'admin', 'check'])
     t.match(out, new RegExp(`^  ${command}`, 'm'))
@@ -300,7 +300,7 @@ void t.test('help tells every command, and a wrong word is status 2', async (t) 
   t.equal((await tidegate(['--version'])).out, `v${version}\n`)
 })
 
-void t.test('host keys are shown, and new ones are what the next daemon shows its clients', async (t) => {
+void t.test('rotated host keys are listed, and used by the next daemon', async (t) => {
   const first = await startGateway(t)
   const data = ['--data', first.dataFolder]
   interface Shown {
@@ -312,7 +312,7 @@ void t.test('host keys are shown, and new ones are what the next daemon shows it
     t.equal(status, 0, err)
     return JSON.parse(out) as Shown
   }
-  /** What a client is shown by a daemon. */
+  /** The fingerprint of the host key that a daemon offers to a client. */
   const offered = (port: number) =>
     new Promise<string>((resolve) => {
       const client = new ssh2.Client().on('error', () => undefined)
@@ -328,7 +328,7 @@ void t.test('host keys are shown, and new ones are what the next daemon shows it
   const after = await shown('--rotate')
   t.equal(after.kept.length, 4)
   t.equal(new Set([...before.keys, ...after.keys].map(({ fingerprint }) => fingerprint)).size, 4)
-  t.equal(await offered(first.sftpPort), before.keys[0]?.fingerprint, 'until it is started again')
+  t.equal(await offered(first.sftpPort), before.keys[0]?.fingerprint, 'the running daemon keeps its key')
   await first.stop()
   const second = await startGateway(t, { dataFolder: first.dataFolder })
   t.equal(await offered(second.sftpPort), after.keys[0]?.fingerprint)

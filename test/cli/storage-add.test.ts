@@ -1,4 +1,4 @@
-/** `tidegate storage add` of a storage that does not work, beside a running daemon and without one. */
+/** `tidegate storage add` of a storage that does not start, with and without a running daemon. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -18,7 +18,7 @@ const gone = ['Local', '-o', 'root_folder_path=/no/such/folder']
 
 for (const runs of [true, false]) {
   const where = runs ? 'beside a running daemon' : 'without a daemon'
-  void t.test(`a storage that does not work is added and said to be so, ${where}`, async (t) => {
+  void t.test(`a storage that does not start is added and the error is reported, ${where}`, async (t) => {
     const running = await startGateway(t)
     const { dataFolder } = running
     if (!runs) await running.stop()
@@ -36,9 +36,12 @@ for (const runs of [true, false]) {
   })
 }
 
-void t.test('a storage that only a daemon can try is added and starts with it', async (t) => {
-  const running = await startGateway(t)
-  await running.stop()
-  const added = await add(running.dataFolder, '/all', 'Alias', '-o', 'paths=/')
-  t.match(added, { status: 0, out: '/all is added and starts with the daemon\n', err: '' })
-})
+void t.test(
+  'a storage that only a daemon can open is added, and the output says that it starts with the daemon',
+  async (t) => {
+    const running = await startGateway(t)
+    await running.stop()
+    const added = await add(running.dataFolder, '/all', 'Alias', '-o', 'paths=/')
+    t.match(added, { status: 0, out: '/all is added and starts with the daemon\n', err: '' })
+  },
+)

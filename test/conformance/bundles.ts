@@ -18,7 +18,7 @@ const count = 40
 const names = Array.from({ length: count }, (_, index) => `file-${index}`)
 const time = new Date(1_000_000_000_000)
 
-/** Two folders, one of them with small files, as they are listed. */
+/** Creates two folders, one of them with small files. Returns the files as they are listed. */
 async function filled(driver: WritableDriver): Promise<readonly Entry[]> {
   for (const folder of ['/from', '/to']) await driver.mkdir(at(folder))
   for (const name of names) await put(driver, `/from/${name}`, `text of ${name}`)
@@ -51,27 +51,27 @@ export async function bundleTests(run: Run): Promise<void> {
       t.equal(copies.length, count + 1)
       for (const [index, copied] of copies.entries()) {
         const name = files[index]?.name ?? ''
-        if (['file-3', 'file-5', ''].includes(name)) t.equal(copied, undefined, `nothing was done with ${name}`)
-        else t.same(copied, await driver.stat(at(`/to/${name}`)), `${name} is told as it stands`)
+        if (['file-3', 'file-5', ''].includes(name)) t.equal(copied, undefined, `${name} was not copied`)
+        else t.same(copied, await driver.stat(at(`/to/${name}`)), `${name} is returned as stat() returns it`)
       }
       t.equal(await textAt(driver, '/to/file-3'), 'somebody else’s')
       t.equal(await textAt(driver, '/to/file-12'), 'text of file-12')
       t.match(await driver.stat(at('/to/file-7')), { modified: time, mode: 0o640 })
       t.same(await namesIn(driver, '/to'), names.filter((name) => name !== 'file-5').sort())
-      t.equal((await listed(driver, '/from')).length, count, 'the sources stay')
+      t.equal((await listed(driver, '/from')).length, count, 'the sources remain')
     },
     without('copyFiles'),
   )
 
   await run(
-    'copyFiles() asks once which names may be published, and leaves nothing of the others',
+    'copyFiles() asks once which names may be published, and leaves no staged file of the others',
     async (t, subject) => {
       const { driver } = subject
       const copy = copying(subject)
       const files = await filled(driver)
       const asked: (readonly string[])[] = []
       const mayTake = async (wanted: readonly string[]) => {
-        t.same(await namesIn(driver, '/to'), [], 'nobody sees any of them before')
+        t.same(await namesIn(driver, '/to'), [], 'no file is visible before')
         asked.push(wanted)
         return new Set(wanted.slice(0, 2))
       }
@@ -80,7 +80,7 @@ export async function bundleTests(run: Run): Promise<void> {
       t.equal(copies.filter((each) => each !== undefined).length, 2)
       t.equal((await namesIn(driver, '/to')).length, 2)
       const refusal = new GatewayError('busy')
-      await refuses(t, () => copy(files, { mayTake: () => Promise.reject(refusal) }), 'busy', 'where nobody may')
+      await refuses(t, () => copy(files, { mayTake: () => Promise.reject(refusal) }), 'busy', 'a rejection')
       t.equal((await namesIn(driver, '/to')).length, 2, 'a rejection leaves the folder as it was')
     },
     without('copyFiles'),
@@ -97,7 +97,7 @@ export async function bundleTests(run: Run): Promise<void> {
         controller.abort()
         return all(wanted)
       }
-      await refuses(t, () => copy(files, { mayTake }, controller.signal), 'aborted', 'on the signal')
+      await refuses(t, () => copy(files, { mayTake }, controller.signal), 'aborted', 'the abort')
       t.same(await namesIn(driver, '/to'), [])
       for (const [end, message] of [
         ['from', 'the source'],
@@ -105,7 +105,7 @@ export async function bundleTests(run: Run): Promise<void> {
       ] as const) {
         await refuses(t, () => copy(files, { [end]: at('/no') }), ['not_found', 'parent_missing'], message)
       }
-      t.equal((await copy(files)).filter((each) => each !== undefined).length, count, 'it still can')
+      t.equal((await copy(files)).filter((each) => each !== undefined).length, count, 'a later call succeeds')
     },
     without('copyFiles'),
   )

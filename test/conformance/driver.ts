@@ -1,6 +1,7 @@
 /**
- * The contract of `src/contract/driver.ts` in executable form. Every writable driver runs all of it; a test is skipped only for
- * what a driver says it lacks, by an absent method or a trait, and says so. A read-only driver is tested on the files it has.
+ * The contract of `src/contract/driver.ts` in executable form. Every writable driver runs all of it. A test is skipped
+ * only for a feature that the driver lacks, by an absent method or a trait, and reports that. A read-only driver is
+ * tested on the files it has.
  */
 import type { Test } from 'tap'
 import { bundleTests } from './bundles.js'

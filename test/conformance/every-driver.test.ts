@@ -1,4 +1,7 @@
-/** The suite runs on every driver of `drivers/index.ts`, as the test files say: each names the type of its candidate. */
+/**
+ * Every driver of `drivers/index.ts` runs the suite, which is read from the test files: each names the type of its
+ * candidate.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -6,7 +9,7 @@ import { driverTypes } from '../../drivers/index.js'
 
 const drivers = 'test/drivers'
 
-/** The driver types in the test files that are handed to the suite, each by the folder and the name that it is imported by. */
+/** The driver types that test files pass to the suite, each by the module and the name of its import. */
 function candidates(): readonly (readonly [module: string, name: string])[] {
   const files = readdirSync(drivers).filter((name) => name.endsWith('.test.ts'))
   return files.flatMap((file) => {

@@ -25,7 +25,7 @@ async function opened(
   return handle as Required<OpenFile>
 }
 
-/** An 'update' that was spooled needs a commit, one in place has none. */
+/** Commits an 'update' that is spooled; one in place needs no commit. */
 async function commitIfStaged(handle: OpenFile): Promise<void> {
   await handle.commit?.()
 }
@@ -45,12 +45,12 @@ export async function handleTests(run: Run): Promise<void> {
       t.ok(buffer.subarray(0, 10).equals(data.subarray(100, 110)))
       t.equal(await handle.read(buffer, 50_000), 200_000, 'it fills the buffer')
       t.ok(buffer.equals(data.subarray(50_000, 250_000)))
-      t.equal(await handle.read(buffer, 299_990), 10, 'fewer only at the end')
-      t.equal(await handle.read(buffer, 300_000), 0, 'nothing at the end')
-      t.equal(await handle.read(buffer, 9_000_000), 0, 'nor after it')
+      t.equal(await handle.read(buffer, 299_990), 10, 'fewer bytes at the end only')
+      t.equal(await handle.read(buffer, 300_000), 0, 'no bytes at the end')
+      t.equal(await handle.read(buffer, 9_000_000), 0, 'no bytes after it')
       const parts = Array.from({ length: 20 }, (_, index) => ({ index, into: Buffer.alloc(10_000) }))
       await Promise.all(parts.map(({ index, into }) => handle.read(into, index * 10_000)))
-      t.ok(Buffer.concat(parts.map(({ into }) => into)).equals(data.subarray(0, 200_000)), 'many at once')
+      t.ok(Buffer.concat(parts.map(({ into }) => into)).equals(data.subarray(0, 200_000)), 'concurrent reads')
       await handle.close()
       await handle.close()
     },
@@ -64,7 +64,7 @@ export async function handleTests(run: Run): Promise<void> {
       await makeFolder(subject, '/folder')
       await put(driver, '/file', 'x')
       for (const mode of ['read', 'update'] as const) {
-        await refuses(t, () => opened(driver, '/none', mode), 'not_found', `${mode} of nothing`)
+        await refuses(t, () => opened(driver, '/none', mode), 'not_found', `${mode} of a missing file`)
         await refuses(t, () => opened(driver, '/folder', mode), 'is_dir', `${mode} of a folder`)
       }
       await refuses(t, () => opened(driver, '/folder', 'replace'), 'is_dir', 'replace of a folder')
@@ -110,7 +110,7 @@ export async function handleTests(run: Run): Promise<void> {
         await handle.write([Buffer.from('hello ')], 0)
         const buffer = Buffer.alloc(20)
         t.equal(await handle.read(buffer, 0), 11)
-        t.same(await namesIn(driver, '/'), ['file'], 'nothing is seen of it')
+        t.same(await namesIn(driver, '/'), ['file'], 'the file is not visible')
         if (path === '/file') t.equal(await textAt(driver, '/file'), 'old')
         const modified = new Date(1_234_567_890_000)
         const entry = await handle.commit({ modified, mode: 0o600 })
@@ -118,7 +118,7 @@ export async function handleTests(run: Run): Promise<void> {
         t.same(await driver.stat(at(path)), entry)
         await handle.close()
         t.equal(await textAt(driver, path), 'hello world')
-        t.same(await driver.stat(at(path)), entry, 'close changes nothing more')
+        t.same(await driver.stat(at(path)), entry, 'close() changes nothing')
       }
     },
     lacks,

@@ -15,30 +15,33 @@ export async function listingTests(run: Run): Promise<void> {
     t.same(await namesIn(driver, '/folder'), ['below'])
   })
 
-  await run('an empty folder is listed as empty, and stays; or there is none', async (t, subject) => {
-    const { driver, traits } = subject
-    await driver.mkdir(at('/folder'))
-    await isEmptied(t, subject, '/folder')
-    await put(driver, '/folder/file', 'x')
-    t.equal((await driver.stat(at('/folder'))).kind, 'folder')
-    await driver.remove(at('/folder/file'))
-    await isEmptied(t, subject, '/folder')
-    if (traits.emptyFolders) {
+  await run(
+    'an empty folder is listed as empty and remains, unless the driver has no empty folders',
+    async (t, subject) => {
+      const { driver, traits } = subject
+      await driver.mkdir(at('/folder'))
+      await isEmptied(t, subject, '/folder')
+      await put(driver, '/folder/file', 'x')
       t.equal((await driver.stat(at('/folder'))).kind, 'folder')
-      return
-    }
-    await refuses(t, () => driver.stat(at('/folder')), 'not_found', 'a folder with nothing in it')
-    await put(driver, '/not/made/file', 'x')
-    t.same(await namesIn(driver, '/'), ['not'], 'a file brings its folders along')
-    t.equal((await driver.stat(at('/not/made'))).kind, 'folder')
-  })
+      await driver.remove(at('/folder/file'))
+      await isEmptied(t, subject, '/folder')
+      if (traits.emptyFolders) {
+        t.equal((await driver.stat(at('/folder'))).kind, 'folder')
+        return
+      }
+      await refuses(t, () => driver.stat(at('/folder')), 'not_found', 'an empty folder')
+      await put(driver, '/not/made/file', 'x')
+      t.same(await namesIn(driver, '/'), ['not'], 'a file creates its folders')
+      t.equal((await driver.stat(at('/not/made'))).kind, 'folder')
+    },
+  )
 
   await run('list() of a file rejects with not_dir before the first page', async (t, { driver }) => {
     await put(driver, '/file', 'hello')
     await refuses(t, () => driver.list(at('/file'))[Symbol.asyncIterator]().next(), 'not_dir', 'list')
   })
 
-  await run('10,000 entries are listed in pages, each of them once', async (t, { driver, many: count }) => {
+  await run('10,000 entries are listed in pages, each once', async (t, { driver, many: count }) => {
     await driver.mkdir(at('/many'))
     const names = Array.from({ length: count }, (_, index) => `name-${index}`)
     for (let index = 0; index < count; index += 100) {
@@ -61,11 +64,11 @@ export async function listingTests(run: Run): Promise<void> {
       first = page.length
       break
     }
-    t.ok(first > 0, 'a listing may be left early')
+    t.ok(first > 0, 'a listing can be ended early')
   })
 
   await run(
-    'revision() of a folder differs when a name came or went',
+    'revision() of a folder changes when a name is added or removed',
     async (t, subject) => {
       const { driver } = subject
       const revision = async () => driver.revision?.(at('/folder'))
@@ -73,13 +76,13 @@ export async function listingTests(run: Run): Promise<void> {
       const seen = [await revision()]
       await put(driver, '/folder/one', 'x')
       seen.push(await revision())
-      t.equal(await revision(), seen.at(-1), 'it stands while nothing changes')
+      t.equal(await revision(), seen.at(-1), 'unchanged while the folder is')
       await put(driver, '/folder/two', 'x')
       seen.push(await revision())
       await driver.remove(at('/folder/one'))
       seen.push(await revision())
-      t.equal(new Set(seen).size, seen.length, 'each of them differs')
-      await refuses(t, async () => driver.revision?.(at('/none')), 'not_found', 'of nothing')
+      t.equal(new Set(seen).size, seen.length, 'each revision differs')
+      await refuses(t, async () => driver.revision?.(at('/none')), 'not_found', 'a missing folder')
     },
     without('revision'),
   )

@@ -14,7 +14,7 @@ import {
 
 export async function moveTests(run: Run): Promise<void> {
   await run(
-    'move() takes a file along',
+    'move() moves a file with its time',
     async (t, subject) => {
       const { driver } = subject
       const move = async (from: string, to: string) => driver.move?.(at(from), at(to))
@@ -25,21 +25,21 @@ export async function moveTests(run: Run): Promise<void> {
       await move('/from/file', '/to/moved')
       await isEmptied(t, subject, '/from')
       t.equal(await textAt(driver, '/to/moved'), 'hello')
-      t.same((await driver.stat(at('/to/moved'))).modified, modified, 'its time goes along')
+      t.same((await driver.stat(at('/to/moved'))).modified, modified, 'its time is unchanged')
       await move('/to/moved', '/file')
       await isEmptied(t, subject, '/to')
       await move('/file', '/file')
-      t.equal(await textAt(driver, '/file'), 'hello', 'onto itself: nothing happens')
+      t.equal(await textAt(driver, '/file'), 'hello', 'a move onto itself changes nothing')
       await move('/file', '/FILE')
       t.equal(await textAt(driver, '/FILE'), 'hello')
       const names = (await namesIn(driver, '/')).filter((name) => name.toLowerCase() === 'file')
-      t.same(names, ['FILE'], 'a change of case alone loses nothing')
+      t.same(names, ['FILE'], 'a change of case loses no file')
     },
     without('move'),
   )
 
   await run(
-    'move() takes a whole tree along',
+    'move() moves a whole tree',
     async (t, { driver, traits }) => {
       if (!traits.emptyFolders) {
         t.pass('trees', { skip: 'the core moves the folders of such a driver file by file' })
@@ -54,7 +54,7 @@ export async function moveTests(run: Run): Promise<void> {
       t.same(await namesIn(driver, '/to/moved'), ['deep', 'empty'])
       t.same(await listed(driver, '/to/moved/empty'), [])
       t.equal(await textAt(driver, '/to/moved/deep/file'), 'hello')
-      t.same((await driver.stat(at('/to/moved/deep/file'))).modified, modified, 'times go along')
+      t.same((await driver.stat(at('/to/moved/deep/file'))).modified, modified, 'times are unchanged')
     },
     without('move'),
   )
@@ -69,7 +69,7 @@ export async function moveTests(run: Run): Promise<void> {
       await put(driver, '/two', 'two')
       await move('/one', '/two')
       t.equal(await textAt(driver, '/two'), 'one')
-      await refuses(t, () => move('/one', '/three'), 'not_found', 'what is gone')
+      await refuses(t, () => move('/one', '/three'), 'not_found', 'a missing source')
       await refuses(t, () => move('/two', '/folder'), 'is_dir', 'a file over a folder')
       if (traits.emptyFolders) {
         await refuses(t, () => move('/other', '/folder'), 'is_dir', 'a folder over a folder')
@@ -86,7 +86,7 @@ export async function moveTests(run: Run): Promise<void> {
   )
 
   await run(
-    'copy() copies one file',
+    'copy() copies one file with its time and mode',
     async (t, subject) => {
       const { driver, traits } = subject
       const copy = async (from: string, to: string) => driver.copy?.(at(from), at(to))
@@ -97,17 +97,17 @@ export async function moveTests(run: Run): Promise<void> {
       t.equal(await textAt(driver, '/folder/copy'), data)
       t.equal(await textAt(driver, '/file'), data)
       const copied = await driver.stat(at('/folder/copy'))
-      t.ok(Math.abs(copied.modified.getTime() - original.modified.getTime()) <= traits.timeStep, 'the time goes along')
+      t.ok(Math.abs(copied.modified.getTime() - original.modified.getTime()) <= traits.timeStep, 'the time is copied')
       t.equal(copied.mode, original.mode)
       await put(driver, '/file', 'changed')
-      t.equal(await textAt(driver, '/folder/copy'), data, 'they are two')
+      t.equal(await textAt(driver, '/folder/copy'), data, 'the copy is independent')
       await copy('/file', '/folder/copy')
-      t.equal(await textAt(driver, '/folder/copy'), 'changed', 'it replaces a file')
+      t.equal(await textAt(driver, '/folder/copy'), 'changed', 'an existing file is replaced')
       await put(driver, '/empty', '')
       await copy('/empty', '/folder/copy')
       t.equal(await textAt(driver, '/folder/copy'), '')
-      await refuses(t, () => copy('/none', '/new'), 'not_found', 'of nothing')
-      await refuses(t, () => copy('/folder', '/new'), 'is_dir', 'of a folder')
+      await refuses(t, () => copy('/none', '/new'), 'not_found', 'a missing file')
+      await refuses(t, () => copy('/folder', '/new'), 'is_dir', 'a folder')
       await refuses(t, () => copy('/file', '/folder'), 'is_dir', 'over a folder')
       await missesParent(t, subject, () => copy('/file', '/no/file'))
       const options = { createOnly: true }

@@ -19,12 +19,12 @@ const strange = [
   ...['é', 'ß', '世界', '🦀', 'أهلا', 'NUL', 'con', 'a'.repeat(255), '世'.repeat(85), '__proto__', 'constructor'],
 ]
 
-/** Those that can be kept; the others have to be refused, and leave nothing behind. */
+/** The names that the backend can store. The others must be rejected and leave nothing behind. */
 async function keepable(t: Test, { driver, longestName, cannotKeep }: Subject): Promise<string[]> {
   const isKept = (name: string) => Buffer.byteLength(name) <= longestName && !cannotKeep(name)
   for (const name of strange.filter((name) => !isKept(name))) {
-    await refuses(t, () => put(driver, `/${name}`, 'x'), 'invalid', 'a file with a name that cannot be kept')
-    await refuses(t, () => driver.mkdir(at(`/${name}`)), 'invalid', 'a folder with a name that cannot be kept')
+    await refuses(t, () => put(driver, `/${name}`, 'x'), 'invalid', 'a file with a name that cannot be stored')
+    await refuses(t, () => driver.mkdir(at(`/${name}`)), 'invalid', 'a folder with a name that cannot be stored')
   }
   t.same(await listed(driver, '/'), [])
   return strange.filter(isKept)
@@ -83,7 +83,7 @@ export async function nameTests(run: Run): Promise<void> {
     t.equal((await namesIn(driver, '/')).length, 2)
   })
 
-  await run('another spelling of a name is that name where case does not count', async (t, subject) => {
+  await run('on a case-insensitive driver, another spelling is the same name', async (t, subject) => {
     const { driver, traits } = subject
     if (traits.caseSensitive) {
       t.pass('case', { skip: 'this driver tells them apart' })
@@ -96,7 +96,7 @@ export async function nameTests(run: Run): Promise<void> {
       ['/folder/CAF\u00c9', 'caf\u00e9'],
       ['/Folder/cafe\u0301', 'caf\u00e9'],
     ] as const) {
-      t.equal((await driver.stat(at(spelling))).name, name, 'stat() tells the spelling of the backend')
+      t.equal((await driver.stat(at(spelling))).name, name, 'stat() returns the spelling of the backend')
     }
     t.equal(await textAt(driver, '/FOLDER/CAF\u00c9'), 'one')
     await refuses(t, () => driver.mkdir(at('/FOLDER')), 'exists', 'mkdir')

@@ -1,4 +1,4 @@
-/** The contract of a driver that changes nothing, on the files and folders that its mount has. */
+/** The contract of a read-only driver, tested on the files and folders that it has. */
 import type { Test } from 'tap'
 import type { Driver } from '../../src/contract/driver.js'
 import type { Entry } from '../../src/contract/entry.js'
@@ -6,7 +6,7 @@ import { childOf, type Path } from '../../src/contract/path.js'
 import { endsWithSignal, leavesNothingOpen } from './reading.js'
 import { at, bytesAt, listed, refuses, type Run } from './subject.js'
 
-/** A driver has all of the first three, or none of these at all. */
+/** Methods that change something. A driver has all of the first three or none of these at all. */
 const changes: readonly (keyof Driver)[] = [
   ...(['write', 'mkdir', 'remove', 'move', 'copy', 'copyFiles', 'removeTree', 'upload', 'dropUpload'] as const),
   ...(['setAttributes', 'setSymlinkTime', 'symlink', 'hardLink'] as const),
@@ -17,7 +17,7 @@ interface Found {
   readonly entry: Entry
 }
 
-/** All that is below a folder. */
+/** Every file and folder below a folder. */
 async function* walk(driver: Driver, folder: Path): AsyncGenerator<Found> {
   for (const entry of await listed(driver, folder)) {
     const path = childOf(folder, entry.name)
@@ -26,7 +26,7 @@ async function* walk(driver: Driver, folder: Path): AsyncGenerator<Found> {
   }
 }
 
-/** The first file with bytes in it, and the first folder; the suite needs both. */
+/** The first file that is not empty, and the first folder. The suite needs both. */
 async function samples(t: Test, driver: Driver): Promise<{ file: Found; folder: Found }> {
   let file: Found | undefined
   let folder: Found | undefined
@@ -35,16 +35,16 @@ async function samples(t: Test, driver: Driver): Promise<{ file: Found; folder: 
     else if (found.entry.size > 0) file ??= found
     if (file && folder) return { file, folder }
   }
-  t.fail('the mount has a file and a folder')
+  t.fail('the driver has a file and a folder')
   throw new Error('the mount lacks a file or a folder')
 }
 
 export async function readOnlyTests(run: Run): Promise<void> {
-  await run('it has no method that changes anything', async (t, { own }) => {
+  await run('a read-only driver has no method that changes anything', async (t, { own }) => {
     for (const method of changes) t.notOk(method in own, method)
   })
 
-  await run('a listing tells what stat() tells, in pages, each name once', async (t, { driver }) => {
+  await run('a listing has the same entries as stat(), in pages, each name once', async (t, { driver }) => {
     t.match(await driver.stat(at('/')), { kind: 'folder', size: 0 })
     const folders = [at('/')]
     for await (const { path, entry } of walk(driver, at('/'))) {
@@ -61,7 +61,7 @@ export async function readOnlyTests(run: Run): Promise<void> {
     }
   })
 
-  await run('what is missing is not_found, and a file has nothing below it', async (t, { driver }) => {
+  await run('a missing path rejects with not_found, also below a file', async (t, { driver }) => {
     const { file, folder } = await samples(t, driver)
     for (const path of ['/no', '/no/where', `${file.path}/below`, `${folder.path}/no`].map(at)) {
       await refuses(t, () => driver.stat(path), 'not_found', `stat ${path}`)
@@ -76,7 +76,7 @@ export async function readOnlyTests(run: Run): Promise<void> {
     for (const path of [folder.path, at('/')]) await refuses(t, () => driver.read(path), 'is_dir', path)
   })
 
-  await run('read() gives exactly the bytes of the range', async (t, { driver }) => {
+  await run('read() returns exactly the bytes of the range', async (t, { driver }) => {
     for await (const { path, entry } of walk(driver, at('/'))) {
       if (entry.kind !== 'file') continue
       const whole = await bytesAt(driver, path)
@@ -97,7 +97,7 @@ export async function readOnlyTests(run: Run): Promise<void> {
     await leavesNothingOpen(t, () => driver.read(file.path))
   })
 
-  await run('an aborted signal ends a call with aborted', async (t, { driver }) => {
+  await run('calls with an aborted signal reject with aborted', async (t, { driver }) => {
     const { file } = await samples(t, driver)
     const signal = AbortSignal.abort()
     await refuses(t, () => driver.stat(file.path, { signal }), 'aborted', 'stat')

@@ -10,10 +10,10 @@ export async function readingTests(run: Run): Promise<void> {
     const root = await driver.stat(at('/'))
     t.equal(root.kind, 'folder')
     t.equal(root.size, 0)
-    for await (const page of driver.list(at('/'))) t.same(page, [], 'nothing is in it')
+    for await (const page of driver.list(at('/'))) t.same(page, [], 'it is empty')
   })
 
-  await run('stat() tells kind, size and name', async (t, subject) => {
+  await run('stat() returns kind, size and name', async (t, subject) => {
     const { driver, traits } = subject
     const before = Date.now()
     await put(driver, '/file', 'hello')
@@ -86,7 +86,7 @@ export async function readingTests(run: Run): Promise<void> {
     const listing = driver.list(at('/'), { signal })[Symbol.asyncIterator]()
     await refuses(t, () => listing.next(), 'aborted', 'list')
     await endsWithSignal(t, driver, '/file')
-    t.equal((await driver.stat(at('/file'))).size, 5_000_000, 'nothing was removed')
+    t.equal((await driver.stat(at('/file'))).size, 5_000_000, 'the file was not removed')
   })
 
   await run(
@@ -103,7 +103,7 @@ export async function readingTests(run: Run): Promise<void> {
   )
 }
 
-/** Expects that streams which are closed unread, of many calls of `read`, leave no descriptor open. */
+/** Expects that streams that are closed unread, over many calls of `read`, leave no descriptor open. */
 export async function leavesNothingOpen(t: Test, read: () => Promise<Readable>): Promise<void> {
   if (process.platform !== 'linux') {
     t.pass('counting', { skip: 'descriptors are counted in /proc' })
@@ -119,7 +119,7 @@ export async function leavesNothingOpen(t: Test, read: () => Promise<Readable>):
       else stream.destroy()
     }
   }
-  // A driver may keep connections for the next call, and open one more while they are busy; a leak grows in every round.
+  // A driver may keep connections for later calls, and open one more while they are busy; a leak grows in every round.
   const counts: number[] = []
   const isStill = () => counts.length > 0 && count() <= (counts.at(-1) ?? 0)
   for (let round = 0; round < 5 && !isStill(); round++) {
@@ -128,19 +128,19 @@ export async function leavesNothingOpen(t: Test, read: () => Promise<Readable>):
       counts.push(count())
     }
     await readMany()
-    // Streams of a driver that has no descriptor for each may still be on their way to their end.
+    // Streams that share a descriptor may still be closing.
     const isLeft = () => streams.some(({ closed }) => !closed) || (round > 0 && !isStill())
     for (let tries = 0; tries < 100 && isLeft(); tries++) await pause(10)
   }
   t.ok(isStill(), `${count()} open, after the rounds before ${counts.join(', ')}`)
 }
 
-/** Expects that a stream of this file ends with its signal. */
+/** Expects that an abort ends a stream of this file. */
 export async function endsWithSignal(t: Test, driver: Driver, path: string): Promise<void> {
   const controller = new AbortController()
   const stream = await driver.read(at(path), undefined, { signal: controller.signal })
   const ended = new Promise((resolve) => stream.once('error', resolve))
   controller.abort()
   await ended
-  t.ok(stream.destroyed, 'a stream ends with its signal')
+  t.ok(stream.destroyed, 'an abort ends the stream')
 }

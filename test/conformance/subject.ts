@@ -1,4 +1,4 @@
-/** What the suite works with: the driver under test, and short ways to fill it and to look at it. */
+/** The driver under test, and helpers that fill it and read it. */
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
@@ -15,33 +15,33 @@ import { withPathRules } from '../../src/storage/path-rules.js'
 
 interface Opened {
   readonly driver: Driver
-  /** The same place, mounted once more; `uploads`: tokens that somebody may go on with. */
+  /** Opens the same backend again. `uploads`: tokens of uploads that may be resumed. */
   readonly again?: (uploads: readonly string[]) => Promise<Driver>
   dispose(): Promise<void>
 }
 
 export interface Candidate {
-  /** `test/conformance/every-driver.test.ts` finds by it which drivers the suite runs on. */
+  /** `test/conformance/every-driver.test.ts` finds by it which drivers run the suite. */
   readonly type: Pick<AnyDriverType, 'traits'>
-  /** A new, empty mount each time; of a read-only driver one with files in it, and folders in folders. */
+  /** A new, empty backend each time; for a read-only driver, one with files and nested folders. */
   open(): Promise<Opened>
-  /** The driver has none of the methods that change anything. */
+  /** The driver has no method that changes anything. */
   readonly readOnly?: boolean
-  /** Entries of the large folder: 10,000, unless each write is slow on purpose. */
+  /** Number of entries of the large folder. Defaults to 10,000; fewer where each write is slow. */
   readonly many?: number
-  /** Bytes of the longest name that can be kept, where that is less than 255. */
+  /** Bytes of the longest name that the backend can store. Defaults to 255. */
   readonly longestName?: number
-  /** Other names that the backend cannot keep, and the driver refuses; none, unless it says so. */
+  /** Whether the backend cannot store this name, so that the driver rejects it. Defaults to no name. */
   readonly cannotKeep?: (name: string) => boolean
 }
 
-/** A driver with all that every writable driver has. */
+/** A driver with the methods that every writable driver has. */
 export type WritableDriver = Driver & Required<Pick<Driver, 'write' | 'mkdir' | 'remove'>>
 
 export interface Subject {
-  /** The driver as a storage calls it: with the rules that the core checks for every driver. */
+  /** The driver as a storage calls it, with the checks that the core makes for every driver. */
   readonly driver: WritableDriver
-  /** The driver alone. */
+  /** The driver itself. */
   readonly own: Driver
   readonly again: Opened['again']
   readonly traits: Traits
@@ -50,7 +50,7 @@ export interface Subject {
   readonly cannotKeep: (name: string) => boolean
 }
 
-/** A path of the suite's own making. */
+/** A path from a literal of the suite, without validation. */
 export function at(text: string): Path {
   return text as Path
 }
@@ -59,7 +59,7 @@ export function source(data: string | Buffer, size: number | undefined = Buffer.
   return { size, rereadable: false, read: async () => Readable.from([Buffer.from(data)], { objectMode: false }) }
 }
 
-/** A body of known size that comes in chunks, `between` them the event loop turns. */
+/** A body of known size in chunks. The event loop may turn between them. */
 export function chunks(count: number, chunk: Buffer): Source {
   const all = function* () {
     for (let index = 0; index < count; index++) yield chunk
@@ -71,7 +71,7 @@ export function chunks(count: number, chunk: Buffer): Source {
   }
 }
 
-/** A body that gives its chunks away: the first is full of ones, the next of twos. `chunks`: those that have come by now. */
+/** A body that transfers its chunks: the first is full of ones, the next of twos. `chunks`: those read so far. */
 export function given(count: number, size: number) {
   const chunks: Buffer[] = []
   const body = new Readable({
@@ -89,12 +89,12 @@ export function given(count: number, size: number) {
   return { source: givingSource, chunks }
 }
 
-/** A body that never ends by itself. `begun`: it was asked for. */
+/** A body that never ends. `begun` resolves when it is read. */
 export function endless(size?: number) {
   const body = new Readable({ read: () => undefined })
   let begin: () => void = () => undefined
   const begun = new Promise<void>((resolve) => (begin = resolve))
-  // It may fail before a slow backend asks for it.
+  // It may fail before a slow backend reads it.
   body.on('error', () => undefined)
   body.push(randomBytes(100_000))
   const endlessSource: Source = {
@@ -126,7 +126,9 @@ export async function listed(driver: Driver, path: string): Promise<Entry[]> {
   return entries.sort((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-/** The names that the core shows of this driver's listings, and the folders of which it logs that it leaves names out. */
+/**
+ * The names of this driver's listings that the core shows, and the folders for which it logs that names are left out.
+ */
 export function shownBy(driver: Driver) {
   const logged: object[] = []
   const silent = () => undefined
@@ -163,24 +165,24 @@ export async function refuses(
   }
 }
 
-/** Makes a folder that is there under every driver: with a file in it, where the driver keeps no empty folders. */
+/** Creates a folder that exists on every driver: with a file in it if the driver has no empty folders. */
 export async function makeFolder({ driver, traits }: Subject, path: string): Promise<void> {
   await driver.mkdir(at(path))
   if (!traits.emptyFolders) await put(driver, `${path}/kept`, '')
 }
 
-/** Expects of a folder that was emptied that it is empty, or gone where the driver keeps no empty folders. */
+/** Expects that an emptied folder is empty, or missing if the driver has no empty folders. */
 export async function isEmptied(t: Test, { driver, traits }: Subject, path: string): Promise<void> {
   if (traits.emptyFolders) t.same(await listed(driver, path), [], `${path} is empty`)
-  else await refuses(t, () => listed(driver, path), 'not_found', `${path} is gone`)
+  else await refuses(t, () => listed(driver, path), 'not_found', `${path} is missing`)
 }
 
-/** Expects that nothing goes into a folder that is not there, of a driver that has folders. */
+/** Expects that a call into a missing folder rejects with parent_missing, unless the driver has no empty folders. */
 export async function missesParent(t: Test, { traits }: Subject, call: () => Promise<unknown>): Promise<void> {
   if (traits.emptyFolders) await refuses(t, call, 'parent_missing', 'without a parent')
 }
 
-/** Runs one test over a mount of its own. */
+/** Runs one test on a newly opened driver. */
 export function subjects(t: Test, candidate: Candidate) {
   const run = async (
     title: string,
@@ -216,7 +218,7 @@ export function subjects(t: Test, candidate: Candidate) {
   return run
 }
 
-/** Skips a test where the driver has no such method. */
+/** Skips a test if the driver lacks one of these methods. */
 export function without(...methods: readonly (keyof Driver)[]) {
   return (driver: Driver): string | undefined => {
     const missing = methods.find((method) => driver[method] === undefined)

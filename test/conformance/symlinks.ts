@@ -18,7 +18,7 @@ export async function symlinkTests(run: Run): Promise<void> {
   const link = async (driver: WritableDriver, path: string, target: string) => driver.symlink?.(at(path), target)
 
   await run(
-    'a link is shown as its target, and keeps its text',
+    'a symlink is shown as its target, and keeps the text of the link',
     async (t, subject) => {
       const { driver } = subject
       await driver.mkdir(at('/folder'))
@@ -34,7 +34,7 @@ export async function symlinkTests(run: Run): Promise<void> {
       t.equal(await driver.readSymlink?.(at('/relative')), 'folder/file')
       t.equal(await driver.readSymlink?.(at('/absolute')), '/folder/file')
       t.match(await driver.stat(at('/folder/up')), { kind: 'folder', isSymlink: true })
-      t.equal(await textAt(driver, '/folder/up/up/file'), 'hello', 'through links in the middle')
+      t.equal(await textAt(driver, '/folder/up/up/file'), 'hello', 'through symlinks in the middle')
       for (const entry of await listed(driver, '/')) t.same(entry, await driver.stat(at(`/${entry.name}`)), entry.name)
       await refuses(t, async () => driver.readSymlink?.(at('/folder/file')), 'invalid', 'readSymlink of a file')
       await refuses(t, () => link(driver, '/relative', 'x'), 'exists', 'a name that is taken')
@@ -67,10 +67,10 @@ export async function symlinkTests(run: Run): Promise<void> {
       ]
       for (const [path, way, last] of rows) {
         t.equal(await driver.realPath?.(at(path)), way, path)
-        t.equal(await driver.realPath?.(at(path), { last: true }), last, `${path}, the last name followed too`)
+        t.equal(await driver.realPath?.(at(path), { last: true }), last, `${path}, resolved to the end`)
         if (!driver.look) continue
         const entry = await driver.stat(at(last)).catch(() => undefined)
-        t.same(await driver.look(at(path)), { path: last, entry }, `${path}, and what stands there`)
+        t.same(await driver.look(at(path)), { path: last, entry }, `${path}, with its entry`)
       }
     },
     without('symlink', 'realPath'),
@@ -90,7 +90,7 @@ export async function symlinkTests(run: Run): Promise<void> {
       t.equal(await driver.readSymlink?.(at('/moved')), 'folder/file')
       await driver.remove(at('/moved'))
       await driver.removeTree?.(at('/tree'))
-      t.equal(await textAt(driver, '/folder/file'), 'changed', 'the target stays')
+      t.equal(await textAt(driver, '/folder/file'), 'changed', 'the target remains')
       t.ok((await namesIn(driver, '/')).includes('folder'))
     },
     lacks,
@@ -112,11 +112,11 @@ export async function symlinkTests(run: Run): Promise<void> {
         await set(path)
         t.ok(isSet(await driver.stat(at(path), { ofSymlink: true })), path)
       }
-      t.same(await driver.stat(at('/folder/file')), before, 'the target is as it was')
+      t.same(await driver.stat(at('/folder/file')), before, 'the target is unchanged')
       t.notOk(isSet(await driver.stat(at('/folder'))))
-      await refuses(t, () => set('/folder/file'), 'invalid', 'of a file')
-      await refuses(t, () => set('/folder'), 'invalid', 'of a folder')
-      await refuses(t, () => set('/none'), 'not_found', 'of nothing')
+      await refuses(t, () => set('/folder/file'), 'invalid', 'a file')
+      await refuses(t, () => set('/folder'), 'invalid', 'a folder')
+      await refuses(t, () => set('/none'), 'not_found', 'a missing path')
     },
     without('symlink', 'setSymlinkTime'),
   )
@@ -170,10 +170,10 @@ export async function symlinkTests(run: Run): Promise<void> {
       await hardLink('/one', '/two')
       t.equal(await textAt(driver, '/two'), 'hello')
       await refuses(t, () => hardLink('/one', '/two'), 'exists', 'a name that is taken')
-      await refuses(t, () => hardLink('/none', '/three'), 'not_found', 'of nothing')
-      await refuses(t, () => hardLink('/folder', '/three'), 'is_dir', 'of a folder')
+      await refuses(t, () => hardLink('/none', '/three'), 'not_found', 'a missing file')
+      await refuses(t, () => hardLink('/folder', '/three'), 'is_dir', 'a folder')
       await driver.move?.(at('/one'), at('/two'))
-      t.same(await namesIn(driver, '/'), ['folder', 'two'], 'a move onto its own twin leaves one name')
+      t.same(await namesIn(driver, '/'), ['folder', 'two'], 'a move onto its other name leaves one name')
       t.equal(await textAt(driver, '/two'), 'hello')
     },
     without('hardLink', 'move'),

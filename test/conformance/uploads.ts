@@ -8,11 +8,11 @@ import { at, bytesAt, makeFolder, missesParent, namesIn, put, refuses, textAt, w
 
 const mebibyte = 1024 * 1024
 const chunk = 256 * 1024
-/** Some parts of a backend that keeps whole parts, and the beginning of another. */
+/** More than two parts of a backend that stores whole parts, and the beginning of another. */
 const data = randomBytes(20 * mebibyte + 5)
 const cutAt = 18 * mebibyte
 
-/** One upload after the other of one file, as somebody sees them who keeps its tokens. */
+/** Successive uploads of one file, with the token of the last one. */
 class Sender {
   token: string | undefined
 
@@ -35,7 +35,9 @@ class Sender {
     return upload
   }
 
-  /** Sends what the backend does not have yet, up to `end`, where the source fails if it is not that of the file. */
+  /**
+   * Sends the bytes that the backend lacks, up to `end`. If that is not the end of the file, the source fails there.
+   */
   async send(content: Buffer, end = content.length): Promise<void> {
     const upload = await this.begin(content.length)
     try {
@@ -58,7 +60,7 @@ export async function uploadTests(run: Run): Promise<void> {
   const lacks = without('upload', 'dropUpload')
 
   await run(
-    'upload() resumes after the bytes that have arrived, and is visible once it is committed',
+    'upload() resumes at the committed offset, and the file is visible after its commit only',
     async (t, { driver }) => {
       await put(driver, '/file', 'old')
       const sender = new Sender(driver, '/file')
@@ -67,7 +69,7 @@ export async function uploadTests(run: Run): Promise<void> {
       const upload = await sender.begin(data.length)
       t.ok(
         upload.committedOffset >= 8 * mebibyte && upload.committedOffset <= cutAt,
-        `it holds ${upload.committedOffset} bytes`,
+        `${upload.committedOffset} bytes are committed`,
       )
       await upload.write(bodyOf(data, upload.committedOffset))
       t.equal(await textAt(driver, '/file'), 'old', 'not before its commit')
@@ -82,7 +84,7 @@ export async function uploadTests(run: Run): Promise<void> {
   )
 
   await run(
-    'the bytes that have arrived survive the mount while the upload may be resumed',
+    'committed bytes survive closing the driver while the upload may be resumed',
     async (t, { driver, again }) => {
       if (!again) {
         t.pass('another mount', { skip: 'the test has no way to mount the same place once more' })
@@ -92,11 +94,11 @@ export async function uploadTests(run: Run): Promise<void> {
       await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
       await driver.close?.()
       const second = await again([sender.token ?? ''])
-      t.same(await namesIn(second, '/'), [], 'nobody is shown it')
+      t.same(await namesIn(second, '/'), [], 'the file is not visible')
       const later = new Sender(second, '/file')
       later.token = sender.token
       const upload = await later.begin(data.length)
-      t.ok(upload.committedOffset >= 8 * mebibyte, `it holds ${upload.committedOffset} bytes`)
+      t.ok(upload.committedOffset >= 8 * mebibyte, `${upload.committedOffset} bytes are committed`)
       await upload.write(bodyOf(data, upload.committedOffset))
       await upload.commit()
       await upload.close()
@@ -107,7 +109,7 @@ export async function uploadTests(run: Run): Promise<void> {
   )
 
   await run(
-    'an upload that is complete can be committed after its first commit failed',
+    'a complete upload can be committed again after its first commit failed',
     async (t, { driver }) => {
       let tries = 0
       const beforePublish = async () => {
@@ -148,14 +150,14 @@ export async function uploadTests(run: Run): Promise<void> {
         await upload.close()
       }
       t.equal(await textAt(driver, '/other'), 'data')
-      t.equal(await textAt(driver, '/file'), 'old', 'no file is a half-sent one')
+      t.equal(await textAt(driver, '/file'), 'old', 'no other file changes')
       t.same(await namesIn(driver, '/'), ['file', 'other'])
     },
     lacks,
   )
 
   await run(
-    'an upload that is longer than the file is not resumed',
+    'an upload with more committed bytes than the file has is not resumed',
     async (t, { driver }) => {
       const sender = new Sender(driver, '/file')
       await refuses(t, () => sender.send(data, cutAt), 'unavailable', 'the source fails')
@@ -208,7 +210,7 @@ export async function uploadTests(run: Run): Promise<void> {
   )
 
   await run(
-    'what is kept is not in the way of its folder',
+    'a staged upload does not prevent removing and creating its folder',
     async (t, { driver, traits }) => {
       await driver.mkdir(at('/folder'))
       const sender = new Sender(driver, '/folder/file')

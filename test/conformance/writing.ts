@@ -26,7 +26,7 @@ export async function writingTests(run: Run): Promise<void> {
     t.same(again, await driver.stat(at('/file')))
     t.equal(await textAt(driver, '/file'), 'hello world')
     await put(driver, '/file', 'short')
-    t.equal(await textAt(driver, '/file'), 'short', 'nothing of a longer file stays')
+    t.equal(await textAt(driver, '/file'), 'short', 'no bytes of a longer file remain')
   })
 
   await run('write() accepts bodies of many chunks, of known and unknown size', async (t, { driver, traits }) => {
@@ -49,7 +49,7 @@ export async function writingTests(run: Run): Promise<void> {
     }
     const second = await driver.write(at('/file'), source('bbbb'), { modified: first.modified })
     t.not(second.revision, first.revision)
-    t.equal((await driver.stat(at('/file'))).revision, second.revision, 'it stands while nothing changes')
+    t.equal((await driver.stat(at('/file'))).revision, second.revision, 'unchanged while the file is')
   })
 
   await run('write() stores modification time and mode', async (t, { driver, traits }) => {
@@ -60,18 +60,21 @@ export async function writingTests(run: Run): Promise<void> {
     for (const time of ['2001-02-03T04:05:06.789Z', '1999-12-31T23:59:59.999Z', '2031-01-01T00:00:00.001Z']) {
       const modified = new Date(time)
       const { modified: kept } = await driver.write(at('/file'), source('x'), { modified })
-      t.ok(Math.abs(kept.getTime() - modified.getTime()) < traits.timeStep, `${time} is kept as ${kept.toISOString()}`)
+      t.ok(
+        Math.abs(kept.getTime() - modified.getTime()) < traits.timeStep,
+        `${time} is stored as ${kept.toISOString()}`,
+      )
     }
     const first = await driver.write(at('/mode'), source('x'), { mode: 0o640 })
     if (first.mode === undefined) {
-      t.notOk(driver.setAttributes && traits.keeps.includes('mode'), 'only a mode that is shown is declared as kept')
+      t.notOk(driver.setAttributes && traits.keeps.includes('mode'), 'only a visible mode may be declared as stored')
       return
     }
     t.equal(first.mode, 0o640)
-    t.equal((await put(driver, '/mode', 'y')).mode, 0o640, 'a file that is replaced passes its mode on')
+    t.equal((await put(driver, '/mode', 'y')).mode, 0o640, 'replacing a file keeps its mode')
   })
 
-  await run('write() refuses what cannot be', async (t, subject) => {
+  await run('write() rejects for folders, the root and missing parents', async (t, subject) => {
     const { driver, traits } = subject
     await makeFolder(subject, '/folder')
     await put(driver, '/file', 'hello')
@@ -105,15 +108,20 @@ export async function writingTests(run: Run): Promise<void> {
     for (const path of ['/file', '/new'].map(at)) {
       const { source: body, body: stream } = endless(1_000_000)
       setTimeout(() => stream.destroy(new GatewayError('unavailable')), 20)
-      await refuses(t, () => driver.write(path, body), 'unavailable', `${path}: a GatewayError stays what it is`)
+      await refuses(t, () => driver.write(path, body), 'unavailable', `${path}: a GatewayError is passed on`)
       const cut = endless(1_000_000)
       setTimeout(() => cut.body.destroy(), 20)
-      await refuses(t, () => driver.write(path, cut.source), ['aborted', 'invalid'], `${path}: cut off`)
+      await refuses(t, () => driver.write(path, cut.source), ['aborted', 'invalid'], `${path}: ended early`)
       const broken = endless(1_000_000)
       setTimeout(() => broken.body.destroy(new Error('boom')), 20)
       await refuses(t, () => driver.write(path, broken.source), 'internal', `${path}: any other error`)
       const never = async () => Promise.reject(new GatewayError('not_found'))
-      await refuses(t, () => driver.write(path, { size: 1, rereadable: false, read: never }), 'not_found', 'no body')
+      await refuses(
+        t,
+        () => driver.write(path, { size: 1, rereadable: false, read: never }),
+        'not_found',
+        'a source that cannot be read',
+      )
     }
     t.equal(await textAt(driver, '/file'), 'old')
     t.same(await namesIn(driver, '/'), ['file'])
@@ -127,7 +135,7 @@ export async function writingTests(run: Run): Promise<void> {
       const { signal } = controller
       void begun.then(() => setTimeout(() => controller.abort(), 20))
       await refuses(t, () => driver.write(path, body, { signal }), 'aborted', path)
-      t.ok(stream.destroyed, 'the body is let go')
+      t.ok(stream.destroyed, 'the body is destroyed')
     }
     t.equal(await textAt(driver, '/file'), 'old')
     t.same(await namesIn(driver, '/'), ['file'])
@@ -161,8 +169,8 @@ export async function writingTests(run: Run): Promise<void> {
         {
           beforePublish: async () => {
             calls++
-            t.equal(read, 9, 'every byte has arrived')
-            t.equal(await textAt(driver, '/file'), 'old', 'the old file is still there')
+            t.equal(read, 9, 'every byte was read')
+            t.equal(await textAt(driver, '/file'), 'old', 'the old file still exists')
           },
         },
       )
@@ -177,19 +185,19 @@ export async function writingTests(run: Run): Promise<void> {
         late++
       }
       await refuses(t, () => driver.write(at('/file'), source('x', 2), { beforePublish: count }), 'invalid', 'short')
-      t.equal(late, 0, 'a body that fails is never published')
+      t.equal(late, 0, 'a failed body is never published')
       t.equal(await textAt(driver, '/file'), 'new bytes')
       t.same(await namesIn(driver, '/'), ['file'])
     },
   )
 
-  await run('of two concurrent writes, one file results, unmixed', async (t, { driver }) => {
+  await run('concurrent writes of one file leave the content of one of them', async (t, { driver }) => {
     for (let round = 0; round < 5; round++) {
       const bodies = ['a', 'b', 'c'].map((letter) => Buffer.alloc(400_000 + round, letter))
       await Promise.all(bodies.map((body) => driver.write(at('/file'), chunks(4, body))))
       const found = await bytesAt(driver, '/file')
       t.equal(found.length, 4 * (400_000 + round))
-      t.equal(new Set(found).size, 1, 'all bytes are those of one of them')
+      t.equal(new Set(found).size, 1, 'all bytes are of one body')
     }
     t.same(await namesIn(driver, '/'), ['file'])
   })
@@ -210,7 +218,7 @@ export async function writingTests(run: Run): Promise<void> {
     t.equal((await listed(driver, '/')).length, 6)
   })
 
-  await run('mkdir() makes one folder', async (t, subject) => {
+  await run('mkdir() creates one folder', async (t, subject) => {
     const { driver, traits } = subject
     await makeFolder(subject, '/one')
     await makeFolder(subject, '/one/two')
@@ -219,22 +227,22 @@ export async function writingTests(run: Run): Promise<void> {
     await refuses(t, () => driver.mkdir(at('/one')), 'exists', 'over a folder')
     await refuses(t, () => driver.mkdir(at('/file')), 'exists', 'over a file')
     await refuses(t, () => driver.mkdir(at('/')), 'exists', 'the root')
-    // Without empty folders, all else is checked by the core.
+    // Without empty folders, the core makes all other checks.
     if (!traits.emptyFolders) return
     await refuses(t, () => driver.mkdir(at('/no/three')), 'parent_missing', 'without a parent')
     await refuses(t, () => driver.mkdir(at('/file/four')), ['parent_missing', 'not_dir'], 'below a file')
     const tries = await Promise.allSettled([1, 2, 3].map(() => driver.mkdir(at('/race'))))
-    t.equal(tries.filter((each) => each.status === 'fulfilled').length, 1, 'of three at once one wins')
+    t.equal(tries.filter((each) => each.status === 'fulfilled').length, 1, 'one of three succeeds')
   })
 
-  await run('remove() takes a file or an empty folder', async (t, { driver, traits }) => {
+  await run('remove() removes a file or an empty folder', async (t, { driver, traits }) => {
     await driver.mkdir(at('/folder'))
     await put(driver, '/folder/file', 'x')
     await refuses(t, () => driver.remove(at('/folder')), 'not_empty', 'a folder that is not empty')
     t.equal(await textAt(driver, '/folder/file'), 'x')
     await driver.remove(at('/folder/file'))
     if (traits.emptyFolders) await driver.remove(at('/folder'))
-    await refuses(t, () => driver.remove(at('/folder')), 'not_found', 'what is gone')
+    await refuses(t, () => driver.remove(at('/folder')), 'not_found', 'a missing folder')
     await refuses(t, () => driver.remove(at('/')), ['denied', 'not_empty'], 'the root')
     t.same(await listed(driver, '/'), [])
   })
@@ -248,7 +256,7 @@ export async function writingTests(run: Run): Promise<void> {
       await removeTree('/tree')
       t.same(await namesIn(driver, '/'), ['beside'])
       await removeTree('/beside')
-      await refuses(t, () => removeTree('/tree'), 'not_found', 'what is gone')
+      await refuses(t, () => removeTree('/tree'), 'not_found', 'a missing folder')
       await refuses(t, () => removeTree('/'), 'denied', 'the root')
     },
     without('removeTree'),
@@ -266,10 +274,10 @@ export async function writingTests(run: Run): Promise<void> {
       t.ok(Math.abs(entry.modified.getTime() - modified.getTime()) < traits.timeStep)
       if (entry.mode !== undefined || traits.keeps.includes('mode')) t.equal(entry.mode, 0o600)
       await set('/file', undefined, 0o644)
-      t.same((await driver.stat(at('/file'))).modified, entry.modified, 'what is not given stays')
+      t.same((await driver.stat(at('/file'))).modified, entry.modified, 'an absent attribute is unchanged')
       t.equal(await textAt(driver, '/file'), 'hello')
-      await refuses(t, () => set('/none', modified), 'not_found', 'of nothing')
-      // The core stores the times of the folders of such a driver.
+      await refuses(t, () => set('/none', modified), 'not_found', 'a missing file')
+      // The core stores the folder times of a driver without empty folders.
       if (!traits.emptyFolders) return
       await driver.mkdir(at('/folder'))
       await set('/folder', modified)

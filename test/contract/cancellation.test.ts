@@ -3,7 +3,7 @@ import t from 'tap'
 import { untilAborted } from '../../src/contract/cancellation.js'
 import { GatewayError } from '../../src/contract/errors.js'
 
-/** Work that ends when the test says so. */
+/** Work that the test settles. */
 function work() {
   let end: (result: string) => void = () => undefined
   let fail: (reason: Error) => void = () => undefined
@@ -14,7 +14,7 @@ function work() {
   return { done, end, fail }
 }
 
-void t.test('work comes to what it comes to, and nobody listens to the signal any more', async (t) => {
+void t.test('untilAborted() settles like the work, and removes its listener from the signal', async (t) => {
   const { signal } = new AbortController()
   t.equal(await untilAborted(Promise.resolve('done'), signal), 'done')
   await t.rejects(untilAborted(Promise.reject(new GatewayError('busy')), signal), { code: 'busy' })
@@ -22,7 +22,7 @@ void t.test('work comes to what it comes to, and nobody listens to the signal an
   t.equal(getEventListeners(signal, 'abort').length, 0)
 })
 
-void t.test('a signal ends the call, and what comes all the same is given back', async (t) => {
+void t.test('untilAborted() rejects on abort, and passes a late result to undo', async (t) => {
   const controller = new AbortController()
   const { done, end } = work()
   const late: string[] = []
@@ -34,17 +34,20 @@ void t.test('a signal ends the call, and what comes all the same is given back',
   await done
   await Promise.resolve()
   t.same(late, ['late'])
-  await t.rejects(untilAborted(work().done, controller.signal), { code: 'aborted' }, 'also one that came before')
+  await t.rejects(untilAborted(work().done, controller.signal), { code: 'aborted' }, 'a signal that is already aborted')
   t.equal(getEventListeners(controller.signal, 'abort').length, 0)
 })
 
-void t.test('work that has patience may end by itself; how it failed is the cause', async (t) => {
-  const controller = new AbortController()
-  const { done, fail } = work()
-  const call = untilAborted(done, controller.signal, { timeout: 60_000 })
-  controller.abort()
-  fail(new Error('taken back'))
-  await t.rejects(call, { code: 'aborted', cause: { message: 'taken back' } })
-  const slow = untilAborted(work().done, controller.signal, { timeout: 10 })
-  await t.rejects(slow, { code: 'aborted' }, 'but not for ever')
-})
+void t.test(
+  'untilAborted() with a timeout waits for the work after an abort; its error becomes the cause',
+  async (t) => {
+    const controller = new AbortController()
+    const { done, fail } = work()
+    const call = untilAborted(done, controller.signal, { timeout: 60_000 })
+    controller.abort()
+    fail(new Error('taken back'))
+    await t.rejects(call, { code: 'aborted', cause: { message: 'taken back' } })
+    const slow = untilAborted(work().done, controller.signal, { timeout: 10 })
+    await t.rejects(slow, { code: 'aborted' }, 'the timeout ends the wait')
+  },
+)

@@ -13,7 +13,7 @@ import {
 import { asPath } from '../../src/contract/path.js'
 import { Events, type TreeEvent } from '../../src/storage/events.js'
 
-void t.test('an error says what was asked, of what, and why not', async (t) => {
+void t.test('the message of a GatewayError holds the operation, the path and the reason', async (t) => {
   t.equal(new GatewayError('not_empty', { op: 'move', path: '/a/b' }).message, 'move: /a/b: not empty')
   t.equal(new GatewayError('not_empty').message, 'not empty')
   const inner = new GatewayError('locked', { path: '/mnt/ada/a', reason: 'locked by bob', retryAfter: 3 })
@@ -28,7 +28,7 @@ void t.test('an error says what was asked, of what, and why not', async (t) => {
   for (const code of errorCodes) t.ok(new GatewayError(code).message.length > 0, code)
 })
 
-void t.test('whatever is thrown becomes the one error', async (t) => {
+void t.test('toGatewayError() converts every thrown value to a GatewayError', async (t) => {
   const own = new GatewayError('busy')
   t.equal(toGatewayError(own), own)
   t.equal(toGatewayError(new DOMException('stop', 'AbortError')).code, 'aborted')
@@ -43,7 +43,7 @@ void t.test('whatever is thrown becomes the one error', async (t) => {
   t.notOk(isGatewayError(new Error('x')))
 })
 
-void t.test('failures of a tree are told with the paths of whoever asked', async (t) => {
+void t.test('TreeError.converted() converts the paths of its failures', async (t) => {
   const failure = { path: asPath('/home/ada/x'), error: new GatewayError('locked') }
   const error = new TreeError([failure, { ...failure, path: asPath('/home/ada/y') }])
   const seen = error.converted((path) => asPath(path.slice('/home/ada'.length)))
@@ -55,7 +55,7 @@ void t.test('failures of a tree are told with the paths of whoever asked', async
   t.match(seen.message, 'and 1 more')
 })
 
-void t.test('joined signals stop together, with the reason, and can be let go', async (t) => {
+void t.test('joined signals abort together with the same reason, until they are released', async (t) => {
   const one = new AbortController()
   const other = new AbortController()
   const joined = joinSignals(one.signal, undefined, other.signal)
@@ -71,7 +71,7 @@ void t.test('joined signals stop together, with the reason, and can be let go', 
   t.notOk(free.signal.aborted)
 })
 
-void t.test('events reach everybody who listens, as long as they do', async (t) => {
+void t.test('a listener receives events until it is removed', async (t) => {
   const events = new Events()
   const heard: TreeEvent[] = []
   const stop = events.on((event) => heard.push(event))

@@ -21,7 +21,7 @@ import {
   within,
 } from '../../src/contract/path.js'
 
-void t.test("a user's text becomes a clean path", async (t) => {
+void t.test('cleanPath() normalizes a user’s text', async (t) => {
   const rows: readonly (readonly [string, string])[] = [
     ['', '/'],
     ['/', '/'],
@@ -40,18 +40,18 @@ void t.test("a user's text becomes a clean path", async (t) => {
   for (const [text, path] of rows) t.equal(cleanPath(text), path, JSON.stringify(text))
 })
 
-void t.test('a text that climbs, holds a NUL or is too long is no path', async (t) => {
+void t.test('cleanPath() rejects a text with .., with a NUL, or above the length limit', async (t) => {
   for (const text of ['..', '/..', '/a/..', '/a/../b', '\\..\\b', 'a\\..']) {
     t.throws(() => cleanPath(text), { code: 'invalid', detail: 'relative_path' }, text)
   }
   t.throws(() => cleanPath('/a\0b'), { code: 'invalid' })
-  t.throws(() => cleanPath('/a\ud800'), { code: 'invalid' }, 'nor is half a character one')
+  t.throws(() => cleanPath('/a\ud800'), { code: 'invalid' }, 'an unpaired surrogate')
   t.throws(() => cleanPath(`/${'a'.repeat(maxPathLength)}`), { code: 'invalid' })
   t.throws(() => cleanPath(`/${'é'.repeat(maxPathLength / 2)}`), { code: 'invalid' }, 'the limit is in bytes')
   t.equal(cleanPath(`/${'a'.repeat(maxPathLength - 1)}`).length, maxPathLength)
 })
 
-void t.test('where something new is to stand, a backslash is no separator', (t) => {
+void t.test('newPath() rejects backslashes', (t) => {
   t.equal(newPath('a//b/'), '/a/b')
   for (const text of ['a\\b', '\\a', '/a/b\\', '/a\\../b']) {
     t.throws(() => newPath(text), { code: 'invalid', detail: 'relative_path' }, text)
@@ -59,7 +59,7 @@ void t.test('where something new is to stand, a backslash is no separator', (t) 
   t.end()
 })
 
-void t.test('a relative text is resolved from where it is said, and never leads above the root', async (t) => {
+void t.test('resolvePath() resolves a relative text against a folder, and never leads above the root', async (t) => {
   const home = asPath('/home/ada')
   const rows: readonly (readonly [string, string])[] = [
     ['', '/home/ada'],
@@ -76,12 +76,12 @@ void t.test('a relative text is resolved from where it is said, and never leads 
   t.throws(() => resolvePath(home, 'a'.repeat(maxPathLength + 1)), { code: 'invalid' })
 })
 
-void t.test('a constant must be clean already', async (t) => {
+void t.test('asPath() rejects a text that is not a clean path', async (t) => {
   t.equal(asPath('/a/b'), '/a/b')
   for (const text of ['a', '/a/', '/a//b', '']) t.throws(() => asPath(text), { code: 'invalid' }, text)
 })
 
-void t.test('names of new things are checked', async (t) => {
+void t.test('checkName() rejects invalid names of new entries', async (t) => {
   for (const name of ['a', '.a', 'a..b', '...', 'é', '世'.repeat(85), ' ', '%2e%2e', '😀', '\u202eab', 'a\u200fb'])
     t.equal(checkName(name), name)
   for (const name of ['', '.', '..', 'a/b', 'a\\b', '/'])
@@ -101,12 +101,12 @@ void t.test('names of new things are checked', async (t) => {
   }
 })
 
-void t.test('names of a backend that do not survive a round trip are not shown', async (t) => {
+void t.test('isListableName() rejects names of a backend that do not survive a round trip', async (t) => {
   for (const name of ['a', '.a', '..a', 'é', '\n']) t.ok(isListableName(name), JSON.stringify(name))
   for (const name of ['', '.', '..', 'a/b', 'a\\b', 'a\0', 'bad \ufffd', '\udc00']) t.notOk(isListableName(name), name)
 })
 
-void t.test('paths are joined, cut and compared by whole segments', async (t) => {
+void t.test('paths are joined, split and compared by whole segments', async (t) => {
   const a = asPath('/a')
   t.equal(childOf(root, 'x'), '/x')
   t.equal(childOf(a, 'x'), '/a/x')
@@ -115,7 +115,7 @@ void t.test('paths are joined, cut and compared by whole segments', async (t) =>
   t.equal(under(a, asPath('/b/c')), '/a/b/c')
   t.equal(within(a, a), '/')
   t.equal(within(a, asPath('/a/b')), '/b')
-  t.equal(within(a, asPath('/ab')), undefined, 'a name that begins alike lies elsewhere')
+  t.equal(within(a, asPath('/ab')), undefined, 'a name with the same prefix is not below the path')
   t.equal(within(a, root), undefined)
   t.equal(within(root, a), '/a')
   t.ok(isWithin(root, root))
@@ -131,18 +131,18 @@ void t.test('paths are joined, cut and compared by whole segments', async (t) =>
   t.same([...selfAndAncestors(root)], ['/'])
   const deep = asPath('/a/b/c')
   t.same([...selfAndAncestors(deep, 3)], ['/a/b/c', '/a/b', '/a', '/'])
-  t.same([...selfAndAncestors(deep, 2)], ['/a/b', '/a', '/'], 'from no deeper than asked')
+  t.same([...selfAndAncestors(deep, 2)], ['/a/b', '/a', '/'], 'the depth limits the ancestors')
   t.same([...selfAndAncestors(deep, 0)], ['/'])
   t.same([...selfAndAncestors(root, 2)], ['/'])
   t.equal(maxDepthOf([root, deep, a]), 3)
   t.equal(maxDepthOf([]), 0)
 })
 
-void t.test('each segment of a path in a URL is encoded', async (t) => {
+void t.test('encodePath() encodes each segment for a URL', async (t) => {
   t.equal(encodePath(asPath('/a b/ä#?%/x')), '/a%20b/%C3%A4%23%3F%25/x')
 })
 
-void t.test('the deepest that is there is found in few questions', async (t) => {
+void t.test('findDeepest() finds the deepest existing path in a logarithmic number of calls', async (t) => {
   const path = asPath(`/${Array.from({ length: 1000 }, () => 'd').join('/')}`)
   for (const levels of [0, 1, 2, 500, 998, 999, 1000]) {
     let questions = 0
@@ -153,7 +153,7 @@ void t.test('the deepest that is there is found in few questions', async (t) => 
     })
     t.equal(nearest?.found, levels)
     t.equal(segmentsOf(nearest?.at ?? path).length, levels)
-    t.ok(questions <= 2 + 2 * Math.log2(1 + 1000 - levels), `${questions} questions for ${levels} levels`)
+    t.ok(questions <= 2 + 2 * Math.log2(1 + 1000 - levels), `${questions} calls for ${levels} levels`)
   }
   t.equal(await findDeepest(path, () => Promise.resolve(undefined)), undefined)
 })

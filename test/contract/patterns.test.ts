@@ -2,7 +2,7 @@ import t from 'tap'
 import { compileLinear, compilePatterns, globSource, patternLines } from '../../src/contract/patterns.js'
 import { compilePattern } from './compile-pattern.js'
 
-/** Milliseconds: twice what a turn may take, as the threads of the compiler count here. */
+/** Milliseconds of processor time: twice what a turn may take, because the threads of the compiler count here. */
 const limit = 200
 
 /** Milliseconds of processor time of this process. */
@@ -13,7 +13,7 @@ function spent(work: () => unknown): number {
   return (user + system) / 1000
 }
 
-void t.test('a pattern that takes long to compile is refused before it is compiled', async (t) => {
+void t.test('a pattern that takes long to compile is rejected before it is compiled', async (t) => {
   const patterns = [
     'a*'.repeat(10_000),
     'a'.repeat(70_000),
@@ -41,15 +41,19 @@ void t.test('a pattern that takes long to compile is refused before it is compil
   }
 })
 
-void t.test('patterns are bounded together, too', async (t) => {
+void t.test('the total cost of a list of patterns is limited', async (t) => {
   const line = '(a|b)*c+d?'
   t.equal(compilePatterns(Array<string>(40).fill(line)).length, 40)
   t.throws(() => compilePatterns(Array<string>(4000).fill(line)), { code: 'invalid' })
-  t.throws(() => compilePatterns(Array<string>(100).fill('(?=a)')), { code: 'invalid' }, 'those that V8 runs cost more')
+  t.throws(
+    () => compilePatterns(Array<string>(100).fill('(?=a)')),
+    { code: 'invalid' },
+    'patterns that V8 runs cost more',
+  )
   t.throws(() => patternLines('a\n'.repeat(20_000)), { code: 'invalid' })
 })
 
-void t.test('a list of names costs no more than its characters', async (t) => {
+void t.test('a list of plain names costs no more than its characters', async (t) => {
   const names = patternLines('a\n'.repeat(2000))
   const took = spent(() => {
     const patterns = compilePatterns(names)
@@ -62,10 +66,14 @@ void t.test('a list of names costs no more than its characters', async (t) => {
   t.ok(took < 20, `${took.toFixed()} ms`)
   const [name] = compilePatterns(['bc'])
   t.same([name?.test('abcd'), name?.test('acbd'), name?.masked('abcbc')], [true, false, 'a****'])
-  t.throws(() => compilePatterns(Array<string>(1000).fill('a.')), { code: 'invalid' }, 'each matcher costs')
+  t.throws(
+    () => compilePatterns(Array<string>(1000).fill('a.')),
+    { code: 'invalid' },
+    'each pattern with its own matcher adds to the cost',
+  )
 })
 
-void t.test('what people write is not refused', async (t) => {
+void t.test('common patterns are accepted', async (t) => {
   const patterns = [
     '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$',
     '(?i)\\.(jpe?g|png|gif|webp|avif|heic|tiff?)$',
@@ -80,7 +88,7 @@ void t.test('what people write is not refused', async (t) => {
   t.equal(compilePatterns(extensions).length, 200)
 })
 
-void t.test('a text on which matching takes too long matches, or is masked', async (t) => {
+void t.test('a text whose matching takes too long counts as matched, and is masked', async (t) => {
   const pattern = compilePattern('.*'.repeat(100))
   const took = spent(() => t.equal(pattern.test('b'.repeat(10_000)), true))
   t.ok(took < limit, `${took.toFixed()} ms`)
@@ -92,7 +100,7 @@ void t.test('a text on which matching takes too long matches, or is masked', asy
   t.equal(backtracking.masked(`${'a'.repeat(60)}!`), '*'.repeat(61))
 })
 
-void t.test('matches are masked by as many asterisks', async (t) => {
+void t.test('each match is masked by as many asterisks as it has characters', async (t) => {
   t.equal(compilePattern('se.ret').masked('a secret, a seKret'), 'a ******, a ******')
   t.equal(compilePattern('(?i)(?<=a )B').masked('a b'), 'a *')
   t.equal(compilePattern('x*').masked('axb'), 'a*b')
@@ -130,7 +138,7 @@ void t.test('globs match whole paths', async (t) => {
   }
 })
 
-void t.test('a glob costs the same in every script, and names outside of ASCII are matched', async (t) => {
+void t.test('a glob costs the same in every script, and matches names outside ASCII', async (t) => {
   const costOf = (glob: string) => compilePattern(globSource(glob)).cost
   t.ok(costOf('/\u7535\u5f71/**') <= costOf('/films/**'))
   for (const name of ['\u7535\u5f71', 'B\u00fccher', '\ud83c\udfac']) {

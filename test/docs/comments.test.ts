@@ -1,10 +1,13 @@
-/** Comments must not refer to names that no longer exist, and every file says first what it holds. */
+/**
+ * Comments must not refer to names that no longer exist, and every source file must begin with a comment on what it
+ * holds.
+ */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import ts from 'typescript'
 
-/** A name of the code: the first letter is in lower case, a later one in upper case. */
+/** A name of the code in camel case: the first letter in lower case, a later one in upper case. */
 const codeName = /`#?([a-z]+[A-Z]\w*)(?:\(.*?\))?`/g
 
 void t.test('every source file begins with a doc comment', async (t) => {
@@ -13,7 +16,7 @@ void t.test('every source file begins with a doc comment', async (t) => {
   for (const { file, text } of files) t.match(text, /^(?:#!.*\n)?\/\*\*\s/, file)
 })
 
-void t.test('every name of the code in a comment is a name that the code has', async (t) => {
+void t.test('every identifier in a comment exists in the code', async (t) => {
   const names = new Set<string>()
   const comments: SourceFile[] = []
   for (const { file, text } of await sourceFiles()) {

@@ -1,4 +1,4 @@
-/** Pages of docs/ that must say what the source says. */
+/** Pages of docs/ that must agree with the source. */
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -10,7 +10,7 @@ void t.test('docs/settings.md is what `npm run docs` writes', async (t) => {
   t.equal(await readFile(settingsPagePath, 'utf8'), await settingsPage())
 })
 
-void t.test('every link from one page to another leads to a file, and to a heading that is in it', async (t) => {
+void t.test('every link between pages leads to an existing file and heading', async (t) => {
   for (const page of await pages()) {
     const text = await readFile(page, 'utf8')
     for (const [, link = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -25,7 +25,7 @@ void t.test('every link from one page to another leads to a file, and to a headi
   }
 })
 
-void t.test('every file of the source that a page names is there, and in the folder that the page says', async (t) => {
+void t.test('every source file that a page names exists in the folder that the page names', async (t) => {
   const folders = ['src', 'protocols', 'drivers', 'test', 'bench']
   const listed = await Promise.all(
     folders.map(async (folder) => (await readdir(folder, { recursive: true })).map((name) => join(folder, name))),
@@ -33,11 +33,11 @@ void t.test('every file of the source that a page names is there, and in the fol
   const files = listed.flat()
   let found = 0
   for (const page of await pages()) {
-    // What was changed once may be gone by now.
+    // The change log may name files that no longer exist.
     if (page === 'CHANGELOG.md') continue
     let folder = ''
     for (const line of (await readFile(page, 'utf8')).split('\n')) {
-      // A list of the files of one folder lasts until the next line of text.
+      // The folder of a list of files applies until the next line of text.
       if (/^\w|^#/.test(line)) folder = /^In `([\w/]+\/)`/.exec(line)?.[1] ?? ''
       const isOfFolder = folder !== '' && line.startsWith('- ')
       for (const [, name = ''] of line.matchAll(/`([\w./-]+\.ts)`/g)) {
@@ -50,7 +50,7 @@ void t.test('every file of the source that a page names is there, and in the fol
   t.ok(found > 100, 'the names were found')
 })
 
-void t.test('what examples ask of the API is asked of endpoints that there are, by the right method', async (t) => {
+void t.test('the API examples call existing endpoints with the right method', async (t) => {
   let found = 0
   for (const page of await pages()) {
     const text = await readFile(page, 'utf8')
@@ -69,7 +69,7 @@ void t.test('what examples ask of the API is asked of endpoints that there are, 
   t.ok(found > 10, 'the examples were found')
 })
 
-void t.test('docs/decisions/README.md names every page beside it', async (t) => {
+void t.test('docs/decisions/README.md names every page of its folder', async (t) => {
   const index = await readFile('docs/decisions/README.md', 'utf8')
   for (const name of await readdir('docs/decisions')) {
     if (name !== 'README.md') t.match(index, `(${name})`)
@@ -82,7 +82,7 @@ async function pages(): Promise<readonly string[]> {
   return ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...ofDocs]
 }
 
-/** As links name them: in lower case, without punctuation, words joined by hyphens. */
+/** Anchors of the headings, as links name them: in lower case, without punctuation, words joined by hyphens. */
 function headings(text: string): readonly string[] {
   const prose = text.replace(/^```.*?^```/gms, '')
   return [...prose.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
@@ -93,7 +93,7 @@ function headings(text: string): readonly string[] {
   )
 }
 
-/** What curl sends a request by. */
+/** The method of a curl command, in lower case. */
 function methodOf(command: string): string {
   const named = /\s-X (\w+)/.exec(command)?.[1]
   if (named !== undefined) return named.toLowerCase()

@@ -1,4 +1,4 @@
-/** docs/settings.md, made from the table of settings and from where the sources read them. */
+/** Generates docs/settings.md from the table of settings and from the sources that read them. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { format, resolveConfig } from 'prettier'
@@ -22,7 +22,7 @@ The last column says what a value does today:
 This page is made from the source: \`npm run docs\` writes it, and a test fails while it is out of date.
 `
 
-/** What a table cannot say of a group. */
+/** Notes on a group that do not fit into the table. */
 const notes: Partial<Record<SettingGroup, string>> = {
   index: `\`database\` and \`database_non_full_text\` are one and the same here: an index that finds any part of a name. \`bleve\` and
 \`meilisearch\` are not part of this server: they are refused, and the value before stays in force. Switching search off keeps the index;
@@ -43,7 +43,10 @@ function sources(): string[] {
   )
 }
 
-/** A key is read where it stands as a text of its own; the size of a queue matters once there is work of its kind. */
+/**
+ * A key counts as read where it is a string literal of its own; the size of a queue counts where work of its kind
+ * exists.
+ */
 function isRead(key: string, texts: readonly string[]): boolean {
   const [, kind] = /^(.*)_task_threads_num$/.exec(key) ?? []
   const sign = kind === undefined ? `'${key}'` : `.register('${kind}', `
@@ -85,7 +88,7 @@ export async function settingsPage(): Promise<string> {
     return [
       `\n## ${group}\n`,
       ...(note === undefined ? [] : [`${note}\n`]),
-      // Padded to the longest text, no row could be read.
+      // Padded to the longest text, no row would be readable.
       '<!-- prettier-ignore -->',
       '| key | meaning | type | default | who sees it | effect |',
       '| --- | --- | --- | --- | --- | --- |',

@@ -1,4 +1,4 @@
-/** Writes the pages of docs/ that are made from the source: `npm run docs`. */
+/** Writes the pages of docs/ that are generated from the source: `npm run docs`. */
 import { writeFile } from 'node:fs/promises'
 import { settingsPage, settingsPagePath } from './settings-page.js'
 

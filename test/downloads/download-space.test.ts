@@ -1,4 +1,4 @@
-/** The room that downloads by programs have on the local disk. */
+/** The space that downloads by external programs take on the local disk. */
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -14,7 +14,7 @@ interface Scene {
   readonly limit: (bytes: number) => void
 }
 
-/** Folders of three downloads, the first of them kept for ever. */
+/** Folders of three downloads. The first has no expiry. */
 async function scene(t: Test): Promise<Scene> {
   const root = t.testdir()
   let limit = 1000
@@ -30,19 +30,19 @@ async function put(folder: string, name: string, bytes: number): Promise<void> {
   await writeFile(join(folder, name), Buffer.alloc(bytes))
 }
 
-void t.test('what is kept counts, and refuses what is new', async (t) => {
+void t.test('DownloadSpace counts retained files, and rejects new downloads beyond the limit', async (t) => {
   const { space, folders, limit } = await scene(t)
   const [kept = '', other = ''] = folders
   await space.assertSpace()
   await put(kept, 'film', 598)
   await put(kept, 'sub/film.aria2', 400)
-  // It leads nowhere that could be counted, and round in circles.
+  // A symlink in a cycle: it must neither be counted nor followed.
   await symlink('.', join(kept, 'sub', 'x'))
-  await space.assertSpace().catch(() => t.fail('there is still room'))
+  await space.assertSpace().catch(() => t.fail('there is still space'))
   await put(other, 'rest', 2)
   await t.rejects(space.assertSpace(), full)
   await t.rejects(
-    space.withClaim(folders[2] ?? '', async () => t.fail('it began')),
+    space.withClaim(folders[2] ?? '', async () => t.fail('the download began')),
     full,
   )
   limit(Infinity)
@@ -52,11 +52,11 @@ void t.test('what is kept counts, and refuses what is new', async (t) => {
   await space.assertSpace()
 })
 
-void t.test('what is under way counts as large as it is going to be', async (t) => {
+void t.test('DownloadSpace counts a running download with its claimed size', async (t) => {
   const { space, folders } = await scene(t)
   const [kept = '', one = '', other = ''] = folders
   await put(kept, 'film', 200)
-  // Of an earlier run of the same download.
+  // Left by an earlier run of the same download.
   await put(one, 'part', 900)
   await space.withClaim(one, async (claimOne) => {
     claimOne(500)
@@ -69,5 +69,5 @@ void t.test('what is under way counts as large as it is going to be', async (t) 
       claimOne(10)
     })
   })
-  await t.rejects(space.assertSpace(), full, 'what is left of them counts as it lies there')
+  await t.rejects(space.assertSpace(), full, 'after the end, the files on disk count')
 })

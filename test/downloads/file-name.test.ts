@@ -1,11 +1,11 @@
-/** Names of fetched files: where they are taken from, and that none of them does harm. */
+/** Names of fetched files: where they are taken from, and how unsafe ones are changed. */
 import t from 'tap'
 import { checkName } from '../../src/contract/path.js'
 import { fileNameOf } from '../../src/downloads/file-name.js'
 
 const address = new URL('https://example.org/files/report%20of%20today.pdf?token=x#part')
 
-void t.test('the server names the file, else its address does', async (t) => {
+void t.test('the name is taken from Content-Disposition, or else from the address', async (t) => {
   const cases: readonly (readonly [disposition: string | undefined, name: string])[] = [
     [undefined, 'report of today.pdf'],
     ['inline', 'report of today.pdf'],
@@ -27,7 +27,7 @@ void t.test('the server names the file, else its address does', async (t) => {
   for (const [disposition, name] of cases) t.equal(fileNameOf(disposition, address), name, disposition ?? 'no header')
 })
 
-void t.test('no name leads anywhere, or holds what a name cannot hold', async (t) => {
+void t.test('unsafe parts of a name are removed or replaced', async (t) => {
   const disposed = (name: string) => fileNameOf(`attachment; filename*=UTF-8''${encodeURIComponent(name)}`, address)
   const cases: readonly (readonly [sent: string, name: string])[] = [
     ['../../etc/passwd', 'passwd'],

@@ -8,7 +8,7 @@ import { callProgram } from '../../src/downloads/local-program.js'
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-void t.test('a program that never answers is given up, whatever is collected meanwhile', async (t) => {
+void t.test('callProgram() rejects after its timeout, even under garbage collection', async (t) => {
   const silent = createServer().listen(0, '127.0.0.1')
   await once(silent, 'listening')
   const collecting = setInterval(collectGarbage, 100)

@@ -1,4 +1,4 @@
-/** aria2 and qBittorrent as they are: what they fetch reaches the tree, whole, whatever is killed meanwhile. */
+/** Downloads by the real aria2 and qBittorrent: the files reach the tree complete, even if the program is killed. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -12,13 +12,13 @@ import { startQBittorrent, type QBittorrentServer } from '../services/qbittorren
 import { rangeStart, startScripted, type ScriptedServer } from './scripted-server.js'
 import { startTracker, torrentOf } from './torrent-file.js'
 
-// They wait for programs most of the time, each for its own.
+// These tests spend most of their time waiting, each for its own program.
 const jobs = 3
 t.jobs = 2
 
 const content = randomBytes(3_000_000)
 
-/** Serves the content, so many bytes a tenth of a second; with ranges. */
+/** Serves the content with ranges, `pace` bytes each tenth of a second. */
 function startSlow(t: Test, pace = Infinity, more: ReadonlyMap<string, Buffer> = new Map()): Promise<ScriptedServer> {
   return startScripted(t, (request, answer) => {
     const file = more.get(request.url ?? '') ?? content
@@ -78,14 +78,14 @@ async function add(admin: Served, tool: string, url: string, policy = 'delete_on
   return task
 }
 
-/** The bytes behind the link to a file. */
+/** The bytes at the direct link of a file. */
 async function bytesOf(admin: Served, path: string): Promise<Buffer> {
   const { data, message } = await admin.post('/api/fs/get', { path })
   if (data === null) return Buffer.from(message)
   return Buffer.from(await (await fetch((data as { raw_url: string }).raw_url)).arrayBuffer())
 }
 
-/** Resolves once no folder of a download is left on the local disk: that goes a moment after the task has ended. */
+/** Resolves once no folder of a download is left on the local disk: it is removed shortly after the task has ended. */
 async function cleared(admin: Served, tool: string): Promise<void> {
   while ((await left(admin, tool)).length > 0) await delay(50)
 }
@@ -103,7 +103,7 @@ async function underWay(admin: Served, share: number): Promise<void> {
   }
 }
 
-/** Everything that the task is about has reached the tree. */
+/** Resolves when the downloads and the transfers to the tree have ended. Returns all of them. */
 async function stored(admin: Served): Promise<readonly TaskShown[]> {
   const downloads = await admin.ended('offline_download')
   return [...downloads, ...(await admin.ended('offline_download_transfer'))]
@@ -112,7 +112,7 @@ async function stored(admin: Served): Promise<readonly TaskShown[]> {
 const whole = { state: 2, progress: 100, error: '' }
 
 void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
-  void t.test('fetches into a folder of its own, and a second task stores it', async (t) => {
+  void t.test('downloads into a folder of its own, and a second task stores the file', async (t) => {
     const { admin } = await withAria2(t)
     t.strictSame((await admin.get('/api/public/offline_download_tools')).data, ['SimpleHttp', 'aria2'])
     const server = await startSlow(t)
@@ -125,7 +125,7 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     await cleared(admin, 'aria2')
   })
 
-  void t.test('is killed in the middle, started again, and goes on', async (t) => {
+  void t.test('resumes a download after it was killed and restarted', async (t) => {
     const { admin, aria2 } = await withAria2(t, '--auto-save-interval=1')
     const server = await startSlow(t, 40_000)
     await add(admin, 'aria2', `${server.url}/film.mp4`)
@@ -138,12 +138,12 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     const again = server.asked.map(({ range }) => Number(/^bytes=(\d+)/.exec(range ?? '')?.[1] ?? 0))
     t.ok(
       again.some((first) => first > 500_000),
-      'it did not begin again',
+      'the download did not start again from the beginning',
     )
     await cleared(admin, 'aria2')
   })
 
-  void t.test('fetches a torrent with a web seed, which the gateway fetches for it', async (t) => {
+  void t.test('downloads a torrent with a web seed; the gateway fetches the torrent file', async (t) => {
     const { admin } = await withAria2(t)
     const files = new Map<string, Buffer>()
     const server = await startSlow(t, 1_000_000, files)
@@ -154,7 +154,7 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     await cleared(admin, 'aria2')
   })
 
-  void t.test('fetches what a magnet link names from others', async (t) => {
+  void t.test('downloads the files of a magnet link from peers', async (t) => {
     const { admin } = await withAria2(t)
     const files = new Map([
       ['sub/one.bin', content.subarray(0, 700_000)],
@@ -173,7 +173,7 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     await cleared(admin, 'aria2')
   })
 
-  void t.test('a cancel stops it there too, and leaves nothing', async (t) => {
+  void t.test('cancelling a task removes the download in aria2 and its files', async (t) => {
     const { admin, aria2 } = await withAria2(t)
     const server = await startSlow(t, 40_000)
     const { id } = await add(admin, 'aria2', `${server.url}/film.mp4`)
@@ -186,7 +186,7 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     }
   })
 
-  void t.test('what it may not fetch it never hears of', async (t) => {
+  void t.test('receives no address that the egress guard rejects', async (t) => {
     const { admin, aria2 } = await withAria2(t)
     const server = await startSlow(t)
     const refusal = 'the address leads into a network that is not allowed, or nowhere'
@@ -203,7 +203,7 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     t.match(await aria2.call('aria2.getGlobalStat', []), { numStoppedTotal: '0', numActive: '0' })
   })
 
-  void t.test('a redirect leads it nowhere else, whatever it is configured with', async (t) => {
+  void t.test('a redirect cannot lead to a forbidden address, whatever the configuration of aria2', async (t) => {
     const { admin } = await withAria2(t, '--http-proxy=127.0.0.1:1', '--no-proxy=127.0.0.0/8')
     const inside = await startScripted(t, (_request, answer) => answer.end('secret'), '127.0.0.2')
     const server = await startScripted(t, (_request, answer) => {
@@ -216,33 +216,36 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     await cleared(admin, 'aria2')
   })
 
-  void t.test('it connects by itself where an admin wants that, and not where the proxy cannot listen', async (t) => {
-    const { admin, aria2 } = await withAria2(t)
-    const proxy = (address: string) => admin.gateway.settings.set(new Map([['egress_proxy', address]]))
-    const server = await startSlow(t, 100_000)
-    const told = async () => {
-      const [active] = (await aria2.call('aria2.tellActive', [['gid']])) as { gid: string }[]
-      return active && ((await aria2.call('aria2.getOption', [active.gid])) as Record<string, string>)['all-proxy']
-    }
-    await add(admin, 'aria2', `${server.url}/one`)
-    await underWay(admin, 5)
-    t.match(await told(), /^http:\/\/127\.0\.0\.1:\d+\//)
-    t.match(await stored(admin), [whole, whole])
-    await proxy('off')
-    await add(admin, 'aria2', `${server.url}/two`)
-    await underWay(admin, 5)
-    t.equal(await told(), undefined)
-    t.match((await admin.ended('offline_download'))[1], whole)
-    await proxy('192.0.2.1:0')
-    const { id } = await add(admin, 'aria2', `${server.url}/three`)
-    const undone = async () => (await admin.get('/api/task/offline_download/undone')).data as TaskShown[]
-    while ((await undone())[0]?.error === '') await delay(50)
-    t.match(await undone(), [{ error: /cannot listen on 192\.0\.2\.1:0/ }])
-    await admin.post(`/api/task/offline_download/cancel?tid=${id}`)
-    await admin.ended('offline_download')
-  })
+  void t.test(
+    'egress_proxy off lets aria2 connect directly; a proxy address that cannot listen fails the task',
+    async (t) => {
+      const { admin, aria2 } = await withAria2(t)
+      const proxy = (address: string) => admin.gateway.settings.set(new Map([['egress_proxy', address]]))
+      const server = await startSlow(t, 100_000)
+      const told = async () => {
+        const [active] = (await aria2.call('aria2.tellActive', [['gid']])) as { gid: string }[]
+        return active && ((await aria2.call('aria2.getOption', [active.gid])) as Record<string, string>)['all-proxy']
+      }
+      await add(admin, 'aria2', `${server.url}/one`)
+      await underWay(admin, 5)
+      t.match(await told(), /^http:\/\/127\.0\.0\.1:\d+\//)
+      t.match(await stored(admin), [whole, whole])
+      await proxy('off')
+      await add(admin, 'aria2', `${server.url}/two`)
+      await underWay(admin, 5)
+      t.equal(await told(), undefined)
+      t.match((await admin.ended('offline_download'))[1], whole)
+      await proxy('192.0.2.1:0')
+      const { id } = await add(admin, 'aria2', `${server.url}/three`)
+      const undone = async () => (await admin.get('/api/task/offline_download/undone')).data as TaskShown[]
+      while ((await undone())[0]?.error === '') await delay(50)
+      t.match(await undone(), [{ error: /cannot listen on 192\.0\.2\.1:0/ }])
+      await admin.post(`/api/task/offline_download/cancel?tid=${id}`)
+      await admin.ended('offline_download')
+    },
+  )
 
-  void t.test('what is kept for ever takes room from what comes next', async (t) => {
+  void t.test('files that are never deleted count against the limit of new downloads', async (t) => {
     const { admin } = await withAria2(t)
     const limit = (megabytes: string) => admin.gateway.settings.set(new Map([['spool_size_limit', megabytes]]))
     await limit('4')
@@ -256,7 +259,7 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     t.same(await admin.names('/in'), ['one'])
   })
 
-  void t.test('a file that is too large fails', async (t) => {
+  void t.test('a file above the size limit fails', async (t) => {
     const { admin } = await withAria2(t)
     await admin.gateway.settings.set(new Map([['offline_download_size_limit', '1']]))
     const server = await startSlow(t, 40_000)
@@ -265,7 +268,7 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     await cleared(admin, 'aria2')
   })
 
-  void t.test('what was fetched stays, or goes, as was asked', async (t) => {
+  void t.test('the deletion policy decides whether downloaded files stay after the transfer', async (t) => {
     const { admin } = await withAria2(t)
     const server = await startSlow(t)
     await admin.put('/in/taken', 'mine')
@@ -278,7 +281,11 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
     await admin.post('/api/fs/remove', { dir: '/in', names: ['taken'] })
     const [first] = (await admin.get('/api/task/offline_download_transfer/done')).data as TaskShown[]
     await admin.post(`/api/task/offline_download_transfer/retry?tid=${first?.id}`)
-    t.match((await stored(admin))[4], { ...whole, id: first?.id }, 'what stayed can be tried again')
+    t.match(
+      (await stored(admin))[4],
+      { ...whole, id: first?.id },
+      'a failed transfer can be retried with the file that stayed',
+    )
     t.ok((await bytesOf(admin, '/in/taken')).equals(content))
     while ((await left(admin, 'aria2')).length > 1) await delay(50)
     t.match(await left(admin, 'aria2'), [/-kept$/])
@@ -289,7 +296,7 @@ void t.test('aria2', { jobs, skip: lacks('aria2c') }, (t) => {
 })
 
 void t.test('qBittorrent', { jobs, skip: lacks('qbittorrent-nox') }, (t) => {
-  void t.test('fetches a torrent with a web seed, which the gateway fetches for it', async (t) => {
+  void t.test('downloads a torrent with a web seed; the gateway fetches the torrent file', async (t) => {
     const { admin } = await withQBittorrent(t)
     t.strictSame((await admin.get('/api/public/offline_download_tools')).data, ['SimpleHttp', 'qBittorrent'])
     const files = new Map<string, Buffer>()
@@ -302,7 +309,7 @@ void t.test('qBittorrent', { jobs, skip: lacks('qbittorrent-nox') }, (t) => {
     await cleared(admin, 'qBittorrent')
   })
 
-  void t.test('is killed in the middle, started again, and goes on', async (t) => {
+  void t.test('resumes a download after it was killed and restarted', async (t) => {
     const { admin, torrents } = await withQBittorrent(t)
     const files = new Map<string, Buffer>()
     const server = await startSlow(t, 40_000, files)
@@ -317,7 +324,7 @@ void t.test('qBittorrent', { jobs, skip: lacks('qbittorrent-nox') }, (t) => {
     await cleared(admin, 'qBittorrent')
   })
 
-  void t.test('fetches what a magnet link names, gives it to others, and lets go of it', async (t) => {
+  void t.test('downloads the files of a magnet link, seeds them, and removes the torrent', async (t) => {
     const { admin, torrents } = await withQBittorrent(t, '0.05')
     const tracker = await startTracker(t)
     const announce = `${tracker.url}/announce`
@@ -326,7 +333,7 @@ void t.test('qBittorrent', { jobs, skip: lacks('qbittorrent-nox') }, (t) => {
     const seed = await startAria2('--seed-ratio=0.0', '--check-integrity=true')
     t.teardown(() => seed.stop())
     await seed.share(shared.bytes, 'shared', files)
-    // It asks once, and then not again for minutes.
+    // The seed announces itself once, and then not again for minutes.
     while (tracker.asked.length === 0) await delay(50)
     await add(admin, 'qBittorrent', `magnet:?xt=urn:btih:${shared.hash}&tr=${encodeURIComponent(announce)}`)
     const seen = new Set<string>()
@@ -340,10 +347,10 @@ void t.test('qBittorrent', { jobs, skip: lacks('qbittorrent-nox') }, (t) => {
     t.match(await stored(admin), [whole, whole])
     t.ok((await bytesOf(admin, '/in/shared/a.bin')).equals(files.get('a.bin') ?? content))
     await cleared(admin, 'qBittorrent')
-    t.same(await torrents.names(), [], 'it is gone there')
+    t.same(await torrents.names(), [], 'qBittorrent has no torrent left')
   })
 
-  void t.test('what is no torrent, and trackers that are not allowed, never reach it', async (t) => {
+  void t.test('receives neither files that are not torrents nor addresses that the egress guard rejects', async (t) => {
     const { admin, torrents } = await withQBittorrent(t)
     const files = new Map([['/page', Buffer.from('<html>')]])
     const server = await startSlow(t, Infinity, files)
@@ -357,7 +364,7 @@ void t.test('qBittorrent', { jobs, skip: lacks('qbittorrent-nox') }, (t) => {
     await t.rejects(add(admin, 'qBittorrent', 'ftp://example.org/x'), { message: /does not fetch addresses of ftp/ })
   })
 
-  void t.test('a wrong password is told, and nothing is kept', async (t) => {
+  void t.test('a wrong password is reported, and the setting is unchanged', async (t) => {
     const { admin, torrents } = await withQBittorrent(t)
     const url = torrents.url.replace(/:[^:@]*@/, ':wrong@')
     t.match(await admin.post('/api/admin/setting/set_qbit', { url, seedtime: '0' }), {

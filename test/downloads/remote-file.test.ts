@@ -1,4 +1,4 @@
-/** Files of web servers that break off, change, lie, redirect, and never end. */
+/** Files of web servers that break off, change their content, send wrong lengths, redirect, or never end. */
 import { randomBytes } from 'node:crypto'
 import type { LookupAddress } from 'node:dns'
 import type { ServerResponse } from 'node:http'
@@ -8,7 +8,7 @@ import { RemoteFile, type RemoteOptions } from '../../src/downloads/remote-file.
 import { EgressGuard } from '../../src/net/egress.js'
 import { rangeStart, startScripted } from './scripted-server.js'
 
-// They wait most of the time, each for a server of its own.
+// These tests spend most of their time waiting, each for its own server.
 t.jobs = 4
 
 const content = randomBytes(300_000)
@@ -24,7 +24,7 @@ async function fetched(address: string, options: Partial<RemoteOptions> = {}): P
   return buffer(await file.source.read())
 }
 
-/** Sends so much of the rest, then breaks the connection where that is not all. */
+/** Sends so many bytes of the rest, and destroys the connection if that is not all of it. */
 function sendPart(answer: ServerResponse, from: number, bytes: number, headers: object): void {
   const part = content.subarray(from, from + bytes)
   const length = content.length - from
@@ -36,7 +36,7 @@ function sendPart(answer: ServerResponse, from: number, bytes: number, headers: 
   })
 }
 
-void t.test('a file comes with its name and size, as its bytes are', async (t) => {
+void t.test('a file has the name, size and bytes that the server sends', async (t) => {
   const server = await startScripted(t, (_request, answer) => {
     answer.writeHead(200, { 'content-length': content.length, 'content-disposition': 'attachment; filename="x.bin"' })
     answer.end(content)
@@ -47,7 +47,7 @@ void t.test('a file comes with its name and size, as its bytes are', async (t) =
   t.ok((await buffer(await file.source.read())).equals(content))
 })
 
-void t.test('a file without an announced size is whole when its body ends', async (t) => {
+void t.test('a file without Content-Length is complete when its body ends', async (t) => {
   const server = await startScripted(t, (_request, answer) => {
     answer.flushHeaders()
     answer.end(content)
@@ -57,7 +57,7 @@ void t.test('a file without an announced size is whole when its body ends', asyn
   t.ok((await buffer(await file.source.read())).equals(content))
 })
 
-void t.test('a connection that breaks is taken up where it broke', async (t) => {
+void t.test('a broken connection is resumed at the offset where it broke', async (t) => {
   const server = await startScripted(t, (request, answer, turn) => {
     sendPart(answer, rangeStart(request), turn < 4 ? 80_000 : content.length, { etag: '"one"' })
   })
@@ -66,7 +66,7 @@ void t.test('a connection that breaks is taken up where it broke', async (t) => 
   t.ok(server.asked.slice(1).every(({ range }) => /^bytes=[1-9]\d*-$/.test(range ?? '')))
 })
 
-void t.test('a time of change will do where it is old enough to tell', async (t) => {
+void t.test('a Last-Modified that is old enough serves as validator of a resumed request', async (t) => {
   const modified = new Date(Date.now() - 60_000).toUTCString()
   const server = await startScripted(t, (request, answer, turn) => {
     sendPart(answer, rangeStart(request), turn < 2 ? 80_000 : content.length, { 'last-modified': modified })
@@ -75,7 +75,7 @@ void t.test('a time of change will do where it is old enough to tell', async (t)
   t.equal(server.asked[1]?.ifRange, modified)
 })
 
-void t.test('a server without ranges sends the whole again, and what came is passed over', async (t) => {
+void t.test('if the server ignores ranges, the bytes already received are skipped', async (t) => {
   const server = await startScripted(t, (_request, answer, turn) => {
     sendPart(answer, 0, turn < 3 ? 80_000 * turn : content.length, { etag: '"one"' })
   })
@@ -83,7 +83,7 @@ void t.test('a server without ranges sends the whole again, and what came is pas
   t.equal(server.asked.length, 3)
 })
 
-void t.test('two states of a file are never put together', async (t) => {
+void t.test('parts of two versions of a file are never combined', async (t) => {
   const changed = await startScripted(t, (_request, answer, turn) => {
     if (turn === 1) sendPart(answer, 0, 80_000, { etag: '"one"' })
     else answer.writeHead(200, { etag: '"two"' }).end(content)
@@ -103,11 +103,11 @@ void t.test('two states of a file are never put together', async (t) => {
       code: 'unavailable',
       reason: /^the server announced 300000 bytes and sent \d+$/,
     })
-    t.equal(mute.asked.length, 1, 'nobody could tell that the rest is of the same file')
+    t.equal(mute.asked.length, 1, 'without a strong validator the download is not resumed')
   }
 })
 
-void t.test('a Content-Length that lies is told', async (t) => {
+void t.test('a wrong Content-Length is reported', async (t) => {
   const more = await startScripted(t, (request, answer) => {
     const from = rangeStart(request)
     if (from > 0) answer.writeHead(416, { 'content-range': `bytes */${content.length}` }).end()
@@ -126,7 +126,7 @@ void t.test('a Content-Length that lies is told', async (t) => {
   const less = await startScripted(t, (_request, answer) => {
     answer.socket?.end(`HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n${'x'.repeat(5000)}`)
   })
-  t.equal((await fetched(less.url)).length, 1000, 'what comes after the announced end belongs to nothing')
+  t.equal((await fetched(less.url)).length, 1000, 'bytes after the announced length are ignored')
   const nonsense = await startScripted(t, (_request, answer) => {
     answer.socket?.end('HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nx')
   })
@@ -146,7 +146,7 @@ void t.test('a body that never ends is cut off at the limit', async (t) => {
   await t.rejects(fetched(announced.url, { limit }), { code: 'too_large' })
 })
 
-void t.test('a server that stalls, or sends a byte now and then, is given up', async (t) => {
+void t.test('a server that stalls, or sends bytes too slowly, is given up', async (t) => {
   const silent = await startScripted(t, () => undefined)
   await t.rejects(fetched(silent.url, { timeout: 200 }), { code: 'timeout' })
   const stalling = await startScripted(t, (_request, answer) => {
@@ -163,7 +163,7 @@ void t.test('a server that stalls, or sends a byte now and then, is given up', a
   })
 })
 
-void t.test('a byte now and then holds nobody up for ever, however the connection is taken up again', async (t) => {
+void t.test('a server that sends too slowly is given up after five connections', async (t) => {
   const headers = { etag: '"one"', 'accept-ranges': 'bytes' }
   const trickling = await startScripted(t, (request, answer) => {
     const from = rangeStart(request)
@@ -179,10 +179,10 @@ void t.test('a byte now and then holds nobody up for ever, however the connectio
     sendPart(answer, rangeStart(request), 10, headers)
   })
   await t.rejects(fetched(breaking.url, { timeout: 200 }), { code: 'unavailable' })
-  t.equal(breaking.asked.length, 5, 'nor do connections that bring a few bytes each')
+  t.equal(breaking.asked.length, 5, 'five connections that bring a few bytes each are the limit')
 })
 
-void t.test('all redirects together are waited for no longer than one answer', async (t) => {
+void t.test('all redirects together share the timeout of one response', async (t) => {
   const slow = await startScripted(t, (_request, answer, turn) => {
     setTimeout(() => answer.writeHead(302, { location: `/${turn}` }).end(), 150)
   })
@@ -190,7 +190,7 @@ void t.test('all redirects together are waited for no longer than one answer', a
   t.ok(slow.asked.length <= 3)
 })
 
-void t.test('a server that does not have the file says so', async (t) => {
+void t.test('an error status becomes the matching error code', async (t) => {
   const statuses = new Map([
     [404, 'not_found'],
     [410, 'not_found'],
@@ -208,7 +208,7 @@ void t.test('a server that does not have the file says so', async (t) => {
   }
 })
 
-void t.test('whoever gives up is not kept', async (t) => {
+void t.test('an abort ends the download', async (t) => {
   const server = await startScripted(t, (_request, answer) => {
     answer.writeHead(200, { 'content-length': content.length }).write('x')
   })
@@ -223,7 +223,7 @@ async function redirecting(t: Test, to: (turn: number) => string) {
   return startScripted(t, (_request, answer, turn) => answer.writeHead(302, { location: to(turn) }).end())
 }
 
-void t.test('every redirect is judged', async (t) => {
+void t.test('every redirect passes the egress guard', async (t) => {
   const secret = await startScripted(t, (_request, answer) => answer.end('secret'))
   const only = new EgressGuard(() => '127.0.0.1/32')
   const through = (address: string) => fetched(address, { egress: only })
@@ -246,20 +246,20 @@ void t.test('every redirect is judged', async (t) => {
   for (const host of [...inside, ...spelled]) {
     const server = await redirecting(t, () => `${host}:${secret.port}/latest/meta-data/`)
     await t.rejects(through(server.url), { code: 'denied' }, host)
-    await t.rejects(through(`${host}:${secret.port}/`), { code: 'denied' }, `${host}, asked for itself`)
+    await t.rejects(through(`${host}:${secret.port}/`), { code: 'denied' }, `${host}, requested directly`)
   }
   const locations = ['file:///etc/passwd', 'ftp://127.0.0.1/x', 'data:,x', 'http://name:word@127.0.0.1/', 'http://[']
   for (const location of locations) {
     const server = await redirecting(t, () => location)
     await t.rejects(through(server.url), { code: 'invalid' }, location)
-    await t.rejects(through(location), { code: 'invalid' }, `${location}, asked for itself`)
+    await t.rejects(through(location), { code: 'invalid' }, `${location}, requested directly`)
   }
   const round = await redirecting(t, (turn) => `/${turn}`)
   await t.rejects(through(round.url), { code: 'invalid', reason: 'the server redirects more than 10 times' })
   t.equal(secret.asked.length, 1)
 })
 
-void t.test('a name that changes its address between two connections gains nothing', async (t) => {
+void t.test('DNS rebinding between two connections does not bypass the egress guard', async (t) => {
   const server = await startScripted(t, (request, answer, turn) => {
     sendPart(answer, rangeStart(request), turn < 2 ? 80_000 : content.length, { etag: '"one"' })
   })
@@ -272,7 +272,7 @@ void t.test('a name that changes its address between two connections gains nothi
     },
   )
   const address = `http://rebinding.example:${server.port}/`
-  await t.rejects(fetched(address, { egress }), { code: 'denied' }, 'the connection that takes up the broken one')
+  await t.rejects(fetched(address, { egress }), { code: 'denied' }, 'the resumed connection is checked again')
   t.equal(server.asked.length, 1)
   answers.push('127.0.0.2')
   await t.rejects(fetched(address, { egress }), { code: 'denied' })

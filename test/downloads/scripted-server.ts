@@ -1,4 +1,4 @@
-/** A web server on loopback that answers one request after the other as a test says. */
+/** A web server on loopback that answers each request by a script of the test. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,11 +9,11 @@ type Script = (request: IncomingMessage, answer: ServerResponse, turn: number) =
 export interface ScriptedServer {
   readonly url: string
   readonly port: number
-  /** Of each request: method, path, and the headers that ask for a part. */
+  /** Of each request: the path, and the headers that ask for a part. */
   readonly asked: { readonly url: string; readonly range?: string; readonly ifRange?: string }[]
 }
 
-/** Ends with the test, whatever is still under way. `host`: another address of loopback. */
+/** Stops with the test, even while requests are in progress. `host`: another loopback address. */
 export async function startScripted(t: Test, script: Script, host = '127.0.0.1'): Promise<ScriptedServer> {
   const asked: { url: string; range?: string; ifRange?: string }[] = []
   const server = createServer((request, answer) => {

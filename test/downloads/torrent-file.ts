@@ -1,4 +1,4 @@
-/** Torrents for tests, and a tracker that tells of one peer (BEP 3, 23). */
+/** Torrents for tests, and a tracker on loopback (BEP 3, 23). */
 import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
 import { startScripted, type ScriptedServer } from './scripted-server.js'
@@ -21,7 +21,7 @@ const pieceLength = 65_536
 
 interface TorrentFile {
   readonly bytes: Buffer
-  /** Of its info dictionary, hexadecimal. */
+  /** Of the info dictionary, hexadecimal. */
   readonly hash: string
 }
 
@@ -58,12 +58,12 @@ export function torrentOf(
   }
 }
 
-/** Everybody who asks is told of everybody else who asked before, on loopback. */
+/** A tracker that returns to each client every other client that asked before. */
 export function startTracker(t: Test): Promise<ScriptedServer> {
   const ports = new Set<number>()
   return startScripted(t, (request, answer) => {
     const own = Number(/[?&]port=(\d+)/.exec(request.url ?? '')?.[1])
-    // Whoever is told of itself bans the address, which all of them have.
+    // A client that receives itself as a peer bans the address, which all clients of the test share.
     const peers = [...ports.add(own)]
       .filter((port) => port !== own)
       .map((port) => Buffer.from([127, 0, 0, 1, port >> 8, port & 0xff]))

@@ -1,4 +1,4 @@
-/** Torrents and magnet links lose the hosts that may not be reached, and nothing else. */
+/** Hosts that must not be reached are removed from torrents and magnet links; nothing else changes. */
 import t from 'tap'
 import { sanitizedMagnet, sanitizedTorrent } from '../../src/downloads/torrent.js'
 import { torrentOf } from './torrent-file.js'
@@ -6,7 +6,7 @@ import { torrentOf } from './torrent-file.js'
 const mayReach = async (url: URL) => url.hostname.endsWith('good.example')
 const hash = 'c12fe1c06bba254a9dc9f519b335aa7c1367a88a'
 
-void t.test('a magnet link keeps what it names, and the hosts that may be reached', async (t) => {
+void t.test('sanitizedMagnet() keeps the torrent and the permitted hosts', async (t) => {
   const good = ['http://good.example/announce', 'udp://a.good.example:6969', 'wss://good.example/socket']
   const bad = [
     'http://10.0.0.1/announce',
@@ -26,13 +26,13 @@ void t.test('a magnet link keeps what it names, and the hosts that may be reache
   t.equal(await sanitizedMagnet(`MAGNET:?xt=urn:btih:${hash}`, mayReach), `magnet:?xt=urn:btih:${hash}`)
 })
 
-void t.test('a link that names no torrent is refused', async (t) => {
+void t.test('sanitizedMagnet() rejects a link without a torrent', async (t) => {
   for (const link of ['magnet:?dn=x', 'magnet:?xt=urn:sha1:abc', 'magnet:?xt=urn:btih:', 'magnet:?', 'magnet:']) {
     await t.rejects(sanitizedMagnet(link, mayReach), { code: 'invalid' }, link)
   }
 })
 
-void t.test('a torrent keeps its hash, and the hosts that may be reached', async (t) => {
+void t.test('sanitizedTorrent() keeps the info hash and the permitted hosts', async (t) => {
   const { bytes, hash } = torrentOf('name', Buffer.from('content'), {
     announce: 'http://10.0.0.1/announce',
     'announce-list': [['http://10.0.0.1/announce', 'udp://good.example:1'], ['udp://bad.example:1']],
@@ -53,7 +53,7 @@ void t.test('a torrent keeps its hash, and the hosts that may be reached', async
   t.ok((await sanitizedTorrent(same.bytes, mayReach)).equals(same.bytes))
 })
 
-void t.test('of very many hosts only some are looked at', async (t) => {
+void t.test('sanitizedTorrent() checks at most 100 hosts', async (t) => {
   let asked = 0
   const count = async () => ((asked += 1), true)
   const trackers = Array.from({ length: 5000 }, (_, index) => [`http://t${index}.example/`])
@@ -61,7 +61,7 @@ void t.test('of very many hosts only some are looked at', async (t) => {
   t.equal(asked, 100)
 })
 
-void t.test('what is no torrent is refused', async (t) => {
+void t.test('sanitizedTorrent() rejects malformed data', async (t) => {
   const nested = `${'l'.repeat(1000)}${'e'.repeat(1000)}`
   const broken = [
     ...['', 'd', 'e', 'de', 'i1e', '4:info', 'd4:info', 'd4:infode', 'd4:infod4:name', 'd4:infodeex', '<html>'],

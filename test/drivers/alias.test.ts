@@ -24,7 +24,7 @@ for (const [write, put] of [
   ['all', 'all'],
   ['first', 'quota'],
 ] as const) {
-  await t.test(`Alias of two storages keeps the contract: ${write}, ${put}`, async (t) => {
+  await t.test(`Alias of two storages passes the conformance suite: ${write}, ${put}`, async (t) => {
     const { env, newFolder } = await compositeTree(t, { '/one': {}, '/two': {} })
     await conformance(t, {
       type: aliasType,
@@ -37,7 +37,7 @@ for (const [write, put] of [
   })
 }
 
-await t.test('lines of paths are read as they are written', (t) => {
+await t.test('namedPaths() parses lines of paths with and without names', (t) => {
   const rows = (text: string) => [...namedPaths(text)]
   t.same(rows('/a/b'), [['b', ['/a/b']]])
   t.same(rows(' \n name:/a \r\n\n/c:d/e\nname: /b\n'), [
@@ -48,7 +48,7 @@ await t.test('lines of paths are read as they are written', (t) => {
   t.end()
 })
 
-await t.test('same names are merged, the earlier path before the later; other names are folders', async (t) => {
+await t.test('Alias merges paths of one name, the earlier path first, and shows other names as folders', async (t) => {
   const { env } = await compositeTree(t, { '/one': {}, '/two': {} })
   const [first, second] = [env.tree(one), env.tree(two)] as [WritableDriver, WritableDriver]
   await put(first, '/same', 'first')
@@ -63,10 +63,10 @@ await t.test('same names are merged, the earlier path before the later; other na
   t.same(await namesIn(merged, '/folder'), ['a', 'b'])
   t.equal(await textAt(merged, '/same'), 'first')
   t.equal((await listed(merged, '/')).find(({ name }) => name === 'same')?.size, 5)
-  t.notOk('write' in merged, 'without a policy it is read-only')
+  t.notOk('write' in merged, 'Alias is read-only without a write policy')
   for (let round = 0; round < 20; round++) {
     const any = await openOver(env, 'x:/one\nx:/two', { read_conflict_policy: 'random' })
-    t.equal(await textAt(any, '/same'), 'first', 'a file of another size is no copy')
+    t.equal(await textAt(any, '/same'), 'first', 'a file of another size is not taken for a copy')
   }
   const named = await openOver(env, 'second:/two\n/one', policies('first'))
   t.same(
@@ -78,13 +78,13 @@ await t.test('same names are merged, the earlier path before the later; other na
   )
   t.equal(await textAt(named, '/second/same'), 'the second')
   t.equal((await named.stat(at('/second'))).name, 'second')
-  await refuses(t, () => put(named, '/new', 'x'), ['is_dir', 'parent_missing'], 'beside the names')
+  await refuses(t, () => put(named, '/new', 'x'), ['is_dir', 'parent_missing'], 'next to the named folders')
   await refuses(t, () => named.mkdir(at('/second')), 'exists', 'over a name')
   await refuses(t, () => named.remove(at('/second')), 'denied', 'a name')
   await refuses(t, () => named.stat(at('/third')), 'not_found', 'another name')
 })
 
-await t.test('each policy writes where it says', async (t) => {
+await t.test('Alias: each policy decides which storage is written to', async (t) => {
   const { env } = await compositeTree(t, { '/one': {}, '/two': {} })
   const [first, second] = [env.tree(one), env.tree(two)] as [WritableDriver, WritableDriver]
   await put(second, '/later', 'x')
@@ -92,7 +92,7 @@ await t.test('each policy writes where it says', async (t) => {
   await put(second, '/both', 'x')
   const open = (...names: readonly [string, string?]) => openOver(env, 'x:/one\nx:/two', policies(...names))
   await put(await open('first'), '/later', 'new')
-  t.equal(await textAt(second, '/later'), 'new', 'a file is written where it is')
+  t.equal(await textAt(second, '/later'), 'new', 'an existing file is written where it is')
   await refuses(t, async () => put(await open('deterministic'), '/both', 'y'), 'denied', 'deterministic')
   await refuses(t, async () => (await open('all_strict')).remove(at('/later')), 'denied', 'all_strict')
   await put(await open('all'), '/both', 'z')
@@ -141,17 +141,17 @@ await t.test('a merged storage that lacks a method is unsupported', async (t) =>
   await refuses(t, () => merged.remove(at('/file')), 'unsupported', 'remove')
 })
 
-await t.test('a storage that does not answer is told, not left out', async (t) => {
+await t.test('Alias reports a storage that does not answer instead of leaving it out', async (t) => {
   const down = async () => Promise.reject(new GatewayError('unavailable'))
   const { env } = await compositeTree(t, { '/one': {}, '/two': { over: { stat: down } } })
   const merged = await openOver(env, 'x:/one\nx:/two', policies('all'))
   await put(env.tree(one) as WritableDriver, '/file', 'x')
   await refuses(t, () => listed(merged, '/'), 'unavailable', 'listing')
   await refuses(t, () => put(merged, '/new', 'x'), 'unavailable', 'writing')
-  t.equal(await textAt(merged, '/file'), 'x', 'what an earlier path has can be read')
+  t.equal(await textAt(merged, '/file'), 'x', 'a file of an earlier path can be read')
 })
 
-await t.test('an Alias of itself is refused, and at once', async (t) => {
+await t.test('Alias: a path that leads back to the Alias fails at once', async (t) => {
   const { tree, env } = await compositeTree(t, { '/one': {} })
   await tree.mount('/self', { driverOf: () => openOver(env, 'x:/self\nx:/one\nx:/self') })
   await refuses(t, () => listed(env.tree(asPath('/self')), '/'), 'unavailable', 'listing')

@@ -1,4 +1,4 @@
-/** What views of other storages ask these for, where a part of a file is wanted. */
+/** Which ranges Alias and Crypt request from the storage below for a part of a file. */
 import { randomBytes } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import t from 'tap'
@@ -24,7 +24,7 @@ const alias = (env: DriverEnv): Promise<Driver> =>
 const crypt = (env: DriverEnv): Promise<Driver> =>
   cryptType.open(checkOptions(cryptFields, { remote_path: '/store', password: 'potato', salt: 'sausage' }), env)
 
-/** Where the sealed blocks of these bytes are. */
+/** The range of the encrypted blocks that hold these bytes. */
 function sealed(first: number, last: number): ByteRange {
   const [from, to] = [Math.floor(first / blockSize), Math.floor(last / blockSize) + 1]
   return { offset: headerSize + from * sealedBlockSize, length: (to - from) * sealedBlockSize }
@@ -34,7 +34,7 @@ for (const [name, open, expected] of [
   ['Alias', alias, (range: ByteRange) => range],
   ['Crypt', crypt, ({ offset, length = 0 }: ByteRange) => sealed(offset, offset + length - 1)],
 ] as const) {
-  void t.test(`${name} asks for what covers the range, by \`read\` and by a handle`, async (t) => {
+  void t.test(`${name} requests only what covers the range, by \`read\` and by a handle`, async (t) => {
     const asked: (ByteRange | undefined)[] = []
     const inner = new MemoryDriver(0)
     const counting = altered(inner, {
@@ -79,12 +79,12 @@ for (const [name, open, expected] of [
       const into = Buffer.alloc(size)
       const filled = await file.read(into, position)
       if (!into.subarray(0, filled).equals(data.subarray(position, position + size)))
-        t.fail(`other bytes at ${position}`)
+        t.fail(`wrong bytes at ${position}`)
     }
     await file.close()
     t.ok(asked.length <= 4, `${asked.length} requests for 21 reads in sequence`)
     asked.length = 0
     t.ok((await buffer(await fs.read(path))).equals(data))
-    t.same(asked, [undefined], 'all of it is one stream')
+    t.same(asked, [undefined], 'the whole file is one stream')
   })
 }

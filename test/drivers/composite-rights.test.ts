@@ -1,4 +1,4 @@
-/** Who may do what in a storage that stands on others is judged by its own path; locks of what is below hold through it. */
+/** A storage on top of another one: access is decided by its own path, and locks of the storage below apply to it. */
 import t from 'tap'
 import { aliasFields, aliasType } from '../../drivers/alias/index.js'
 import { cryptFields, cryptType } from '../../drivers/crypt/index.js'
@@ -23,17 +23,17 @@ const kinds: Readonly<Record<string, (env: DriverEnv) => Promise<Driver>>> = {
 }
 
 for (const [name, open] of Object.entries(kinds)) {
-  await t.test(`${name}: rules of its own path hold, and locks of both`, async (t) => {
+  await t.test(`${name}: rules apply by its own path, and locks of both paths apply`, async (t) => {
     const { tree, env } = await compositeTree(t, { '/below': {} })
     await tree.mount('/above', { driverOf: () => open(env) })
     const ada = tree.as()
     await ada.mkdir(p('/above/shut'))
     await ada.write(p('/above/shut/file'), sourceOf('hello'))
     await tree.rule('/below', { readUsers: [2], readUsersSub: true })
-    await t.rejects(ada.list(p('/below/shut')), { code: 'hidden' }, 'below is closed')
-    t.equal(await text(ada.read(p('/above/shut/file'))), 'hello', 'what an admin shows above is shown')
+    await t.rejects(ada.list(p('/below/shut')), { code: 'hidden' }, 'the path below is closed')
+    t.equal(await text(ada.read(p('/above/shut/file'))), 'hello', 'the path above is open')
     await tree.rule('/above/shut', { readUsers: [2], readUsersSub: true })
-    await t.rejects(ada.read(p('/above/shut/file')), { code: 'hidden' }, 'and closed above')
+    await t.rejects(ada.read(p('/above/shut/file')), { code: 'hidden' }, 'the path above is closed')
     const other = tree.as({ userId: 2 })
     await other.lock(p('/below/shut'), { scope: 'exclusive', deep: true, owner: '', seconds: 60 })
     await t.rejects(other.write(p('/above/shut/file'), sourceOf('new')), { code: 'locked' }, 'writing')

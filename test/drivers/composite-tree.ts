@@ -1,4 +1,4 @@
-/** Storages for others to stand on, as they are in a gateway: behind the table of mounts, with locks and kept attributes. */
+/** Storages below Alias and Crypt, as in a gateway: behind the table of mounts, with locks and stored attributes. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { openLocal, testEnv } from './env.js'
 
 interface CompositeTree {
   readonly tree: Tree
-  /** What a driver gets that stands on this tree. */
+  /** The environment of a driver on top of this tree. */
   readonly env: DriverEnv
   /** A new, empty folder of a storage. */
   readonly newFolder: (storage: Path) => Promise<Path>
@@ -32,7 +32,7 @@ export async function compositeTree(t: Test, mounted: Readonly<Record<string, Mo
   return { tree, env, newFolder }
 }
 
-/** How to mount a new folder of the disk, which goes when the test ends. */
+/** Mount options of a new folder on disk, which is removed when the test ends. */
 export function onDisk(t: Test): { readonly folder: string; readonly ask: MountAsk } {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-below-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))

@@ -1,4 +1,4 @@
-/** Files that rclone wrote are read through a Crypt storage, and what that wrote by rclone: every way of keeping names. */
+/** Crypt reads files that rclone wrote and the reverse, with every combination of name options. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -17,7 +17,7 @@ import { compositeTree, onDisk } from './composite-tree.js'
 const run = promisify(execFile)
 const rclone = findProgram('rclone') ?? 'rclone'
 
-/** Path by path, with what is in it. */
+/** Content by path. */
 const files: Readonly<Record<string, Buffer>> = {
   '/plain.txt': Buffer.from('hello'),
   '/empty': Buffer.alloc(0),
@@ -114,6 +114,6 @@ for (const { names, folders, encoding } of rows) {
       t.ok((await readFile(back + path)).equals(bytes), `rclone read ${path}`)
     }
     await call('check', '--download', theirs, 'enc:ours')
-    t.pass('rclone finds nothing more and nothing less')
+    t.pass('rclone finds no difference')
   })
 }

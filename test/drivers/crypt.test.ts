@@ -28,7 +28,7 @@ for (const [name, options] of [
   ['Crypt with clear folders over Memory', { filename_encryption: 'standard', filename_encoding: 'base32768' }],
   ['Crypt with obfuscated names over Memory', { ...everything, filename_encryption: 'obfuscate' }],
 ] as const) {
-  await t.test(`${name} keeps the contract`, async (t) => {
+  await t.test(`${name} passes the conformance suite`, async (t) => {
     const { env, newFolder } = await compositeTree(t, { '/store': {} })
     await conformance(t, {
       type: cryptType,
@@ -41,7 +41,7 @@ for (const [name, options] of [
   })
 }
 
-await t.test('Crypt over Local keeps the contract', async (t) => {
+await t.test('Crypt over Local passes the conformance suite', async (t) => {
   const { env, newFolder } = await compositeTree(t, { '/store': onDisk(t).ask })
   await conformance(t, {
     type: cryptType,
@@ -54,7 +54,7 @@ await t.test('Crypt over Local keeps the contract', async (t) => {
   })
 })
 
-await t.test('keys and names are those of rclone', async (t) => {
+await t.test('Crypt derives the same keys and names as rclone', async (t) => {
   const keys = await keysOf('potato', 'sausage')
   t.equal(keys.data.toString('hex'), '8e9b6b99f8690467a071f9cb92d0aa787f8ff178bec96f999fd5206e644a1b50')
   t.equal(keys.name.toString('hex'), '3ea95ef681782dc9d9955d225bfd442c6f5d6897b029015c6f462e2a9dae2ce3')
@@ -94,7 +94,7 @@ await t.test('keys and names are those of rclone', async (t) => {
   }
 })
 
-await t.test('contents are those of rclone, by either cipher', async (t) => {
+await t.test('Crypt encrypts content as rclone does, with either cipher', async (t) => {
   const { data } = await keysOf('potato', 'sausage')
   const nonce = Buffer.from('000102030405060708090a0b0c0d0e0f1011121314151617', 'hex')
   const boxes = [await wasmSecretBox(), await nativeSecretBox().catch(() => undefined)]
@@ -121,10 +121,11 @@ await t.test('contents are those of rclone, by either cipher', async (t) => {
     t.equal(encryptedSize(plain), encrypted)
     t.equal(plainSize(encrypted), plain)
   }
-  for (const size of [0, 31, 33, 48, 65_585, 65_600]) t.equal(plainSize(size), undefined, `${size} is no such file`)
+  for (const size of [0, 31, 33, 48, 65_585, 65_600])
+    t.equal(plainSize(size), undefined, `no encrypted file has ${size} bytes`)
 })
 
-await t.test('passwords may be in clear or obscured, and are stored obscured', async (t) => {
+await t.test('Crypt accepts passwords in clear or obscured, and stores them obscured', async (t) => {
   t.equal(obscure('potato', Buffer.alloc(16, 'a')), 'YWFhYWFhYWFhYWFhYWFhYXMaGgIlEQ')
   t.equal(reveal(obscure('pässwörd')), 'pässwörd')
   t.equal(passwordOf(`___Obfuscated___${obscure('x y')}`), 'x y')
@@ -141,10 +142,10 @@ await t.test('passwords may be in clear or obscured, and are stored obscured', a
   t.notMatch(JSON.stringify(saved), /potato|sausage/)
   const second = await openOver({ ...env, save }, folder, { ...everything, ...saved[0] })
   t.equal(await textAt(second, '/file'), 'hello')
-  t.equal(saved.length, 1, 'nothing is stored that is stored already')
+  t.equal(saved.length, 1, 'an obscured password is not stored again')
 })
 
-await t.test('a wrong password is told, and is no empty folder', async (t) => {
+await t.test('Crypt reports a wrong password as unavailable, not as an empty folder', async (t) => {
   const { env, newFolder } = await compositeTree(t, { '/store': {} })
   for (const encoding of ['base32', 'base64', 'base32768']) {
     const folder = await newFolder(store)
@@ -169,7 +170,7 @@ await t.test('a wrong password is told, and is no empty folder', async (t) => {
   await refuses(t, () => openOver(env, '/store', { encrypted_suffix: 'bin' }), 'invalid', 'a suffix without a dot')
 })
 
-await t.test('every range of a file of several blocks is right, also after it was replaced', async (t) => {
+await t.test('Crypt reads every range of files of several blocks, also after they were replaced', async (t) => {
   const { env, newFolder } = await compositeTree(t, { '/store': {} })
   const driver = await openOver(env, await newFolder(store), everything)
   const block = 65_536
@@ -188,7 +189,7 @@ await t.test('every range of a file of several blocks is right, also after it wa
   }
 })
 
-await t.test('damage is told, and nothing that was changed comes out', async (t) => {
+await t.test('Crypt reports damaged files and returns no altered byte', async (t) => {
   const { env, newFolder } = await compositeTree(t, { '/store': {} })
   const folder = await newFolder(store)
   const driver = await openOver(env, folder)
@@ -207,7 +208,7 @@ await t.test('damage is told, and nothing that was changed comes out', async (t)
     await refuses(t, () => driver.read(at('/file')), 'unavailable', `byte ${index}`)
   }
   await damaged(flip(70_000))
-  t.ok((await bytesAt(driver, '/file', 0, 65_536)).equals(data.subarray(0, 65_536)), 'what is whole can be read')
+  t.ok((await bytesAt(driver, '/file', 0, 65_536)).equals(data.subarray(0, 65_536)), 'an intact block can be read')
   await refuses(t, () => bytesAt(driver, '/file'), 'unavailable', 'a later block')
   for (const length of [0, 20, 40, 65_600]) {
     await damaged((bytes) => bytes.subarray(0, length))
@@ -215,19 +216,22 @@ await t.test('damage is told, and nothing that was changed comes out', async (t)
     t.equal((await listed(driver, '/')).length, 1)
   }
   await put(below, '/readme.txt', 'not encrypted')
-  t.same(await namesIn(driver, '/'), ['file'], 'what is none of ours is not shown')
+  t.same(await namesIn(driver, '/'), ['file'], 'a file that is not encrypted is not listed')
   const checked = withPathRules(driver, { caseSensitive: true })
   await refuses(t, () => checked.removeTree?.(at('/')) ?? Promise.resolve(), 'denied', 'the root')
 })
 
-await t.test('names with a dot in front can be left out, and thumbnails lie beside the files', async (t) => {
-  const { env, newFolder } = await compositeTree(t, { '/store': {} })
-  const driver = await openOver(env, await newFolder(store), { show_hidden: false, thumbnail: true })
-  await driver.mkdir(at('/.thumbnails'))
-  await put(driver, '/.thumbnails/picture.png.webp', 'small')
-  await put(driver, '/picture.png', 'large')
-  t.same(await namesIn(driver, '/'), ['picture.png'])
-  t.same(driver.traits?.thumbnails, ['image', 'video'])
-  t.same(await driver.thumbnail?.(at('/picture.png'), 'image'), { type: 'image/webp', bytes: Buffer.from('small') })
-  await refuses(t, async () => driver.thumbnail?.(at('/other.png'), 'image'), 'unsupported', 'one that is not there')
-})
+await t.test(
+  'Crypt: show_hidden hides names with a leading dot, and thumbnails are read from .thumbnails',
+  async (t) => {
+    const { env, newFolder } = await compositeTree(t, { '/store': {} })
+    const driver = await openOver(env, await newFolder(store), { show_hidden: false, thumbnail: true })
+    await driver.mkdir(at('/.thumbnails'))
+    await put(driver, '/.thumbnails/picture.png.webp', 'small')
+    await put(driver, '/picture.png', 'large')
+    t.same(await namesIn(driver, '/'), ['picture.png'])
+    t.same(driver.traits?.thumbnails, ['image', 'video'])
+    t.same(await driver.thumbnail?.(at('/picture.png'), 'image'), { type: 'image/webp', bytes: Buffer.from('small') })
+    await refuses(t, async () => driver.thumbnail?.(at('/other.png'), 'image'), 'unsupported', 'one that is not there')
+  },
+)

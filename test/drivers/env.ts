@@ -1,4 +1,4 @@
-/** What a driver leans on, for tests: an environment that belongs to no gateway. */
+/** A driver environment for tests that belongs to no gateway. */
 import { localFields, localType } from '../../drivers/local/index.js'
 import type { DriverEnv } from '../../src/contract/driver-env.js'
 import type { OptionsOf } from '../../src/contract/driver-type.js'
@@ -32,7 +32,7 @@ export function testEnv(over: Partial<DriverEnv> = {}): DriverEnv {
   }
 }
 
-/** A Local mount of this folder, as an admin would make it. */
+/** A Local driver on this folder, opened as for an admin's storage. */
 export function openLocal(
   folder: string,
   options: Partial<OptionsOf<typeof localFields>> = {},

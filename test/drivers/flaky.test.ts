@@ -7,7 +7,7 @@ import { at, bytesAt, namesIn, put, refuses, textAt, type WritableDriver } from 
 import { openLocal } from './env.js'
 import { flaky } from './flaky.js'
 
-await t.test('a flaky driver strikes the call it is told to, and no other', async (t) => {
+await t.test('flaky() fails exactly the planned calls', async (t) => {
   const inner = new MemoryDriver(0)
   const plan = [
     { method: 'stat', call: 2, fault: { kind: 'fail' } },
@@ -24,10 +24,10 @@ await t.test('a flaky driver strikes the call it is told to, and no other', asyn
   await driver.stat(at('/file'))
   t.equal(struck.calls('stat'), 3)
   await refuses(t, () => driver.mkdir(at('/folder')), 'unavailable', 'mkdir')
-  t.equal((await inner.stat(at('/folder'))).kind, 'folder', 'it was made all the same')
+  t.equal((await inner.stat(at('/folder'))).kind, 'folder', 'the folder was created')
   const handle = await driver.open?.(at('/file'), 'read')
   t.equal(await handle?.read(Buffer.alloc(5), 0), 2, 'a short read')
-  await refuses(t, () => namesIn(driver, '/'), 'unavailable', 'a listing that breaks off')
+  await refuses(t, () => namesIn(driver, '/'), 'unavailable', 'a listing that fails')
   t.same(await namesIn(driver, '/'), ['file', 'folder'])
   const removing = driver.remove(at('/file'))
   t.equal(await textAt(inner, '/file'), 'hello')
@@ -36,7 +36,7 @@ await t.test('a flaky driver strikes the call it is told to, and no other', asyn
   t.same(await namesIn(inner, '/'), ['folder'])
 })
 
-await t.test('a body or a stream that is cut leaves nothing behind on Local', async (t) => {
+await t.test('a body or stream that fails leaves no staged file on Local', async (t) => {
   const folder = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-flaky-'))
   t.teardown(() => rm(folder, { recursive: true }))
   const inner = (await openLocal(folder)) as WritableDriver
@@ -49,7 +49,7 @@ await t.test('a body or a stream that is cut leaves nothing behind on Local', as
     ]).driver as WritableDriver
     await refuses(t, () => put(driver, '/file', Buffer.alloc(3_000_000, 'new')), 'unavailable', `write ${after}`)
     await refuses(t, () => bytesAt(driver, '/file'), 'unavailable', `read ${after}`)
-    t.ok((await bytesAt(inner, '/file')).equals(Buffer.alloc(3_000_000, 'old')), 'the old file stands')
+    t.ok((await bytesAt(inner, '/file')).equals(Buffer.alloc(3_000_000, 'old')), 'the old file is unchanged')
   }
   await inner.close?.()
   t.same(await readdir(folder), ['file'])

@@ -1,6 +1,6 @@
 /**
- * A driver that fails on purpose, at the same place each time: whoever stands on it must come through without half
- * files, leaks, or wrong listings.
+ * A driver that fails on purpose, at the same point each time. Code on top of it must leave no half files, leaks or
+ * wrong listings.
  */
 import { Readable } from 'node:stream'
 import type { OpenFile } from '../../src/contract/capabilities.js'
@@ -9,30 +9,30 @@ import type { Entry } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 
 export type Fault =
-  /** The call rejects before it did anything. */
+  /** The call rejects before it has any effect. */
   | { readonly kind: 'fail'; readonly error?: Error }
-  /** The call does its work, and then rejects all the same: an answer that got lost. */
+  /** The call takes effect and then rejects, as if the response were lost. */
   | { readonly kind: 'fail after'; readonly error?: Error }
-  /** The call begins only when `release` is called. An aborted signal ends it. */
+  /** The call waits until `release` is called. An aborted signal ends it. */
   | { readonly kind: 'stall' }
-  /** A stream (of `read`, or the body of `write`) fails after so many bytes. */
+  /** A stream (of `read`, or the body of `write`) fails after this many bytes. */
   | { readonly kind: 'cut'; readonly after: number; readonly error?: Error }
-  /** A handle's reads fill at most so many bytes. */
+  /** Reads of a handle return at most this many bytes. */
   | { readonly kind: 'short'; readonly bytes: number }
 
 export interface Planned {
-  /** The method that is struck. */
+  /** The method that fails. */
   readonly method: keyof Driver
-  /** Which of its calls, counted from 1; absent: every one. */
+  /** The number of the call that fails, counted from 1. Defaults to every call. */
   readonly call?: number
   readonly fault: Fault
 }
 
 interface Flaky {
   readonly driver: Driver
-  /** How often a method was called. */
+  /** The number of calls of a method. */
   calls(method: keyof Driver): number
-  /** Lets every stalled call go on. */
+  /** Resumes every stalled call. */
   release(): void
 }
 
@@ -94,7 +94,7 @@ export function flaky(inner: Driver, plan: readonly Planned[]): Flaky {
 
 type Pages = AsyncIterable<readonly Entry[]>
 
-/** `cut` and `fail after` strike when the first page is out. */
+/** `cut` and `fail after` fail after the first page. */
 async function* pages(fault: Fault | undefined, list: () => Pages, stall: () => Promise<void>): Pages {
   if (fault?.kind === 'fail') throw errorOf(fault)
   if (fault?.kind === 'stall') await stall()

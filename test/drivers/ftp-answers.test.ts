@@ -1,4 +1,4 @@
-/** What answers of a server mean that are not the common ones, and what it is asked for on the side. */
+/** How the FTP driver handles uncommon replies, and which commands it sends in the background. */
 import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -14,7 +14,7 @@ import { startPureFtpd } from '../services/pure-ftpd.js'
 import { startVsftpd } from '../services/vsftpd.js'
 import { emptyFolder, ftpSkip as skip, openFtpMount as open, started } from './ftp-mount.js'
 
-/** A mount behind a front whose decisions may be set later. */
+/** A driver behind a front whose replies the test can change later. */
 async function mounted(t: Test, start: () => Promise<FtpServer>, env?: Parameters<typeof open>[3]) {
   const server = await started(t, start)
   const { files, path } = await emptyFolder(server)
@@ -26,7 +26,7 @@ async function mounted(t: Test, start: () => Promise<FtpServer>, env?: Parameter
   return { driver, files, path, front, decide }
 }
 
-void t.test('a folder that must not be entered is there', { skip }, async (t) => {
+void t.test('FTP: a folder that cannot be entered is still listed and found by stat()', { skip }, async (t) => {
   const { driver, files, path, decide } = await mounted(t, () => startVsftpd())
   await mkdir(join(files, 'closed'))
   decide.fate = (command) => (command === `CWD ${path}/closed` ? { answer: '550 Permission denied.' } : 'pass')
@@ -41,14 +41,14 @@ for (const [name, start] of [
   ['Pure-FTPd', startPureFtpd],
   ['vsftpd', startVsftpd],
 ] as const) {
-  const title = `${name}: no connection is left in a folder that was listed, and it can be removed over another one`
+  const title = `${name}: no connection stays in a listed folder, so that it can be removed over another connection`
   void t.test(title, { skip }, async (t) => {
     const { driver, path, decide } = await mounted(t, () => start())
     await Promise.all(Array.from({ length: 6 }, () => listed(driver, '/')))
     const begun = async (folder: string) => {
       for await (const page of driver.list(at(folder))) if (page.length > 0) break
     }
-    // As servers on Windows do, and those that have their files from one.
+    // As servers on Windows do, and servers whose files are on one.
     const folders = new Map<number, string>()
     decide.fate = (command, connection) => {
       const [verb, argument] = [command.slice(0, 4).trim(), command.slice(4)]
@@ -61,7 +61,7 @@ for (const [name, start] of [
       for (const folder of [above, below]) await driver.mkdir(at(folder))
       await Promise.all([listed(driver, below), listed(driver, above), round < 5 && begun(above)])
       if ([...folders.values()].some((folder) => folder.startsWith(`${path}/above`))) {
-        t.fail(`a connection is still in a folder: ${[...folders.values()].join()}`)
+        t.fail(`a connection still has its working directory there: ${[...folders.values()].join()}`)
         break
       }
       for (const folder of [below, above]) await driver.remove(at(folder))
@@ -70,12 +70,12 @@ for (const [name, start] of [
   })
 }
 
-void t.test('a root that the server does not show is not gone', { skip }, async (t) => {
+void t.test('FTP reports a root that the server does not show as unavailable, not as missing', { skip }, async (t) => {
   for (const start of [() => startVsftpd(), () => startPureFtpd()]) {
     const { driver, path, decide } = await mounted(t, start)
     decide.fate = (command) =>
       /^(CWD|MLST|MLSD) /.test(command) && command.endsWith(` ${path}`) ? { answer: '550 No.' } : 'pass'
-    await refuses(t, () => driver.stat(at('/')), 'unavailable', 'a look at it')
+    await refuses(t, () => driver.stat(at('/')), 'unavailable', 'stat of the root')
     await refuses(t, () => namesIn(driver, '/'), 'unavailable', 'a listing')
     decide.fate = () => 'pass'
     t.equal((await driver.stat(at('/'))).kind, 'folder')
@@ -83,7 +83,7 @@ void t.test('a root that the server does not show is not gone', { skip }, async 
 })
 
 void t.test(
-  'a mode that the server does not implement is left to the core, one that it refuses is not',
+  'FTP ignores a mode that the server does not implement, and reports one that it refuses',
   { skip },
   async (t) => {
     const { driver, decide } = await mounted(t, () => startPureFtpd())
@@ -98,11 +98,11 @@ void t.test(
     await set({ mode: 0o600, modified })
     t.match(await driver.stat(at('/file')), { mode, modified }, 'the time is set')
     answer('550 Permission denied.')
-    await refuses(t, () => set({ mode: 0o600 }), 'denied', 'a refusal')
+    await refuses(t, () => set({ mode: 0o600 }), 'denied', 'a refused mode')
   },
 )
 
-void t.test('leftovers go one after another', { skip }, async (t) => {
+void t.test('FTP removes orphaned staged files one after another, over few connections', { skip }, async (t) => {
   const instance = { name: 'this-run', isOver: () => true }
   const { driver, files, front, decide } = await mounted(t, () => startPureFtpd(), { instance })
   for (let index = 0; index < 50; index++) {
@@ -120,7 +120,7 @@ void t.test('leftovers go one after another', { skip }, async (t) => {
   t.ok(front.made <= 5, `${front.made} connections`)
 })
 
-void t.test('more links than are kept are all told', { skip }, async (t) => {
+void t.test('FTP lists more symlinks than it caches', { skip }, async (t) => {
   const { driver, files } = await mounted(t, () => startPureFtpd())
   await writeFile(join(files, 'file'), 'content')
   const names = Array.from({ length: 1500 }, (_, index) => `link-${index}`)
@@ -130,7 +130,7 @@ void t.test('more links than are kept are all told', { skip }, async (t) => {
   t.equal(new Set(entries.map(({ name }) => name)).size, names.length + 1)
 })
 
-void t.test('a listing that comes all at once is read piece by piece', async (t) => {
+void t.test('FTP parses a listing in pages even if it arrives in one chunk', async (t) => {
   const files = new Files('', nameEncoding(''), { changesFolder: false })
   const lines = Array.from({ length: 30_000 }, (_, index) => `type=file;size=${index}; name ${index}\r\n`).join('')
   const features = { machineListings: true, setsTimes: true, restarts: true, tellsSizes: true, tellsTimes: true }
@@ -138,11 +138,11 @@ void t.test('a listing that comes all at once is read piece by piece', async (t)
   let next = 0
   for await (const page of files.pages(Readable.from([Buffer.from(lines)]), on)) {
     for (const { name, size } of page) {
-      if (name !== `name ${next}` || size !== next) t.fail(`${name} in place of ${next}`)
+      if (name !== `name ${next}` || size !== next) t.fail(`${name} instead of ${next}`)
       next++
     }
   }
   t.equal(next, 30_000)
   const endless = files.pages(Readable.from([Buffer.alloc(100_000, 'x')]), on)
-  await refuses(t, () => endless.next(), 'unavailable', 'a line without an end')
+  await refuses(t, () => endless.next(), 'unavailable', 'a line without end')
 })

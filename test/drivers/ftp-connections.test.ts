@@ -1,4 +1,4 @@
-/** Who gets a connection, and when: turns of a pool whose connections are made up. */
+/** The FTP connection pool with fake connections: which caller gets a connection, and when. */
 import { once } from 'node:events'
 import { FTPError } from 'basic-ftp'
 import t from 'tap'
@@ -7,7 +7,7 @@ import { Connections } from '../../drivers/ftp/connections.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { refuses } from '../conformance/subject.js'
 
-/** What a pool sees of a connection. `isSilent`: it answers nothing. */
+/** A fake connection. `isSilent`: it does not answer. */
 class Fake {
   idleSince = 0
   broken = false
@@ -25,7 +25,7 @@ class Fake {
   }
 }
 
-/** A server that lets so many in. */
+/** A pool on a server that accepts this many connections. */
 function pool(room: number) {
   const made: Fake[] = []
   const seen = { tries: 0 }
@@ -45,7 +45,7 @@ function pool(room: number) {
   return { connections, made, seen }
 }
 
-void t.test('who gives up waiting has no turn to give back', async (t) => {
+void t.test('FTP pool: a caller that stops waiting does not free a connection', async (t) => {
   const { connections, seen } = pool(1)
   const first = await connections.acquire('ask', undefined)
   for (let tries = 0; tries < 3; tries++) {
@@ -54,21 +54,21 @@ void t.test('who gives up waiting has no turn to give back', async (t) => {
     setTimeout(() => controller.abort(), 20)
     await refuses(t, () => waiting, 'aborted', 'one too many')
   }
-  t.equal(seen.tries, 2, 'the server was asked once for more than it has')
+  t.equal(seen.tries, 2, 'the server was asked once for more than it accepts')
   let isHad = false
   const next = connections.acquire('ask', undefined).then((connection) => {
     isHad = true
     return connection
   })
   await new Promise((resolve) => setTimeout(resolve, 20))
-  t.equal(seen.tries, 2, 'and is not asked again')
+  t.equal(seen.tries, 2, 'the server is not asked again')
   t.notOk(isHad)
   connections.release('ask', first)
   t.equal(await next, first)
   connections.close()
 })
 
-void t.test('a turn that comes with the end of a wait is not lost', async (t) => {
+void t.test('FTP pool: a connection that is released while its waiter aborts is not lost', async (t) => {
   const { connections } = pool(1)
   const first = await connections.acquire('ask', undefined)
   const controller = new AbortController()
@@ -81,47 +81,55 @@ void t.test('a turn that comes with the end of a wait is not lost', async (t) =>
   connections.close()
 })
 
-void t.test('whoever asks whether an idle connection stands can give up', async (t) => {
+void t.test('FTP pool: a caller can abort while an idle connection is checked', async (t) => {
   const { connections, made } = pool(3)
   const taken = await Promise.all([0, 1, 2].map(() => connections.acquire('ask', undefined)))
   for (const connection of taken) connections.release('ask', connection)
   for (const fake of made) Object.assign(fake, { idleSince: 0, isSilent: true })
   const before = Date.now()
-  await refuses(t, () => connections.acquire('ask', AbortSignal.timeout(50)), 'aborted', 'the first that is silent')
-  t.ok(Date.now() - before < 4500, 'before the pool gives up by itself')
+  await refuses(
+    t,
+    () => connections.acquire('ask', AbortSignal.timeout(50)),
+    'aborted',
+    'the call that checks a silent connection',
+  )
+  t.ok(Date.now() - before < 4500, 'before the pool’s own timeout')
   t.equal(made.filter(({ broken }) => broken).length, 1)
   connections.close()
 })
 
-void t.test('idle connections behind one that died are not asked one by one', async (t) => {
+void t.test('FTP pool: after one idle connection has failed, the others are replaced without a check', async (t) => {
   const { connections, made } = pool(3)
   const taken = await Promise.all([0, 1, 2].map(() => connections.acquire('ask', undefined)))
   for (const connection of taken) connections.release('ask', connection)
   for (const fake of made) Object.assign(fake, { idleSince: 0, isSilent: true })
   made.at(-1)?.close()
   t.not(await connections.acquire('ask', undefined), undefined)
-  t.equal(made.length, 4, 'a new one')
-  t.equal(made.filter(({ broken }) => broken).length, 3, 'in place of all')
+  t.equal(made.length, 4, 'a new connection')
+  t.equal(made.filter(({ broken }) => broken).length, 3, 'the idle connections are closed')
   connections.close()
 })
 
-void t.test('whoever waits for one that is about to be free can give up, and is told of a stop', async (t) => {
-  const { connections } = pool(2)
-  const first = await connections.acquire('ask', undefined)
-  connections.announceRelease(first)
-  await refuses(t, () => connections.acquire('ask', AbortSignal.timeout(20)), 'aborted', 'a wait that is aborted')
-  const stopped = refuses(
-    t,
-    () => connections.acquire('ask', undefined),
-    'aborted',
-    'a wait when the storage is stopped',
-  )
-  await new Promise((resolve) => setImmediate(resolve))
-  connections.close()
-  await stopped
-})
+void t.test(
+  'FTP pool: a wait for a connection that is about to be released ends with its signal or when the pool closes',
+  async (t) => {
+    const { connections } = pool(2)
+    const first = await connections.acquire('ask', undefined)
+    connections.announceRelease(first)
+    await refuses(t, () => connections.acquire('ask', AbortSignal.timeout(20)), 'aborted', 'a wait that is aborted')
+    const stopped = refuses(
+      t,
+      () => connections.acquire('ask', undefined),
+      'aborted',
+      'a wait when the storage is stopped',
+    )
+    await new Promise((resolve) => setImmediate(resolve))
+    connections.close()
+    await stopped
+  },
+)
 
-void t.test('many connections that are made at once listen to nothing in common', async (t) => {
+void t.test('FTP pool: connections that are opened concurrently add no listeners to a common signal', async (t) => {
   const { connections } = pool(32)
   const warned = once(process, 'warning').then(() => true)
   await Promise.all(Array.from({ length: 20 }, () => connections.acquire('ask', undefined)))

@@ -1,4 +1,4 @@
-/** Data connections of servers that do not do their part: nobody is let in, nothing is secured, nothing is closed. */
+/** Data connections of faulty FTP servers: not accepted, without a TLS handshake, or not closed. */
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
@@ -23,10 +23,10 @@ async function listening(t: Test, server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** Data connections lead to this port. */
+/** Data connections are directed to this port. */
 const dataAt = (port: number): Fate => ({ answer: `229 Extended passive mode (|||${port}|)` })
 
-/** Limits of ten seconds and more are over thirty times sooner. */
+/** Timeouts of ten seconds and more run thirty times faster. */
 function hurry(t: Test): void {
   const real = globalThis.setTimeout
   const hurried = (work: () => void, wait = 0) => real(work, wait >= 10_000 ? wait / 30 : wait)
@@ -34,7 +34,7 @@ function hurry(t: Test): void {
   t.teardown(() => (globalThis.setTimeout = real))
 }
 
-void t.test('a data connection that is not let in ends with its call', { skip }, async (t) => {
+void t.test('FTP: an abort ends a call whose data connection is not accepted', { skip }, async (t) => {
   const server = await started(t, () => startPureFtpd())
   const full = await startFullPort()
   t.teardown(() => full.stop())
@@ -51,7 +51,7 @@ void t.test('a data connection that is not let in ends with its call', { skip },
   t.ok(Date.now() - before < 5000, 'at once')
 })
 
-void t.test('a data connection that is not secured is given up', { skip }, async (t) => {
+void t.test('FTP: a data connection without a TLS handshake times out', { skip }, async (t) => {
   const server = await started(t, () => startPureFtpd())
   const { path } = await emptyFolder(server)
   const { certificate, key } = await makeCertificate(t.testdir())
@@ -72,10 +72,10 @@ void t.test('a data connection that is not secured is given up', { skip }, async
   hurry(t)
   await refuses(t, () => put(driver, '/file', 'x'), 'timeout', 'a write')
   await refuses(t, async () => buffer(await driver.read(at('/file'))), 'timeout', 'a read')
-  t.equal((await driver.stat(at('/'))).kind, 'folder', 'the server can be asked again')
+  t.equal((await driver.stat(at('/'))).kind, 'folder', 'the server answers the next call')
 })
 
-void t.test('a data connection that the server leaves open is closed', { skip }, async (t) => {
+void t.test('FTP closes a data connection that the server leaves open', { skip }, async (t) => {
   const server = await started(t, () => startPureFtpd())
   const { path } = await emptyFolder(server)
   const data = createServer({ allowHalfOpen: true })
@@ -88,13 +88,18 @@ void t.test('a data connection that the server leaves open is closed', { skip },
   const driver = await open(server, path, { address: `127.0.0.1:${front.port}` })
   t.teardown(() => driver.close?.())
   const coming = once(data, 'connection') as Promise<[Socket]>
-  const writing = refuses(t, () => driver.write(at('/file'), source('x')), 'not_found', 'what went nowhere')
+  const writing = refuses(
+    t,
+    () => driver.write(at('/file'), source('x')),
+    'not_found',
+    'the written file does not exist',
+  )
   const [socket] = await coming
   await once(socket.resume(), 'end')
   front.say('226 Done.')
   await writing
   const closed = new Promise((resolve) => socket.once('close', () => resolve(true)))
-  // Who has closed a connection refuses what still comes.
+  // A closed socket resets the connection when more bytes arrive.
   const timer = setInterval(() => socket.write('x'), 10)
   t.equal(await Promise.race([closed, pause(2000, false)]), true)
   clearInterval(timer)

@@ -1,4 +1,4 @@
-/** What the way to an FTP server does to us, and a server that has little room: cut, silent, idle for long, full. */
+/** Faults between the FTP driver and its server: cut, silent or idle connections, few connections, a full disk. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readdir, rm, writeFile } from 'node:fs/promises'
@@ -30,9 +30,9 @@ const run = promisify(execFile)
 const between = '127.0.0.2'
 const broken = ['unavailable', 'timeout'] as const
 
-/** A server whose connections of both kinds go through proxies on another address of loopback. */
+/** A server whose control and data connections go through proxies on another loopback address. */
 async function behindProxies(t: Test) {
-  // Below those that the system gives to whoever connects.
+  // Below the ephemeral ports of the system.
   const first = 20_000 + Math.floor(Math.random() * 1_200) * 10
   const passivePorts = { first, last: first + 9 }
   const server = await started(t, () => startPureFtpd({ passivePorts }))
@@ -48,7 +48,7 @@ async function behindProxies(t: Test) {
   return { server, control, data, files, path, driver }
 }
 
-void t.test('a data connection that is cut leaves the old file, and nothing else', { skip }, async (t) => {
+void t.test('FTP: a data connection that is cut leaves the old file and no staged file', { skip }, async (t) => {
   const { data, files, driver } = await behindProxies(t)
   const old = randomBytes(2_000_000)
   await put(driver, '/file', old)
@@ -56,54 +56,58 @@ void t.test('a data connection that is cut leaves the old file, and nothing else
     for (const proxy of data) proxy.cut('up', bytes)
     await refuses(t, () => put(driver, '/file', randomBytes(2_000_000)), broken, `a write, cut after ${bytes}`)
     for (const proxy of data) proxy.heal()
-    t.same(await readdir(files), ['file'], 'nothing is left over')
+    t.same(await readdir(files), ['file'], 'no staged file is left')
     t.ok((await bytesAt(driver, '/file')).equals(old))
     for (const proxy of data) proxy.cut('down', bytes)
     await refuses(t, () => bytesAt(driver, '/file'), broken, `a read, cut after ${bytes}`)
     if (bytes === 1) await refuses(t, () => namesIn(driver, '/'), broken, 'a listing')
     for (const proxy of data) proxy.heal()
   }
-  t.ok((await bytesAt(driver, '/file')).equals(old), 'and all is well again')
+  t.ok((await bytesAt(driver, '/file')).equals(old), 'the file can be read again')
 })
 
-void t.test('a control connection may be cut anywhere', { skip }, async (t) => {
-  const { control, files, driver } = await behindProxies(t)
-  const [one, two] = ['1', '2'].map((digit) => digit.repeat(100_000)) as [string, string]
-  const isWhole = (text: string) => text === one || text === two
-  await put(driver, '/file', one)
-  const steps: readonly (readonly [string, () => Promise<unknown>])[] = [
-    ['write', () => put(driver, '/file', two)],
-    ['list', () => namesIn(driver, '/')],
-    ['move', async () => driver.move?.(at('/file'), at('/moved'))],
-    ['read', () => textAt(driver, '/file')],
-  ]
-  for (const [name, step] of steps) {
-    for (const bytes of [1, 60, 150, 300, 450, 600]) {
-      await driver.stat(at('/'))
-      control.cut('up', bytes)
-      const failed = await step().then(
-        () => undefined,
-        (error: unknown) => error as { code: string },
-      )
-      if (failed)
-        t.ok(
-          ['unavailable', 'timeout', 'not_found'].includes(failed.code),
-          `${name}, cut after ${bytes}: ${failed.code}`,
+void t.test(
+  'FTP: a control connection that is cut at any point leaves the old or the new file',
+  { skip },
+  async (t) => {
+    const { control, files, driver } = await behindProxies(t)
+    const [one, two] = ['1', '2'].map((digit) => digit.repeat(100_000)) as [string, string]
+    const isWhole = (text: string) => text === one || text === two
+    await put(driver, '/file', one)
+    const steps: readonly (readonly [string, () => Promise<unknown>])[] = [
+      ['write', () => put(driver, '/file', two)],
+      ['list', () => namesIn(driver, '/')],
+      ['move', async () => driver.move?.(at('/file'), at('/moved'))],
+      ['read', () => textAt(driver, '/file')],
+    ]
+    for (const [name, step] of steps) {
+      for (const bytes of [1, 60, 150, 300, 450, 600]) {
+        await driver.stat(at('/'))
+        control.cut('up', bytes)
+        const failed = await step().then(
+          () => undefined,
+          (error: unknown) => error as { code: string },
         )
-      control.heal()
-      const names = await namesIn(driver, '/')
-      if (names.includes('moved')) await driver.move?.(at('/moved'), at('/file'))
-      t.ok(isWhole(await textAt(driver, '/file')), 'the old file or the new one')
+        if (failed)
+          t.ok(
+            ['unavailable', 'timeout', 'not_found'].includes(failed.code),
+            `${name}, cut after ${bytes}: ${failed.code}`,
+          )
+        control.heal()
+        const names = await namesIn(driver, '/')
+        if (names.includes('moved')) await driver.move?.(at('/moved'), at('/file'))
+        t.ok(isWhole(await textAt(driver, '/file')), 'the old file or the new one')
+      }
     }
-  }
-  t.same(await namesIn(driver, '/'), ['file'])
-  for (const name of await readdir(files)) if (name !== 'file') await rm(join(files, name))
-  await driver.close?.()
-  for (let tries = 0; tries < 100 && control.open > 0; tries++) await pause(20)
-  t.equal(control.open, 0, 'no connection is left open')
-})
+    t.same(await namesIn(driver, '/'), ['file'])
+    for (const name of await readdir(files)) if (name !== 'file') await rm(join(files, name))
+    await driver.close?.()
+    for (let tries = 0; tries < 100 && control.open > 0; tries++) await pause(20)
+    t.equal(control.open, 0, 'no connection is left open')
+  },
+)
 
-void t.test('connections that died while idle are replaced unseen', { skip }, async (t) => {
+void t.test('FTP replaces connections that broke while idle', { skip }, async (t) => {
   const server = await started(t, () => startPureFtpd())
   const { path } = await emptyFolder(server)
   let proxy = await startCuttingProxy(server.port)
@@ -111,7 +115,7 @@ void t.test('connections that died while idle are replaced unseen', { skip }, as
   await put(driver, '/file', 'content')
   const { port } = proxy
   await proxy.stop()
-  await refuses(t, () => driver.stat(at('/file')), broken, 'a server that is away')
+  await refuses(t, () => driver.stat(at('/file')), broken, 'a server that is down')
   proxy = await startCuttingProxy(server.port, { port })
   t.equal(await textAt(driver, '/file'), 'content')
   await put(driver, '/file', 'more')
@@ -120,7 +124,7 @@ void t.test('connections that died while idle are replaced unseen', { skip }, as
   await proxy.stop()
 })
 
-void t.test('a server that falls silent keeps nobody', { skip }, async (t) => {
+void t.test('FTP: a silent server does not delay the abort of a call', { skip }, async (t) => {
   const { control, data, files, driver } = await behindProxies(t)
   await put(driver, '/file', randomBytes(20_000_000))
   const calls: readonly (readonly [string, (signal?: AbortSignal) => Promise<unknown>])[] = [
@@ -140,16 +144,16 @@ void t.test('a server that falls silent keeps nobody', { skip }, async (t) => {
   t.same(await namesIn(driver, '/'), ['file'])
   control.stall()
   setTimeout(() => control.heal(), 5000)
-  t.equal((await driver.stat(at('/file'))).size, 20_000_000, 'five seconds of silence are waited for')
+  t.equal((await driver.stat(at('/file'))).size, 20_000_000, 'five seconds of silence are tolerated')
   control.stall()
-  const waiting = refuses(t, () => driver.stat(at('/file')), 'aborted', 'a call when the storage is stopped')
+  const waiting = refuses(t, () => driver.stat(at('/file')), 'aborted', 'a call when the storage is closed')
   await pause(50)
   await driver.close?.()
   await waiting
   t.ok((await readdir(files)).includes('file'))
 })
 
-void t.test('a server with little room is shared', { skip }, async (t) => {
+void t.test('FTP: concurrent calls share the few connections of a server', { skip }, async (t) => {
   const server = await started(t, () => startPureFtpd({ connections: 3 }))
   const { path } = await emptyFolder(server)
   const driver = await open(server, path)
@@ -160,13 +164,13 @@ void t.test('a server with little room is shared', { skip }, async (t) => {
   const large = Buffer.alloc(20_000_000, 'x')
   await put(driver, '/large', large)
   const slow = await driver.read(at('/large'))
-  t.equal((await driver.stat(at('/large'))).size, large.length, 'who reads slowly keeps nobody from asking')
+  t.equal((await driver.stat(at('/large'))).size, large.length, 'a slow reader does not block other calls')
   await driver.write(at('/copy'), { size: large.length, rereadable: false, read: async () => slow })
-  t.ok((await bytesAt(driver, '/copy')).equals(large), 'one mount is read and written at once')
+  t.ok((await bytesAt(driver, '/copy')).equals(large), 'one storage is read and written at once')
   await driver.close?.()
 })
 
-void t.test('a full disk is no_space, and the old file stands', { skip }, async (t) => {
+void t.test('FTP reports a full disk as no_space, and the old file is unchanged', { skip }, async (t) => {
   for (const start of [() => startPureFtpd(), () => startVsftpd()]) {
     const server = await started(t, start)
     const { files, path } = await emptyFolder(server)
@@ -176,7 +180,7 @@ void t.test('a full disk is no_space, and the old file stands', { skip }, async 
       await put(driver, '/file', 'old')
       const body = chunks(100, randomBytes(100_000))
       for (const name of ['/file', '/new']) await refuses(t, () => driver.write(at(name), body), 'no_space', name)
-      t.same(await readdir(files), ['file'], 'nothing is left over')
+      t.same(await readdir(files), ['file'], 'no staged file is left')
       t.equal(await textAt(driver, '/file'), 'old')
       await driver.close?.()
     } finally {
@@ -185,7 +189,7 @@ void t.test('a full disk is no_space, and the old file stands', { skip }, async 
   }
 })
 
-void t.test('what a killed run has left goes, what others are writing stays', { skip }, async (t) => {
+void t.test('FTP removes staged files of dead instances, and not those of other running ones', { skip }, async (t) => {
   const server = await started(t, () => startPureFtpd())
   const { files, path } = await emptyFolder(server)
   const instance = { name: 'this-run', isOver: (name: string) => name === 'dead-run' }
@@ -198,30 +202,38 @@ void t.test('what a killed run has left goes, what others are writing stays', { 
   await driver.mkdir(at('/folder'))
   await writeFile(join(files, 'folder', '.~tidegate-part-dead-run-0123456789ab'), 'x')
   await driver.remove(at('/folder'))
-  t.same(await namesIn(driver, '/'), ['file'], 'nor does it keep a folder from going')
-  await driver.close?.()
-})
-
-void t.test('uploads without an end leave room to ask, and let go', { skip }, async (t) => {
-  const server: FtpServer = await started(t, () => startPureFtpd({ connections: 8 }))
-  const { files, path } = await emptyFolder(server)
-  const driver = await open(server, path)
-  const uploads = Array.from({ length: 7 }, () => endless(1_000_000))
-  const writing = uploads.map((upload, index) => {
-    const controller = new AbortController()
-    const write = () => driver.write(at(`/file-${index}`), upload.source, { signal: controller.signal })
-    return { abort: () => controller.abort(), ended: refuses(t, write, 'aborted', 'a write') }
-  })
-  await pause(200)
-  t.same(await namesIn(driver, '/'), [], 'the eighth connection answers')
-  for (const { abort } of writing) abort()
-  await Promise.all(writing.map(({ ended }) => ended))
-  t.same(await readdir(files), [], 'nothing is left over')
+  t.same(
+    await namesIn(driver, '/'),
+    ['file'],
+    'a staged file of a dead instance does not keep its folder from being removed',
+  )
   await driver.close?.()
 })
 
 void t.test(
-  'what a server says of a read that was broken off is no answer to what comes after',
+  'FTP: endless uploads leave a connection for other calls, and end with their signals',
+  { skip },
+  async (t) => {
+    const server: FtpServer = await started(t, () => startPureFtpd({ connections: 8 }))
+    const { files, path } = await emptyFolder(server)
+    const driver = await open(server, path)
+    const uploads = Array.from({ length: 7 }, () => endless(1_000_000))
+    const writing = uploads.map((upload, index) => {
+      const controller = new AbortController()
+      const write = () => driver.write(at(`/file-${index}`), upload.source, { signal: controller.signal })
+      return { abort: () => controller.abort(), ended: refuses(t, write, 'aborted', 'a write') }
+    })
+    await pause(200)
+    t.same(await namesIn(driver, '/'), [], 'the eighth connection answers')
+    for (const { abort } of writing) abort()
+    await Promise.all(writing.map(({ ended }) => ended))
+    t.same(await readdir(files), [], 'no staged file is left')
+    await driver.close?.()
+  },
+)
+
+void t.test(
+  'FTP: a late reply to an aborted read is not taken for the reply to the next command',
   { skip },
   async (t) => {
     const server = await started(t, () => startPureFtpd())
@@ -229,7 +241,7 @@ void t.test(
     let asked = 0
     const front = await startFtpFront(server.port, (command) => {
       if (command === 'NOOP' && asked++ === 0) return { answer: '500 Unknown command' }
-      // As Pure-FTPd does now and then: the code of the answer before, with the speed of the transfer.
+      // As Pure-FTPd does sometimes: the code of the previous reply, with the speed of the transfer.
       if (asked === 1 && ++asked) return { before: '500 0.008 seconds (measured here), 16.42 Mbytes per second' }
       return 'pass'
     })
@@ -241,6 +253,6 @@ void t.test(
     stream.destroy()
     t.equal((await driver.stat(at('/file'))).size, 5_000_000)
     t.equal((await driver.stat(at('/'))).kind, 'folder')
-    t.equal(asked > 1, true, 'it was asked again')
+    t.equal(asked > 1, true, 'the command was sent again')
   },
 )

@@ -1,4 +1,4 @@
-/** What lines of listings mean, of servers that are not at hand too. */
+/** Parsing of FTP listings, including formats of servers that the tests cannot run. */
 import t, { type Test } from 'tap'
 import {
   dateOf,
@@ -17,12 +17,12 @@ const utf8 = nameEncoding('')
 const now = new Date('2026-03-01T12:00:00Z')
 const utc = (...parts: [number, number, number?, number?, number?]) => Date.UTC(...parts)
 
-/** Something is there, under a name that the core leaves out of listings. */
+/** Expects an entry whose name the core leaves out of listings. */
 function assertRefused(t: Test, line: Line, what: string): void {
   t.ok(line !== 'nothing' && !isListableName(line.name), what)
 }
 
-await t.test('lines for machines', async (t) => {
+await t.test('parseMlsdLine() parses machine-readable lines', async (t) => {
   for (const [line, told] of [
     [
       'type=file;size=5;modify=20010203040506;UNIX.mode=0640;unique=1g2; a  b ',
@@ -55,13 +55,13 @@ await t.test('lines for machines', async (t) => {
   }
 })
 
-await t.test('answers to MLST', async (t) => {
+await t.test('parseMlstReply() parses replies to MLST', async (t) => {
   t.match(parseMlstReply('x', '250-Begin\n type=file;size=7; /dir/x\n250 End.'), { name: 'x', kind: 'file', size: 7 })
   t.match(parseMlstReply('x', '250-type=dir;perm=el; /x\r\n250 End'), { kind: 'folder' })
   t.equal(parseMlstReply('x', '250 nothing'), undefined)
 })
 
-await t.test('lines for people', async (t) => {
+await t.test('parseListLine() parses lines of LIST', async (t) => {
   for (const [line, told] of [
     [
       '-rw-r--r--    1 106      112             5 Feb 03  2001 a [x] *b',
@@ -86,32 +86,32 @@ await t.test('lines for people', async (t) => {
     t.match(parseListLine(line, utf8, now), told, line)
   }
   t.equal(parseListLine('total 12', utf8, now), 'nothing')
-  assertRefused(t, parseListLine('what is this', utf8, now), 'a line of no known form')
+  assertRefused(t, parseListLine('what is this', utf8, now), 'a line of no known format')
   assertRefused(t, parseListLine('-rw-r--r-- 1 ftp ftp 5 Feb 28 23:59 ../up', utf8, now), 'a path')
 })
 
-await t.test('the zone of a server is learnt from one file', async (t) => {
+await t.test('ListClock derives the time zone of a server from one file', async (t) => {
   const clock = new ListClock()
   const exact = new Date('2026-02-28T23:59:31Z')
   clock.deriveZone({ local: utc(2026, 2, 1, 8, 59), isDay: false }, exact)
   t.equal(clock.zone, 9 * 3_600_000, 'nine hours ahead')
   t.same(clock.dateOf({ local: utc(2026, 2, 1, 8, 59), isDay: false }), new Date('2026-02-28T23:59:00Z'))
-  t.same(clock.asListed(exact, now), new Date('2026-02-28T23:59:00Z'), 'who asks for the file is told the same')
+  t.same(clock.asListed(exact, now), new Date('2026-02-28T23:59:00Z'), 'stat() returns the same time')
   const old = new Date('2001-02-03T20:00:00Z')
   t.same(
     clock.asListed(old, now),
     clock.dateOf({ local: utc(2001, 1, 4), isDay: true }),
-    'as of an old one: the day there',
+    'of an old file: the day in the server’s zone',
   )
 })
 
-await t.test('times on the wire', async (t) => {
+await t.test('timestampOf() and dateOf() convert times of the protocol', async (t) => {
   t.equal(timestampOf(new Date('2001-02-03T04:05:06.789Z')), '20010203040506')
   t.same(dateOf('20010203040506'), new Date('2001-02-03T04:05:06Z'))
   t.equal(dateOf('tomorrow'), undefined)
 })
 
-await t.test('names in encodings', async (t) => {
+await t.test('nameEncoding() encodes and decodes names', async (t) => {
   const gbk = nameEncoding('gbk')
   t.equal(gbk.encode('/潮'), '/\u00b3\u00b1')
   t.equal(gbk.decode('\u00b3\u00b1'), '潮')
@@ -122,7 +122,7 @@ await t.test('names in encodings', async (t) => {
   t.throws(() => nameEncoding('utf-16le'), { code: 'invalid' })
 })
 
-void t.test('facts without an end hold nobody up', async (t) => {
+void t.test('parseMlstReply() takes linear time for facts without end', async (t) => {
   const read = (length: number) =>
     parseMlstReply('file', `250- ${'x'.repeat(length)}\r\n type=file;${'y'.repeat(length)}; file\r\n250 End`)
   const times = await growth(read, 25_000, 8)

@@ -1,4 +1,4 @@
-/** Mounts of FTP servers, for tests. */
+/** Storages on FTP servers, for tests. */
 import { randomUUID } from 'node:crypto'
 import { chown, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,11 +11,11 @@ import { lacks } from '../programs.js'
 import type { FtpServer } from '../services/ftp-process.js'
 import { testEnv } from './env.js'
 
-/** For a test's `skip` option. */
+/** The `skip` option of tests with an FTP server. */
 export const ftpSkip =
   process.getuid?.() === 0 ? lacks('vsftpd', 'pure-ftpd', 'pure-pw', 'openssl') : 'the servers need root'
 
-/** A new, empty folder of the server. */
+/** Creates an empty folder on the server. */
 export async function emptyFolder(server: FtpServer) {
   const name = randomUUID()
   const files = join(server.files, name)
@@ -35,7 +35,7 @@ export async function openFtpMount(
   return (await ftpType.open(checkOptions(ftpFields, options), testEnv(env))) as WritableDriver
 }
 
-/** Starts a server, and stops it with the test. */
+/** Starts a server that stops with the test. */
 export async function started(t: Test, start: () => Promise<FtpServer>): Promise<FtpServer> {
   const server = await start()
   t.teardown(() => server.stop())

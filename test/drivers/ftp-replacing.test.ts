@@ -1,4 +1,4 @@
-/** Writing and moving over a file on servers that rename over nothing, with the connection lost at each step. */
+/** Replacing a file on FTP servers that cannot rename over an existing one, with the connection lost at each step. */
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,10 +9,13 @@ import { startFtpFront, type Fate } from '../services/ftp-front.js'
 import { startPureFtpd, type PureFtpdOptions } from '../services/pure-ftpd.js'
 import { emptyFolder, ftpSkip as skip, openFtpMount as open, started } from './ftp-mount.js'
 
-/** Commands of a replacement once the server has refused to rename over the old file. */
+/** Commands of a replacement after the server has refused to rename over the old file. */
 const steps = ['RNFR old', 'RNTO backup', 'RNFR new', 'RNTO over', 'DELE backup']
 
-/** A server that renames over nothing. `fate`: of each command that changes names, by number from the first refusal on. */
+/**
+ * A server that cannot rename over an existing file. `fate` decides each renaming or deleting command, by number from
+ * the first refusal.
+ */
 async function mounted(t: Test, options?: PureFtpdOptions) {
   const server = await started(t, () => startPureFtpd(options))
   const { files, path } = await emptyFolder(server)
@@ -38,52 +41,60 @@ async function mounted(t: Test, options?: PureFtpdOptions) {
   return { driver, files, seen, errors, front }
 }
 
-void t.test('the connection may be lost at each step of replacing a file', { skip }, async (t) => {
-  const { driver, files, seen, errors } = await mounted(t)
-  await put(driver, '/file', 'old')
-  for (const [lost, step] of steps.entries()) {
-    for (const fate of ['lost', 'answer lost'] as const) {
-      seen.step = -1
-      seen.fate = (at) => (at === lost ? fate : 'pass')
-      const failed = await put(driver, '/file', 'new').then(
-        () => undefined,
-        (error: unknown) => error as GatewayError,
-      )
-      const message = `${step}, ${fate}`
-      t.ok(seen.step > lost, `${message}: it came to that`)
-      const isDone = lost > 3 || (lost === 3 && fate === 'answer lost')
-      t.equal(failed?.code, isDone ? undefined : 'unavailable', message)
-      t.same(await readdir(files), ['file'], `${message}: one file is there, under its name`)
-      t.equal(await readFile(join(files, 'file'), 'utf8'), isDone ? 'new' : 'old', message)
-      seen.step = 0
-      seen.fate = () => 'pass'
-      await put(driver, '/file', 'old')
+void t.test(
+  'FTP: losing the connection at any step of a replacement leaves the old or the new file under its name',
+  { skip },
+  async (t) => {
+    const { driver, files, seen, errors } = await mounted(t)
+    await put(driver, '/file', 'old')
+    for (const [lost, step] of steps.entries()) {
+      for (const fate of ['lost', 'answer lost'] as const) {
+        seen.step = -1
+        seen.fate = (at) => (at === lost ? fate : 'pass')
+        const failed = await put(driver, '/file', 'new').then(
+          () => undefined,
+          (error: unknown) => error as GatewayError,
+        )
+        const message = `${step}, ${fate}`
+        t.ok(seen.step > lost, `${message}: the step was reached`)
+        const isDone = lost > 3 || (lost === 3 && fate === 'answer lost')
+        t.equal(failed?.code, isDone ? undefined : 'unavailable', message)
+        t.same(await readdir(files), ['file'], `${message}: one file, under its name`)
+        t.equal(await readFile(join(files, 'file'), 'utf8'), isDone ? 'new' : 'old', message)
+        seen.step = 0
+        seen.fate = () => 'pass'
+        await put(driver, '/file', 'old')
+      }
     }
-  }
-  t.same(errors, [])
-})
+    t.same(errors, [])
+  },
+)
 
-void t.test('a server that goes away in between is told of, with the name to look for', { skip }, async (t) => {
-  const { driver, files, seen, errors } = await mounted(t)
-  await put(driver, '/file', 'old')
-  seen.fate = (step) => {
-    seen.isAway = step === 2
-    return seen.isAway ? 'lost' : 'pass'
-  }
-  const error = await put(driver, '/file', 'new').then(
-    () => undefined,
-    (reason: unknown) => reason as GatewayError,
-  )
-  const backup = (await readdir(files)).find((name) => name.startsWith('file~replaced-')) ?? 'none'
-  t.equal(error?.code, 'unavailable')
-  t.match(error?.message, backup)
-  t.match(errors, [{ path: '/file', backup: `/${backup}` }])
-  seen.isAway = false
-  t.ok((await namesIn(driver, '/')).includes(backup), 'it is shown')
-  t.equal(await textAt(driver, `/${backup}`), 'old', 'and stays, though its run is over')
-})
+void t.test(
+  'FTP reports and logs the backup’s name if the server goes away in the middle of a replacement',
+  { skip },
+  async (t) => {
+    const { driver, files, seen, errors } = await mounted(t)
+    await put(driver, '/file', 'old')
+    seen.fate = (step) => {
+      seen.isAway = step === 2
+      return seen.isAway ? 'lost' : 'pass'
+    }
+    const error = await put(driver, '/file', 'new').then(
+      () => undefined,
+      (reason: unknown) => reason as GatewayError,
+    )
+    const backup = (await readdir(files)).find((name) => name.startsWith('file~replaced-')) ?? 'none'
+    t.equal(error?.code, 'unavailable')
+    t.match(error?.message, backup)
+    t.match(errors, [{ path: '/file', backup: `/${backup}` }])
+    seen.isAway = false
+    t.ok((await namesIn(driver, '/')).includes(backup), 'the backup is listed')
+    t.equal(await textAt(driver, `/${backup}`), 'old', 'the backup remains although its instance is over')
+  },
+)
 
-void t.test('a new file that is refused leaves the old one', { skip }, async (t) => {
+void t.test('FTP: a replacement that the server refuses leaves the old file', { skip }, async (t) => {
   const { driver, files, seen } = await mounted(t)
   await put(driver, '/file', 'old')
   seen.fate = (step) => (step === 3 ? { answer: '550 No.' } : 'pass')
@@ -92,7 +103,7 @@ void t.test('a new file that is refused leaves the old one', { skip }, async (t)
   t.equal(await textAt(driver, '/file'), 'old')
 })
 
-void t.test('a name that cannot be longer makes room for where it went', { skip }, async (t) => {
+void t.test('FTP shortens the backup’s name for a file with a name of maximum length', { skip }, async (t) => {
   const { driver, files } = await mounted(t)
   const name = `${'é'.repeat(120)}.txt`
   await put(driver, `/${name}`, 'old')
@@ -101,7 +112,7 @@ void t.test('a name that cannot be longer makes room for where it went', { skip 
   t.equal(await textAt(driver, `/${name}`), 'new')
 })
 
-void t.test('a move that is aborted in between puts the old file back', { skip }, async (t) => {
+void t.test('FTP: an aborted move restores the old file', { skip }, async (t) => {
   const { driver, files, seen } = await mounted(t)
   await put(driver, '/from', 'new')
   await put(driver, '/to', 'old')
@@ -121,18 +132,18 @@ void t.test('a move that is aborted in between puts the old file back', { skip }
   t.equal(await textAt(driver, '/from'), 'new')
 })
 
-void t.test('it is put right on a server with room for one connection', { skip }, async (t) => {
+void t.test('FTP restores the old file on a server with one connection', { skip }, async (t) => {
   const { driver, files, seen } = await mounted(t, { connections: 1 })
   await put(driver, '/file', 'old')
   seen.fate = (step) => (step === 2 ? 'lost' : 'pass')
   const writing = refuses(t, () => put(driver, '/file', 'new'), 'unavailable', 'a write')
-  t.equal((await driver.stat(at('/file'))).size, 3, 'whoever waits for the connection comes after that')
+  t.equal((await driver.stat(at('/file'))).size, 3, 'a waiting call comes after the restoration')
   await writing
   t.same(await readdir(files), ['file'])
   t.equal(await textAt(driver, '/file'), 'old')
 })
 
-void t.test('a storage that is stopped in between waits for that', { skip }, async (t) => {
+void t.test('FTP: closing a storage waits for a replacement in progress', { skip }, async (t) => {
   const { driver, files, seen } = await mounted(t)
   await put(driver, '/file', 'old')
   let closing: Promise<void> | undefined

@@ -1,4 +1,4 @@
-/** The FTP driver against servers that people run: Pure-FTPd, which lists for machines, and vsftpd, which lists for people. */
+/** The FTP driver on Pure-FTPd, which lists with MLSD, and vsftpd, which lists with LIST. */
 import { rm } from 'node:fs/promises'
 import t from 'tap'
 import { ftpType } from '../../drivers/ftp/index.js'
@@ -7,14 +7,14 @@ import { startPureFtpd } from '../services/pure-ftpd.js'
 import { startVsftpd } from '../services/vsftpd.js'
 import { emptyFolder, ftpSkip as skip, openFtpMount as open, started } from './ftp-mount.js'
 
-/** Pure-FTPd makes a `_` of a space at the end of a name. */
+/** Pure-FTPd replaces a space at the end of a name by `_`. */
 const endsWithSpace = (name: string) => name.endsWith(' ')
 
 for (const [name, start, cannotKeep] of [
   ['Pure-FTPd', startPureFtpd, endsWithSpace],
   ['vsftpd', startVsftpd, undefined],
 ] as const) {
-  void t.test(`FTP on ${name} keeps the contract`, { skip }, async (t) => {
+  void t.test(`FTP on ${name} passes the conformance suite`, { skip }, async (t) => {
     const server = await started(t, () => start())
     await conformance(t, {
       type: ftpType,

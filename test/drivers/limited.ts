@@ -1,6 +1,6 @@
 /**
- * A storage in memory that lacks what many backends lack: whoever stands on it has to make up for that. Its files outlive the
- * mount, as those of a real backend do.
+ * A storage in memory without features that many backends lack, for tests of the core that makes up for them. Its files
+ * survive the mount, as with a real backend.
  */
 import { memoryType } from '../../drivers/memory/index.js'
 import type { Driver } from '../../src/contract/driver.js'
@@ -14,13 +14,13 @@ import { ObjectStoreDriver } from './object-store.js'
 interface Limits {
   /** Methods that it does not have. */
   readonly without?: readonly (keyof Driver)[]
-  /** Also of the way it behaves: without ranges they are ignored, without times those of writing stay. */
+  /** Traits that also change its behavior: without ranges they are ignored, without times those of writing remain. */
   readonly traits?: Partial<Traits>
-  /** Entries tell no revision. */
+  /** Entries have no revision. */
   readonly unversioned?: boolean
-  /** Entries tell no time at all. */
+  /** Entries have no time. */
   readonly timeless?: boolean
-  /** Entries of one page. */
+  /** Entries per page. */
   readonly page?: number
 }
 
@@ -39,7 +39,7 @@ const limits: Readonly<Record<string, Limits>> = {
   },
 }
 
-/** A new storage of each kind; opened again it still holds what it held. */
+/** A new storage of each kind. Opened again, it still has its files. */
 export function limitedTypes(): readonly DriverType<typeof noFields>[] {
   return Object.entries(limits).map(([name, each]) => limitedType(name, each))
 }

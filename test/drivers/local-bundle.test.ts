@@ -1,4 +1,4 @@
-/** Small files copied by the second thread: only the listed files are read, and no staged file remains. */
+/** Small files that the worker thread copies: only the listed files are read, and no staged file remains. */
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ interface Ends {
   readonly copy: (over?: Partial<FileBundle>) => Promise<readonly (Entry | undefined)[]>
 }
 
-/** Two mounts, one with small files. */
+/** Two storages, one of them with small files. */
 async function newEnds(t: Test): Promise<Ends> {
   const from = Object.fromEntries(Array.from({ length: count }, (_, index) => [`file-${index}`, `text ${index}`]))
   const host = t.testdir({ source: { from }, target: { to: {} }, outside: { secret: 'secret' } })
@@ -43,7 +43,7 @@ function namesBelow(folder: string): readonly string[] {
   return entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name)
 }
 
-await t.test('files are copied from one mount to another, and no staged file remains', async (t) => {
+await t.test('copyFiles() copies files between two Local storages and leaves no staged file', async (t) => {
   const { host, copy } = await newEnds(t)
   const copies = await copy()
   t.ok(copies.every((each) => each !== undefined))
@@ -53,28 +53,25 @@ await t.test('files are copied from one mount to another, and no staged file rem
   t.equal(namesBelow(join(host, 'target')).length, count)
 })
 
-await t.test(
-  'a link that took the place of a file is not followed, nor is one that took the place of a folder',
-  async (t) => {
-    const { host, copy } = await newEnds(t)
-    unlinkSync(join(host, 'source/from/file-3'))
-    symlinkSync(join(host, 'outside/secret'), join(host, 'source/from/file-3'))
-    const swapped = (await copy()).map((each, index) => [each, index] as const).filter(([each]) => each === undefined)
-    t.equal(swapped.length, 1)
-    t.notOk(readdirSync(join(host, 'target/to')).includes('file-3'))
-    for (const [end, name] of [
-      ['source', 'from'],
-      ['target', 'to'],
-    ] as const) {
-      renameSync(join(host, end, name), join(host, end, 'elsewhere'))
-      symlinkSync(join(host, 'outside'), join(host, end, name))
-      await refuses(t, copy, 'denied', name)
-      unlinkSync(join(host, end, name))
-      renameSync(join(host, end, 'elsewhere'), join(host, end, name))
-    }
-    t.same(readdirSync(join(host, 'outside')), ['secret'])
-  },
-)
+await t.test('copyFiles() follows neither a symlink in place of a file nor one in place of a folder', async (t) => {
+  const { host, copy } = await newEnds(t)
+  unlinkSync(join(host, 'source/from/file-3'))
+  symlinkSync(join(host, 'outside/secret'), join(host, 'source/from/file-3'))
+  const swapped = (await copy()).map((each, index) => [each, index] as const).filter(([each]) => each === undefined)
+  t.equal(swapped.length, 1)
+  t.notOk(readdirSync(join(host, 'target/to')).includes('file-3'))
+  for (const [end, name] of [
+    ['source', 'from'],
+    ['target', 'to'],
+  ] as const) {
+    renameSync(join(host, end, name), join(host, end, 'elsewhere'))
+    symlinkSync(join(host, 'outside'), join(host, end, name))
+    await refuses(t, copy, 'denied', name)
+    unlinkSync(join(host, end, name))
+    renameSync(join(host, end, 'elsewhere'), join(host, end, name))
+  }
+  t.same(readdirSync(join(host, 'outside')), ['secret'])
+})
 
 await t.test('a folder that is replaced while the files are staged receives none of them', async (t) => {
   const { host, copy } = await newEnds(t)
@@ -88,14 +85,14 @@ await t.test('a folder that is replaced while the files are staged receives none
   t.same(readdirSync(join(host, 'outside')), ['secret'])
 })
 
-await t.test('a file that was written to since it was listed is left to be looked at again', async (t) => {
+await t.test('copyFiles() skips a file that was changed after it was listed', async (t) => {
   const { host, files, copy } = await newEnds(t)
   writeFileSync(join(host, 'source/from/file-9'), 'text 0')
   const left = (await copy()).flatMap((each, index) => (each ? [] : [files[index]?.name]))
   t.same(left, ['file-9'])
 })
 
-await t.test('a pipe is not opened, whatever it is listed as', async (t) => {
+await t.test('copyFiles() does not open a named pipe', async (t) => {
   const { host, source, copy } = await newEnds(t)
   await promisify(execFile)('mkfifo', [join(host, 'source/from/pipe')])
   const files = await listed(source, '/from')
@@ -106,31 +103,34 @@ await t.test('a pipe is not opened, whatever it is listed as', async (t) => {
   )
 })
 
-await t.test('a thread that ends before it answers leaves no staged files, and every result is known', async (t) => {
-  const thread = await startedWorker()
-  if (!thread) throw new Error('there is no second thread')
-  const ask = thread.run.bind(thread)
-  t.teardown(() => (thread.run = ask))
-  for (const kind of ['stage', 'take', 'discard'] as const) {
-    for (const isDone of [true, false]) {
-      const { host, copy } = await newEnds(t)
-      thread.run = async (order, ...rest) => {
-        const answer = order !== kind || isDone ? await ask(order, ...rest) : undefined
-        return order === kind ? undefined : (answer as never)
+await t.test(
+  'copyFiles() leaves no staged file and reports every result if the thread ends before it answers',
+  async (t) => {
+    const thread = await startedWorker()
+    if (!thread) throw new Error('there is no second thread')
+    const ask = thread.run.bind(thread)
+    t.teardown(() => (thread.run = ask))
+    for (const kind of ['stage', 'take', 'discard'] as const) {
+      for (const isDone of [true, false]) {
+        const { host, copy } = await newEnds(t)
+        thread.run = async (order, ...rest) => {
+          const answer = order !== kind || isDone ? await ask(order, ...rest) : undefined
+          return order === kind ? undefined : (answer as never)
+        }
+        const isRefused = kind === 'discard'
+        const copies = await copy(isRefused ? { mayTake: async () => new Set() } : {})
+        const expected = kind === 'take' ? count : 0
+        const title = `${kind}, ${isDone ? 'done' : 'not begun'}`
+        t.equal(copies.filter((each) => each !== undefined).length, expected, title)
+        t.equal(namesBelow(join(host, 'target')).length, expected, `${title}: no other file`)
       }
-      const isRefused = kind === 'discard'
-      const copies = await copy(isRefused ? { mayTake: async () => new Set() } : {})
-      const expected = kind === 'take' ? count : 0
-      const title = `${kind}, ${isDone ? 'done' : 'not begun'}`
-      t.equal(copies.filter((each) => each !== undefined).length, expected, title)
-      t.equal(namesBelow(join(host, 'target')).length, expected, `${title}: nothing else is there`)
     }
-  }
-})
+  },
+)
 
-await t.test('what another driver holds is not copied so, nor is anything to a storage that syncs', async (t) => {
+await t.test('copyFiles() rejects files of another driver, and is absent on a storage with sync', async (t) => {
   const { host, copy } = await newEnds(t)
-  await refuses(t, () => copy({ source: new MemoryDriver(0) }), 'unsupported', 'of another driver')
+  await refuses(t, () => copy({ source: new MemoryDriver(0) }), 'unsupported', 'files of another driver')
   const syncing = await openLocal(join(host, 'target'), { sync: true })
   t.teardown(() => syncing.close?.())
   t.equal(typeof syncing.copyFiles, 'undefined')

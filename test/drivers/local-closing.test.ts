@@ -1,4 +1,4 @@
-/** A storage that is closed while something is written to it: it ends, and nothing of it is left. */
+/** Closing a Local storage while it is written to: the writes end, and no staged file is left. */
 import { closeSync, openSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,31 +19,31 @@ async function replacing(driver: Driver, path: string) {
   return { write: handle.write.bind(handle), commit: handle.commit.bind(handle), close: handle.close.bind(handle) }
 }
 
-await t.test('a write ends with aborted when its storage is closed, and leaves nothing', async (t) => {
+await t.test('Local: closing a storage aborts its running writes and leaves no staged file', async (t) => {
   const { folder, driver } = await storageAt(t)
   const { source: body, body: stream, begun } = endless()
   const writing = refuses(t, () => driver.write(at('/file'), body), 'aborted', 'the write')
   await begun
   await driver.close?.()
-  t.same(readdirSync(folder), ['file'], 'nothing is left over once it is closed')
-  t.ok(stream.destroyed, 'nobody reads the body any more')
+  t.same(readdirSync(folder), ['file'], 'no staged file is left after closing')
+  t.ok(stream.destroyed, 'the body is destroyed')
   await writing
   t.equal(readFileSync(join(folder, 'file'), 'utf8'), 'old')
 })
 
-await t.test('a handle ends with aborted when its storage is closed, and leaves nothing', async (t) => {
+await t.test('Local: closing a storage aborts its open handles and leaves no staged file', async (t) => {
   const { folder, driver } = await storageAt(t)
   const handle = await replacing(driver, '/file')
   await handle.write([Buffer.alloc(100_000)], 0)
   await driver.close?.()
-  t.same(readdirSync(folder), ['file'], 'nothing is left over once it is closed')
+  t.same(readdirSync(folder), ['file'], 'no staged file is left after closing')
   await refuses(t, () => handle.write([Buffer.alloc(1)], 0), 'aborted', 'a write')
-  await refuses(t, () => handle.commit(), 'aborted', 'its commit')
+  await refuses(t, () => handle.commit(), 'aborted', 'the commit')
   await handle.close()
   t.equal(readFileSync(join(folder, 'file'), 'utf8'), 'old')
 })
 
-await t.test('what begins on a storage that is closed is aborted, and makes no folder', async (t) => {
+await t.test('Local: calls on a closed storage are aborted and create nothing', async (t) => {
   const { folder, driver } = await storageAt(t)
   await put(driver, '/first', 'first')
   await driver.close?.()
@@ -54,7 +54,7 @@ await t.test('what begins on a storage that is closed is aborted, and makes no f
 })
 
 await t.test(
-  'closing waits a while only for a write that does not end, whose file is removed when it does',
+  'Local: closing a storage waits for a blocked write until a timeout; its staged file is removed later',
   async (t) => {
     const { folder, driver } = await storageAt(t)
     let reached: () => void = () => undefined
@@ -75,7 +75,7 @@ await t.test(
     const begin = performance.now()
     await driver.close?.()
     t.ok(performance.now() - begin < 20_000, 'closing ends')
-    // Whoever gets the next descriptors must not be taken for the staging folder.
+    // Files that reuse the closed descriptors must not be taken for the staging folder.
     const taken = Array.from({ length: 20 }, () => openSync(tmpdir(), 'r'))
     go()
     await writing
@@ -86,25 +86,28 @@ await t.test(
   },
 )
 
-await t.test('a file that is staged keeps its folder open after others made that folder anew', async (t) => {
-  const { folder, driver } = await storageAt(t)
-  const staging = join(folder, '.tidegate-staging')
-  const handle = await replacing(driver, '/file')
-  await handle.write([Buffer.from('new')], 0)
-  const [instance = ''] = readdirSync(staging)
-  const moved = join(folder, 'moved')
-  renameSync(join(staging, instance), moved)
-  const [name = ''] = readdirSync(moved)
-  await put(driver, '/other', 'other')
-  t.same(readdirSync(moved), [name])
-  await handle.commit()
-  t.same(readdirSync(moved), [], 'it was found in the folder that it was staged in')
-  await handle.close()
-  t.equal(await textAt(driver, '/file'), 'new')
-  await driver.close?.()
-})
+await t.test(
+  'Local: a handle commits from its staging folder even after that was moved and created anew',
+  async (t) => {
+    const { folder, driver } = await storageAt(t)
+    const staging = join(folder, '.tidegate-staging')
+    const handle = await replacing(driver, '/file')
+    await handle.write([Buffer.from('new')], 0)
+    const [instance = ''] = readdirSync(staging)
+    const moved = join(folder, 'moved')
+    renameSync(join(staging, instance), moved)
+    const [name = ''] = readdirSync(moved)
+    await put(driver, '/other', 'other')
+    t.same(readdirSync(moved), [name])
+    await handle.commit()
+    t.same(readdirSync(moved), [], 'the staged file was found in the moved folder')
+    await handle.close()
+    t.equal(await textAt(driver, '/file'), 'new')
+    await driver.close?.()
+  },
+)
 
-await t.test('nothing stays open after a storage is closed', { skip: process.platform !== 'linux' }, async (t) => {
+await t.test('Local leaves no descriptor open after closing', { skip: process.platform !== 'linux' }, async (t) => {
   const open = () => readdirSync('/proc/self/fd').length
   const before = open()
   const { driver } = await storageAt(t)

@@ -1,4 +1,4 @@
-/** Every way out of the root that a path or a link could offer, in every method. */
+/** Attempts to leave the root by paths and symlinks, with every method of Local. */
 import { mkdirSync, readFileSync, readdirSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ interface Scene {
   readonly driver: WritableDriver & Required<Awaited<ReturnType<typeof openLocal>>>
 }
 
-/** A root with a folder beside it that nobody may reach. */
+/** A root with a folder beside it that must not be reached. */
 async function scene(t: Test): Promise<Scene> {
   const base = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-escape-'))
   const root = join(base, 'root')
@@ -43,14 +43,14 @@ async function scene(t: Test): Promise<Scene> {
 }
 
 function assertUntouched(t: Test, outside: string): void {
-  t.same(readdirSync(outside).sort(), ['folder', 'secret'], 'nothing came or went outside')
+  t.same(readdirSync(outside).sort(), ['folder', 'secret'], 'nothing was created or removed outside')
   t.same(readdirSync(join(outside, 'folder')), ['secret'])
   t.equal(readFileSync(join(outside, 'secret'), 'utf8'), 'secret')
   t.equal(readFileSync(join(outside, 'folder', 'secret'), 'utf8'), 'secret')
   t.not(statSync(join(outside, 'secret')).mode & 0o777, 0o777)
 }
 
-await t.test('a symlink that leads outside is shown as a link, and no method follows it', async (t) => {
+await t.test('Local lists a symlink that leads outside as a symlink, and no method follows it', async (t) => {
   const { root, outside, driver } = await scene(t)
   const links: Record<string, string> = {
     'to-file': join(outside, 'secret'),
@@ -68,7 +68,7 @@ await t.test('a symlink that leads outside is shown as a link, and no method fol
   for (const [name, target] of Object.entries(links)) symlinkSync(target, join(root, name))
   writeFileSync(join(root, 'own'), 'own')
   for (const entry of await listed(driver, '/')) {
-    if (entry.name in links) t.match(entry, { kind: 'symlink' }, `${entry.name} is listed as a link`)
+    if (entry.name in links) t.match(entry, { kind: 'symlink' }, `${entry.name} is listed as a symlink`)
     t.same(entry, await driver.stat(at(`/${entry.name}`)))
   }
   for (const name of Object.keys(links)) {
@@ -110,21 +110,21 @@ await t.test('a symlink that leads outside is shown as a link, and no method fol
   await driver.move(at('/to-folder'), at('/moved'))
   await driver.remove(at('/moved'))
   for (const name of Object.keys(links)) if (name !== 'to-folder') await driver.removeTree(at(`/${name}`))
-  t.same(await namesIn(driver, '/'), ['inside', 'own'], 'the links themselves can be moved and removed')
+  t.same(await namesIn(driver, '/'), ['inside', 'own'], 'the symlinks themselves can be moved and removed')
   assertUntouched(t, outside)
 })
 
-await t.test('a link that leaves the root by name and comes back leads inside', async (t) => {
+await t.test('Local follows a symlink whose target leaves the root by name and returns into it', async (t) => {
   const { root, driver } = await scene(t)
   symlinkSync('../root/inside/file', join(root, 'back'))
   symlinkSync(join(root, 'inside'), join(root, 'absolute'))
   t.equal(await textAt(driver, '/back'), 'inside')
   t.equal(await textAt(driver, '/absolute/file'), 'inside')
   t.match(await driver.stat(at('/absolute')), { kind: 'folder', isSymlink: true })
-  t.equal(await driver.readSymlink(at('/absolute')), '/inside', 'its text tells nothing of the host')
+  t.equal(await driver.readSymlink(at('/absolute')), '/inside', 'its target does not reveal the path on the host')
 })
 
-await t.test('paths with .. and names of the staging folder reach nothing', async (t) => {
+await t.test('Local rejects paths with .. and the names of the staging folder', async (t) => {
   const { outside, driver } = await scene(t)
   await put(driver, '/own', 'own')
   for (const path of ['/../outside/secret', '/inside/../../outside/secret', '/..', '/inside/..'].map(at)) {
@@ -150,7 +150,7 @@ await t.test('paths with .. and names of the staging folder reach nothing', asyn
   assertUntouched(t, outside)
 })
 
-await t.test('errors tell nothing of the host', async (t) => {
+await t.test('errors of Local do not reveal paths of the host', async (t) => {
   const { root, driver } = await scene(t)
   symlinkSync('/etc', join(root, 'link'))
   for (const call of [
@@ -178,7 +178,7 @@ while (Atomics.load(flag, 0) === 0) {
 }
 `
 
-await t.test('a folder that is swapped for a link during the operation never leads outside', async (t) => {
+await t.test('Local never leaves the root while a folder is swapped for a symlink', async (t) => {
   const { root, outside, driver } = await scene(t)
   const victim = join(root, 'victim')
   mkdirSync(victim)
@@ -225,12 +225,12 @@ await t.test('a folder that is swapped for a link during the operation never lea
   }
   Atomics.store(new Int32Array(stop), 0, 1)
   await stopped
-  t.equal(leaked, 0, 'nothing of outside was read')
-  t.ok(reached > 100, `${reached} calls met the folder`)
+  t.equal(leaked, 0, 'no content from outside was read')
+  t.ok(reached > 100, `${reached} calls reached the folder`)
   assertUntouched(t, outside)
 })
 
-await t.test('removeTree() enters no link that is swapped in while it works', async (t) => {
+await t.test('removeTree() does not follow a symlink that is swapped in while it runs', async (t) => {
   const { root, outside, driver } = await scene(t)
   for (let round = 0; round < 30; round++) {
     const tree = join(root, 'tree')
@@ -242,7 +242,7 @@ await t.test('removeTree() enters no link that is swapped in while it works', as
       renameSync(join(tree, 'sub'), join(root, `parked-${round}`))
       symlinkSync(outside, join(tree, 'sub'))
     } catch {
-      // It was quicker.
+      // removeTree() was faster.
     }
     await removing.catch((error: unknown) => t.ok(isGatewayError(error)))
     await rm(tree, { recursive: true, force: true })

@@ -1,4 +1,6 @@
-/** What the disk does to us: full, read-only, forbidden, another one; and what a killed process leaves. */
+/**
+ * Faults of the disk below Local: full, read-only, forbidden, several file systems; and what a killed process leaves.
+ */
 import { execFile, spawn } from 'node:child_process'
 import {
   chmodSync,
@@ -45,7 +47,7 @@ async function mounted(t: Test, folder: string, options: string): Promise<void> 
   t.teardown(() => run('umount', ['-l', folder]))
 }
 
-await t.test('a full disk is no_space, and the old file stands', { skip: needsRoot }, async (t) => {
+await t.test('Local reports a full disk as no_space, and the old file is unchanged', { skip: needsRoot }, async (t) => {
   const folder = await folderFor(t)
   await mounted(t, folder, 'size=4m')
   const driver = (await openLocal(folder)) as WritableDriver
@@ -60,10 +62,10 @@ await t.test('a full disk is no_space, and the old file stands', { skip: needsRo
   t.same(await namesIn(driver, '/'), ['file'])
   await put(driver, '/after', Buffer.alloc(2_000_000))
   await driver.close?.()
-  t.same(readdirSync(folder).sort(), ['after', 'file'], 'nothing is left over')
+  t.same(readdirSync(folder).sort(), ['after', 'file'], 'no staged file is left')
 })
 
-await t.test('a read-only disk is denied, and says why', { skip: needsRoot }, async (t) => {
+await t.test('Local reports a read-only file system as denied, with the reason', { skip: needsRoot }, async (t) => {
   const folder = await folderFor(t)
   await mounted(t, folder, 'size=4m')
   writeFileSync(join(folder, 'file'), 'old')
@@ -77,7 +79,7 @@ await t.test('a read-only disk is denied, and says why', { skip: needsRoot }, as
   await driver.close?.()
 })
 
-await t.test('what the file system forbids is denied', { skip: needsRoot }, async (t) => {
+await t.test('Local reports missing permissions of the file system as denied', { skip: needsRoot }, async (t) => {
   const folder = await folderFor(t)
   chmodSync(folder, 0o777)
   mkdirSync(join(folder, 'closed'))
@@ -102,7 +104,7 @@ await t.test('what the file system forbids is denied', { skip: needsRoot }, asyn
 })
 
 await t.test(
-  'another file system inside of the root is written to, and not moved across',
+  'Local writes to another file system below its root, and does not move files across',
   { skip: needsRoot },
   async (t) => {
     const folder = await folderFor(t)
@@ -117,8 +119,8 @@ await t.test(
     const controller = new AbortController()
     const writing = driver.write(at('/nested/file'), body, { signal: controller.signal })
     await pause(50)
-    t.equal(readdirSync(nested).length, 2, 'the new one is beside it')
-    t.same(await namesIn(driver, '/nested'), ['file'], 'and is not seen')
+    t.equal(readdirSync(nested).length, 2, 'the staged file is on the same file system')
+    t.same(await namesIn(driver, '/nested'), ['file'], 'the staged file is not listed')
     controller.abort()
     await refuses(t, () => writing, 'aborted', 'write')
     t.ok(stream.destroyed)
@@ -126,14 +128,14 @@ await t.test(
     await put(driver, '/nested/only', 'x')
     await refuses(t, () => driver.write(at('/nested/only'), source('y'), { createOnly: true }), 'exists', 'createOnly')
     await driver.copy?.(at('/nested/file'), at('/copy'))
-    t.equal(await textAt(driver, '/copy'), 'again', 'a copy goes across')
+    t.equal(await textAt(driver, '/copy'), 'again', 'a copy crosses file systems')
     await driver.close?.()
     t.same(readdirSync(nested).sort(), ['file', 'only'])
     t.same(readdirSync(folder).sort(), ['copy', 'nested'])
   },
 )
 
-await t.test('one device that is mounted twice is written to all the same', { skip: needsRoot }, async (t) => {
+await t.test('Local writes to a bind mount of the same device', { skip: needsRoot }, async (t) => {
   const folder = await folderFor(t)
   mkdirSync(join(folder, 'real'))
   mkdirSync(join(folder, 'bound'))
@@ -162,7 +164,7 @@ for (const path of process.argv.slice(2)) void driver.write(path, { rereadable: 
 setInterval(() => undefined, 1000)
 `
 
-await t.test('a killed process leaves the old file, and what it staged is swept', async (t) => {
+await t.test('Local: a killed process leaves the old file, and the next start removes its staged files', async (t) => {
   const folder = await folderFor(t)
   writeFileSync(join(folder, 'file'), 'old')
   if (canMount) {
@@ -175,18 +177,18 @@ await t.test('a killed process leaves the old file, and what it staged is swept'
   const staging = join(folder, '.tidegate-staging')
   t.equal(readdirSync(staging).length, 1)
   const second = await openLocal(folder)
-  t.equal(readdirSync(staging).length, 1, 'a living process keeps what it staged')
+  t.equal(readdirSync(staging).length, 1, 'staged files of a running process remain')
   child.kill('SIGKILL')
   await new Promise((resolve) => child.once('exit', resolve))
   const third = await openLocal(folder)
-  t.notOk(existsSync(staging), 'a dead one does not')
-  if (canMount) t.same(readdirSync(join(folder, 'nested')), [], 'nor on another file system')
+  t.notOk(existsSync(staging), 'those of a dead process are removed')
+  if (canMount) t.same(readdirSync(join(folder, 'nested')), [], 'also on another file system')
   t.equal(await textAt(third, '/file'), 'old')
   await second.close?.()
   await third.close?.()
 })
 
-await t.test('what another machine stages is left alone until nothing of it has changed for a day', async (t) => {
+await t.test('Local keeps the staged files of another machine until they have not changed for a day', async (t) => {
   const folder = await folderFor(t)
   const staging = join(folder, '.tidegate-staging')
   const names = ['00000000-00000000-1-1-today', '00000000-00000000-1-1-yesterday', 'nobody knows']
@@ -202,7 +204,7 @@ await t.test('what another machine stages is left alone until nothing of it has 
   await driver.close?.()
 })
 
-await t.test('the staging folder may be removed under our feet', async (t) => {
+await t.test('Local creates its staging folder again if it was removed', async (t) => {
   const folder = await folderFor(t)
   const driver = (await openLocal(folder)) as WritableDriver
   await put(driver, '/one', 'x')
@@ -215,7 +217,7 @@ await t.test('the staging folder may be removed under our feet', async (t) => {
   await driver.close?.()
 })
 
-await t.test('what is removed goes to the recycle bin', async (t) => {
+await t.test('Local moves removed files to the recycle bin', async (t) => {
   const base = await folderFor(t)
   const [root, bin] = [join(base, 'root'), join(base, 'bin')]
   mkdirSync(root)
@@ -228,18 +230,18 @@ await t.test('what is removed goes to the recycle bin', async (t) => {
   await driver.remove(at('/folder/file'))
   const names = readdirSync(join(bin, 'folder')).sort()
   t.equal(names.length, 2)
-  t.match(names[1], /^file_\d{14}$/, 'a name that is taken gets the time')
+  t.match(names[1], /^file_\d{14}$/, 'a name that is taken gets a timestamp')
   await put(driver, '/folder/file', 'three')
   await driver.removeTree?.(at('/folder'))
   t.same(await namesIn(driver, '/'), [])
   t.ok(
     readdirSync(bin).some((name) => /^folder_\d{14}$/.test(name)),
-    'a tree goes as one',
+    'a tree is moved as a whole',
   )
   await driver.close?.()
 })
 
-await t.test('a recycle bin on another disk takes a tree along', { skip: needsRoot }, async (t) => {
+await t.test('Local copies a removed tree to a recycle bin on another disk', { skip: needsRoot }, async (t) => {
   const base = await folderFor(t)
   const [root, bin] = [join(base, 'root'), join(base, 'bin')]
   mkdirSync(root)
@@ -253,12 +255,12 @@ await t.test('a recycle bin on another disk takes a tree along', { skip: needsRo
   t.same(await namesIn(driver, '/'), [])
   await driver.mkdir(at('/large'))
   await put(driver, '/large/file', Buffer.alloc(6_000_000))
-  await refuses(t, async () => driver.removeTree?.(at('/large')), 'no_space', 'a bin that is full')
-  t.equal((await bytesAt(driver, '/large/file')).length, 6_000_000, 'nothing is lost')
+  await refuses(t, async () => driver.removeTree?.(at('/large')), 'no_space', 'a full recycle bin')
+  t.equal((await bytesAt(driver, '/large/file')).length, 6_000_000, 'the tree is unchanged')
   await driver.close?.()
 })
 
-await t.test('options that cannot be used are named', async (t) => {
+await t.test('Local names an invalid option in its error', async (t) => {
   const folder = await folderFor(t)
   writeFileSync(join(folder, 'file'), '')
   await t.rejects(openLocal(join(folder, 'none')), { code: 'invalid', message: /not exists/ })
@@ -266,7 +268,7 @@ await t.test('options that cannot be used are named', async (t) => {
   await t.rejects(openLocal(folder, { mkdir_perm: '9x' }), { code: 'invalid', message: /mkdir_perm/ })
 })
 
-await t.test('the mount table tells plain file systems from those that may make us wait', async (t) => {
+await t.test('MountTable distinguishes local file systems from those that may block', async (t) => {
   const line = (path: string, type: string) => `1 0 0:1 / ${path} rw - ${type} none rw`
   const table = (...lines: string[]) => new MountTable('/srv/my files', () => lines.join('\n'))
   const plain = table(line('/', 'ext4'), line('/proc', 'proc'), line('/proc/sys/fs/binfmt_misc', 'autofs'))
@@ -282,5 +284,5 @@ await t.test('the mount table tells plain file systems from those that may make 
   t.equal(mixed.hasForeignMountsIn('/srv/my files'), true)
   t.equal(mixed.hasForeignMountsIn('/srv/my files/disk'), false)
   const covered = table(line('/', 'ext4'), line('/srv', 'xfs'), line('/srv', 'fuse.sshfs'))
-  t.equal(covered.isLocal('/srv/my files'), false, 'of two on one point the last counts')
+  t.equal(covered.isLocal('/srv/my files'), false, 'the last of two mounts at one point counts')
 })

@@ -1,4 +1,4 @@
-/** Folders that stay open for a moment after their use: a path still means what stands there now. */
+/** Folder handles that stay open for a moment after use: a path always means the folder that is there now. */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -22,7 +22,7 @@ function rootAt(test: Test) {
   return { host, root, mark }
 }
 
-await t.test('a folder that took the place of a held one is found', async (t) => {
+await t.test('RootFolder finds a folder that replaced a cached one', async (t) => {
   const { host, mark } = rootAt(t)
   t.equal(await mark(), 'first')
   renameSync(join(host, 'root/shelf/box'), join(host, 'root/shelf/old'))
@@ -31,7 +31,7 @@ await t.test('a folder that took the place of a held one is found', async (t) =>
   t.equal(await mark(), 'second')
 })
 
-await t.test('a link that took the place of a folder above a held one is not passed', async (t) => {
+await t.test('RootFolder does not follow a symlink that replaced a parent of a cached folder', async (t) => {
   const { host, mark } = rootAt(t)
   t.equal(await mark(), 'first')
   rmSync(join(host, 'root/shelf'), { recursive: true })
@@ -40,28 +40,25 @@ await t.test('a link that took the place of a folder above a held one is not pas
   await t.rejects(mark(), { code: 'denied' })
 })
 
-await t.test('a held folder that was removed is not found', async (t) => {
+await t.test('RootFolder reports a cached folder that was removed as not_found', async (t) => {
   const { host, mark } = rootAt(t)
   t.equal(await mark(), 'first')
   rmSync(join(host, 'root/shelf'), { recursive: true })
   await t.rejects(mark(), { code: 'not_found' })
 })
 
-await t.test(
-  'a held folder is used by several at once, and closed when the last of them and the root let go',
-  async (t) => {
-    if (process.platform !== 'linux') {
-      t.pass('counting', { skip: 'descriptors are counted in /proc' })
-      return
-    }
-    const { root } = rootAt(t)
-    const open = () => readdirSync('/proc/self/fd').length
-    const before = open()
-    const [one, other] = [await root.folder(path), await root.folder(path)]
-    one.close()
-    root.close()
-    t.equal(readFileSync(other.pathOf('mark'), 'utf8'), 'first')
-    other.close()
-    t.equal(open(), before)
-  },
-)
+await t.test('RootFolder shares a cached folder between callers, and closes it after the last one', async (t) => {
+  if (process.platform !== 'linux') {
+    t.pass('counting', { skip: 'descriptors are counted in /proc' })
+    return
+  }
+  const { root } = rootAt(t)
+  const open = () => readdirSync('/proc/self/fd').length
+  const before = open()
+  const [one, other] = [await root.folder(path), await root.folder(path)]
+  one.close()
+  root.close()
+  t.equal(readFileSync(other.pathOf('mark'), 'utf8'), 'first')
+  other.close()
+  t.equal(open(), before)
+})

@@ -12,61 +12,61 @@ import { openLocal } from './env.js'
 const base = await mkdtemp(join(await realpath(tmpdir()), 'tidegate-list-'))
 t.teardown(() => rm(base, { recursive: true }))
 
-await t.test('100,000 entries are listed in pages, flat in memory and without a long stop', async (t) => {
-  const count = 100_000
-  const folder = join(base, 'many')
-  mkdirSync(folder)
-  for (let index = 0; index < count; index++) writeFileSync(join(folder, `entry-${index}`), '')
-  const driver = await openLocal(base)
-  let longest = 0
-  let last = process.cpuUsage()
-  const timer = setInterval(() => {
-    const { user, system } = process.cpuUsage(last)
-    longest = Math.max(longest, (user + system) / 1000)
-    last = process.cpuUsage()
-  }, 1)
-  const before = process.memoryUsage.rss()
-  let most = 0
-  let total = 0
-  const took = await processorTime(async () => {
-    for await (const page of driver.list(at('/many'))) {
-      total += page.length
-      most = Math.max(most, process.memoryUsage.rss() - before)
-    }
-  })
-  clearInterval(timer)
-  t.comment(`${took.toFixed(0)} ms, longest turn ${longest.toFixed(0)} ms, ${(most / 1048576).toFixed(0)} MiB more`)
-  t.equal(total, count)
-  t.ok(took < 10_000, 'with little work for each')
-  t.ok(longest < 1000, 'others get their turn')
-  t.ok(most < 100 * 1024 * 1024, 'memory stays flat')
-  await driver.close?.()
-})
-
 await t.test(
-  'a large folder tells the same of each name as a look at that one alone, also by way of the second thread',
+  'Local lists 100,000 entries in pages, with bounded memory and without blocking the event loop',
   async (t) => {
-    const folder = join(base, 'mixed')
+    const count = 100_000
+    const folder = join(base, 'many')
     mkdirSync(folder)
-    for (let index = 0; index < 6000; index++) {
-      const file = join(folder, `entry-${index}`)
-      if (index % 10 === 0) mkdirSync(file)
-      else if (index % 10 === 1) symlinkSync(`entry-${index + 1}`, file)
-      else writeFileSync(file, 'x'.repeat(index % 7))
-    }
+    for (let index = 0; index < count; index++) writeFileSync(join(folder, `entry-${index}`), '')
     const driver = await openLocal(base)
-    // The first large listing only starts it.
-    while (!workerThread()) await new Promise((resolve) => setTimeout(resolve, 10))
-    const entries = (await listed(driver, '/mixed')).toSorted((a, b) => a.name.localeCompare(b.name))
-    t.equal(entries.length, 6000)
-    const alone: Entry[] = []
-    for (const { name } of entries) alone.push(await driver.stat(at(`/mixed/${name}`)))
-    t.strictSame(entries, alone)
+    let longest = 0
+    let last = process.cpuUsage()
+    const timer = setInterval(() => {
+      const { user, system } = process.cpuUsage(last)
+      longest = Math.max(longest, (user + system) / 1000)
+      last = process.cpuUsage()
+    }, 1)
+    const before = process.memoryUsage.rss()
+    let most = 0
+    let total = 0
+    const took = await processorTime(async () => {
+      for await (const page of driver.list(at('/many'))) {
+        total += page.length
+        most = Math.max(most, process.memoryUsage.rss() - before)
+      }
+    })
+    clearInterval(timer)
+    t.comment(`${took.toFixed(0)} ms, longest turn ${longest.toFixed(0)} ms, ${(most / 1048576).toFixed(0)} MiB more`)
+    t.equal(total, count)
+    t.ok(took < 10_000, 'with little work for each entry')
+    t.ok(longest < 1000, 'the event loop is not blocked')
+    t.ok(most < 100 * 1024 * 1024, 'memory is bounded')
     await driver.close?.()
   },
 )
 
-await t.test('names that cannot be asked for again are reported, and the core leaves them out', async (t) => {
+await t.test('Local lists a large folder by the worker thread with the same entries as stat()', async (t) => {
+  const folder = join(base, 'mixed')
+  mkdirSync(folder)
+  for (let index = 0; index < 6000; index++) {
+    const file = join(folder, `entry-${index}`)
+    if (index % 10 === 0) mkdirSync(file)
+    else if (index % 10 === 1) symlinkSync(`entry-${index + 1}`, file)
+    else writeFileSync(file, 'x'.repeat(index % 7))
+  }
+  const driver = await openLocal(base)
+  // The first large listing only starts the thread.
+  while (!workerThread()) await new Promise((resolve) => setTimeout(resolve, 10))
+  const entries = (await listed(driver, '/mixed')).toSorted((a, b) => a.name.localeCompare(b.name))
+  t.equal(entries.length, 6000)
+  const alone: Entry[] = []
+  for (const { name } of entries) alone.push(await driver.stat(at(`/mixed/${name}`)))
+  t.strictSame(entries, alone)
+  await driver.close?.()
+})
+
+await t.test('Local lists names that do not survive a round trip, and the core leaves them out', async (t) => {
   const folder = join(base, 'names')
   mkdirSync(folder)
   writeFileSync(Buffer.concat([Buffer.from(`${folder}/bad-`), Buffer.from([0xff, 0xfe])]), '')
@@ -80,7 +80,7 @@ await t.test('names that cannot be asked for again are reported, and the core le
   await driver.close?.()
 })
 
-await t.test('hidden files are shown or left out as the option says', async (t) => {
+await t.test('show_hidden decides whether Local lists hidden files', async (t) => {
   const folder = join(base, 'hidden')
   mkdirSync(folder)
   writeFileSync(join(folder, '.dot'), '')
@@ -91,7 +91,7 @@ await t.test('hidden files are shown or left out as the option says', async (t) 
   t.same(await namesIn(hides, '/'), ['file'])
 })
 
-await t.test('directory_size tells what a folder holds', async (t) => {
+await t.test('directory_size makes the size of a folder the sum of its files', async (t) => {
   const folder = join(base, 'sizes')
   mkdirSync(folder)
   const driver = (await openLocal(folder, { directory_size: true })) as WritableDriver
@@ -105,7 +105,7 @@ await t.test('directory_size tells what a folder holds', async (t) => {
   await driver.close?.()
 })
 
-await t.test('what is known is told again as long as it is true', async (t) => {
+await t.test('Local returns a known entry again while it is unchanged', async (t) => {
   const folder = join(base, 'known')
   mkdirSync(folder)
   const driver = (await openLocal(folder)) as WritableDriver

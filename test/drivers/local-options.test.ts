@@ -29,7 +29,7 @@ void t.test('new folders get the permission bits of mkdir_perm, less the umask',
   }
 })
 
-void t.test('show_hidden hides in listings alone', async (t) => {
+void t.test('show_hidden affects listings only', async (t) => {
   const folder = await folderOf(t)
   await writeFile(join(folder, '.hidden'), 'x')
   const driver = await openLocal(folder, { show_hidden: false })
@@ -37,7 +37,7 @@ void t.test('show_hidden hides in listings alone', async (t) => {
   t.match(await driver.stat(asPath('/.hidden')), { name: '.hidden', size: 1 })
 })
 
-void t.test('a walk for directory_size stops with who asked for it', async (t) => {
+void t.test('directory_size: an abort ends the computation of a size', async (t) => {
   const folder = await folderOf(t)
   for (let n = 0; n < 50; n++) await mkdir(join(folder, `a/${n}/b`), { recursive: true })
   await writeFile(join(folder, 'a/1/b/file'), 'four')
@@ -50,7 +50,7 @@ void t.test('a walk for directory_size stops with who asked for it', async (t) =
   await left
 })
 
-void t.test('what is removed goes to the recycle bin, unless there is none', async (t) => {
+void t.test('Local deletes permanently unless recycle_bin_path names a folder', async (t) => {
   const folder = await folderOf(t)
   const bin = await folderOf(t)
   for (const option of [bin, '', 'delete permanently']) {

@@ -1,4 +1,4 @@
-/** Large uploads to a local folder that were cut off: what of them is relied on, and what is left where it is not. */
+/** Interrupted large uploads to a Local storage: which bytes are resumed, and what happens to the others. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
@@ -41,7 +41,7 @@ async function begin(driver: Driver, path: string, resume?: string) {
   return upload
 }
 
-/** Sends a half of it. Resolves to its token. */
+/** Sends the first half, then fails. Resolves to the token of the upload. */
 async function cutOff(t: Test, driver: Driver, path: string): Promise<string> {
   const upload = await begin(driver, path)
   const body = function* () {
@@ -53,7 +53,7 @@ async function cutOff(t: Test, driver: Driver, path: string): Promise<string> {
   return upload.token
 }
 
-/** Sends the rest. Resolves to what was there already. */
+/** Sends the rest. Resolves to the number of bytes that were committed before. */
 async function goOn(driver: Driver, path: string, token: string): Promise<number> {
   const upload = await begin(driver, path, token)
   const { committedOffset: confirmed } = upload
@@ -70,15 +70,15 @@ function stagedIn(folder: string): string[] {
     .filter((path) => path.includes('.tidegate-staging'))
 }
 
-await t.test('what was tampered with is not relied on, and goes', async (t) => {
+await t.test('Local does not resume a staged file that was changed, and removes it', async (t) => {
   const changes: Readonly<Record<string, (file: string, folder: string) => void>> = {
     gone: (file) => rmSync(file),
     longer: (file) => appendFileSync(file, data),
-    'a link to a file of somebody': (file, folder) => {
+    'a symlink to another file': (file, folder) => {
       rmSync(file)
       symlinkSync(join(folder, 'other'), file)
     },
-    'known by another name, too': (file, folder) => linkSync(file, join(folder, 'twin')),
+    'a second hard link': (file, folder) => linkSync(file, join(folder, 'twin')),
     'a folder': (file) => {
       rmSync(file)
       mkdirSync(file)
@@ -93,14 +93,14 @@ await t.test('what was tampered with is not relied on, and goes', async (t) => {
     change(staged, folder)
     const confirmed = await goOn(driver, '/file', token).catch((error: unknown) => String(error))
     t.equal(confirmed, 0, what)
-    t.ok(readFileSync(join(folder, 'file')).equals(data), 'it is whole all the same')
+    t.ok(readFileSync(join(folder, 'file')).equals(data), 'the file is complete')
     t.equal(readFileSync(join(folder, 'other'), 'utf8'), 'of somebody')
     t.same(stagedIn(folder), [])
     await driver.close?.()
   }
 })
 
-await t.test('what a process has written outlives it, but not the machine', async (t) => {
+await t.test('Local resumes an upload of an earlier process only within the same boot', async (t) => {
   const run = (name: string, boot: string | undefined): Instance => ({ name, boot, isOver: () => true })
   for (const [before, after, isKept] of [
     ['abc', 'abc', true],
@@ -122,7 +122,7 @@ await t.test('what a process has written outlives it, but not the machine', asyn
 })
 
 await t.test(
-  'a file below another file system is kept beside its place',
+  'Local stages an upload for another file system on that file system',
   { skip: canMount ? false : 'only root can mount' },
   async (t) => {
     const folder = await folderFor(t)
@@ -135,9 +135,9 @@ await t.test(
     const token = await cutOff(t, first, '/nested/file')
     const other = await cutOff(t, first, '/nested/other')
     await first.close?.()
-    t.equal(stagedIn(folder).length, 4, 'two files, and two records that tell where they are')
+    t.equal(stagedIn(folder).length, 4, 'two files, and two records of where they are')
     const second = await openLocal(folder, {}, { instance: instance('run-2'), resumableUploads: async () => [token] })
-    t.equal(stagedIn(folder).length, 2, 'nobody goes on with the other')
+    t.equal(stagedIn(folder).length, 2, 'the other upload is not resumed by any task')
     t.equal(await goOn(second, '/nested/other', other), 0)
     t.equal(await goOn(second, '/nested/file', token), half.length)
     t.ok(readFileSync(join(nested, 'file')).equals(data))

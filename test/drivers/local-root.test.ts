@@ -1,4 +1,4 @@
-/** Where a Local storage may begin. */
+/** Which folders can be the root of a Local storage. */
 import { mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ async function folder(t: Test): Promise<string> {
   return made
 }
 
-void t.test("no storage shows the gateway's own data, whether it holds that or lies in it", async (t) => {
+void t.test('Local rejects a root that contains the gateway’s own data or lies in it', async (t) => {
   const machine = await folder(t)
   const data = join(machine, 'srv', 'data')
   const closed = [join(data, 'ssh'), join(data, 'spool'), join(data, 'temp')]
@@ -33,15 +33,15 @@ void t.test("no storage shows the gateway's own data, whether it holds that or l
   ]) {
     await t.rejects(open(root), { code: 'invalid', message: /holds the gateway's own data/ }, root)
   }
-  await t.rejects(open(join(machine, 'link')), { code: 'invalid' }, 'by a link')
-  await t.rejects(open(join(machine, 'link', 'ssh')), { code: 'invalid' }, 'by a link on the way')
+  await t.rejects(open(join(machine, 'link')), { code: 'invalid' }, 'through a symlink')
+  await t.rejects(open(join(machine, 'link', 'ssh')), { code: 'invalid' }, 'through a symlink in the middle')
   for (const root of [join(data, 'files'), join(data, 'ssh2'), 'files', './files/../files']) {
     await (await open(root)).close?.()
   }
   await t.rejects(open('nothing'), { code: 'invalid', message: `root folder ${join(data, 'nothing')} not exists` })
 })
 
-void t.test('the daemon refuses such a storage, tells the admin why, and others nothing of the machine', async (t) => {
+void t.test('the reason why such a root is rejected is shown to the admin only', async (t) => {
   const { gateway, dataFolder, url, adminPassword } = await startGateway(t)
   const admin = await connectHttp({ url, davUrl: '', sftpPort: 0 }, { username: 'admin', password: adminPassword })
   const [first] = gateway.storages.list()
@@ -60,7 +60,7 @@ void t.test('the daemon refuses such a storage, tells the admin why, and others 
   t.notMatch(String(failure), dataFolder)
 })
 
-void t.test('the first storage follows its data folder to another place', async (t) => {
+void t.test('the first storage follows its data folder when that is moved', async (t) => {
   const parent = await folder(t)
   const first = await startGateway(t, { dataFolder: join(parent, 'one') })
   const before = await connectHttp(first, { username: 'admin', password: first.adminPassword })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { RunningCalls } from '../../drivers/local/running-calls.js'
 
-void t.test('whoever stays is told once that its end is asked for, by the caller or by the mount', async (t) => {
+void t.test('RunningCalls notifies each call once when its caller aborts or the driver closes', async (t) => {
   const stays = new RunningCalls()
   const caller = new AbortController()
   const told: string[] = []
@@ -12,19 +12,19 @@ void t.test('whoever stays is told once that its end is asked for, by the caller
   t.same([first.aborted, second.aborted, signal.aborted], [false, false, false])
   caller.abort('enough')
   t.same(told, ['first'])
-  t.match(first.signal, { aborted: true, reason: 'enough' }, 'a signal that is asked for later says so, too')
+  t.match(first.signal, { aborted: true, reason: 'enough' }, 'a signal that is read later is aborted, too')
   const ended = stays.abortAll()
   t.same(told, ['first', 'second'])
   t.match(signal, { aborted: true, reason: { code: 'aborted' } })
   first.onAbort(() => told.push('late'))
-  t.same(told, ['first', 'second', 'late'], 'at once where the end was asked for before')
-  t.throws(() => stays.begin(undefined), { code: 'aborted' }, 'nobody enters any more')
+  t.same(told, ['first', 'second', 'late'], 'at once if already aborted')
+  t.throws(() => stays.begin(undefined), { code: 'aborted' }, 'new calls are rejected')
   first.end()
   second.end()
   await ended
 })
 
-void t.test('whoever has left is not told, and holds on to no signal', (t) => {
+void t.test('RunningCalls does not notify a call that has ended', (t) => {
   const stays = new RunningCalls()
   const caller = new AbortController()
   const stay = stays.begin(caller.signal)
@@ -34,6 +34,6 @@ void t.test('whoever has left is not told, and holds on to no signal', (t) => {
   caller.abort()
   t.equal(told, 0)
   t.notOk(stay.aborted)
-  t.ok(stays.begin(caller.signal).aborted, 'who enters with a signal that has aborted knows at once')
+  t.ok(stays.begin(caller.signal).aborted, 'a call with an aborted signal begins as aborted')
   t.end()
 })

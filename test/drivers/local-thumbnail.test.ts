@@ -48,14 +48,14 @@ async function mounted(t: Test, options: Parameters<typeof openLocal>[1] = {}): 
   return { folder, driver, of }
 }
 
-/** Files in the folder that are open in this process. */
+/** Files in the folder that this process has open. */
 async function openFiles(folder: string): Promise<string[]> {
   const descriptors = await readdir('/proc/self/fd')
   const files = await Promise.all(descriptors.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')))
   return files.filter((file) => file.startsWith(`${folder}/`))
 }
 
-void t.test('images of every kind become PNGs of one width', async (t) => {
+void t.test('thumbnails of all image formats are PNGs of one width', async (t) => {
   const { folder, driver, of } = await mounted(t)
   t.same(driver.traits?.thumbnails?.includes('image'), true)
   for (const format of ['jpeg', 'png', 'webp', 'gif', 'tiff', 'avif'] as const) {
@@ -73,11 +73,11 @@ void t.test('images of every kind become PNGs of one width', async (t) => {
     t.same((await looksOf((await of(name)).bytes)).slice(0, 2), seen, name)
   }
   await writeFile(join(folder, 'sideways'), await sideways(400, 200))
-  t.same(await looksOf((await of('sideways')).bytes), [144, 288, 'png'], 'a camera’s orientation is heeded')
+  t.same(await looksOf((await of('sideways')).bytes), [144, 288, 'png'], 'the EXIF orientation is applied')
   t.same(await openFiles(folder), [])
 })
 
-void t.test('what is no picture of that kind is shown as it is, what is broken is told', async (t) => {
+void t.test('a file that is not an image has no thumbnail; a corrupt image is reported', async (t) => {
   const { folder, driver, of } = await mounted(t)
   const put = (name: string, content: string | Buffer) => writeFile(join(folder, name), content)
   await put('text.jpg', 'not a picture')
@@ -89,7 +89,7 @@ void t.test('what is no picture of that kind is shown as it is, what is broken i
   await put('cut.jpg', whole.subarray(0, whole.length / 2))
   await put('head.png', (await image('png', 50, 50)).subarray(0, 20))
   await put('lie.webp', Buffer.concat([Buffer.from('RIFF\0\0\0\0WEBPVP8 '), Buffer.alloc(100)]))
-  // 60,000 × 60,000 pixels in some kilobytes.
+  // 60,000 × 60,000 pixels in a few bytes.
   const bomb = await image('png', 1, 1)
   bomb.writeUInt32BE(60_000, 16)
   bomb.writeUInt32BE(60_000, 20)
@@ -111,22 +111,22 @@ void t.test('what is no picture of that kind is shown as it is, what is broken i
   t.same(driver.traits?.thumbnails?.[0], 'image')
 })
 
-void t.test('an image that ends its decoder ends nothing else', async (t) => {
+void t.test('a crash of the image decoder affects only the image that it was decoding', async (t) => {
   const { folder, of } = await mounted(t)
   await writeFile(join(folder, 'a.png'), await image('png', 3000, 3000))
   await of('a.png')
   const words = ['-o', 'pid,args', '--ppid', String(process.pid)]
   const pid = /^ *(\d+) .*image-process/m.exec(execFileSync('ps', words).toString())?.[1]
-  // Stopped, so that it has the image in hand for sure when it ends.
+  // Stopped, so that it certainly has the image when it is killed.
   process.kill(Number(pid), 'SIGSTOP')
   const begun = of('a.png')
   await wait(1000)
   process.kill(Number(pid), 'SIGKILL')
   await t.rejects(begun, { code: 'invalid', message: /it broke the decoder/ })
-  t.same(await looksOf((await of('a.png')).bytes), [144, 144, 'png'], 'the next one has a new decoder')
+  t.same(await looksOf((await of('a.png')).bytes), [144, 144, 'png'], 'the next image has a new decoder')
 })
 
-void t.test('a large file is left alone, whatever it says it is', async (t) => {
+void t.test('a large file is rejected without decoding', async (t) => {
   const { folder, of } = await mounted(t)
   const file = join(folder, 'large.png')
   await writeFile(file, await image('png', 10, 10))
@@ -134,28 +134,32 @@ void t.test('a large file is left alone, whatever it says it is', async (t) => {
   await t.rejects(of('large.png'), { code: 'invalid', message: /too large/ })
 })
 
-void t.test('the frame of a video is taken where the mount says', { skip: lacks('ffmpeg', 'ffprobe') }, async (t) => {
-  for (const [position, bright] of [
-    ['20%', false],
-    ['75%', true],
-    ['3', true],
-    ['0', false],
-    ['1000', false],
-  ] as const) {
-    const { folder, of } = await mounted(t, { video_thumb_pos: position })
-    for (const name of ['a.mp4', 'b.mkv', 'c.webm', 'd.avi']) {
-      // All of them where it is about containers, one where it is about time.
-      if (position !== '20%' && name !== 'a.mp4') continue
-      await video(join(folder, name))
-      const { type, bytes } = await of(name, 'video')
-      t.equal(type, 'image/png')
-      t.same(await looksOf(bytes), [144, 81, 'png'], name)
-      t.equal((await brightness(bytes)) > 128, bright, `${name} at ${position}`)
+void t.test(
+  'video_thumb_pos decides which frame of a video becomes the thumbnail',
+  { skip: lacks('ffmpeg', 'ffprobe') },
+  async (t) => {
+    for (const [position, bright] of [
+      ['20%', false],
+      ['75%', true],
+      ['3', true],
+      ['0', false],
+      ['1000', false],
+    ] as const) {
+      const { folder, of } = await mounted(t, { video_thumb_pos: position })
+      for (const name of ['a.mp4', 'b.mkv', 'c.webm', 'd.avi']) {
+        // All formats for one position, one format for the other positions.
+        if (position !== '20%' && name !== 'a.mp4') continue
+        await video(join(folder, name))
+        const { type, bytes } = await of(name, 'video')
+        t.equal(type, 'image/png')
+        t.same(await looksOf(bytes), [144, 81, 'png'], name)
+        t.equal((await brightness(bytes)) > 128, bright, `${name} at ${position}`)
+      }
     }
-  }
-})
+  },
+)
 
-void t.test('a hostile video opens nothing else', { skip: lacks('ffmpeg', 'ffprobe') }, async (t) => {
+void t.test('a hostile video opens no other file or address', { skip: lacks('ffmpeg', 'ffprobe') }, async (t) => {
   const { folder, of } = await mounted(t)
   let asked = 0
   const server = createServer((_request, response) => {
@@ -185,36 +189,40 @@ void t.test('a hostile video opens nothing else', { skip: lacks('ffmpeg', 'ffpro
   t.equal(asked, 0)
 })
 
-void t.test('one thumbnail is made for all who ask for it', async (t) => {
+void t.test('one thumbnail is generated for concurrent callers', async (t) => {
   const { folder, of } = await mounted(t, { thumb_concurrency: '1' })
   await writeFile(join(folder, 'a.png'), await image('png', 300, 300))
   const made = await Promise.all(Array.from({ length: 20 }, () => of('a.png')))
   t.equal(new Set(made.map(({ bytes }) => bytes)).size, 1)
 })
 
-void t.test('who leaves stops what nobody else waits for', { skip: lacks('ffmpeg', 'ffprobe') }, async (t) => {
-  const { folder, of, driver } = await mounted(t, { thumb_concurrency: '1' })
-  await video(join(folder, 'a.mp4'))
-  const programs = () =>
-    execFileSync('ps', ['-o', 'args', '--ppid', String(process.pid)])
-      .toString()
-      .match(/ff(mpeg|probe)/g)
-  const leaving = new AbortController()
-  const left = t.rejects(of('a.mp4', 'video', leaving.signal), { code: 'aborted' })
-  for (let tries = 0; tries < 200 && !programs(); tries++) await new Promise((resolve) => setTimeout(resolve, 1))
-  leaving.abort()
-  await left
-  for (let tries = 0; tries < 200 && programs(); tries++) await new Promise((resolve) => setTimeout(resolve, 5))
-  t.equal(programs(), null)
-  t.same(await looksOf((await of('a.mp4', 'video')).bytes), [144, 81, 'png'], 'who comes later gets one')
-  t.same(await openFiles(folder), [])
-  const closing = t.rejects(of('a.mp4', 'video'), { code: 'aborted' }, 'the end of a mount is that of its work')
-  await new Promise((resolve) => setTimeout(resolve, 20))
-  await driver.close?.()
-  await closing
-})
+void t.test(
+  'thumbnail: the process stops when the last waiting caller leaves',
+  { skip: lacks('ffmpeg', 'ffprobe') },
+  async (t) => {
+    const { folder, of, driver } = await mounted(t, { thumb_concurrency: '1' })
+    await video(join(folder, 'a.mp4'))
+    const programs = () =>
+      execFileSync('ps', ['-o', 'args', '--ppid', String(process.pid)])
+        .toString()
+        .match(/ff(mpeg|probe)/g)
+    const leaving = new AbortController()
+    const left = t.rejects(of('a.mp4', 'video', leaving.signal), { code: 'aborted' })
+    for (let tries = 0; tries < 200 && !programs(); tries++) await new Promise((resolve) => setTimeout(resolve, 1))
+    leaving.abort()
+    await left
+    for (let tries = 0; tries < 200 && programs(); tries++) await new Promise((resolve) => setTimeout(resolve, 5))
+    t.equal(programs(), null)
+    t.same(await looksOf((await of('a.mp4', 'video')).bytes), [144, 81, 'png'], 'a later caller gets a thumbnail')
+    t.same(await openFiles(folder), [])
+    const closing = t.rejects(of('a.mp4', 'video'), { code: 'aborted' }, 'closing the driver aborts the work')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    await driver.close?.()
+    await closing
+  },
+)
 
-void t.test('thumbnails are kept in the folder that the mount names', async (t) => {
+void t.test('thumbnails are cached in thumb_cache_folder', async (t) => {
   const cache = join(await folderOf(t), 'new', 'thumbs')
   const { folder, of } = await mounted(t, { thumb_cache_folder: cache })
   await writeFile(join(folder, 'a.png'), await image('png', 300, 300))
@@ -226,15 +234,15 @@ void t.test('thumbnails are kept in the folder that the mount names', async (t) 
   t.equal((await stat(kept)).mode & 0o777, 0o600)
   t.ok((await readFile(kept)).equals(bytes))
   await writeFile(kept, 'another')
-  t.equal((await of('a.png')).bytes.toString(), 'another', 'it is not made again')
+  t.equal((await of('a.png')).bytes.toString(), 'another', 'the cached thumbnail is returned')
   await utimes(join(folder, 'a.png'), new Date(), new Date(1000))
-  t.ok((await of('a.png')).bytes.equals(bytes), 'unless the file is another')
+  t.ok((await of('a.png')).bytes.equals(bytes), 'a changed file gets a new thumbnail')
   await rm(cache, { recursive: true })
   await writeFile(cache, 'a file in its place')
-  t.ok((await of('a.png')).bytes.equals(bytes), 'where none can be kept they are made all the same')
+  t.ok((await of('a.png')).bytes.equals(bytes), 'thumbnails are generated even if they cannot be cached')
 })
 
-void t.test('options that make no sense keep a mount from starting', async (t) => {
+void t.test('Local rejects invalid thumbnail options', async (t) => {
   const folder = await folderOf(t)
   for (const text of ['-1', '101%', '-5%', 'x', '', '1e3', '10 20', '50%%']) {
     await t.rejects(openLocal(folder, { video_thumb_pos: text }), { code: 'invalid', message: /video_thumb_pos/ }, text)
@@ -251,7 +259,7 @@ void t.test('options that make no sense keep a mount from starting', async (t) =
   for (const text of ['0', '50%', '100%', '12.5', ' 3 ']) await openLocal(folder, { video_thumb_pos: text })
 })
 
-void t.test('what is missing is said in the log, and leaves the rest as it is', async (t) => {
+void t.test('missing video programs are logged, and thumbnails of images still work', async (t) => {
   const folder = await folderOf(t)
   const told: string[] = []
   const silent = () => undefined
@@ -267,7 +275,7 @@ void t.test('what is missing is said in the log, and leaves the rest as it is', 
   }
 })
 
-/** The check of a PNG's chunk. */
+/** The CRC of a PNG chunk. */
 function crc32(bytes: Buffer): number {
   let crc = 0xffffffff
   for (const byte of bytes) {

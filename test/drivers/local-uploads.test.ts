@@ -1,4 +1,4 @@
-/** Large files on their way to a disk that fails, or that somebody tidies up meanwhile. */
+/** Large uploads to a Local storage whose disk fails, or whose staging folder is removed meanwhile. */
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -10,7 +10,7 @@ import { openLocal } from './env.js'
 
 const data = Buffer.alloc(3_000_000, 'data')
 
-/** All that arrives before its source fails. */
+/** A body that fails after these bytes. */
 function cutBody(bytes: Buffer): Readable {
   const pieces = function* () {
     yield bytes
@@ -23,7 +23,7 @@ interface Mount {
   readonly folder: string
   readonly driver: WritableDriver
   readonly begin: (resume?: string) => Promise<Upload>
-  /** Tokens that took the place of the first. */
+  /** Tokens that replaced the first one. */
   readonly replaced: string[]
 }
 
@@ -41,14 +41,14 @@ async function mount(t: Test, options: { sync?: boolean } = {}): Promise<Mount> 
   return { folder, driver, begin, replaced }
 }
 
-/** What is staged below a folder. */
+/** Staged files of the storage in this folder. */
 function staged(folder: string): string[] {
   const staging = join(folder, '.tidegate-staging')
   if (!existsSync(staging)) return []
   return readdirSync(staging).flatMap((run) => readdirSync(join(staging, run)).map((name) => join(staging, run, name)))
 }
 
-/** The descriptor of this file leads to a device that cannot be synced from now on. */
+/** Redirects the descriptor of this file to a device on which sync fails. */
 function breakSync(file: string): void {
   const fd = readdirSync('/proc/self/fd').find((each) => {
     try {
@@ -64,19 +64,19 @@ function breakSync(file: string): void {
 
 const onLinux = process.platform === 'linux' ? false : 'descriptors cannot be told here'
 
-await t.test('a file that the disk failed to take is not gone on with', { skip: onLinux }, async (t) => {
+await t.test('Local does not resume an upload after a failed sync', { skip: onLinux }, async (t) => {
   const { folder, begin, replaced } = await mount(t)
   const upload = await begin()
   await refuses(t, () => upload.write(cutBody(data.subarray(0, 1_000_000))), 'unavailable', 'the source fails')
   const [file = ''] = staged(folder)
   breakSync(file)
   await upload.close()
-  t.same(replaced, [''], 'its token stands for nothing any more')
+  t.same(replaced, [''], 'the token is revoked')
   t.same(staged(folder), [])
   t.equal((await begin(upload.token)).committedOffset, 0)
 })
 
-await t.test('a failure that the disk has told of once counts for good', { skip: onLinux }, async (t) => {
+await t.test('Local discards an upload whose commit failed to sync', { skip: onLinux }, async (t) => {
   const { folder, begin, replaced } = await mount(t, { sync: true })
   const upload = await begin()
   await upload.write(Readable.from([data]))
@@ -88,7 +88,7 @@ await t.test('a failure that the disk has told of once counts for good', { skip:
   t.same(staged(folder), [])
 })
 
-await t.test('a token that stands for nothing to rely on is never heard of again', async (t) => {
+await t.test('Local revokes a token whose staged file is unusable', async (t) => {
   const { folder, begin, replaced } = await mount(t)
   const upload = await begin()
   await upload.close()
@@ -96,12 +96,12 @@ await t.test('a token that stands for nothing to rely on is never heard of again
   rmSync(file)
   mkdirSync(file)
   const second = await begin(upload.token)
-  t.same(replaced, [''], 'before anything else is tried')
-  t.equal(second.committedOffset, 0, 'whatever cannot be removed')
+  t.same(replaced, [''], 'before a new upload begins')
+  t.equal(second.committedOffset, 0, 'even if the staged file cannot be removed')
   await second.close()
 })
 
-await t.test('a file that was only cut off is gone on with', async (t) => {
+await t.test('Local resumes an upload whose source failed', async (t) => {
   const { folder, begin, replaced } = await mount(t)
   const upload = await begin()
   await refuses(t, () => upload.write(cutBody(data.subarray(0, 1_000_000))), 'unavailable', 'the source fails')
@@ -115,7 +115,7 @@ await t.test('a file that was only cut off is gone on with', async (t) => {
   t.ok(readFileSync(join(folder, 'file')).equals(data))
 })
 
-await t.test('what somebody removed before it had its name is worth another try', async (t) => {
+await t.test('Local reports a staged file that was removed before publication as busy', async (t) => {
   const { folder, driver, begin } = await mount(t)
   const tidyUp = async () => rmSync(join(folder, '.tidegate-staging'), { recursive: true })
   const upload = await begin()

@@ -6,14 +6,14 @@ import { testEnv } from './env.js'
 
 const open = (limit: number) => memoryType.open({ size_limit: limit, case_sensitive: true }, testEnv())
 
-await t.test('Memory keeps the contract', async (t) => {
+await t.test('Memory passes the conformance suite', async (t) => {
   await conformance(t, {
     type: memoryType,
     open: async () => ({ driver: await open(0), dispose: async () => undefined }),
   })
 })
 
-await t.test('Memory that folds case keeps the contract', async (t) => {
+await t.test('Memory that ignores case passes the conformance suite', async (t) => {
   await conformance(t, {
     type: memoryType,
     open: async () => ({
@@ -23,7 +23,7 @@ await t.test('Memory that folds case keeps the contract', async (t) => {
   })
 })
 
-await t.test('a Memory mount that is full says no_space and gives bytes back', async (t) => {
+await t.test('a full Memory storage reports no_space, and removing files frees space', async (t) => {
   const driver = (await open(100)) as WritableDriver
   await put(driver, '/file', 'x'.repeat(60))
   await refuses(t, () => put(driver, '/more', 'x'.repeat(60)), 'no_space', 'over the limit')

@@ -1,6 +1,6 @@
 /**
- * A driver without folders (`emptyFolders: false`), as of a store of objects: it keeps content under keys, in memory, and
- * shows a folder wherever a key goes on below a path.
+ * A driver without empty folders (`emptyFolders: false`), like an object store: it keeps content by key, in memory, and
+ * shows a folder wherever a key continues below a path.
  */
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -80,7 +80,7 @@ export class ObjectStoreDriver implements Driver {
     for (const key of [...this.#objects.keys()]) if (isWithin(path, key)) this.#objects.delete(key)
   }
 
-  /** Of a file only: the core moves folders file by file. */
+  /** Moves files only: the core moves folders file by file. */
   async move(from: Path, to: Path, { signal }: CallOptions = {}): Promise<void> {
     throwIfAborted(signal)
     const { content, modified } = this.#file(from)

@@ -1,4 +1,4 @@
-/** Images and videos for tests, made by the programs that read them. */
+/** Images and videos for tests. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import sharp from 'sharp'
@@ -7,7 +7,7 @@ const run = promisify(execFile)
 
 type Format = 'jpeg' | 'png' | 'webp' | 'gif' | 'tiff' | 'avif'
 
-/** One colour all over. */
+/** An image of a single color. */
 export function image(format: Format, width: number, height: number): Promise<Buffer> {
   const background = { r: 200, g: 30, b: 30 }
   return sharp({ create: { width, height, channels: 3, background } })
@@ -15,7 +15,7 @@ export function image(format: Format, width: number, height: number): Promise<Bu
     .toBuffer()
 }
 
-/** A JPEG that a camera took on its side: it is shown upright. */
+/** A JPEG with an EXIF orientation that rotates it by 90 degrees. */
 export function sideways(width: number, height: number): Promise<Buffer> {
   const background = { r: 30, g: 200, b: 30 }
   return sharp({ create: { width, height, channels: 3, background } })
@@ -30,13 +30,16 @@ export async function looksOf(picture: Buffer): Promise<readonly [number, number
   return [width, height, format]
 }
 
-/** How bright a picture is on the whole, 0 to 255. */
+/** The mean brightness of a picture, 0 to 255. */
 export async function brightness(picture: Buffer): Promise<number> {
   const { channels } = await sharp(picture).removeAlpha().stats()
   return channels.reduce((sum, { mean }) => sum + mean, 0) / channels.length
 }
 
-/** A video of so many seconds, black in its first half and white in its second; its format is that of the name. */
+/**
+ * A video of this many seconds, black in its first half and white in its second. The extension of the name selects the
+ * format.
+ */
 export async function video(file: string, seconds = 4): Promise<void> {
   const half = seconds / 2
   const colour = (name: string) => ['-f', 'lavfi', '-i', `color=${name}:size=320x180:rate=10:duration=${half}`]

@@ -14,14 +14,14 @@ import { startBucket } from './s3-mount.js'
 
 const mebibyte = 1024 * 1024
 
-await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swiftPrograms) }, async (t) => {
+await t.test('S3: direct URLs, copies in parts and faults', { skip: lacks(...swiftPrograms) }, async (t) => {
   const bucket = await startBucket()
   t.teardown(() => bucket.stop())
   const open = async (options: S3Options) => (await s3Type.open(options, testEnv())) as WritableDriver
   const uploads = async () =>
     (await bucket.client.send(new ListMultipartUploadsCommand({ Bucket: bucket.name }))).Uploads ?? []
 
-  await t.test('an address is good for everybody, and for this file alone', async (t) => {
+  await t.test('a direct URL works without credentials, for its file only', async (t) => {
     const driver = await open(bucket.options({ add_filename_to_disposition: true }))
     await put(driver, '/täst +1.txt', 'hello')
     const link = await driver.directUrl?.(at('/täst +1.txt'))
@@ -32,8 +32,8 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
       answer.headers.get('content-disposition'),
       /filename="t_st \+1.txt"; filename\*=UTF-8''t%C3%A4st%20%2B1.txt/,
     )
-    t.equal((await fetch((link?.url ?? '').replace('1.txt?', '2.txt?'))).status, 403, 'not for another')
-    await refuses(t, async () => driver.directUrl?.(at('/none')), 'not_found', 'of nothing')
+    t.equal((await fetch((link?.url ?? '').replace('1.txt?', '2.txt?'))).status, 403, 'not for another file')
+    await refuses(t, async () => driver.directUrl?.(at('/none')), 'not_found', 'a missing file')
     await driver.close?.()
     const own = { custom_host: 'files.example.org', remove_bucket: true, root_folder_path: '/links' }
     for (const presign of [true, false]) {
@@ -60,11 +60,11 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
     t.same((await driver.stat(at('/to'))).modified, modified)
     const key = `${options.root_folder_path.slice(1)}/to`
     const { Metadata } = await bucket.client.send(new HeadObjectCommand({ Bucket: bucket.name, Key: key }))
-    t.same(Metadata, { mtime: '981173106.789' }, 'in the words of rclone')
+    t.same(Metadata, { mtime: '981173106.789' }, 'in rclone’s format')
     await driver.close?.()
   })
 
-  await t.test('what the server refuses says why, and no secret', async (t) => {
+  await t.test('an error of the server is reported without secrets', async (t) => {
     for (const over of [{ secret_access_key: 'wrong-secret' }, { access_key_id: 'no:body' }]) {
       const error = await s3Type.open(bucket.options({ ...over, session_token: 'a-token' }), testEnv()).then(
         () => undefined,
@@ -76,12 +76,12 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
         /a-token|wrong-secret|secret-for-tests/,
       )
     }
-    await refuses(t, () => open(bucket.options({ bucket: 'missing' })), 'unavailable', 'no bucket')
-    await refuses(t, () => open(bucket.options({ endpoint: 'http://127.0.0.1:1' })), 'unavailable', 'nobody there')
-    await refuses(t, () => open(bucket.options({ endpoint: 'ftp://x' })), 'invalid', 'no address')
+    await refuses(t, () => open(bucket.options({ bucket: 'missing' })), 'unavailable', 'a missing bucket')
+    await refuses(t, () => open(bucket.options({ endpoint: 'http://127.0.0.1:1' })), 'unavailable', 'no server listens')
+    await refuses(t, () => open(bucket.options({ endpoint: 'ftp://x' })), 'invalid', 'an invalid address')
   })
 
-  await t.test('a large upload that was cut off goes on with the parts that the server has', async (t) => {
+  await t.test('an interrupted upload resumes with the parts that the server has', async (t) => {
     const proxy = await startCuttingProxy(bucket.swift.port)
     t.teardown(() => proxy.stop())
     const driver = await open(bucket.options({ endpoint: `http://127.0.0.1:${proxy.port}` }))
@@ -98,7 +98,7 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
         })(),
         { objectMode: false },
       )
-    /** The server is gone when it has the first part. */
+    /** Cuts the connection once the server has the first part. */
     const cutBody = (token: string) =>
       Readable.from(
         (async function* () {
@@ -111,26 +111,31 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
       )
     const begin = async (resume?: string) => {
       const upload = await driver.upload?.(at('/large'), { size: data.length, resumeToken: resume })
-      if (!upload) throw new Error('the driver goes on with uploads')
+      if (!upload) throw new Error('the driver supports resumable uploads')
       return upload
     }
     const first = await begin()
-    await refuses(t, () => first.write(cutBody(first.token)), 'unavailable', 'the server is gone')
+    await refuses(t, () => first.write(cutBody(first.token)), 'unavailable', 'the connection is cut')
     await first.close()
-    await refuses(t, () => begin(first.token), 'unavailable', 'it is not taken for one that has lost the parts')
-    await refuses(t, async () => driver.dropUpload?.(first.token), 'unavailable', 'nor for one that has dropped them')
+    await refuses(t, () => begin(first.token), 'unavailable', 'resuming on an unreachable server')
+    await refuses(
+      t,
+      async () => driver.dropUpload?.(first.token),
+      'unavailable',
+      'dropUpload() on an unreachable server',
+    )
     proxy.heal()
     const { up } = proxy.passed
     const second = await begin(first.token)
     const { committedOffset: confirmed } = second
-    t.ok(confirmed >= 8 * mebibyte && confirmed % (8 * mebibyte) === 0, `${confirmed} bytes are there`)
+    t.ok(confirmed >= 8 * mebibyte && confirmed % (8 * mebibyte) === 0, `${confirmed} bytes are committed`)
     await second.write(body(confirmed))
     await second.commit()
     await second.close()
     t.ok((await bytesAt(driver, '/large')).equals(data))
-    t.ok(proxy.passed.up - up < data.length - confirmed + mebibyte, 'the others are not sent again')
+    t.ok(proxy.passed.up - up < data.length - confirmed + mebibyte, 'committed parts are not sent again')
     await driver.dropUpload?.(first.token)
-    t.ok((await bytesAt(driver, '/large')).equals(data), 'a token that is late harms nothing')
+    t.ok((await bytesAt(driver, '/large')).equals(data), 'dropping a finished upload has no effect')
     const third = await begin()
     await third.write(body(0, randomBytes(data.length)))
     await driver.dropUpload?.(third.token)
@@ -138,7 +143,7 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
     await driver.close?.()
   })
 
-  await t.test('a connection that breaks leaves the old file, no parts and no connection', async (t) => {
+  await t.test('a broken connection leaves the old file, no parts and no open connection', async (t) => {
     const proxy = await startCuttingProxy(bucket.swift.port)
     t.teardown(() => proxy.stop())
     const driver = await open(bucket.options({ endpoint: `http://127.0.0.1:${proxy.port}` }))
@@ -149,7 +154,7 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
       const body = chunks(30, Buffer.alloc(mebibyte))
       await refuses(t, () => driver.write(at('/file'), body), 'unavailable', `a write, cut after ${bytes}`)
       proxy.heal()
-      t.ok((await bytesAt(driver, '/file')).equals(old), 'the old file stands')
+      t.ok((await bytesAt(driver, '/file')).equals(old), 'the old file is unchanged')
     }
     proxy.cut('down', mebibyte)
     await refuses(t, () => bytesAt(driver, '/file'), 'unavailable', 'a read')
@@ -167,7 +172,7 @@ await t.test('S3: addresses, copies in parts and faults', { skip: lacks(...swift
     await refuses(t, () => driver.stat(at('/file'), { signal: controller.signal }), 'aborted', 'a stalled call')
     const stalled = driver.stat(at('/file'))
     setTimeout(() => void driver.close?.(), 200)
-    await refuses(t, () => stalled, 'aborted', 'a call that stalls when the mount ends')
+    await refuses(t, () => stalled, 'aborted', 'a stalled call when the driver closes')
     proxy.heal()
     for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await new Promise((resolve) => setTimeout(resolve, 20))
     t.equal(proxy.open, 0, 'no connection is left')

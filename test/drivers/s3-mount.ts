@@ -1,4 +1,4 @@
-/** S3 mounts of a Swift that a test started. */
+/** S3 storages on a Swift server that a test started. */
 import { randomUUID } from 'node:crypto'
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3'
 import { s3Fields, type S3Options } from '../../drivers/s3/index.js'
@@ -8,14 +8,14 @@ import { startSwift, type SwiftServer } from '../services/swift.js'
 interface Bucket {
   readonly swift: SwiftServer
   readonly name: string
-  /** Past the driver. */
+  /** A client of the bucket that does not use the driver. */
   readonly client: S3Client
-  /** Of a mount with a folder of its own. */
+  /** Options of a storage with a root folder of its own. */
   options(over?: Partial<S3Options>): S3Options
   stop(): Promise<void>
 }
 
-/** `page`: keys of one answer to a listing. */
+/** `page`: the number of keys in one listing response. */
 export async function startBucket(page?: number): Promise<Bucket> {
   const swift = await startSwift(page)
   const name = 'tests'

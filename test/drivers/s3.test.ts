@@ -7,7 +7,7 @@ import { testEnv } from './env.js'
 import { startBucket } from './s3-mount.js'
 
 await t.test('S3 against OpenStack Swift', { skip: lacks(...swiftPrograms) }, async (t) => {
-  // Three pages: each file is a dozen requests to five processes.
+  // Three pages: each file takes a dozen requests to five processes.
   const [page, many] = [100, 250]
   const bucket = await startBucket(page)
   t.teardown(() => bucket.stop())
@@ -17,7 +17,7 @@ await t.test('S3 against OpenStack Swift', { skip: lacks(...swiftPrograms) }, as
   ] as const) {
     const name = `S3 with listings ${version}${keepTimes ? ' and times' : ''}`
     const skip = version === 'v1' && onlyWithVariants
-    await t.test(`${name} keeps the contract`, { skip }, async (t) => {
+    await t.test(`${name} passes the conformance suite`, { skip }, async (t) => {
       await conformance(t, {
         type: s3Type,
         many,

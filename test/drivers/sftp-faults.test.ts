@@ -1,6 +1,6 @@
 /**
- * Faults between the gateway and an SFTP server, plain and below Crypt: connections that are cut at every stage, stalls, a full
- * disk, sessions that have expired. What is told is true, nothing is half-written, and nothing is left over.
+ * Faults between the SFTP driver and its server, directly and below Crypt: cut connections at every stage, stalls, a
+ * full disk, expired sessions. Results must be true, no file half-written, and no staged file left.
  */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -39,7 +39,7 @@ async function openSftp(server: OpenSshServer, root: string, port?: number): Pro
   return (await sftpType.open(checkOptions(sftpFields, { ...options, ...through }), testEnv())) as WritableDriver
 }
 
-void t.test('a server that nobody can connect to is told without its address', async (t) => {
+void t.test('SFTP reports an unreachable server without its address', async (t) => {
   const reserved = createServer().listen(0, '127.0.0.1')
   await once(reserved, 'listening')
   const { port } = reserved.address() as AddressInfo
@@ -56,13 +56,13 @@ void t.test('a server that nobody can connect to is told without its address', a
 async function openCrypt(below: Driver): Promise<WritableDriver> {
   const options = { remote_path: '/', password: 'tide', salt: 'time', filename_encryption: 'standard' }
   const crypt = await cryptType.open(checkOptions(cryptFields, options), testEnv({ tree: () => below }))
-  // A composite leaves closing to the mount of what it stands on.
+  // A composite leaves closing to the storage below.
   return Object.assign(crypt as WritableDriver, { close: () => below.close?.() })
 }
 
 interface Row {
   readonly name: string
-  /** `port`: of the proxy, or straight. */
+  /** `port`: of the proxy; absent for a direct connection. */
   readonly open: (server: OpenSshServer, root: string, port?: number) => Promise<WritableDriver>
 }
 
@@ -73,11 +73,11 @@ const rows: readonly Row[] = [
 
 const old = randomBytes(mebibyte)
 const replacement = Buffer.alloc(mebibyte, 'new content ')
-/** Places of the traffic of one call, in each direction, where it is cut. */
+/** Number of offsets in the traffic of one call, in each direction, at which it is cut. */
 const parts = 4
 const members = Array.from({ length: 150 }, (_, index) => `member ${index}`).sort()
 
-/** Work that is cut somewhere, and what has to be true when it says that it is done, and when it does not. */
+/** A call that is cut, and the conditions that must hold after it succeeded or failed. */
 interface Stage {
   readonly name: string
   readonly work: (driver: WritableDriver) => Promise<unknown>
@@ -96,14 +96,14 @@ const stages: readonly Stage[] = [
     name: 'read',
     work: (driver) => bytesAt(driver, '/file'),
     holds: async (t, _straight, done) => {
-      if (done) t.ok(old.equals(done.result as Buffer), 'what was read is right')
+      if (done) t.ok(old.equals(done.result as Buffer), 'the content is correct')
     },
   },
   {
     name: 'list',
     work: (driver) => namesIn(driver, '/folder'),
     holds: async (t, _straight, done) => {
-      if (done) t.same(done.result, members, 'what was listed is all of it')
+      if (done) t.same(done.result, members, 'the listing is complete')
     },
   },
   {
@@ -120,7 +120,7 @@ const stages: readonly Stage[] = [
     work: (driver) => driver.write(at('/new'), chunks(1, old)),
     holds: async (t, straight, done) => {
       const now = await contentOf(straight, '/new')
-      t.ok(now?.equals(old) === true || (!done && now === undefined), 'the whole file or none')
+      t.ok(now?.equals(old) === true || (!done && now === undefined), 'the complete file or none')
     },
   },
   {
@@ -128,9 +128,9 @@ const stages: readonly Stage[] = [
     work: async (driver) => driver.move?.(at('/file'), at('/moved')),
     holds: async (t, straight, done) => {
       const [from, to] = [await contentOf(straight, '/file'), await contentOf(straight, '/moved')]
-      t.ok((from === undefined) !== (to === undefined), 'under one name')
+      t.ok((from === undefined) !== (to === undefined), 'under exactly one name')
       t.ok((to ?? from)?.equals(old), 'whole')
-      if (done) t.ok(to, 'under the new one')
+      if (done) t.ok(to, 'under the new name')
     },
   },
 ]
@@ -140,7 +140,7 @@ async function fill(driver: WritableDriver): Promise<void> {
   for (const name of members) await put(driver, `/folder/${name}`, '')
 }
 
-/** Resolves when nothing is under way any more; the connections that are left. */
+/** Waits until no connection is open, for two seconds at most. Resolves to the number of open connections. */
 async function settled(proxy: CuttingProxy): Promise<number> {
   for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await pause(20)
   return proxy.open
@@ -167,14 +167,14 @@ async function started(t: Test, words?: string): Promise<Between> {
   return { server, proxy }
 }
 
-// They wait for connections most of the time, each for its own.
+// These tests spend most of their time waiting, each for its own connections.
 t.jobs = 2
 
 for (const { name, open } of rows) {
   void t.test(`${name}, on a server that fails`, { skip }, async (t) => {
     const { server, proxy } = await started(t)
 
-    await t.test(`a connection that is cut at any stage`, async (t) => {
+    await t.test(`a connection that is cut at any stage leaves files complete and no staged file`, async (t) => {
       const root = await newFolder(t)
       const straight = await open(server, root)
       await fill(straight)
@@ -211,7 +211,7 @@ for (const { name, open } of rows) {
                 t.ok(isGatewayError(told.error, 'unavailable', 'timeout'), `${where}: told`, { error: told.error })
               }
               await t.test(where, (t) => holds(t, straight, 'error' in told ? undefined : told))
-              t.same(await litterIn(root), [], `${where}: nothing is left over`)
+              t.same(await litterIn(root), [], `${where}: no staged file is left`)
               t.ok(proxy.open <= 2, `${where}: few connections`)
               await driver.close?.()
             }
@@ -222,7 +222,7 @@ for (const { name, open } of rows) {
       await straight.close?.()
     })
 
-    await t.test(`a stall of five seconds is waited for, and left when the caller leaves`, async (t) => {
+    await t.test(`a stall of five seconds is tolerated, and an abort ends a stalled call`, async (t) => {
       const root = await newFolder(t)
       const driver = await open(server, root, proxy.port)
       await fill(driver)
@@ -257,15 +257,15 @@ for (const { name, open } of rows) {
           refuses(t, () => ask(AbortSignal.timeout(200)), 'aborted', `a stalled ${call}`),
         ),
       )
-      t.ok(Date.now() - begin < 10_000, 'long before the driver gives up by itself')
+      t.ok(Date.now() - begin < 10_000, 'before the driver’s own timeout')
       const stalled = driver.stat(at('/file'))
       setTimeout(() => void driver.close?.(), 100)
-      await refuses(t, () => stalled, 'aborted', 'a call that stalls when the mount ends')
+      await refuses(t, () => stalled, 'aborted', 'a stalled call when the driver closes')
       proxy.heal()
       t.equal(await settled(proxy), 0, 'no connection is left')
     })
 
-    await t.test(`a session that has expired is begun anew, whatever is asked`, async (t) => {
+    await t.test(`any call after an expired session opens a new one`, async (t) => {
       const root = await newFolder(t)
       const driver = await open(server, root, proxy.port)
       const calls: readonly (() => Promise<unknown> | undefined)[] = [
@@ -281,7 +281,7 @@ for (const { name, open } of rows) {
         await call()
       }
       t.same(await namesIn(driver, '/'), ['folder'])
-      // The connection is gone, but nobody here has heard of it yet.
+      // The connection is broken, but the driver has not noticed yet.
       for (const call of calls.slice(1)) {
         proxy.cut('up', 1, 1)
         await call()
@@ -292,57 +292,64 @@ for (const { name, open } of rows) {
     })
 
     const needsRoot = process.getuid?.() === 0 ? lacks('findmnt') : 'only root mounts file systems'
-    await t.test(`a full disk is no_space, and the old file stands`, { skip: needsRoot }, async (t) => {
-      const root = await newFolder(t)
-      await run('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', root])
-      t.teardown(() => run('umount', ['-l', root]))
-      const driver = await open(server, root)
-      await put(driver, '/file', 'old')
-      for (const path of ['/file', '/new']) {
-        await refuses(t, () => driver.write(at(path), chunks(8, old)), 'no_space', path)
-      }
-      const handle = await driver.open?.(at('/file'), 'replace')
-      if (handle) {
-        const write = async () => {
-          for (let index = 0; index < 8; index++) await handle.write?.([old], index * mebibyte)
+    await t.test(
+      `a full disk is reported as no_space, and the old file is unchanged`,
+      { skip: needsRoot },
+      async (t) => {
+        const root = await newFolder(t)
+        await run('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', root])
+        t.teardown(() => run('umount', ['-l', root]))
+        const driver = await open(server, root)
+        await put(driver, '/file', 'old')
+        for (const path of ['/file', '/new']) {
+          await refuses(t, () => driver.write(at(path), chunks(8, old)), 'no_space', path)
         }
-        await refuses(t, write, 'no_space', 'a handle')
-        await handle.close()
-      }
-      t.equal(await textAt(driver, '/file'), 'old')
-      t.same(await namesIn(driver, '/'), ['file'])
-      t.same(await litterIn(root), [])
-      await put(driver, '/file', 'there is room again')
-      await driver.close?.()
-    })
+        const handle = await driver.open?.(at('/file'), 'replace')
+        if (handle) {
+          const write = async () => {
+            for (let index = 0; index < 8; index++) await handle.write?.([old], index * mebibyte)
+          }
+          await refuses(t, write, 'no_space', 'a handle')
+          await handle.close()
+        }
+        t.equal(await textAt(driver, '/file'), 'old')
+        t.same(await namesIn(driver, '/'), ['file'])
+        t.same(await litterIn(root), [])
+        await put(driver, '/file', 'there is room again')
+        await driver.close?.()
+      },
+    )
   })
 }
 
-void t.test('a server that resets a connection before it says anything is unavailable, and no more', async (t) => {
-  const server = createServer((socket) => void setTimeout(() => socket.resetAndDestroy(), 20))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const options = { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, username: 'ann', password: 'x' }
-  const opened = async () => sftpType.open(checkOptions(sftpFields, options), testEnv())
-  await refuses(t, opened, 'unavailable', 'the storage does not start')
-  // What the library has still to say, it says now.
-  await pause(50)
-})
+void t.test(
+  'SFTP reports a connection that is reset before the greeting as unavailable, without a later error',
+  async (t) => {
+    const server = createServer((socket) => void setTimeout(() => socket.resetAndDestroy(), 20))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const options = { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, username: 'ann', password: 'x' }
+    const opened = async () => sftpType.open(checkOptions(sftpFields, options), testEnv())
+    await refuses(t, opened, 'unavailable', 'opening the driver')
+    // The library emits its late errors now.
+    await pause(50)
+  },
+)
 
-void t.test('credentials that are taken back are told, without asking over and over', { skip }, async (t) => {
+void t.test('SFTP reports revoked credentials as denied, without repeated sign-ins', { skip }, async (t) => {
   const { server, proxy } = await started(t)
   const root = await newFolder(t)
   const driver = await openSftp(server, root, proxy.port)
   await writeFile(server.authorizedKeys, '')
   proxy.drop()
-  await refuses(t, () => driver.stat(at('/')), 'denied', 'signing in again')
+  await refuses(t, () => driver.stat(at('/')), 'denied', 'the next sign-in')
   await refuses(t, () => put(driver, '/file', 'x'), 'denied', 'a write')
   await driver.close?.()
   t.equal(await settled(proxy), 0, 'no connection is left')
 })
 
-void t.test('on a server that renames over nothing the old file is there until the new one is', { skip }, async (t) => {
+void t.test('SFTP replaces a file without losing the old one on servers without posix-rename', { skip }, async (t) => {
   const { server, proxy } = await started(t, '-P posix-rename')
   const root = await newFolder(t)
   const straight = await openSftp(server, root)
@@ -361,7 +368,7 @@ void t.test('on a server that renames over nothing the old file is there until t
       () => true,
       () => false,
     )
-    t.same(await litterIn(root), [], `cut after ${bytes - start}: nothing is left over`)
+    t.same(await litterIn(root), [], `cut after ${bytes - start}: no staged file is left`)
     const now = await textAt(straight, '/file')
     t.ok(now === 'new' || (now === 'old' && !isDone), `cut after ${bytes - start}: ${now}, ${isDone}`)
     proxy.heal()

@@ -1,4 +1,4 @@
-/** The SFTP driver against OpenSSH's server. */
+/** The SFTP driver on OpenSSH's server. */
 import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
     return (await sftpType.open(checkOptions(sftpFields, options), testEnv(env))) as WritableDriver
   }
 
-  await t.test('it keeps the contract', async (t) => {
+  await t.test('SFTP passes the conformance suite', async (t) => {
     await conformance(t, {
       type: sftpType,
       many: 1100,
@@ -41,7 +41,7 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
     })
   })
 
-  await t.test('links are shown as what they lead to, and removed as links', async (t) => {
+  await t.test('SFTP shows symlinks as their targets, and removes only the symlink', async (t) => {
     const root = await folder()
     await writeFile(join(root, 'file'), 'content')
     await symlink('file', join(root, 'link'))
@@ -60,10 +60,14 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
     const modified = new Date('2001-02-03T04:05:06Z')
     for (const link of ['/link', '/dangling'].map(at)) {
       await driver.setSymlinkTime?.(link, modified)
-      t.same((await driver.stat(link, { ofSymlink: true })).modified, modified, `${link} has a time of its own`)
+      t.same((await driver.stat(link, { ofSymlink: true })).modified, modified, `the time of ${link} is its own`)
     }
-    t.not((await driver.stat(at('/file'))).modified.getTime(), modified.getTime(), 'not its target')
-    await refuses(t, async () => driver.setSymlinkTime?.(at('/file'), modified), 'invalid', 'of a file')
+    t.not(
+      (await driver.stat(at('/file'))).modified.getTime(),
+      modified.getTime(),
+      'the time of the target is unchanged',
+    )
+    await refuses(t, async () => driver.setSymlinkTime?.(at('/file'), modified), 'invalid', 'a file')
     await driver.remove(at('/link'))
     t.same((await readdir(root)).sort(), ['dangling', 'file'])
     await driver.close?.()
@@ -71,32 +75,29 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
     t.same(
       (await listed(strict, '/')).map(({ name }) => name),
       ['file'],
-      'left out unless the option says otherwise',
+      'dangling symlinks are left out by default',
     )
     await strict.close?.()
   })
 
-  await t.test(
-    'names that no protocol could open are left out by the core, and no folder with them counts as empty',
-    async (t) => {
-      const root = await folder()
-      for (const name of ['good', 'back\\slash', Buffer.from([0x62, 0xff, 0xfe])]) {
-        await writeFile(Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)]), '')
-      }
-      await symlink('good', join(root, 'link\\to'))
-      const driver = await open(root)
-      const { names, logged } = shownBy(driver)
-      t.same(await names('/'), ['good'])
-      t.same(await names('/'), ['good'])
-      t.match(logged, [{ folder: '/' }])
-      await mkdir(join(root, 'folder'))
-      await writeFile(join(root, 'folder', 'a\\b'), '')
-      await refuses(t, () => driver.remove(at('/folder')), 'not_empty', 'a folder with such a name')
-      await driver.close?.()
-    },
-  )
+  await t.test('SFTP lists names that do not survive a round trip, and a folder with them is not empty', async (t) => {
+    const root = await folder()
+    for (const name of ['good', 'back\\slash', Buffer.from([0x62, 0xff, 0xfe])]) {
+      await writeFile(Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)]), '')
+    }
+    await symlink('good', join(root, 'link\\to'))
+    const driver = await open(root)
+    const { names, logged } = shownBy(driver)
+    t.same(await names('/'), ['good'])
+    t.same(await names('/'), ['good'])
+    t.match(logged, [{ folder: '/' }])
+    await mkdir(join(root, 'folder'))
+    await writeFile(join(root, 'folder', 'a\\b'), '')
+    await refuses(t, () => driver.remove(at('/folder')), 'not_empty', 'a folder with such a name')
+    await driver.close?.()
+  })
 
-  await t.test('the first host key is trusted and remembered, another one refused', async (t) => {
+  await t.test('SFTP stores the first host key and rejects another one', async (t) => {
     const root = await folder()
     const kept = new Map<string, string>()
     const state: DriverEnv['state'] = {
@@ -110,21 +111,21 @@ void t.test('SFTP', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
     await first.close?.()
     t.same([...kept.values()], [server.hostKey])
     kept.set([...kept.keys()][0] ?? '', 'SHA256:somebodyelse')
-    await refuses(t, () => open(root, {}, { state }), 'unavailable', 'a key that has changed')
+    await refuses(t, () => open(root, {}, { state }), 'unavailable', 'a changed host key')
     const given = await open(root, { host_key: server.hostKey }, { state })
     await given.close?.()
   })
 
-  await t.test('wrong options are told for what they are', async (t) => {
+  await t.test('SFTP rejects wrong options with a fitting error', async (t) => {
     const root = await folder()
     await refuses(t, () => open(root, { username: 'nobody-here' }), 'denied', 'an unknown user')
-    await refuses(t, () => open(root, { private_key: 'no key' }), 'invalid', 'a key that is none')
-    await refuses(t, () => open(root, { address: 'host:port:more' }), 'invalid', 'an address that is none')
-    await refuses(t, () => open(root, { address: '127.0.0.1:1' }), 'unavailable', 'nobody listens')
-    await refuses(t, () => open(join(root, 'missing')), 'invalid', 'a root that is not there')
+    await refuses(t, () => open(root, { private_key: 'no key' }), 'invalid', 'an invalid key')
+    await refuses(t, () => open(root, { address: 'host:port:more' }), 'invalid', 'an invalid address')
+    await refuses(t, () => open(root, { address: '127.0.0.1:1' }), 'unavailable', 'no server listens')
+    await refuses(t, () => open(join(root, 'missing')), 'invalid', 'a missing root')
   })
 
-  await t.test('what a killed run has left goes, what others are writing stays', async (t) => {
+  await t.test('SFTP removes staged files of dead instances, and not those of other running ones', async (t) => {
     const root = await folder()
     const driver = await open(root, {}, { instance: { name: 'this-run', isOver: (name) => name === 'dead-run' } })
     await writeFile(join(root, '.~tidegate-part-dead-run-abc'), 'x')

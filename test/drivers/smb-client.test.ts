@@ -1,4 +1,4 @@
-/** The SMB client's keys, signatures and ciphers against published vectors, and what it does with messages that are none. */
+/** The SMB client's keys, signatures and ciphers against published vectors, and its handling of malformed messages. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { dialects } from '../../drivers/smb/client/dialects.js'
@@ -36,7 +36,7 @@ import {
 
 const hex = (text: string): Buffer => Buffer.from(text.replace(/\s/g, ''), 'hex')
 
-void t.test('MD4 is that of RFC 1320', async (t) => {
+void t.test('md4() matches the vectors of RFC 1320', async (t) => {
   const vectors = {
     '': '31d6cfe0d16ae931b73c59d7e0c089c0',
     a: 'bde52cb31de33e46245e05fbdbd6fb24',
@@ -49,7 +49,7 @@ void t.test('MD4 is that of RFC 1320', async (t) => {
   for (const [text, digest] of Object.entries(vectors)) t.equal(md4(Buffer.from(text)).toString('hex'), digest, text)
 })
 
-void t.test('NTLMv2 is that of MS-NLMP §4.2.4', async (t) => {
+void t.test('ntlmV2Response() matches the vectors of MS-NLMP §4.2.4', async (t) => {
   const key = responseKey({ username: 'User', domain: 'Domain', password: 'Password' })
   t.equal(key.toString('hex'), '0c868a403bfd7a93a3001ef22ef02e3f')
   const targetInfo = hex('02000c0044006f006d00610069006e00 01000c00530065007200760065007200 00000000')
@@ -60,7 +60,7 @@ void t.test('NTLMv2 is that of MS-NLMP §4.2.4', async (t) => {
   t.equal(sessionKey.toString('hex'), '8de40ccadbc14a82f15cb0ad0de95ca3')
 })
 
-void t.test('a challenge is answered with a MIC where the server tells the time', async (t) => {
+void t.test('authenticateMessage() adds a MIC if the server sends its time', async (t) => {
   const challenge = (info: Buffer) => {
     const head = Buffer.alloc(48)
     head.write('NTLMSSP\0', 'latin1')
@@ -75,32 +75,32 @@ void t.test('a challenge is answered with a MIC where the server tells the time'
   const { message, sessionKey } = authenticateMessage(credentials, negotiateMessage(), timed)
   t.equal(sessionKey.length, 16)
   t.notOk(message.subarray(72, 88).equals(Buffer.alloc(16)), 'a MIC')
-  t.ok(message.includes(hex('0600040002000000')), 'which is announced')
+  t.ok(message.includes(hex('0600040002000000')), 'the MIC is announced')
   t.ok(message.includes(hex('1122334455667788')), 'the time of the server')
   const untimed = authenticateMessage(credentials, negotiateMessage(), challenge(hex('00000000'))).message
-  t.ok(untimed.subarray(72, 88).equals(Buffer.alloc(16)), 'none without')
-  t.throws(() => parseChallenge(timed.subarray(0, 50)), ProtocolError, 'cut off')
-  t.throws(() => parseChallenge(Buffer.alloc(100)), ProtocolError, 'nothing of the kind')
+  t.ok(untimed.subarray(72, 88).equals(Buffer.alloc(16)), 'no MIC without a time')
+  t.throws(() => parseChallenge(timed.subarray(0, 50)), ProtocolError, 'truncated')
+  t.throws(() => parseChallenge(Buffer.alloc(100)), ProtocolError, 'another kind of message')
   const lying = challenge(hex('0700ff0011223344'))
-  t.throws(() => authenticateMessage(credentials, negotiateMessage(), lying), ProtocolError, 'a pair that is cut off')
+  t.throws(() => authenticateMessage(credentials, negotiateMessage(), lying), ProtocolError, 'a truncated pair')
 })
 
-void t.test('SPNEGO wraps tokens and finds them again', async (t) => {
+void t.test('tokenOf() finds the token that responseToken() wraps in SPNEGO', async (t) => {
   for (const length of [0, 1, 100, 200, 5000]) {
     const token = Buffer.alloc(length, 7)
     t.ok(tokenOf(responseToken(token, Buffer.alloc(16))).equals(token), `${length} bytes`)
   }
   const setup = hex(setupRequest)
-  t.ok(initialToken(setup.subarray(-40)).equals(setup.subarray(88)), 'as Windows has it')
+  t.ok(initialToken(setup.subarray(-40)).equals(setup.subarray(88)), 'as Windows encodes it')
   t.equal(tokenOf(Buffer.from('NTLMSSP\0bare')).toString('latin1'), 'NTLMSSP\0bare')
-  // The last answer of a Windows server.
+  // The last response of a Windows server.
   t.equal(tokenOf(hex('a11b3019a0030a0100a3120410010000003b453cdc3524164200000000')).length, 0)
   for (const bad of ['a1', 'a1ff', 'a184ffffffff', 'a10330', 'a1053003a2010400', '60023000']) {
     t.throws(() => tokenOf(hex(bad)), ProtocolError, bad)
   }
 })
 
-void t.test('keys of 3.0 are those that Microsoft shows', async (t) => {
+void t.test('sessionKeys() matches Microsoft’s example of SMB 3.0', async (t) => {
   const keys = sessionKeys(dialects.smb300, hex('7CD451825D0450D235424E44BA6E78CC'), Buffer.alloc(64))
   t.same(keys, {
     signing: hex('0B7E9C5CAC36C0F6EA9AB275298CEDCE'),
@@ -109,7 +109,7 @@ void t.test('keys of 3.0 are those that Microsoft shows', async (t) => {
   })
 })
 
-void t.test('keys of 3.1.1 are those that Microsoft shows, from the first message on', async (t) => {
+void t.test('PreauthenticationHash and sessionKeys() match Microsoft’s example of SMB 3.1.1', async (t) => {
   const hash = new PreauthenticationHash()
   const steps = [
     [
@@ -146,8 +146,8 @@ void t.test('keys of 3.1.1 are those that Microsoft shows, from the first messag
   })
   const lastAnswer = hex(signedAnswer)
   const signer = new Signer(signingAlgorithms.aesCmac, keys.signing)
-  t.ok(signer.verify(lastAnswer), "the server's signature under that answer is right")
-  t.ok(signer.verify(lastAnswer), 'and the message as it was')
+  t.ok(signer.verify(lastAnswer), 'the server’s signature is valid')
+  t.ok(signer.verify(lastAnswer), 'verifying does not change the message')
   for (const at of [8, 30, 50, lastAnswer.length - 1]) {
     const changed = Buffer.from(lastAnswer)
     changed[at] = (changed[at] ?? 0) ^ 1
@@ -156,7 +156,7 @@ void t.test('keys of 3.1.1 are those that Microsoft shows, from the first messag
   t.equal(sessionKeys(dialects.smb311, sessionKey, hash.value, 32).encryption.length, 32, 'for AES-256')
 })
 
-void t.test('AES-CMAC is that of RFC 4493, however the message is cut', async (t) => {
+void t.test('cmac() matches the vectors of RFC 4493, in one or two parts', async (t) => {
   const key = hex('2b7e151628aed2a6abf7158809cf4f3c')
   const message = hex(
     '6bc1bee22e409f96e93d7e117393172a ae2d8a571e03ac9c9eb76fac45af8e51 30c81c46a35ce411e5fbc1191a0a52ef f69f2445df4f9b17ad2b417be66c3710',
@@ -175,7 +175,7 @@ void t.test('AES-CMAC is that of RFC 4493, however the message is cut', async (t
   }
 })
 
-void t.test('AES-GMAC and HMAC sign a message in parts like one in one piece', async (t) => {
+void t.test('Signer signs a message in parts as in one piece, with every algorithm', async (t) => {
   const key = Buffer.alloc(16, 5)
   for (const algorithm of Object.values(signingAlgorithms)) {
     const signer = new Signer(algorithm, key)
@@ -188,7 +188,7 @@ void t.test('AES-GMAC and HMAC sign a message in parts like one in one piece', a
   }
 })
 
-void t.test('AES-128-CCM and GCM are those of the encrypted messages that Microsoft shows', async (t) => {
+void t.test('Encryption matches Microsoft’s examples of AES-128-CCM and AES-128-GCM', async (t) => {
   const ccmKeys = sessionKeys(dialects.smb300, hex('B4546771B515F766A86735532DD6C4F0'), Buffer.alloc(64))
   const ccm = new Encryption(ciphers.aes128Ccm, ccmKeys, 0x8e40014000011n)
   const nonce = hex('66E69A111892584FB5ED52')
@@ -209,7 +209,7 @@ void t.test('AES-128-CCM and GCM are those of the encrypted messages that Micros
   t.equal(Buffer.concat(frame).subarray(52).toString('hex').toUpperCase(), encryptedWriteOf311)
 })
 
-void t.test('what one side encrypts the other one reads, with every cipher', async (t) => {
+void t.test('Encryption decrypts what it encrypts, and rejects altered frames, with every cipher', async (t) => {
   for (const cipher of Object.values(ciphers)) {
     const key = Buffer.alloc(cipher > 2 ? 32 : 16, 9)
     const keys = { signing: key, encryption: key, decryption: key }
@@ -217,7 +217,7 @@ void t.test('what one side encrypts the other one reads, with every cipher', asy
     const message = [Buffer.alloc(112, 1), Buffer.alloc(100_000, 2)]
     const [first, second] = [1, 2].map(() => Buffer.concat(encryption.encrypt(message)))
     if (!first || !second) return
-    t.notOk(first.equals(second), 'no nonce comes twice')
+    t.notOk(first.equals(second), 'each frame has its own nonce')
     for (const frame of [first, second])
       t.ok(encryption.decrypt(frame).equals(Buffer.concat(message)), `cipher ${cipher}`)
     for (const at of [5, 21, 40, 46, 60, first.length - 1]) {
@@ -225,11 +225,11 @@ void t.test('what one side encrypts the other one reads, with every cipher', asy
       changed[at] = (changed[at] ?? 0) ^ 1
       t.throws(() => encryption.decrypt(changed), ProtocolError, `byte ${at} was changed`)
     }
-    t.throws(() => encryption.decrypt(first.subarray(0, 40)), ProtocolError, 'cut off')
+    t.throws(() => encryption.decrypt(first.subarray(0, 40)), ProtocolError, 'truncated')
   }
 })
 
-void t.test('frames are found however the stream is cut', async (t) => {
+void t.test('FrameReader finds frames however the stream is split', async (t) => {
   const frames = [1, 70_000, 3, 262_144].map((length) => Buffer.alloc(length, length % 251))
   const stream = Buffer.concat(frames.flatMap((frame) => [framePrefix(frame.length), frame, framePrefix(0)]))
   for (const step of [1, 3, 4, 5, 1000, 65_536, stream.length]) {
@@ -244,13 +244,13 @@ void t.test('frames are found however the stream is cut', async (t) => {
   t.throws(() => new FrameReader().push(Buffer.from('HTTP/1.1 400'), () => undefined), ProtocolError)
 })
 
-void t.test('answers that are cut off or lie about themselves are faults of the protocol', async (t) => {
+void t.test('truncated and inconsistent responses are protocol errors', async (t) => {
   t.throws(() => readHeader(Buffer.alloc(64)), ProtocolError)
   t.throws(() => readHeader(Buffer.alloc(10)), ProtocolError)
   const read = Buffer.alloc(84)
   read.writeUInt8(80, 66)
   read.writeUInt32LE(5, 68)
-  t.throws(() => parseRead(read), ProtocolError, 'data behind the end')
+  t.throws(() => parseRead(read), ProtocolError, 'data beyond the end')
   const listing = Buffer.alloc(72 + 106)
   listing.writeUInt16LE(72, 66)
   listing.writeUInt32LE(106, 68)
@@ -258,16 +258,16 @@ void t.test('answers that are cut off or lie about themselves are faults of the 
   listing.write('a', 72 + 104, 'utf16le')
   t.match(parseDirectory(listing), [{ name: 'a', size: 0 }])
   listing.writeUInt32LE(4, 72 + 60)
-  t.throws(() => parseDirectory(listing), ProtocolError, 'a name behind the end')
+  t.throws(() => parseDirectory(listing), ProtocolError, 'a name beyond the end')
   listing.writeUInt32LE(2, 72 + 60)
   listing.writeUInt32LE(8, 72)
-  t.throws(() => parseDirectory(listing), ProtocolError, 'an entry inside itself')
+  t.throws(() => parseDirectory(listing), ProtocolError, 'an entry within itself')
 })
 
-void t.test('times go there and back to the millisecond', async (t) => {
+void t.test('fileTimeOf() and dateOf() convert times to the millisecond', async (t) => {
   for (const time of ['2001-02-03T04:05:06.789Z', '1601-01-01T00:00:00.001Z', '2999-12-31T23:59:59.999Z']) {
     t.equal(dateOf(fileTimeOf(new Date(time))).toISOString(), time)
   }
   t.equal(fileTimeOf(new Date('1970-01-01T00:00:00Z')), 116_444_736_000_000_000n)
-  t.equal(fileTimeOf(new Date('1500-01-01T00:00:00Z')), 1n, 'before it began: the first step')
+  t.equal(fileTimeOf(new Date('1500-01-01T00:00:00Z')), 1n, 'before the epoch of the format: its first step')
 })

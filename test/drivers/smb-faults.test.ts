@@ -1,4 +1,4 @@
-/** What goes wrong between the SMB driver and Samba: cut and stalled connections, sessions that end, a full disk. */
+/** Faults between the SMB driver and Samba: cut and stalled connections, expired sessions, a full disk. */
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -32,14 +32,14 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
     })
     return { proxy, driver }
   }
-  /** The server notices a cut connection by itself, soon. */
+  /** Waits until the server has noticed a cut connection and cleaned up. */
   const settled = async (root: string, expected: readonly string[]): Promise<string[]> => {
     const names = async () => (await readdir(root)).sort()
     for (let tries = 0; tries < 100 && (await names()).length !== expected.length; tries++) await pause(20)
     return names()
   }
 
-  await t.test('a connection that breaks at any stage leaves the old file, and nothing else', async (t) => {
+  await t.test('a connection that is cut at any stage leaves the old file and no staged file', async (t) => {
     const root = await folder('cut')
     const { proxy, driver } = await through('cut')
     const old = Buffer.alloc(4 * mebibyte, 'old')
@@ -49,8 +49,8 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
       const body = chunks(10, Buffer.alloc(mebibyte))
       await refuses(t, () => driver.write(at('/file'), body), 'unavailable', `a write, cut after ${bytes} bytes`)
       proxy.heal()
-      t.ok((await bytesAt(driver, '/file')).equals(old), 'the old file stands')
-      t.same(await settled(root, ['file']), ['file'], 'nothing is left')
+      t.ok((await bytesAt(driver, '/file')).equals(old), 'the old file is unchanged')
+      t.same(await settled(root, ['file']), ['file'], 'no staged file is left')
     }
     proxy.cut('down', 2 * mebibyte)
     await refuses(t, () => bytesAt(driver, '/file'), 'unavailable', 'a read')
@@ -60,13 +60,13 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
     await refuses(t, async () => driver.move?.(at('/file'), at('/moved')), 'unavailable', 'a move')
     await refuses(t, () => driver.mkdir(at('/folder')), 'unavailable', 'mkdir')
     proxy.heal()
-    t.same(await namesIn(driver, '/'), ['file'], 'and all is well again')
+    t.same(await namesIn(driver, '/'), ['file'], 'the file is listed again')
     await driver.close?.()
     for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await pause(20)
     t.equal(proxy.open, 0, 'no connection is left')
   })
 
-  await t.test('what may be asked twice is, when a connection turns out to be lost', async (t) => {
+  await t.test('safe calls are repeated after a lost connection', async (t) => {
     await folder('again')
     const { proxy, driver } = await through('again')
     await put(driver, '/file', 'content')
@@ -77,7 +77,7 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
       () => driver.usage?.(),
       () => driver.setAttributes?.(at('/file'), { modified: new Date(0) }),
     ]) {
-      // The next bytes on the connections that stand now break them; new ones are left alone.
+      // Open connections break with their next bytes; new ones work.
       proxy.cutStanding()
       await call()
     }
@@ -85,7 +85,7 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
     await driver.close?.()
   })
 
-  await t.test('a session that the server ends is begun again', async (t) => {
+  await t.test('a call after an expired session opens a new one', async (t) => {
     await folder('session')
     const driver = await openShare(server, { root_folder_path: 'session' })
     await put(driver, '/file', 'content')
@@ -110,41 +110,44 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
     const reading = await driver.read(at('/file'))
     const handle = await driver.open?.(at('/file'), 'update')
     await ends()
-    await refuses(t, async () => handle?.read(Buffer.alloc(10), 0), 'unavailable', 'a handle of that session')
+    await refuses(t, async () => handle?.read(Buffer.alloc(10), 0), 'unavailable', 'a handle of the expired session')
     await handle?.close()
     reading.destroy()
     await driver.close?.()
   })
 
-  await t.test('a stall of five seconds is waited for; a call ends with its signal and with the mount', async (t) => {
-    await folder('stall')
-    const { proxy, driver } = await through('stall')
-    await put(driver, '/file', 'content')
-    proxy.stall()
-    const waiting = Promise.all([textAt(driver, '/file'), put(driver, '/other', 'x'), namesIn(driver, '/')])
-    await pause(5000)
-    proxy.heal()
-    t.equal((await waiting)[0], 'content')
-    proxy.stall()
-    for (const [what, call] of Object.entries({
-      stat: (signal: AbortSignal) => driver.stat(at('/file'), { signal }),
-      read: (signal: AbortSignal) => driver.read(at('/file'), undefined, { signal }),
-      write: (signal: AbortSignal) => driver.write(at('/file'), source('new'), { signal }),
-      mkdir: (signal: AbortSignal) => driver.mkdir(at('/folder'), { signal }),
-      list: (signal: AbortSignal) => driver.list(at('/'), { signal })[Symbol.asyncIterator]().next(),
-    })) {
-      await refuses(t, () => call(AbortSignal.timeout(100)), 'aborted', what)
-    }
-    const stalled = driver.stat(at('/file'))
-    setTimeout(() => void driver.close?.(), 100)
-    await refuses(t, () => stalled, 'aborted', 'a call that stalls when the mount ends')
-    await refuses(t, () => driver.stat(at('/file')), 'aborted', 'and all later ones')
-    proxy.heal()
-    for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await pause(20)
-    t.equal(proxy.open, 0, 'no connection is left')
-  })
+  await t.test(
+    'a stall of five seconds is tolerated; an abort or closing the driver ends a stalled call',
+    async (t) => {
+      await folder('stall')
+      const { proxy, driver } = await through('stall')
+      await put(driver, '/file', 'content')
+      proxy.stall()
+      const waiting = Promise.all([textAt(driver, '/file'), put(driver, '/other', 'x'), namesIn(driver, '/')])
+      await pause(5000)
+      proxy.heal()
+      t.equal((await waiting)[0], 'content')
+      proxy.stall()
+      for (const [what, call] of Object.entries({
+        stat: (signal: AbortSignal) => driver.stat(at('/file'), { signal }),
+        read: (signal: AbortSignal) => driver.read(at('/file'), undefined, { signal }),
+        write: (signal: AbortSignal) => driver.write(at('/file'), source('new'), { signal }),
+        mkdir: (signal: AbortSignal) => driver.mkdir(at('/folder'), { signal }),
+        list: (signal: AbortSignal) => driver.list(at('/'), { signal })[Symbol.asyncIterator]().next(),
+      })) {
+        await refuses(t, () => call(AbortSignal.timeout(100)), 'aborted', what)
+      }
+      const stalled = driver.stat(at('/file'))
+      setTimeout(() => void driver.close?.(), 100)
+      await refuses(t, () => stalled, 'aborted', 'a stalled call when the driver closes')
+      await refuses(t, () => driver.stat(at('/file')), 'aborted', 'later calls')
+      proxy.heal()
+      for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await pause(20)
+      t.equal(proxy.open, 0, 'no connection is left')
+    },
+  )
 
-  await t.test('an abort in the middle of a stalled upload ends it, and the server keeps nothing of it', async (t) => {
+  await t.test('an abort ends a stalled upload, and the server keeps no staged file', async (t) => {
     const root = await folder('abort')
     const { proxy, driver } = await through('abort')
     const controller = new AbortController()
@@ -159,7 +162,7 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
     await driver.close?.()
   })
 
-  await t.test('a server that is down is unavailable', async (t) => {
+  await t.test('a server that is down is reported as unavailable', async (t) => {
     const own = await startSamba()
     const proxy = await startCuttingProxy(own.port)
     const driver = await openShare(own, { address: `127.0.0.1:${proxy.port}` })
@@ -171,7 +174,7 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
     await own.stop()
   })
 
-  await t.test('what changes messages on their way is found out', async (t) => {
+  await t.test('altered messages are detected if the connection is signed or encrypted', async (t) => {
     await folder('changed')
     for (const protection of ['signed', 'encrypted'] as const) {
       const { proxy, driver } = await through('changed', { protection })
@@ -184,10 +187,10 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
     }
   })
 
-  await t.test('what may not be changed is denied, and stays', async (t) => {
+  await t.test('a read-only share is reported as denied, and its files are unchanged', async (t) => {
     const root = await folder('closed')
     await writeFile(join(root, 'file'), 'old')
-    // For root, nothing on the disk is closed: the share is.
+    // Root may write any file on disk, so the share itself is read-only.
     const readOnly = await startSamba({ share: ['read only = yes', `path = ${server.folder}`] })
     const driver = await openShare(readOnly, { root_folder_path: 'closed' })
     await refuses(t, () => put(driver, '/file', 'x'), 'denied', 'write')
@@ -202,7 +205,7 @@ await t.test('SMB: faults', { skip: lacks(...sambaPrograms) }, async (t) => {
   })
 
   const needsRoot = process.getuid?.() === 0 ? false : 'only root can mount'
-  await t.test('a full disk is no_space, and leaves the old file', { skip: needsRoot }, async (t) => {
+  await t.test('a full disk is reported as no_space, and the old file is unchanged', { skip: needsRoot }, async (t) => {
     const root = await folder('full')
     await run('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', root])
     t.teardown(() => run('umount', ['-l', root]))

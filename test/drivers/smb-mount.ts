@@ -1,4 +1,4 @@
-/** Storages on a Samba of the tests. */
+/** Storages on the Samba server of the tests. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { smbFields, smbType, type SmbOptions } from '../../drivers/smb/index.js'
@@ -8,7 +8,7 @@ import type { WritableDriver } from '../conformance/subject.js'
 import type { SambaServer } from '../services/samba.js'
 import { testEnv } from './env.js'
 
-/** A mount of the whole share, unless the options say otherwise. */
+/** A storage on the whole share, unless the options say otherwise. */
 export async function openShare(
   { address, username, password }: SambaServer,
   more: Partial<SmbOptions> = {},
@@ -18,7 +18,7 @@ export async function openShare(
   return (await smbType.open(checkOptions(smbFields, options), testEnv(env))) as WritableDriver
 }
 
-/** A mount of a new, empty folder of the share. */
+/** A storage on a new, empty folder of the share. */
 export async function openNewFolder(server: SambaServer) {
   const root = await mkdtemp(join(server.folder, 'root-'))
   const options = { root_folder_path: basename(root) }

@@ -1,4 +1,6 @@
-/** The SMB client against Samba: every dialect, every way of protecting what is said, and more requests than there are credits for. */
+/**
+ * The SMB client against Samba: every dialect, with and without signing and encryption, and more requests than credits.
+ */
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
@@ -30,7 +32,7 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, 
   const server = await startSamba()
   t.teardown(() => server.stop())
 
-  await t.test('all dialects work, plain, signed and encrypted', async (t) => {
+  await t.test('every dialect works without protection, with signing and with encryption', async (t) => {
     for (const dialect of allDialects) {
       for (const protection of ['none', 'signing', 'encryption'] as const) {
         if (dialect === dialects.smb210 && protection === 'encryption') continue
@@ -42,7 +44,7 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, 
         const { id } = await share.open(name, 'new')
         await share.write(id, 0, [data.subarray(0, 3), data.subarray(3)])
         t.ok((await share.read(id, 0, data.length)).equals(data))
-        t.equal((await share.read(id, data.length, 10)).length, 0, 'nothing behind the end')
+        t.equal((await share.read(id, data.length, 10)).length, 0, 'no bytes beyond the end')
         await share.closeFile(id)
         t.match(await share.lookup('', name.toUpperCase()), { name, size: data.length })
         await share.removeAt(name)
@@ -51,16 +53,20 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, 
       }
     }
     const share = await open(server)
-    t.match(share.negotiated, { dialect: dialects.smb311, signing: signingAlgorithms.aesGmac }, 'the best is taken')
+    t.match(
+      share.negotiated,
+      { dialect: dialects.smb311, signing: signingAlgorithms.aesGmac },
+      'the best dialect and algorithm are negotiated',
+    )
     share.close()
     await t.rejects(
       open(server, { protection: 'encryption', dialects: [dialects.smb210] }),
       { name: 'ConnectionError', kind: 'protocol' },
-      'no encryption with 2.1',
+      'no encryption with SMB 2.1',
     )
   })
 
-  await t.test('the whole server may insist on encryption, or on an old dialect', async (t) => {
+  await t.test('a server may require encryption, signing, a dialect or an algorithm', async (t) => {
     for (const [line, expected] of [
       ['server smb encrypt = required', { isEncrypted: true }],
       ['server signing = mandatory', { isSigned: true, isEncrypted: false }],
@@ -82,10 +88,10 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, 
     await modern.stop()
   })
 
-  await t.test('more requests than there are credits for wait for their turn', async (t) => {
+  await t.test('requests beyond the granted credits wait', async (t) => {
     const few = await startSamba({ global: ['smb2 max credits = 32'] })
     for (const [which, each] of [
-      ['as Samba comes', server],
+      ['default credits', server],
       ['few credits', few],
     ] as const) {
       const data = randomBytes(8 * 1024 * 1024)
@@ -108,7 +114,7 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, 
     await few.stop()
   })
 
-  await t.test('what the server refuses is told by its status', async (t) => {
+  await t.test('an error of the server is reported with its status', async (t) => {
     const share = await open(server)
     await share.makeFolder('taken')
     const refusals: readonly (readonly [() => Promise<unknown>, number])[] = [
@@ -120,7 +126,7 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, 
     ]
     for (const [call, code] of refusals) {
       await t.rejects(call(), { name: 'StatusError', status: code })
-      t.equal(share.broken, undefined, 'the connection stands')
+      t.equal(share.broken, undefined, 'the connection is still usable')
     }
     share.close()
     await t.rejects(share.facts(''), { name: 'ConnectionError', kind: 'closed' })
@@ -130,7 +136,7 @@ await t.test('the SMB client against Samba', { skip: lacks(...sambaPrograms) }, 
   })
 })
 
-await t.test('the SMB client and servers that are none', async (t) => {
+await t.test('the SMB client rejects servers of another protocol', async (t) => {
   const fakes = {
     'says nothing': () => undefined,
     'speaks HTTP': () => Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'),

@@ -1,4 +1,4 @@
-/** Servers of SMB that promise and never keep it: whatever they do, every call comes to an end. */
+/** Faulty SMB servers: every call ends, whatever the server does. */
 import t, { type Test } from 'tap'
 import { ConnectionError } from '../../drivers/smb/client/errors.js'
 import { commands } from '../../drivers/smb/client/header.js'
@@ -34,9 +34,9 @@ async function fails(t: Test, work: Promise<unknown>, kind: ConnectionError['kin
   t.equal((error as ConnectionError).kind, kind, what)
 }
 
-await t.test('a server that grants no credits ends the sign-in, and every later call', async (t) => {
+await t.test('a server that grants no credits fails the sign-in or the next call', async (t) => {
   const mean = await startGuestSmb(t, () => ({ credits: 0 }))
-  await fails(t, open(mean), 'protocol', 'none at all')
+  await fails(t, open(mean), 'protocol', 'no credits at all')
   const isMean = { now: false }
   const server = await startGuestSmb(t, ({ command }) => {
     if (command === commands.treeConnect) return { credits: 1 }
@@ -45,11 +45,11 @@ await t.test('a server that grants no credits ends the sign-in, and every later 
   const share = await open(server)
   await share.assertAlive(5000)
   await fails(t, share.assertAlive(20_000), 'protocol', 'the next call')
-  await fails(t, share.facts(''), 'protocol', 'and those after it')
+  await fails(t, share.facts(''), 'protocol', 'later calls')
   await Promise.all([mean.opened(0), server.opened(0)])
 })
 
-await t.test('calls that wait for credits are ended with the last answer that could have brought some', async (t) => {
+await t.test('calls that wait for credits fail when no pending response can grant any', async (t) => {
   const held: (() => void)[] = []
   const server = await startGuestSmb(t, (asked) => {
     if (asked.command !== commands.echo) return { credits: 1 }
@@ -64,40 +64,35 @@ await t.test('calls that wait for credits are ended with the last answer that co
   t.match(await ended, [{ status: 'fulfilled' }, { status: 'rejected', reason: { kind: 'protocol' } }])
 })
 
-await t.test(
-  'a request that is answered before the server can have read it is not over before it is sent',
-  async (t) => {
-    const [count, data] = [400, Buffer.alloc(65_536)]
-    const body = Buffer.alloc(64)
-    body.writeUInt32LE(data.length, 4)
-    let last = 0
-    let readOn: () => void = () => undefined
-    const server = await startGuestSmb(t, (asked) => {
-      if (asked.command !== commands.write) return undefined
-      if (asked.messageId === last) return 'later'
-      if (last !== 0) return { body }
-      last = asked.messageId + count - 1
-      readOn = asked.readNoMore()
-      asked.answer({ messageId: last, body })
-      return { body }
-    })
-    const share = await open(server)
-    const writes = Array.from({ length: count }, (_, index) =>
-      share.write(Buffer.alloc(16), index * data.length, [data]),
-    )
-    let isOver = false
-    const over = writes.at(-1)?.then(() => (isOver = true))
-    await writes[0] // its answer comes behind the other
-    await new Promise((resolve) => setImmediate(resolve))
-    t.equal(isOver, false)
-    readOn()
-    await Promise.all([...writes, over])
-    t.equal(isOver, true)
-    share.close()
-  },
-)
+await t.test('a request whose response comes early does not end before it is sent', async (t) => {
+  const [count, data] = [400, Buffer.alloc(65_536)]
+  const body = Buffer.alloc(64)
+  body.writeUInt32LE(data.length, 4)
+  let last = 0
+  let readOn: () => void = () => undefined
+  const server = await startGuestSmb(t, (asked) => {
+    if (asked.command !== commands.write) return undefined
+    if (asked.messageId === last) return 'later'
+    if (last !== 0) return { body }
+    last = asked.messageId + count - 1
+    readOn = asked.readNoMore()
+    asked.answer({ messageId: last, body })
+    return { body }
+  })
+  const share = await open(server)
+  const writes = Array.from({ length: count }, (_, index) => share.write(Buffer.alloc(16), index * data.length, [data]))
+  let isOver = false
+  const over = writes.at(-1)?.then(() => (isOver = true))
+  await writes[0] // its response comes after the other one
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(isOver, false)
+  readOn()
+  await Promise.all([...writes, over])
+  t.equal(isOver, true)
+  share.close()
+})
 
-await t.test('a request is answered once', async (t) => {
+await t.test('a second response to a request is a protocol error', async (t) => {
   const server = await startGuestSmb(t, (asked) => {
     if (asked.command !== commands.flush) return undefined
     asked.answer()
@@ -108,7 +103,7 @@ await t.test('a request is answered once', async (t) => {
   await fails(t, share.flush(Buffer.alloc(16)), 'protocol', 'the next call')
 })
 
-await t.test('a server that is at work on an answer without end is given up, however often it says so', async (t) => {
+await t.test('a request with endless interim responses times out', async (t) => {
   const server = await startGuestSmb(t, (asked) => {
     if (asked.command !== commands.flush) return undefined
     const timer = setInterval(() => asked.answer({ isInterim: true, credits: 0 }), 20)
@@ -120,7 +115,7 @@ await t.test('a server that is at work on an answer without end is given up, how
   await server.opened(0)
 })
 
-await t.test('an answer that takes longer than others do is waited for where the server says so', async (t) => {
+await t.test('an interim response extends the timeout of a request', async (t) => {
   const server = await startGuestSmb(t, (asked) => {
     if (asked.command !== commands.flush) return undefined
     asked.answer({ isInterim: true, credits: 0 })
@@ -132,7 +127,7 @@ await t.test('an answer that takes longer than others do is waited for where the
   share.close()
 })
 
-await t.test('close() ends a connection that is being made, whatever it waits for', async (t) => {
+await t.test('SharePool.close() ends a connection attempt at any step', async (t) => {
   for (const silent of [commands.negotiate, commands.sessionSetup, commands.treeConnect]) {
     const server = await startGuestSmb(t, ({ command }) => (command === silent ? 'later' : undefined))
     const shares = new SharePool((signal) => open(server, {}, signal))
@@ -145,7 +140,7 @@ await t.test('close() ends a connection that is being made, whatever it waits fo
   }
 })
 
-/** A server on which a file can be renamed or removed once; `rule` may answer a request otherwise. */
+/** A server with one file that can be renamed or removed once. `rule` may return other responses. */
 async function startOneFile(t: Test, rule: (asked: Asked) => AnswerOptions | 'later' | undefined) {
   const state = { isChanged: false }
   const server = await startGuestSmb(t, (asked) => {
@@ -161,7 +156,7 @@ async function startOneFile(t: Test, rule: (asked: Asked) => AnswerOptions | 'la
 }
 
 await t.test(
-  'a change that the server has made is not repeated when another call finds the session ended',
+  'a change that the server has made is not repeated when another call finds that the session has expired',
   async (t) => {
     for (const isAnswered of [true, false]) {
       const held: Asked[] = []
@@ -187,14 +182,14 @@ await t.test(
       while (held.length === 0) await new Promise((resolve) => setImmediate(resolve))
       const other = await shares.acquire()
       await fails(t, other.share.flush(Buffer.alloc(16)), 'ended', 'the other call')
-      await fails(t, other.share.flush(Buffer.alloc(16)), 'ended', 'and every later one')
+      await fails(t, other.share.flush(Buffer.alloc(16)), 'ended', 'later calls')
       if (isAnswered) t.equal(await renaming, 'renamed')
       else t.match(await renaming, { name: 'ConnectionError', kind: 'lost' })
     }
   },
 )
 
-await t.test('a change is not repeated when the session ends in the middle of it', async (t) => {
+await t.test('a change is not repeated if the session expires while it runs', async (t) => {
   const { shares } = await startOneFile(t, ({ command }) =>
     command === commands.close ? { status: status.userSessionDeleted } : undefined,
   )
@@ -206,7 +201,7 @@ await t.test('a change is not repeated when the session ends in the middle of it
   )
 })
 
-await t.test('a call that the server has not processed is repeated when the session has ended', async (t) => {
+await t.test('a call that the server has not processed is repeated after the session has expired', async (t) => {
   let ended = 0
   const { shares } = await startOneFile(t, ({ command }) =>
     command === commands.setInfo && ended++ === 0 ? { status: status.userSessionDeleted } : undefined,
@@ -248,7 +243,7 @@ await t.test('a symlink is recognized in a folder that cannot be listed', async 
   share.close()
 })
 
-await t.test('a storage that starts ends with its mount, although the server says nothing', async (t) => {
+await t.test('aborting the start of a storage ends the connection to a silent server', async (t) => {
   const server = await startGuestSmb(t, () => 'later')
   const stop = new AbortController()
   const options = { address: `127.0.0.1:${server.port}`, username: 'guest', share_name: 'files', root_folder_path: '.' }

@@ -1,4 +1,4 @@
-/** The SMB driver against Samba, as it comes and as careful administrators set it up. */
+/** The SMB driver on Samba, with its default and with stricter configurations. */
 import { access, mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,14 +10,14 @@ import { sambaPrograms, startSamba, type SambaSettings } from '../services/samba
 import { openNewFolder, openShare } from './smb-mount.js'
 
 const modes: readonly (SambaSettings & { readonly name: string; readonly many: number })[] = [
-  { name: 'as Samba comes', many: 1100 },
-  { name: 'where the server insists on signatures', global: ['server signing = mandatory'], many: 300 },
-  { name: 'where the share insists on encryption', share: ['smb encrypt = required'], many: 300 },
+  { name: 'with Samba’s defaults', many: 1100 },
+  { name: 'with signing required by the server', global: ['server signing = mandatory'], many: 300 },
+  { name: 'with encryption required by the share', share: ['smb encrypt = required'], many: 300 },
 ]
 
 for (const mode of modes) {
   await t.test(
-    `SMB keeps the contract ${mode.name}`,
+    `SMB passes the conformance suite ${mode.name}`,
     { skip: lacks(...sambaPrograms) || (mode !== modes[0] && onlyWithVariants) },
     async (t) => {
       const server = await startSamba(mode)
@@ -31,7 +31,7 @@ for (const mode of modes) {
   )
 }
 
-await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, async (t) => {
+await t.test('SMB: options, open files and names', { skip: lacks(...sambaPrograms) }, async (t) => {
   const server = await startSamba({ global: ['map to guest = bad user', `guest account = nobody`] })
   t.teardown(() => server.stop())
   const folder = async (name: string): Promise<string> => {
@@ -39,7 +39,7 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, asyn
     return join(server.folder, name)
   }
 
-  await t.test('a folder that was listed is open no more: it and the one above can be removed', async (t) => {
+  await t.test('listing a folder leaves no handle open, so that it and its parent can be removed', async (t) => {
     const { driver, dispose } = await openNewFolder(server)
     t.teardown(dispose)
     for (let round = 0; round < 200; round++) {
@@ -49,7 +49,7 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, asyn
     }
   })
 
-  await t.test('options are told for what they are', async (t) => {
+  await t.test('valid options are accepted, and wrong ones rejected with a fitting error', async (t) => {
     await folder('below')
     await writeFile(join(server.folder, 'below', 'file'), 'x')
     for (const good of [
@@ -66,17 +66,22 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, asyn
     }
     await refuses(t, () => openShare(server, { password: 'wrong' }), 'denied', 'a wrong password')
     await refuses(t, () => openShare(server, { password: '' }), 'denied', 'no password')
-    await refuses(t, () => openShare(server, { username: 'nobody-here' }), 'denied', 'let in as a guest alone')
-    await refuses(t, () => openShare(server, { share_name: 'none' }), 'unavailable', 'a share that is not there')
-    await refuses(t, () => openShare(server, { share_name: 'files/below' }), 'invalid', 'a share that is none')
-    await refuses(t, () => openShare(server, { address: 'host:port:more' }), 'invalid', 'an address that is none')
-    await refuses(t, () => openShare(server, { address: '127.0.0.1:1' }), 'unavailable', 'nobody listens')
-    await refuses(t, () => openShare(server, { root_folder_path: 'none' }), 'invalid', 'a root that is not there')
+    await refuses(
+      t,
+      () => openShare(server, { username: 'nobody-here' }),
+      'denied',
+      'an unknown user, whom the server would map to a guest',
+    )
+    await refuses(t, () => openShare(server, { share_name: 'none' }), 'unavailable', 'a missing share')
+    await refuses(t, () => openShare(server, { share_name: 'files/below' }), 'invalid', 'an invalid share name')
+    await refuses(t, () => openShare(server, { address: 'host:port:more' }), 'invalid', 'an invalid address')
+    await refuses(t, () => openShare(server, { address: '127.0.0.1:1' }), 'unavailable', 'no server listens')
+    await refuses(t, () => openShare(server, { root_folder_path: 'none' }), 'invalid', 'a missing root')
     await refuses(t, () => openShare(server, { root_folder_path: 'below/file' }), 'invalid', 'a root that is a file')
     await refuses(t, () => openShare(server, { root_folder_path: '../x' }), 'invalid', 'a root outside')
   })
 
-  await t.test('no error holds the password or an address', async (t) => {
+  await t.test('errors contain neither the password nor an address', async (t) => {
     const password = 'Very-Secret-1'
     for (const more of [{ password }, { password, address: '127.0.0.1:1' }]) {
       const error: unknown = await openShare(server, more).catch((reason: unknown) => reason)
@@ -85,7 +90,7 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, asyn
     }
   })
 
-  await t.test('a file that is read can be replaced, moved and removed', async (t) => {
+  await t.test('a file that is open for reading can be replaced, moved and removed', async (t) => {
     const root = await folder('open')
     const driver = await openShare(server, { root_folder_path: 'open' })
     const data = Buffer.alloc(20_000_000, 'old')
@@ -108,14 +113,14 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, asyn
     await driver.remove(at('/moved/inside'))
     const chunks: Buffer[] = []
     for await (const chunk of reading) chunks.push(chunk as Buffer)
-    t.ok(Buffer.concat(chunks).equals(data), 'who reads the old file gets all of it')
+    t.ok(Buffer.concat(chunks).equals(data), 'the reader gets the whole old file')
     for (const each of [handle, inside, last]) await each?.close()
     await driver.close?.()
     t.same(await readdir(root), ['moved'])
     t.same(await readdir(join(root, 'moved')), [])
   })
 
-  await t.test('a folder into which an upload is under way is busy', async (t) => {
+  await t.test('a folder with a running upload cannot be moved', async (t) => {
     const root = await folder('uploads')
     const driver = await openShare(server, { root_folder_path: 'uploads' })
     await driver.mkdir(at('/folder'))
@@ -132,12 +137,12 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, asyn
     await driver.close?.()
   })
 
-  await t.test('a file that another program has open is replaced all the same', async (t) => {
+  await t.test('a file that another client has open can be replaced', async (t) => {
     const root = await folder('shared')
     const driver = await openShare(server, { root_folder_path: 'shared' })
     const other = await openShare(server, { root_folder_path: 'shared' })
     await put(driver, '/file', 'old')
-    // As the one who changes it: then it is open on the connection of the rename.
+    // By the user who replaces it, so that it is open on the connection of the rename.
     const updating = await other.open?.(at('/file'), 'update')
     await put(driver, '/file', 'new')
     t.equal(await textAt(driver, '/file'), 'new')
@@ -147,20 +152,20 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, asyn
     await other.close?.()
   })
 
-  await t.test('links stay inside of the share', async (t) => {
+  await t.test('symlinks that leave the share are not followed', async (t) => {
     const root = await folder('links')
     await writeFile(join(root, 'file'), 'content')
     await symlink('file', join(root, 'inside'))
     await symlink('/etc/hostname', join(root, 'outside'))
     const driver = await openShare(server, { root_folder_path: 'links' })
     t.equal(await textAt(driver, '/inside'), 'content')
-    await refuses(t, () => textAt(driver, '/outside'), ['denied', 'not_found'], 'a symlink that leads out')
+    await refuses(t, () => textAt(driver, '/outside'), ['denied', 'not_found'], 'a symlink that leaves the share')
     await driver.remove(at('/inside'))
     t.same((await readdir(root)).sort(), ['file', 'outside'])
     await driver.close?.()
   })
 
-  await t.test('short names that the server makes up lead nowhere', async (t) => {
+  await t.test('8.3 names of the server are not accepted for other names', async (t) => {
     const root = await folder('short')
     await writeFile(join(root, 'hidden:file.txt'), 'x')
     await writeFile(join(root, 'plain'), 'x')
@@ -168,16 +173,16 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, asyn
     const names = await namesIn(driver, '/')
     t.ok(names.includes('plain'))
     for (const name of names.filter((each) => each !== 'plain')) {
-      t.match(name, /~/, 'Samba shows a name of its own making for what Windows does not allow')
-      t.equal(await textAt(driver, `/${name}`), 'x', 'and takes it')
+      t.match(name, /~/, 'Samba shows an 8.3 name for a name that Windows does not allow')
+      t.equal(await textAt(driver, `/${name}`), 'x', 'the listed 8.3 name can be read')
     }
-    await refuses(t, () => textAt(driver, '/plain~1'), 'not_found', 'none of that name')
+    await refuses(t, () => textAt(driver, '/plain~1'), 'not_found', 'an 8.3 name that is not listed')
     await put(driver, '/draft~1', 'mine')
-    t.equal(await textAt(driver, '/draft~1'), 'mine', 'a user may choose such a name')
+    t.equal(await textAt(driver, '/draft~1'), 'mine', 'a file may have a name of this form')
     await driver.close?.()
   })
 
-  await t.test('what a killed run has left goes, what others are writing stays', async (t) => {
+  await t.test('staged files of dead instances are removed, and those of other running ones are not', async (t) => {
     const root = await folder('left')
     const instance = { name: 'this-run', isOver: (name: string) => name === 'dead-run' }
     const driver = await openShare(server, { root_folder_path: 'left' }, { instance })
@@ -195,7 +200,7 @@ await t.test('SMB and what it is given', { skip: lacks(...sambaPrograms) }, asyn
     await driver.close?.()
   })
 
-  await t.test('a copy is made by the server, of any size', async (t) => {
+  await t.test('copy() copies a file of any size on the server', async (t) => {
     await folder('copies')
     const driver = await openShare(server, { root_folder_path: 'copies' })
     const data = Buffer.alloc(40_000_001, 'copy me')

@@ -1,4 +1,4 @@
-/** Large uploads to SFTP and SMB servers that were cut off: what is kept of them beside their place, and what is not relied on. */
+/** Interrupted large uploads to SFTP and SMB servers: which bytes are resumed, and which are not relied on. */
 import { randomBytes } from 'node:crypto'
 import { appendFile, mkdir, mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -28,13 +28,13 @@ const data = randomBytes(24 * mebibyte)
 
 interface Server {
   readonly port: number
-  /** A new folder of this machine that the server shows. */
+  /** A new folder of this machine that the server serves. */
   folder(): Promise<string>
   open(root: string, port: number, pace: CheckpointPolicy, env: Partial<DriverEnv>): Promise<Driver>
   stop(): Promise<void>
 }
 
-/** `words`: options of its SFTP server. */
+/** `words`: options of the SFTP server program. */
 async function sftpServer(words?: string): Promise<Server> {
   const server = await startOpenSsh(words)
   const home = await mkdtemp(join(tmpdir(), 'tidegate-staged-'))
@@ -71,12 +71,12 @@ interface Stage {
   readonly root: string
   readonly proxy: CuttingProxy
   readonly driver: Driver
-  /** The last token that was told. */
+  /** The last reported token. */
   readonly kept: { token?: string }
   readonly begin: () => Promise<Upload>
-  /** Sends until the server surely holds some of it, and then it is gone. */
+  /** Sends until the server has committed some of the file, then cuts the connection. */
   readonly cutOff: () => Promise<void>
-  /** Sends the rest. Resolves to what was there already. */
+  /** Sends the rest. Resolves to the number of bytes that were committed before. */
   readonly goOn: () => Promise<number>
 }
 
@@ -116,7 +116,7 @@ async function stage(t: Test, server: Server, env: Partial<DriverEnv> = {}): Pro
       t,
       () => upload.write(Readable.from(body(), { objectMode: false })),
       'unavailable',
-      'the server is gone',
+      'the connection is cut',
     )
     await upload.close()
     proxy.heal()
@@ -132,7 +132,7 @@ async function stage(t: Test, server: Server, env: Partial<DriverEnv> = {}): Pro
   return { root, proxy, driver, kept, begin, cutOff, goOn }
 }
 
-/** Names of what is staged, as the server has them. */
+/** Names of staged files on the server. */
 async function stagedIn(root: string): Promise<string[]> {
   return (await readdir(root)).filter((name) => name.startsWith('.~tidegate-part-'))
 }
@@ -141,23 +141,23 @@ for (const [name, skip, start] of [
   ['SFTP', lacks('sshd', 'ssh-keygen'), sftpServer],
   ['SMB', lacks(...sambaPrograms), smbServer],
 ] as const) {
-  void t.test(`uploads that were cut off: ${name}`, { skip }, async (t) => {
+  void t.test(`resumable uploads: ${name}`, { skip }, async (t) => {
     const server = await start()
     t.teardown(() => server.stop())
 
-    await t.test('one goes on where the server has brought it to its medium', async (t) => {
+    await t.test('an upload resumes at the offset that the server has synced to disk', async (t) => {
       const { root, proxy, driver, cutOff, goOn } = await stage(t, server)
       await cutOff()
-      t.same(await namesIn(driver, '/'), [], 'nobody is shown it')
+      t.same(await namesIn(driver, '/'), [], 'the staged file is not listed')
       const { up } = proxy.passed
       const confirmed = await goOn()
-      t.ok(confirmed > 4 * mebibyte, `${confirmed} bytes were there`)
+      t.ok(confirmed > 4 * mebibyte, `${confirmed} bytes were committed`)
       t.ok(proxy.passed.up - up < data.length - confirmed + mebibyte, 'they are not sent again')
       t.ok((await bytesAt(driver, '/large')).equals(data))
       t.same(await readdir(root), ['large'])
     })
 
-    await t.test('one that was tampered with begins anew', async (t) => {
+    await t.test('an upload whose staged file was changed starts again', async (t) => {
       const changes: readonly ((file: string) => Promise<unknown>)[] = [
         (file) => truncate(file, mebibyte),
         (file) => appendFile(file, Buffer.alloc(data.length)),
@@ -173,12 +173,12 @@ for (const [name, skip, start] of [
         const [staged = ''] = await stagedIn(root)
         await change(join(root, staged))
         t.equal(await goOn(), 0)
-        t.ok((await bytesAt(driver, '/large')).equals(data), 'it is whole all the same')
+        t.ok((await bytesAt(driver, '/large')).equals(data), 'the file is complete')
         t.same(await namesIn(driver, '/'), ['large'])
       }
     })
 
-    await t.test('what somebody may go on with is not swept, the rest of a dead run is', async (t) => {
+    await t.test('a staged file of a dead instance is kept while a task may resume it', async (t) => {
       const first = await stage(t, server, { instance: { name: 'dead-run', isOver: () => false } })
       await first.cutOff()
       await first.driver.close?.()
@@ -201,26 +201,17 @@ for (const [name, skip, start] of [
   })
 }
 
-void t.test(
-  'a server that does not say what is on its medium keeps nothing',
-  { skip: lacks('sshd', 'ssh-keygen') },
-  async (t) => {
-    const server = await sftpServer('-P fsync')
-    t.teardown(() => server.stop())
-    const { driver, begin, goOn } = await stage(t, server)
-    const upload = await begin()
-    const body = async function* () {
-      yield data.subarray(0, 8 * mebibyte)
-      throw new GatewayError('unavailable')
-    }
-    await refuses(
-      t,
-      () => upload.write(Readable.from(body(), { objectMode: false })),
-      'unavailable',
-      'the source fails',
-    )
-    await upload.close()
-    t.equal(await goOn(), 0)
-    t.ok((await bytesAt(driver, '/large')).equals(data))
-  },
-)
+void t.test('an upload to a server without fsync is not resumed', { skip: lacks('sshd', 'ssh-keygen') }, async (t) => {
+  const server = await sftpServer('-P fsync')
+  t.teardown(() => server.stop())
+  const { driver, begin, goOn } = await stage(t, server)
+  const upload = await begin()
+  const body = async function* () {
+    yield data.subarray(0, 8 * mebibyte)
+    throw new GatewayError('unavailable')
+  }
+  await refuses(t, () => upload.write(Readable.from(body(), { objectMode: false })), 'unavailable', 'the source fails')
+  await upload.close()
+  t.equal(await goOn(), 0)
+  t.ok((await bytesAt(driver, '/large')).equals(data))
+})

@@ -9,7 +9,7 @@ const small = { num_file: 5, num_folder: 3, min_file_size: 1, max_file_size: 300
 const open = (options: Partial<VirtualOptions> = {}) =>
   virtualType.open(checkOptions(virtualFields, { ...small, ...options }), testEnv())
 
-await t.test('Virtual keeps the contract', async (t) => {
+await t.test('Virtual passes the conformance suite', async (t) => {
   await conformance(t, {
     type: virtualType,
     readOnly: true,
@@ -17,14 +17,14 @@ await t.test('Virtual keeps the contract', async (t) => {
   })
 })
 
-await t.test('a large folder is listed in pages', async (t) => {
+await t.test('Virtual lists a large folder in pages', async (t) => {
   const driver = await open({ num_file: 2500, num_folder: 0 })
   const pages: number[] = []
   for await (const page of driver.list(at('/'))) pages.push(page.length)
   t.same(pages, [1000, 1000, 500])
 })
 
-await t.test('what is made up is the same each time, and in another root something else', async (t) => {
+await t.test('Virtual generates the same files each time, and other files in another root', async (t) => {
   const [one, again, other] = [await open(), await open(), await open({ root_folder_path: '/other' })]
   const entries = await listed(one, '/')
   t.equal(entries.filter(({ kind }) => kind === 'file').length, 5)
@@ -38,7 +38,7 @@ await t.test('what is made up is the same each time, and in another root somethi
   }
 })
 
-await t.test('a walk of the whole tree comes to an end', async (t) => {
+await t.test('Virtual has a finite tree', async (t) => {
   const driver = await open()
   let files = 0
   const walk = async (path: string): Promise<void> => {
@@ -51,7 +51,7 @@ await t.test('a walk of the whole tree comes to an end', async (t) => {
   t.equal(files, 5 * (1 + 3 + 9))
 })
 
-await t.test('numbers that make no sense keep it from starting', async (t) => {
+await t.test('Virtual rejects invalid numbers in its options', async (t) => {
   for (const options of [{ num_file: -1 }, { num_folder: 1e6 }, { min_file_size: -5 }, { num_file: 1.5 }]) {
     await refuses(t, () => open(options), 'invalid', JSON.stringify(options))
   }

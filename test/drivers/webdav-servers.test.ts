@@ -1,4 +1,4 @@
-/** Servers that are sloppy, lying or hostile, as the WebDAV driver sees them. */
+/** The WebDAV driver on careless, faulty and hostile servers. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -31,7 +31,7 @@ const response = (href: string, content: string) => `<D:response><D:href>${href}
 const multistatus = (...responses: string[]) =>
   `<?xml version="1.0"?><D:multistatus xmlns:D="DAV:">${responses.join('')}</D:multistatus>`
 
-/** A server whose root is a folder; everything else is up to `answer`. */
+/** A server whose root is a folder. `answer` handles all other requests. */
 async function serve(t: Test, answer: Answer): Promise<string> {
   const server = createServer((request, reply) => {
     request.resume()
@@ -65,12 +65,12 @@ function stateIn(kept: Map<string, string>): DriverEnv['state'] {
   }
 }
 
-/** A server that lists this, whatever is asked for. */
+/** A driver on a server that returns this listing for every request. */
 async function listing(t: Test, xml: string | Buffer, env: Partial<DriverEnv> = {}): Promise<WritableDriver> {
   return open(t, await serve(t, (_request, reply) => reply.writeHead(207).end(xml)), {}, env)
 }
 
-await t.test('a listing is understood in every form that servers write', async (t) => {
+await t.test('WebDAV parses listings in every form that servers send', async (t) => {
   const forms = [
     multistatus(response('/dav/', folder), response('/dav/a%20b%26c', file(1)), response('/dav/d/', folder)),
     multistatus(
@@ -100,7 +100,7 @@ await t.test('a listing is understood in every form that servers write', async (
   }
 })
 
-await t.test('escapes that are none stand for themselves, and other encodings are known', async (t) => {
+await t.test('WebDAV takes invalid escapes literally, and decodes other encodings', async (t) => {
   const odd = await listing(
     t,
     multistatus(
@@ -116,7 +116,7 @@ await t.test('escapes that are none stand for themselves, and other encodings ar
   t.same(await namesIn(await listing(t, Buffer.from(latin, 'latin1')), '/'), ['é'])
 })
 
-await t.test('names that cannot be are left out, and the log says so once', async (t) => {
+await t.test('WebDAV: invalid names are left out, and this is logged once', async (t) => {
   const names = [
     '..',
     '%2e%2e',
@@ -142,7 +142,7 @@ await t.test('names that cannot be are left out, and the log says so once', asyn
   t.equal(logged.length, 1)
 })
 
-await t.test('a folder that holds nothing but such names is not empty, and is not removed', async (t) => {
+await t.test('WebDAV does not remove a folder that contains only such names', async (t) => {
   const methods: string[] = []
   const address = await serve(t, (request, reply) => {
     methods.push(request.method ?? '')
@@ -152,13 +152,13 @@ await t.test('a folder that holds nothing but such names is not empty, and is no
   })
   const driver = await open(t, address)
   await refuses(t, () => driver.remove(at('/folder')), 'not_empty', 'the folder')
-  t.notOk(methods.includes('DELETE'), 'DELETE would have removed what is in it')
+  t.notOk(methods.includes('DELETE'), 'DELETE would have removed its members')
 })
 
 let current = ''
 const shared = await open(t, await serve(t, (_request, reply) => reply.writeHead(207).end(current)))
 
-await t.test('a listing that does not come to its end is none', async (t) => {
+await t.test('WebDAV rejects an incomplete listing', async (t) => {
   const whole = multistatus(response('/dav/', folder), response('/dav/one', file(1)), response('/dav/two', file(1)))
   for (const part of [whole.slice(0, -3), whole.slice(0, whole.indexOf('/dav/two')), '', '<html>no</html>', '{}']) {
     await refuses(t, () => listed(driverOf(part), '/'), 'unavailable', part.slice(-30))
@@ -171,7 +171,7 @@ await t.test('a listing that does not come to its end is none', async (t) => {
       setTimeout(() => reply.destroy(), 50)
     }),
   )
-  await refuses(t, () => listed(cut, '/'), 'unavailable', 'cut off behind its end')
+  await refuses(t, () => listed(cut, '/'), 'unavailable', 'cut off after its end')
   const plain = await open(t, await serve(t, (_request, reply) => reply.writeHead(200).end(whole)))
   await refuses(t, () => listed(plain, '/'), 'unavailable', 'another status')
 
@@ -181,7 +181,7 @@ await t.test('a listing that does not come to its end is none', async (t) => {
   }
 })
 
-await t.test('an answer that never ends, or nests without end, is given up', async (t) => {
+await t.test('WebDAV rejects endless and deeply nested listings', async (t) => {
   const endless = await open(
     t,
     await serve(t, (_request, reply) => {
@@ -194,48 +194,16 @@ await t.test('an answer that never ends, or nests without end, is given up', asy
       more()
     }),
   )
-  await refuses(t, () => listed(endless, '/'), 'unavailable', 'one name')
+  await refuses(t, () => listed(endless, '/'), 'unavailable', 'an endless name')
   const deep = await listing(t, `<D:multistatus xmlns:D="DAV:">${'<D:x>'.repeat(10_000)}`)
   await refuses(t, () => listed(deep, '/'), 'unavailable', 'depth')
   const bomb = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
   const entities = await listing(t, bomb + multistatus(response('/dav/', folder), response('/dav/&b;', file(1))))
-  t.same(await namesIn(entities, '/'), ['&b;'], 'entities of its own mean nothing')
+  t.same(await namesIn(entities, '/'), ['&b;'], 'custom entities are not expanded')
 })
 
-await t.test(
-  'a server that does not know ranges is read from the start, and what is too much is left out',
-  async (t) => {
-    const content = 'abcdefghij'
-    let answer: Answer = () => undefined
-    const driver = await open(
-      t,
-      await serve(t, (request, reply) => {
-        if (request.method === 'PROPFIND') reply.writeHead(207).end(multistatus(response('/dav/file', file(10))))
-        else answer(request, reply)
-      }),
-    )
-    answer = (_request, reply) => reply.end(content)
-    t.equal(await textAt(driver, '/file', 3, 4), 'defg')
-    t.equal(await textAt(driver, '/file', 3), 'defghij')
-    t.equal(await textAt(driver, '/file', 12), '')
-    answer = (_request, reply) => reply.writeHead(206, { 'content-range': 'bytes 3-9/10' }).end('defghij')
-    t.equal(await textAt(driver, '/file', 3, 4), 'defg', 'more than was asked for')
-    answer = (_request, reply) => reply.writeHead(206, { 'content-range': 'bytes 0-3/10' }).end('abcd')
-    await refuses(t, () => textAt(driver, '/file', 3, 4), 'unavailable', 'another part')
-    answer = (_request, reply) => reply.writeHead(206, { 'content-range': 'bytes 0-3/10' }).end('abcd')
-    await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'a part instead of the whole')
-    answer = (_request, reply) => reply.writeHead(200, { 'content-encoding': 'gzip' }).end('abcd')
-    await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'something packed')
-    answer = (_request, reply) => {
-      reply.writeHead(200, { 'content-length': 10 })
-      reply.write('abc')
-      setTimeout(() => reply.destroy(), 20)
-    }
-    await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'less than announced')
-  },
-)
-
-await t.test('a body that breaks off is no whole file, also where the answer did not say how long it is', async (t) => {
+await t.test('WebDAV reads ranges from servers that ignore them, and rejects wrong ranges', async (t) => {
+  const content = 'abcdefghij'
   let answer: Answer = () => undefined
   const driver = await open(
     t,
@@ -244,7 +212,36 @@ await t.test('a body that breaks off is no whole file, also where the answer did
       else answer(request, reply)
     }),
   )
-  // Without a length, as old servers and some scripts have it: the body ends with the connection.
+  answer = (_request, reply) => reply.end(content)
+  t.equal(await textAt(driver, '/file', 3, 4), 'defg')
+  t.equal(await textAt(driver, '/file', 3), 'defghij')
+  t.equal(await textAt(driver, '/file', 12), '')
+  answer = (_request, reply) => reply.writeHead(206, { 'content-range': 'bytes 3-9/10' }).end('defghij')
+  t.equal(await textAt(driver, '/file', 3, 4), 'defg', 'more than requested')
+  answer = (_request, reply) => reply.writeHead(206, { 'content-range': 'bytes 0-3/10' }).end('abcd')
+  await refuses(t, () => textAt(driver, '/file', 3, 4), 'unavailable', 'another range')
+  answer = (_request, reply) => reply.writeHead(206, { 'content-range': 'bytes 0-3/10' }).end('abcd')
+  await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'a range instead of the whole file')
+  answer = (_request, reply) => reply.writeHead(200, { 'content-encoding': 'gzip' }).end('abcd')
+  await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'a compressed body')
+  answer = (_request, reply) => {
+    reply.writeHead(200, { 'content-length': 10 })
+    reply.write('abc')
+    setTimeout(() => reply.destroy(), 20)
+  }
+  await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'fewer bytes than announced')
+})
+
+await t.test('WebDAV rejects a truncated body, even without Content-Length', async (t) => {
+  let answer: Answer = () => undefined
+  const driver = await open(
+    t,
+    await serve(t, (request, reply) => {
+      if (request.method === 'PROPFIND') reply.writeHead(207).end(multistatus(response('/dav/file', file(10))))
+      else answer(request, reply)
+    }),
+  )
+  // Without a length, as some old servers respond: the body ends with the connection.
   const endsWith = (head: string, body: string) => (_request: IncomingMessage, reply: ServerResponse) => {
     reply.socket?.end(`HTTP/1.1 ${head}\r\nConnection: close\r\n\r\n${body}`)
   }
@@ -252,20 +249,20 @@ await t.test('a body that breaks off is no whole file, also where the answer did
   await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'a whole file')
   await refuses(t, () => textAt(driver, '/file', 3, 4), 'unavailable', 'a part of a whole file')
   answer = endsWith('200 OK', 'abcdefghij')
-  t.equal(await textAt(driver, '/file'), 'abcdefghij', 'all of it is enough')
+  t.equal(await textAt(driver, '/file'), 'abcdefghij', 'a complete body without a length')
   answer = endsWith('206 Partial Content\r\nContent-Range: bytes 3-6/10', 'de')
   await refuses(t, () => textAt(driver, '/file', 3, 4), 'unavailable', 'a part')
-  await refuses(t, () => textAt(driver, '/file', 3), 'unavailable', 'the rest')
+  await refuses(t, () => textAt(driver, '/file', 3), 'unavailable', 'the rest of the file')
   answer = endsWith('206 Partial Content\r\nContent-Range: bytes 3-6/10', 'defg')
   t.equal(await textAt(driver, '/file', 3, 4), 'defg')
   answer = (_request, reply) => {
     reply.write('abcde')
     reply.end()
   }
-  await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'in chunks, with an end')
+  await refuses(t, () => textAt(driver, '/file'), 'unavailable', 'chunked')
 })
 
-await t.test('a part that is shorter than asked for is an error, whatever the server says of it', async (t) => {
+await t.test('WebDAV rejects a range that is shorter than requested, whatever its Content-Range', async (t) => {
   let range = ''
   const driver = await open(
     t,
@@ -278,11 +275,11 @@ await t.test('a part that is shorter than asked for is an error, whatever the se
     range = told
     await refuses(t, () => textAt(driver, '/file', 3, 4), 'unavailable', `${told}, of four`)
     await refuses(t, () => textAt(driver, '/file', 3), 'unavailable', `${told}, of the rest`)
-    t.equal(await textAt(driver, '/file', 3, 2), 'de', 'as long as asked for')
+    t.equal(await textAt(driver, '/file', 3, 2), 'de', 'as long as requested')
   }
 })
 
-await t.test('who claims to have stored what was not sent is not believed', async (t) => {
+await t.test('WebDAV does not trust a server that reports a file as stored without reading the body', async (t) => {
   const methods: string[] = []
   const server = createServer((request, reply) => {
     request.resume()
@@ -306,7 +303,7 @@ await t.test('who claims to have stored what was not sent is not believed', asyn
 })
 
 await t.test(
-  'a server that tells of the folder last, or of everything at once, needs no more memory for that',
+  'WebDAV lists with bounded memory, even if the server sends the folder itself last or ignores Depth',
   async (t) => {
     const members = Array.from({ length: 4500 }, (_, index) => response(`/dav/folder/${index}`, file(1)))
     let size = 4500
@@ -316,7 +313,7 @@ await t.test(
       await serve(t, ({ headers: { depth } }, reply) => {
         depths.push(depth)
         const all = Array.from({ length: size / members.length }, () => members).flat()
-        // The depth is overlooked.
+        // Ignores Depth.
         reply.writeHead(207).end(multistatus(...all, response('/dav/folder/', folder)))
       }),
     )
@@ -328,14 +325,14 @@ await t.test(
       pages.reduce((sum, length) => sum + length, 0),
       4500,
     )
-    t.ok(Math.max(...pages) <= 2000, 'no page waits for the folder longer than others')
-    t.same(depths, ['1', '0'], 'that is asked for instead')
+    t.ok(Math.max(...pages) <= 2000, 'no page waits for the folder itself')
+    t.same(depths, ['1', '0'], 'the folder is requested separately')
     size = 18_000
-    await refuses(t, () => driver.stat(at('/folder')), 'unavailable', 'too many')
+    await refuses(t, () => driver.stat(at('/folder')), 'unavailable', 'too many entries')
   },
 )
 
-await t.test('what dead runs have left is removed one after another', async (t) => {
+await t.test('WebDAV removes orphaned staged files one after another', async (t) => {
   const left = Array.from({ length: 50 }, (_, index) => `/dav/.~tidegate-part-dead-run-${index.toString(16)}`)
   const seen = { now: 0, most: 0, all: 0 }
   const driver = await open(
@@ -359,7 +356,7 @@ await t.test('what dead runs have left is removed one after another', async (t) 
   t.equal(seen.most, 1)
 })
 
-await t.test('what a server has not stored whole is never published', async (t) => {
+await t.test('WebDAV does not publish a file that the server has stored incompletely', async (t) => {
   const methods: string[] = []
   const driver = await open(
     t,
@@ -372,12 +369,12 @@ await t.test('what a server has not stored whole is never published', async (t) 
       else reply.writeHead(request.method === 'DELETE' ? 204 : 404).end()
     }),
   )
-  await refuses(t, () => put(driver, '/file', 'hello'), 'unavailable', 'three bytes of five')
+  await refuses(t, () => put(driver, '/file', 'hello'), 'unavailable', 'three of five bytes')
   t.equal(methods.includes('MOVE'), false)
-  t.equal(methods.at(-1), 'DELETE', 'and what there is of it is removed')
+  t.equal(methods.at(-1), 'DELETE', 'the staged file is removed')
 })
 
-await t.test('a server that wants to know the size is told from then on, and loses no body', async (t) => {
+await t.test('WebDAV remembers that a server requires Content-Length, and keeps the body for a retry', async (t) => {
   const state = stateIn(new Map())
   let asked = 0
   const server = createServer((request, reply) => {
@@ -405,13 +402,13 @@ await t.test('a server that wants to know the size is told from then on, and los
     },
   }
   await refuses(t, () => driver.write(at('/file'), unknown), 'unsupported', 'chunks')
-  await refuses(t, () => driver.write(at('/file'), unknown), 'unsupported', 'and once more')
-  t.same([asked, reads], [1, 0], 'the server is asked once, and the body is still there')
-  await refuses(t, () => driver.write(at('/file'), body), 'no_space', 'of known size it may')
+  await refuses(t, () => driver.write(at('/file'), unknown), 'unsupported', 'a second time')
+  t.same([asked, reads], [1, 0], 'the server is asked once, and the body is not read')
+  await refuses(t, () => driver.write(at('/file'), body), 'no_space', 'a body of known size')
   t.equal((await open(t, address, {}, { state })).traits?.writeNeeds, 'size')
 })
 
-await t.test('where a server lost the old file before it took the new one, the new one is put there', async (t) => {
+await t.test('WebDAV publishes the new file if a failed MOVE has already removed the old one', async (t) => {
   const files = new Set(['/dav/file'])
   let moves = 0
   let failures = 1
@@ -439,25 +436,28 @@ await t.test('where a server lost the old file before it took the new one, the n
   const kept = new Map<string, string>()
   const state = stateIn(kept)
   const first = await open(t, address, {}, { state })
-  await refuses(t, () => put(first, '/file', 'hello'), 'unavailable', 'a server that fails in the middle')
-  t.same([...files], ['/dav/file'], 'at once, where it lets us')
+  await refuses(t, () => put(first, '/file', 'hello'), 'unavailable', 'a MOVE that fails')
+  t.same([...files], ['/dav/file'], 'at once, if the server permits it')
 
   failures = moves + 2
-  await refuses(t, () => put(first, '/file', 'hello'), 'unavailable', 'one that fails twice')
+  await refuses(t, () => put(first, '/file', 'hello'), 'unavailable', 'a MOVE that fails twice')
   t.equal(files.size, 1)
-  t.match([...files][0], /tidegate-part/, 'the new file is all there is')
+  t.match([...files][0], /tidegate-part/, 'the staged file is the only one')
   await first.close?.()
   const instance = { name: 'another', isOver: () => true }
   const later = await open(t, address, {}, { state, instance })
   t.same(await namesIn(later, '/'), [])
   for (let tries = 0; tries < 50 && !files.has('/dav/file'); tries++) await pause(20)
-  t.same([...files], ['/dav/file'], 'by a later run, when the folder is listed')
+  t.same([...files], ['/dav/file'], 'by a later instance, when the folder is listed')
   t.same(await namesIn(later, '/'), ['file'])
   for (let tries = 0; tries < 50 && kept.size > 0; tries++) await pause(20)
-  t.same([...kept], [], 'nothing is remembered of it')
+  t.same([...kept], [], 'no state remains')
 })
 
-/** A server that moves in three steps, as those do that cannot rename: `step` is told before each, and may hold it up or fail. */
+/**
+ * A server that moves in three steps, like servers that cannot rename. `step` is called before each, and may delay or
+ * fail it.
+ */
 async function moving(t: Test, step: (which: 'remove' | 'copy' | 'end', reply: ServerResponse) => Promise<void>) {
   const files = new Map([['/dav/file', 'old file']])
   const move = async (from: string, to: string, reply: ServerResponse) => {
@@ -500,7 +500,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await pause(5)
 }
 
-await t.test('an abort while the server moves the new file into its place loses neither file', async (t) => {
+await t.test('WebDAV: an abort during a MOVE loses neither file', async (t) => {
   for (const where of ['remove', 'copy', 'end'] as const) {
     let release: () => void = () => undefined
     const held = { isHeld: false }
@@ -516,15 +516,15 @@ await t.test('an abort while the server moves the new file into its place loses 
     await until(() => held.isHeld)
     controller.abort()
     await refuses(t, () => writing, 'aborted', where)
-    t.ok([...files.values()].includes('the new one'), 'the server has still something to move')
+    t.ok([...files.values()].includes('the new one'), 'the server still has the new file')
     const next = put(driver, '/file', 'and the next')
     release()
     await next
-    t.same([...files], [['/dav/file', 'and the next']], 'whoever writes next waits for that, and nothing is left')
+    t.same([...files], [['/dav/file', 'and the next']], 'the next write waits for the MOVE, and no staged file is left')
   }
 })
 
-await t.test('while it is not known what became of a move, what was to be moved stays', async (t) => {
+await t.test('WebDAV keeps the staged file while the outcome of a MOVE is unknown', async (t) => {
   const state = stateIn(new Map())
   for (const [where, left] of [
     ['remove', 'old file'],
@@ -543,12 +543,16 @@ await t.test('while it is not known what became of a move, what was to be moved 
     const later = await open(t, address, {}, { state, instance: { name: 'another', isOver: () => true } })
     await namesIn(later, '/')
     await pause(50)
-    t.equal(files.size, left === undefined ? 1 : 2, 'also when its folder is listed, by this run and by another one')
-    t.ok([...files.values()].includes('the new one'), 'the server may be at work on it still')
+    t.equal(
+      files.size,
+      left === undefined ? 1 : 2,
+      'also when the folder is listed, by this instance and by another one',
+    )
+    t.ok([...files.values()].includes('the new one'), 'the server may still be moving it')
   }
 })
 
-await t.test('half a file in the place of the old one is not taken for the new one', async (t) => {
+await t.test('WebDAV does not take a truncated copy of a failed MOVE for the new file', async (t) => {
   const { address, files } = await moving(t, async (which, reply) => {
     if (which !== 'end' || files.has('/dav/file~kept')) return
     if (files.get('/dav/file') !== 'the new one') return
@@ -557,15 +561,15 @@ await t.test('half a file in the place of the old one is not taken for the new o
     throw new Error('the disk is full')
   })
   const driver = await open(t, address)
-  await refuses(t, () => put(driver, '/file', 'the new one'), 'unavailable', 'a server that fails in the middle')
+  await refuses(t, () => put(driver, '/file', 'the new one'), 'unavailable', 'a MOVE that fails')
   const [half, kept] = await namesIn(driver, '/')
   t.equal(half, 'file')
-  t.match(kept, /^file~kept-[0-9a-f]{8}$/, 'the whole one is shown beside it')
+  t.match(kept, /^file~kept-[0-9a-f]{8}$/, 'the complete file is listed beside it')
   t.equal(files.get(`/dav/${kept ?? ''}`), 'the new one')
   t.equal(files.size, 2)
 })
 
-await t.test('where a move was refused, the old file stands, and the new one goes', async (t) => {
+await t.test('WebDAV: a rejected MOVE leaves the old file and no staged file', async (t) => {
   for (const status of [403, 412, 423, 507]) {
     const { address, files } = await moving(t, async (_which, reply) => {
       reply.writeHead(status).end()
@@ -577,7 +581,7 @@ await t.test('where a move was refused, the old file stands, and the new one goe
   }
 })
 
-await t.test('of a removal that left something behind, the reason is told', async (t) => {
+await t.test('WebDAV reports why a removal was incomplete', async (t) => {
   const driver = await open(
     t,
     await serve(t, (request, reply) => {
@@ -592,29 +596,32 @@ await t.test('of a removal that left something behind, the reason is told', asyn
       }
     }),
   )
-  await refuses(t, async () => driver.removeTree?.(at('/tree')), 'locked', 'a lock within')
+  await refuses(t, async () => driver.removeTree?.(at('/tree')), 'locked', 'a locked member')
 })
 
-await t.test('a direct address is told where the server sends everybody elsewhere, and nowhere else', async (t) => {
-  let target: string | undefined
-  const driver = await open(
-    t,
-    await serve(t, (request, reply) => {
-      if (request.method === 'PROPFIND') reply.writeHead(207).end(multistatus(response(request.url ?? '', file(5))))
-      else if (target === undefined) reply.end('hello')
-      else reply.writeHead(302, { location: target }).end()
-    }),
-  )
-  const link = async () => driver.directUrl?.(at('/file'))
-  await refuses(t, link, 'unsupported', 'a file that the server sends itself')
-  for (target of ['/dav/other', 'javascript:alert(1)', 'https://name:word@files.example/x', 'http://[']) {
-    await refuses(t, link, 'unsupported', target)
-  }
-  target = 'https://files.example/x?signature=y'
-  t.same(await link(), { url: target })
-})
+await t.test(
+  'WebDAV offers a direct URL only for a redirect to a valid http or https address without credentials',
+  async (t) => {
+    let target: string | undefined
+    const driver = await open(
+      t,
+      await serve(t, (request, reply) => {
+        if (request.method === 'PROPFIND') reply.writeHead(207).end(multistatus(response(request.url ?? '', file(5))))
+        else if (target === undefined) reply.end('hello')
+        else reply.writeHead(302, { location: target }).end()
+      }),
+    )
+    const link = async () => driver.directUrl?.(at('/file'))
+    await refuses(t, link, 'unsupported', 'a file without a redirect')
+    for (target of ['/dav/other', 'javascript:alert(1)', 'https://name:word@files.example/x', 'http://[']) {
+      await refuses(t, link, 'unsupported', target)
+    }
+    target = 'https://files.example/x?signature=y'
+    t.same(await link(), { url: target })
+  },
+)
 
-await t.test('checksums, quota and paths behind another server are told', async (t) => {
+await t.test('WebDAV reads checksums, quota and the paths of a server behind a proxy', async (t) => {
   const sums =
     '<D:propstat><D:prop><O:checksums xmlns:O="http://owncloud.org/ns"><O:checksum>SHA1:' +
     `${'A'.repeat(40)} MD5:${'b'.repeat(32)} ADLER32:00000000</O:checksum></O:checksums><D:getcontentlength>1</D:getcontentlength></D:prop></D:propstat>`
@@ -636,14 +643,14 @@ await t.test('checksums, quota and paths behind another server are told', async 
   t.same(await driver.usage?.(), { total: 100, used: 30, free: 70 })
 })
 
-await t.test('wrong options are told for what they are', async (t) => {
+await t.test('WebDAV rejects wrong options with a fitting error', async (t) => {
   const address = await serve(t, (_request, reply) => reply.writeHead(404).end())
-  await refuses(t, () => open(t, address, { root_folder_path: '/none' }), 'invalid', 'a root that is not there')
-  await refuses(t, () => open(t, address, { root_folder_path: '/../x' }), 'invalid', 'a root that climbs')
+  await refuses(t, () => open(t, address, { root_folder_path: '/none' }), 'invalid', 'a missing root')
+  await refuses(t, () => open(t, address, { root_folder_path: '/../x' }), 'invalid', 'a root above the address')
   await refuses(t, () => open(t, 'ftp://host/'), 'invalid', 'another scheme')
   await refuses(t, () => open(t, 'http://name:word@host/'), 'invalid', 'credentials in the address')
   await refuses(t, () => open(t, address, { username: 'a:b' }), 'invalid', 'a colon in the name')
   await refuses(t, () => open(t, address, { vendor: 'sharepoint' }), 'unsupported', 'SharePoint')
-  await refuses(t, () => open(t, 'http://127.0.0.1:1/'), 'unavailable', 'nobody listens')
-  await refuses(t, () => open(t, address.replace('http:', 'https:')), 'unavailable', 'no TLS there')
+  await refuses(t, () => open(t, 'http://127.0.0.1:1/'), 'unavailable', 'no server listens')
+  await refuses(t, () => open(t, address.replace('http:', 'https:')), 'unavailable', 'a server without TLS')
 })

@@ -1,4 +1,4 @@
-/** The WebDAV driver against Apache's mod_dav. */
+/** The WebDAV driver on Apache's mod_dav. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { chmod, mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
   }
 
   for (const way of ['digest', 'basic'] as const) {
-    await t.test(`it keeps the contract, signed in by ${way}`, async (t) => {
+    await t.test(`WebDAV passes the conformance suite with ${way} authentication`, async (t) => {
       await conformance(t, {
         type: webdavType,
         many: way === 'digest' ? 1200 : 100,
@@ -47,7 +47,7 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
     })
   }
 
-  await t.test('what is written, moved and read leaves nothing behind on the server', async (t) => {
+  await t.test('WebDAV leaves no staged file after writes, copies and moves', async (t) => {
     const name = await folder()
     const driver = await open({ root_folder_path: `/${name}` })
     await put(driver, '/file', 'old')
@@ -59,7 +59,7 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
     await driver.close?.()
   })
 
-  await t.test('a challenge that has become stale costs a request, and no upload', async (t) => {
+  await t.test('WebDAV answers a stale challenge without a failed upload', async (t) => {
     const name = await folder()
     for (const way of ['digest', 'basic']) {
       const address = `http://127.0.0.1:${server.port}/${way}`
@@ -73,10 +73,10 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
     }
   })
 
-  await t.test('certificates are verified unless told otherwise', async (t) => {
+  await t.test('WebDAV verifies certificates unless the option disables it', async (t) => {
     const name = await folder()
     const address = `https://127.0.0.1:${server.tlsPort}/basic`
-    await refuses(t, () => open({ address, root_folder_path: `/${name}` }), 'unavailable', 'one that nobody has signed')
+    await refuses(t, () => open({ address, root_folder_path: `/${name}` }), 'unavailable', 'a self-signed certificate')
     const driver = await open({ address, root_folder_path: `/${name}`, tls_insecure_skip_verify: true })
     const data = randomBytes(3_000_000)
     await put(driver, '/file', data)
@@ -84,7 +84,7 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
     await driver.close?.()
   })
 
-  await t.test('what is wrong with the options is told, and no secret', async (t) => {
+  await t.test('WebDAV reports wrong options without secrets', async (t) => {
     const wrong = [{ password: 'the wrong word' }, { username: 'nobody here' }]
     for (const over of wrong) {
       const error = await open(over).then(
@@ -97,7 +97,7 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
         /wrong word|p.ss:word|nobody/,
       )
     }
-    await refuses(t, () => open({ root_folder_path: '/missing' }), 'invalid', 'a root that is not there')
+    await refuses(t, () => open({ root_folder_path: '/missing' }), 'invalid', 'a missing root')
     const moved = `http://127.0.0.1:${server.port}/moved`
     const driver = await open({ address: moved, root_folder_path: `/${await folder()}` })
     await put(driver, '/file', 'through a redirect')
@@ -105,7 +105,7 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
     await driver.close?.()
   })
 
-  await t.test('what a killed run has left goes, what others are writing stays', async (t) => {
+  await t.test('WebDAV removes staged files of dead instances, and not those of other running ones', async (t) => {
     const name = await folder()
     const instance = { name: 'this-run', isOver: (other: string) => other === 'dead-run' }
     const driver = await open({ root_folder_path: `/${name}` }, { instance })
@@ -122,7 +122,7 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
     await driver.close?.()
   })
 
-  await t.test('a connection that breaks leaves the old file, nothing else, and no connection', async (t) => {
+  await t.test('WebDAV: a broken connection leaves the old file, no staged file and no open connection', async (t) => {
     const proxy = await startCuttingProxy(server.port)
     t.teardown(() => proxy.stop())
     const name = await folder()
@@ -132,12 +132,12 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
     await driver.mkdir(at('/tree'))
     const stands = async (what: string) => {
       proxy.heal()
-      t.ok((await bytesAt(driver, '/file')).equals(old), `${what}: the old file stands`)
+      t.ok((await bytesAt(driver, '/file')).equals(old), `${what}: the old file is unchanged`)
       for (let tries = 0; tries < 100 && (await readdir(join(server.files, name))).length > 2; tries++) {
         await namesIn(driver, '/')
         await new Promise((resolve) => setTimeout(resolve, 20))
       }
-      t.same((await readdir(join(server.files, name))).sort(), ['file', 'tree'], `${what}: and nothing else`)
+      t.same((await readdir(join(server.files, name))).sort(), ['file', 'tree'], `${what}: no staged file is left`)
     }
     for (const bytes of [1, 500, 1_000_000, 3_000_000]) {
       proxy.cut('up', bytes)
@@ -165,11 +165,11 @@ void t.test('WebDAV', { skip: lacks(...apachePrograms) }, async (t) => {
     setTimeout(() => {
       proxy.heal()
     }, 2000)
-    t.equal((await slow).size, old.length, 'a stall that ends is waited for')
+    t.equal((await slow).size, old.length, 'a short stall is tolerated')
     proxy.stall()
     const stalled = driver.stat(at('/file'))
     setTimeout(() => void driver.close?.(), 200)
-    await refuses(t, () => stalled, 'aborted', 'a call that stalls when the mount ends')
+    await refuses(t, () => stalled, 'aborted', 'a stalled call when the driver closes')
     proxy.heal()
     for (let tries = 0; tries < 100 && proxy.open > 0; tries++) await new Promise((resolve) => setTimeout(resolve, 20))
     t.equal(proxy.open, 0, 'no connection is left')

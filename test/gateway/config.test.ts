@@ -14,7 +14,7 @@ async function configFile(t: Test, content: string): Promise<string> {
   return file
 }
 
-void t.test('without any file, flag or variable the defaults hold', async (t) => {
+void t.test('without a file, flags or variables, the defaults apply', async (t) => {
   t.match(await loadConfig({ flags: {}, environment: {}, protocols }), {
     addresses: { http: '0.0.0.0:5244', sftp: '0.0.0.0:5222' },
     data: resolve('data'),
@@ -22,7 +22,7 @@ void t.test('without any file, flag or variable the defaults hold', async (t) =>
   })
 })
 
-void t.test('a flag beats the environment, which beats the file, which beats the default', async (t) => {
+void t.test('flags take precedence over the environment, the file and the defaults, in this order', async (t) => {
   const config = await configFile(t, '{ "http": "1.1.1.1:1", "sftp": "off", "token_hours": 5 }')
   const environment = { TIDEGATE_CONFIG: config, TIDEGATE_HTTP: '2.2.2.2:2', TIDEGATE_DATA: '/two' }
   t.match(await loadConfig({ flags: { config }, environment: {}, protocols }), {
@@ -40,7 +40,7 @@ void t.test('a flag beats the environment, which beats the file, which beats the
   })
 })
 
-void t.test('what does not fit is told in one sentence that names it', async (t) => {
+void t.test('a bad configuration is rejected with one sentence that names the field', async (t) => {
   const wrong: readonly (readonly [string, RegExp])[] = [
     ['{', /the configuration file .* is not JSON: /],
     ['[]', /must hold an object/],
@@ -66,7 +66,7 @@ void t.test('what does not fit is told in one sentence that names it', async (t)
   })
 })
 
-void t.test('proxies are told by addresses and networks, and nothing else', async (t) => {
+void t.test('trusted_proxies accepts addresses and networks only', async (t) => {
   const { trusted_proxies: none } = configSchema(protocols).parse({})
   t.notOk(none.check('127.0.0.1'))
   const proxies = ['127.0.0.1', '::1', '10.0.0.0/8', 'fd00::/8']
@@ -89,11 +89,11 @@ void t.test('an address is split at its last colon', async (t) => {
   t.same(splitAddress('localhost:0'), { host: 'localhost', port: 0 })
 })
 
-void t.test('config/schema.json is what the daemon checks with: npm run schema', async (t) => {
+void t.test('config/schema.json is what `npm run schema` writes', async (t) => {
   t.equal(await readFile('config/schema.json', 'utf8'), configFileSchema(protocols))
 })
 
-void t.test('the example in config/ is a configuration that loads', async (t) => {
+void t.test('the example in config/ is a valid configuration', async (t) => {
   const config = await loadConfig({ flags: { config: 'config/tidegate.json' }, environment: {}, protocols })
   t.equal(config.site_url, 'https://files.example.org')
 })

@@ -8,19 +8,22 @@ import { lockDataFolder, lockHolderOf } from '../../src/gateway/data-folder.js'
 import { startDaemon, startGateway } from '../gateway.js'
 import { zombie } from '../zombie.js'
 
-void t.test('a second daemon is refused while the first one runs, and not after a kill', async (t) => {
-  const first = await startDaemon(t)
-  const options = { dataFolder: first.dataFolder, adminPassword: first.adminPassword }
-  await t.rejects(startDaemon(t, options), /another tidegate \(process \d+\) serves the data folder/)
-  await t.rejects(startGateway(t, options), { code: 'busy' })
-  t.equal((await fetch(`${first.url}/ping`)).status, 200, 'the first one goes on')
-  await first.kill()
-  const second = await startDaemon(t, options)
-  t.equal(await second.stop(), 0)
-  await t.rejects(readFile(join(first.dataFolder, 'daemon.pid')), { code: 'ENOENT' })
-})
+void t.test(
+  'a second daemon is rejected while the first one runs, but not after the first one was killed',
+  async (t) => {
+    const first = await startDaemon(t)
+    const options = { dataFolder: first.dataFolder, adminPassword: first.adminPassword }
+    await t.rejects(startDaemon(t, options), /another tidegate \(process \d+\) serves the data folder/)
+    await t.rejects(startGateway(t, options), { code: 'busy' })
+    t.equal((await fetch(`${first.url}/ping`)).status, 200, 'the first one still answers')
+    await first.kill()
+    const second = await startDaemon(t, options)
+    t.equal(await second.stop(), 0)
+    await t.rejects(readFile(join(first.dataFolder, 'daemon.pid')), { code: 'ENOENT' })
+  },
+)
 
-void t.test('a process that only has the number of a dead daemon is not taken for it', async (t) => {
+void t.test('a process with the reused number of a dead daemon does not hold the lock', async (t) => {
   const folder = t.testdir()
   const child = spawn('sleep', ['60'])
   await once(child, 'spawn')
@@ -31,7 +34,7 @@ void t.test('a process that only has the number of a dead daemon is not taken fo
 })
 
 const skip = process.platform === 'linux' ? false : 'only Linux shows the state of processes'
-void t.test('a killed daemon that nobody has waited for has no folder', { skip }, async (t) => {
+void t.test('a killed daemon that is still a zombie does not hold the lock', { skip }, async (t) => {
   const folder = t.testdir()
   const { pid, started } = await zombie(t)
   await writeFile(join(folder, 'daemon.pid'), `${pid} ${started}`)
@@ -39,7 +42,7 @@ void t.test('a killed daemon that nobody has waited for has no folder', { skip }
   await giveBack()
 })
 
-void t.test('no reader sees a lock without its holder', async (t) => {
+void t.test('the lock file is never visible without its content', async (t) => {
   const folder = t.testdir()
   let isOver = false
   const texts = new Set<string>()
@@ -49,12 +52,12 @@ void t.test('no reader sees a lock without its holder', async (t) => {
   for (let round = 0; round < 300; round++) await (await lockDataFolder(folder))()
   isOver = true
   await reading
-  t.ok(texts.size > 1, 'locks were seen')
-  t.notOk(texts.has(''), 'never an empty one')
-  t.same(await readdir(folder), [], 'nothing is left')
+  t.ok(texts.size > 1, 'the lock was read')
+  t.notOk(texts.has(''), 'it was never empty')
+  t.same(await readdir(folder), [], 'the folder is empty again')
 })
 
-void t.test('a daemon that stops no longer offers its address to the command line', async (t) => {
+void t.test('a stopping daemon removes its address from the lock file', async (t) => {
   const daemon = await startDaemon(t)
   t.match(await lockHolderOf(daemon.dataFolder), { url: daemon.url })
   const upload = request(`${daemon.davUrl}slow`, {
@@ -63,12 +66,12 @@ void t.test('a daemon that stops no longer offers its address to the command lin
   })
   upload.on('error', () => undefined).write('the beginning')
   await once(upload, 'socket')
-  // The upload holds up the end of the daemon until it is dropped.
+  // The running upload delays the end of the daemon until it is destroyed.
   await new Promise((resolve) => setTimeout(resolve, 300))
   const stopped = daemon.stop()
   for (;;) {
     const holder = await lockHolderOf(daemon.dataFolder)
-    if (!holder) return void t.fail('the daemon had stopped before it was looked at')
+    if (!holder) return void t.fail('the daemon had stopped before the lock file was read')
     if (holder.url === undefined) break
   }
   upload.destroy()

@@ -3,7 +3,7 @@ import { samplesOf } from './exposition.js'
 
 const counter = '# HELP a_total Something.\n# TYPE a_total counter\n'
 
-void t.test('samples are found with their labels in order', async (t) => {
+void t.test('samples are parsed, with their labels sorted', async (t) => {
   const text = `${counter}a_total{b="x\\"y,{}",a="\\\\"} 1\na_total 2.5\n`
   t.same(
     [...samplesOf(text)],
@@ -14,7 +14,7 @@ void t.test('samples are found with their labels in order', async (t) => {
   )
 })
 
-void t.test('text that Prometheus would not read is rejected', async (t) => {
+void t.test('text that Prometheus cannot parse is rejected', async (t) => {
   for (const text of [
     `${counter}a_total 1`,
     `${counter}b_total 1\n`,

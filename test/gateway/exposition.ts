@@ -1,10 +1,10 @@
-/** The text format of Prometheus, read strictly: https://prometheus.io/docs/instrumenting/exposition_formats/ */
+/** A strict parser of the Prometheus text format: https://prometheus.io/docs/instrumenting/exposition_formats/ */
 
 const name = '[a-zA-Z_:][a-zA-Z0-9_:]*'
 const labelPattern = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(,|$)/y
 const helpLine = new RegExp(`^# HELP (${name}) .`)
 const typeLine = new RegExp(`^# TYPE (${name}) (counter|gauge|histogram|summary|untyped)$`)
-/** Numbers are as Go reads them: `NaN` in any case. */
+/** Numbers as Go parses them: `NaN` in any case. */
 const sampleLine = new RegExp(`^(${name})(?:\\{(.*)\\})? ([nN]a[nN]|[+-]Inf|[+-]?[0-9.]+(?:e[+-]?[0-9]+)?)$`)
 
 /** The value of each sample, by `name{label="value"}` with the labels sorted. Throws if the text is malformed. */
@@ -55,7 +55,7 @@ function sorted(labels: string, line: string): string {
   return `{${found.sort().join(',')}}`
 }
 
-/** Each bucket of a histogram holds those before it, and the last one equals the count. */
+/** Buckets of a histogram are cumulative, and the last one equals the count. */
 function assertCumulative(samples: ReadonlyMap<string, number>): void {
   const last = new Map<string, number>()
   for (const [key, value] of samples) {

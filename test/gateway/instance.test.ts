@@ -4,37 +4,33 @@ import { zombie } from '../zombie.js'
 
 const notLinux = process.platform === 'linux' ? false : 'only Linux shows the state of processes'
 
-void t.test('the names of instances tell the dead from the living', async (t) => {
+void t.test('isOver() of an instance name says whether its process has ended', async (t) => {
   const own = thisInstance()
   const onLinux = process.platform === 'linux'
   t.not(own.name, thisInstance().name)
-  t.match(own.name, /^[\w-]{1,100}$/, 'a file can be named so')
-  t.equal(own.boot, thisInstance().boot, 'the machine is the same')
+  t.match(own.name, /^[\w-]{1,100}$/, 'the name is a valid file name')
+  t.equal(own.boot, thisInstance().boot, 'both instances are of the same boot')
   t.equal(own.boot !== undefined, onLinux)
-  t.equal(own.isOver(own.name), false, 'this process lives')
-  t.equal(own.isOver(thisInstance().name), false, 'whatever else runs in it')
+  t.equal(own.isOver(own.name), false, 'this process runs')
+  t.equal(own.isOver(thisInstance().name), false, 'another instance of this process')
   const [host = '', boot = '', pid = '', started = ''] = own.name.split('-')
-  t.equal(own.isOver(`${host}-${boot}-${pid}-${Number(started) + 1}-x`), onLinux, 'a reused number')
+  t.equal(own.isOver(`${host}-${boot}-${pid}-${Number(started) + 1}-x`), onLinux, 'a reused process number')
   t.equal(own.isOver(`${host}-${boot}-4194999-1-x`), true, 'no such process')
   t.equal(own.isOver(`${host}-00000000-${pid}-${started}-x`), onLinux ? true : undefined, 'an earlier boot')
-  t.equal(own.isOver(`00000000-${boot}-${pid}-${started}-x`), undefined, 'another machine cannot be asked')
+  t.equal(own.isOver(`00000000-${boot}-${pid}-${started}-x`), undefined, 'unknown for another machine')
   for (const name of ['', 'x', '..', `${own.name}/x`]) t.equal(own.isOver(name), undefined, name)
 })
 
-void t.test('a process is known by its number and its start', async (t) => {
+void t.test('isRunning() compares the number and the start time of a process', async (t) => {
   const started = processStartTime(process.pid) ?? ''
   t.equal(isRunning(process.pid, started), true)
   t.equal(isRunning(4194999, started), false)
   if (process.platform === 'linux') t.equal(isRunning(process.pid, `${started}0`), false)
 })
 
-void t.test(
-  'a process that has ended is not running, although nobody has waited for it',
-  { skip: notLinux },
-  async (t) => {
-    const { pid, started } = await zombie(t)
-    t.equal(isRunning(pid, started), false)
-    const [host = '', boot = ''] = thisInstance().name.split('-')
-    t.equal(thisInstance().isOver(`${host}-${boot}-${pid}-${started}-x`), true)
-  },
-)
+void t.test('a zombie process is not running', { skip: notLinux }, async (t) => {
+  const { pid, started } = await zombie(t)
+  t.equal(isRunning(pid, started), false)
+  const [host = '', boot = ''] = thisInstance().name.split('-')
+  t.equal(thisInstance().isOver(`${host}-${boot}-${pid}-${started}-x`), true)
+})

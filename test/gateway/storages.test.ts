@@ -14,11 +14,11 @@ import { createLog } from '../../src/process/log.js'
 import { newStorage } from '../../src/store/new-storage.js'
 import { protocols } from '../../protocols/index.js'
 
-/** A driver that tests can look into. */
+/** A driver type that counts its open and closed drivers. */
 class Observed {
   readonly open: DriverEnv[] = []
   closed = 0
-  /** Starts end when it is told to. */
+  /** Starts wait for this promise. */
   hold: Promise<void> = Promise.resolve()
   failure: string | undefined
 
@@ -66,7 +66,7 @@ function configuration(fields: Partial<StorageConfiguration>): StorageConfigurat
   return { ...rest, ...fields }
 }
 
-void t.test('a start that fails after the storages were opened closes them', async (t) => {
+void t.test('Gateway.open() closes the storages if a later step fails', async (t) => {
   const observed = new Observed()
   const config = { ...configSchema(protocols).parse({}), data: join(t.testdir(), 'data') }
   const log = createLog('silent')
@@ -88,7 +88,7 @@ void t.test('a start that fails after the storages were opened closes them', asy
   t.same([observed.open.length, observed.closed], [2, 2])
 })
 
-void t.test('a configuration is cleaned, and its options have their defaults', async (t) => {
+void t.test('checkConfiguration() cleans the mount path and adds the default options', async (t) => {
   const types = [new Observed().type]
   const checked = checkConfiguration(configuration({ mountPath: 'a//b/', addition: '{"text":"x","other":1}' }), types)
   t.equal(checked.mountPath, '/a/b')
@@ -96,7 +96,7 @@ void t.test('a configuration is cleaned, and its options have their defaults', a
   t.equal(
     checkConfiguration(configuration({ addition: '{}' }), types).addition,
     '{}',
-    'a faulty one stays to be put right',
+    'options that lack a required field are left unchanged',
   )
   for (const faulty of [
     { driver: 'Nothing' },
@@ -109,13 +109,16 @@ void t.test('a configuration is cleaned, and its options have their defaults', a
   }
 })
 
-void t.test('a boolean for a choice between true and false is stored as a text', async (t) => {
-  const addition = JSON.stringify({ remote_path: '/kept', password: 'secret', directory_name_encryption: true })
-  const checked = checkConfiguration(configuration({ driver: 'Crypt', addition }), [cryptType])
-  t.match(JSON.parse(checked.addition), { directory_name_encryption: 'true', encrypted_suffix: '.bin' })
-})
+void t.test(
+  'checkConfiguration() stores a boolean as text for an option whose values are true and false',
+  async (t) => {
+    const addition = JSON.stringify({ remote_path: '/kept', password: 'secret', directory_name_encryption: true })
+    const checked = checkConfiguration(configuration({ driver: 'Crypt', addition }), [cryptType])
+    t.match(JSON.parse(checked.addition), { directory_name_encryption: 'true', encrypted_suffix: '.bin' })
+  },
+)
 
-void t.test('no change waits for another storage to start, and a slow one can be taken away', async (t) => {
+void t.test('a storage can be added or removed while another one starts', async (t) => {
   const { gateway, observed } = await open(t)
   const { storages } = gateway
   let release: () => void = () => undefined
@@ -130,10 +133,10 @@ void t.test('no change waits for another storage to start, and a slow one can be
   t.notOk(storages.list().some(({ mountPath }) => mountPath === '/slow'))
   release()
   await slow
-  t.equal(observed.closed, 1, 'what started too late is closed')
+  t.equal(observed.closed, 1, 'the driver that opened too late is closed')
 })
 
-void t.test('changes of one storage at once leave one mount, as it is stored', async (t) => {
+void t.test('concurrent changes of one storage leave one open driver, mounted as stored', async (t) => {
   const { gateway, observed } = await open(t)
   const { storages, store } = gateway
   const { id } = await storages.create(configuration({}))
@@ -146,7 +149,7 @@ void t.test('changes of one storage at once leave one mount, as it is stored', a
   t.equal(running.length, 1)
 })
 
-void t.test('a driver that was replaced stores nothing any longer', async (t) => {
+void t.test('a driver that was replaced can no longer store options', async (t) => {
   const { gateway, observed } = await open(t)
   const { storages, store } = gateway
   const { id } = await storages.create(configuration({}))
@@ -158,7 +161,7 @@ void t.test('a driver that was replaced stores nothing any longer', async (t) =>
   t.strictSame(JSON.parse(row?.addition ?? ''), { text: 'new', number: 7 })
 })
 
-void t.test('what is kept beside files follows their storage', async (t) => {
+void t.test('properties of files are moved and deleted with their storage', async (t) => {
   const { gateway } = await open(t)
   const { storages, store } = gateway
   const color = { namespace: 'x', name: 'color', value: 'red', language: '' }
@@ -170,12 +173,12 @@ void t.test('what is kept beside files follows their storage', async (t) => {
   const inner = await storages.create(configuration({ mountPath: '/b/inner' }))
   await store.properties.change(asPath('/b/inner/file'), [{ set: color }])
   await storages.delete(id)
-  t.match(await store.properties.of(asPath('/b/inner/file')), [color], 'another storage keeps its own')
+  t.match(await store.properties.of(asPath('/b/inner/file')), [color], 'properties of another storage remain')
   await storages.delete(inner.id)
   t.strictSame(await store.properties.of(asPath('/b/inner/file')), [])
 })
 
-void t.test('a storage that fails is told by its id and reason', async (t) => {
+void t.test('a storage that does not start is reported with its id and reason', async (t) => {
   const { gateway, observed } = await open(t)
   const { storages } = gateway
   observed.failure = 'no <answer>'

@@ -5,14 +5,14 @@ import type { StorageRow } from '../../src/store/rows.js'
 type Policy = StorageRow['webdavPolicy']
 type Marks = 'direct' | 'webProxy' | 'ownProxy' | 'proxy_types' | 'text_types'
 
-/** The specification: where it is asked for, WebDAV's policy, what else holds, and what comes of it. */
+/** The specification: the kind of request, WebDAV's policy, the conditions that hold, and the verdict. */
 const rows: readonly (readonly [
   route: DownloadRequestKind,
   policy: Policy,
   holds: readonly Marks[],
   verdict: DownloadVerdict,
 ])[] = [
-  // Links: by the backend's address unless something keeps them here.
+  // Links at /d: the direct URL, unless something requires the gateway.
   ['d', '302_redirect', [], 'stream'],
   ['d', '302_redirect', ['ownProxy'], 'own proxy'],
   ['d', '302_redirect', ['direct'], 'direct'],
@@ -24,7 +24,7 @@ const rows: readonly (readonly [
   ['d', '302_redirect', ['direct', 'webProxy', 'ownProxy'], 'own proxy'],
   ['d', '302_redirect', ['direct', 'proxy_types'], 'stream'],
   ['d', '302_redirect', ['direct', 'proxy_types', 'ownProxy'], 'own proxy'],
-  // Proxied links: only what has a reason to go through us.
+  // Links at /p: only files that must be sent through the gateway.
   ['p', '302_redirect', [], 'stream'],
   ['p', '302_redirect', ['ownProxy'], 'own proxy'],
   ['p', '302_redirect', ['direct'], 'refused'],
@@ -36,7 +36,7 @@ const rows: readonly (readonly [
   ['p', '302_redirect', ['direct', 'proxy_types'], 'stream'],
   ['p', '302_redirect', ['direct', 'text_types'], 'stream'],
   ['p', '302_redirect', ['direct', 'text_types', 'ownProxy'], 'own proxy'],
-  // What a client is told of a file: extensions make no difference.
+  // raw_url of the API: extensions make no difference.
   ['raw_url', '302_redirect', [], 'stream'],
   ['raw_url', '302_redirect', ['ownProxy'], 'own proxy'],
   ['raw_url', '302_redirect', ['direct'], 'direct'],
@@ -44,7 +44,7 @@ const rows: readonly (readonly [
   ['raw_url', '302_redirect', ['direct', 'proxy_types', 'text_types'], 'direct'],
   ['raw_url', '302_redirect', ['direct', 'webProxy'], 'stream'],
   ['raw_url', '302_redirect', ['direct', 'webProxy', 'ownProxy'], 'own proxy'],
-  // WebDAV has a policy of its own.
+  // WebDAV has its own policy.
   ['file_server', '302_redirect', [], 'stream'],
   ['file_server', '302_redirect', ['ownProxy'], 'stream'],
   ['file_server', '302_redirect', ['direct', 'webProxy', 'ownProxy', 'proxy_types'], 'direct'],
@@ -54,7 +54,7 @@ const rows: readonly (readonly [
   ['file_server', 'native_proxy', ['direct', 'ownProxy'], 'stream'],
 ]
 
-void t.test('how a file is handed out', async (t) => {
+void t.test('judgeDownload() returns the verdict of each row of the table', async (t) => {
   for (const [route, webdavPolicy, holds, verdict] of rows) {
     const has = (mark: Marks) => holds.includes(mark)
     const facts = {

@@ -9,7 +9,7 @@ import { openStore } from '../../src/store/store.js'
 import { processorTime } from '../processor-time.js'
 
 const file = asPath('/a b.txt')
-/** HMAC-SHA-256 over `/a b.txt:0`, computed by another program. */
+/** HMAC-SHA-256 of `/a b.txt:0`, computed by another program. */
 const known = 'tG9xva1DKND2HBrzeJ0waF3kWqp9qNh-EBj45bvxgeI=:0'
 const hour = 3600_000
 
@@ -24,7 +24,7 @@ async function opened(t: Tap, values: Record<string, string> = {}, protectedPath
 }
 type Tap = Pick<typeof t, 'testdir' | 'teardown'>
 
-void t.test('signatures are those that the clients of the API compute themselves', async (t) => {
+void t.test('signatures equal those that API clients compute themselves', async (t) => {
   const { links } = await opened(t)
   t.equal(links.sign(file), known)
   t.equal(links.sign(file), known)
@@ -33,7 +33,7 @@ void t.test('signatures are those that the clients of the API compute themselves
   t.equal(principal.signal.aborted, false)
 })
 
-void t.test('a signature that does not fit is refused with its detail', async (t) => {
+void t.test('an invalid signature is rejected with its detail', async (t) => {
   const { links, clock } = await opened(t, { link_expiration: '2' })
   const refused = (path: string, signature: string | undefined, detail: ErrorDetail): void =>
     void t.throws(
@@ -63,17 +63,17 @@ void t.test('a signature that does not fit is refused with its detail', async (t
   refused('/a b.txt', signature, 'signature_expired')
 })
 
-void t.test('without a key nothing is signed and nothing is believed', async (t) => {
+void t.test('without a key, no URL is signed and no signature is accepted', async (t) => {
   const values = { get: () => '', bool: () => true, number: () => 0, onChange: () => () => undefined }
   const links = new SignedUrls({ settings: values, needsSignature: () => false })
   t.equal(links.sign(file), '')
-  // What HMAC with an empty key gives.
+  // The signature with an empty HMAC key.
   const { createHmac } = await import('node:crypto')
   const forged = `${createHmac('sha256', '').update(`${file}:0`).digest('base64url')}=:0`
   t.throws(() => links.verify(file, forged, http), { code: 'unauthenticated', detail: 'signature_wrong' })
 })
 
-void t.test('with a new token old signatures die, and so does what they opened', async (t) => {
+void t.test('a new token revokes earlier signatures and the principals that used them', async (t) => {
   const { links, settings } = await opened(t)
   const { signal } = links.verify(file, known, http)
   await settings.set(new Map([['site_title', 'x']]))
@@ -85,7 +85,7 @@ void t.test('with a new token old signatures die, and so does what they opened',
   t.equal(links.verify(file, links.sign(file), http).signal.aborted, false)
 })
 
-void t.test('without a signature only what nothing protects is opened', async (t) => {
+void t.test('without a signature, only unprotected files are authorized', async (t) => {
   const { links, settings } = await opened(t, {}, '/closed')
   await t.rejects(
     links.authorize(file, undefined, http),
@@ -103,7 +103,7 @@ void t.test('without a signature only what nothing protects is opened', async (t
   t.equal((await links.authorize(asPath('/closed'), links.sign(asPath('/closed')), http)).onlyPath, '/closed')
 })
 
-void t.test('signatures that never expire are remembered, up to a bound', async (t) => {
+void t.test('signatures without expiry are cached, up to a limit', async (t) => {
   const { links } = await opened(t)
   const paths = Array.from({ length: 3000 }, (_, n) => asPath(`/folder/${'x'.repeat(200)}/${n}`))
   const time = () =>
@@ -111,7 +111,7 @@ void t.test('signatures that never expire are remembered, up to a bound', async 
       for (const path of paths) links.sign(path)
     })
   const first = await time()
-  t.ok((await time()) < first, 'the second time is quicker')
+  t.ok((await time()) < first, 'the second time is faster')
   for (let n = 0; n < 20; n++) links.sign(asPath(`/${'y'.repeat(255)}/${'z'.repeat(3800)}${n}`))
   t.equal(links.sign(file), known)
 })

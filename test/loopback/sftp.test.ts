@@ -1,4 +1,4 @@
-/** Our own SFTP protocol under our own SFTP driver: both ends of the protocol are held to the contract at once. */
+/** The SFTP driver connected to the gateway's own SFTP protocol: the conformance suite checks both. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { sftpFields, sftpType } from '../../drivers/sftp/index.js'
@@ -9,25 +9,28 @@ import { startGateway } from '../gateway.js'
 import { connectHttp } from '../stories/protocols.js'
 
 for (const name of ['Local', 'Memory']) {
-  await t.test(`the SFTP driver over our SFTP protocol keeps the contract, on ${name}`, async (t) => {
-    const running = await startGateway(t, name === 'Local' ? {} : { driver: { name } })
-    const who = { username: 'admin', password: running.adminPassword }
-    const http = await connectHttp(running, who)
-    t.teardown(() => http.close())
-    await conformance(t, {
-      type: sftpType,
-      many: 1000,
-      open: async () => {
-        const root = `/${randomUUID()}`
-        await http.makeFolder(root)
-        const options = { ...who, address: `127.0.0.1:${running.sftpPort}`, root_folder_path: root }
-        return {
-          driver: await sftpType.open(checkOptions(sftpFields, options), testEnv()),
-          dispose: async () => {
-            await http.remove(root)
-          },
-        }
-      },
-    })
-  })
+  await t.test(
+    `the SFTP driver passes the conformance suite on the gateway’s SFTP protocol, over ${name}`,
+    async (t) => {
+      const running = await startGateway(t, name === 'Local' ? {} : { driver: { name } })
+      const who = { username: 'admin', password: running.adminPassword }
+      const http = await connectHttp(running, who)
+      t.teardown(() => http.close())
+      await conformance(t, {
+        type: sftpType,
+        many: 1000,
+        open: async () => {
+          const root = `/${randomUUID()}`
+          await http.makeFolder(root)
+          const options = { ...who, address: `127.0.0.1:${running.sftpPort}`, root_folder_path: root }
+          return {
+            driver: await sftpType.open(checkOptions(sftpFields, options), testEnv()),
+            dispose: async () => {
+              await http.remove(root)
+            },
+          }
+        },
+      })
+    },
+  )
 }

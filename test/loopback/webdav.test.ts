@@ -1,4 +1,4 @@
-/** Our own WebDAV protocol under our own WebDAV driver: both ends of the protocol are held to the contract at once. */
+/** The WebDAV driver connected to the gateway's own WebDAV protocol: the conformance suite checks both. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { webdavFields, webdavType } from '../../drivers/webdav/index.js'
@@ -11,42 +11,45 @@ import { startGateway } from '../gateway.js'
 import { connectHttp } from '../stories/protocols.js'
 
 for (const name of ['Local', 'Memory']) {
-  await t.test(`the WebDAV driver over our WebDAV protocol keeps the contract, on ${name}`, async (t) => {
-    const running = await startGateway(t, name === 'Local' ? {} : { driver: { name } })
-    const who = { username: 'admin', password: running.adminPassword }
-    const http = await connectHttp(running, who)
-    t.teardown(() => http.close())
-    const kept = new Map<string, string>()
-    const state: DriverState = {
-      get: async (key) => kept.get(key),
-      set: async (key, value) => void kept.set(key, value ?? ''),
-    }
-    const open = async (root: string) => {
-      const options = { ...who, address: running.davUrl, root_folder_path: root }
-      return (await webdavType.open(checkOptions(webdavFields, options), testEnv({ state }))) as WritableDriver
-    }
+  await t.test(
+    `the WebDAV driver passes the conformance suite on the gateway’s WebDAV protocol, over ${name}`,
+    async (t) => {
+      const running = await startGateway(t, name === 'Local' ? {} : { driver: { name } })
+      const who = { username: 'admin', password: running.adminPassword }
+      const http = await connectHttp(running, who)
+      t.teardown(() => http.close())
+      const kept = new Map<string, string>()
+      const state: DriverState = {
+        get: async (key) => kept.get(key),
+        set: async (key, value) => void kept.set(key, value ?? ''),
+      }
+      const open = async (root: string) => {
+        const options = { ...who, address: running.davUrl, root_folder_path: root }
+        return (await webdavType.open(checkOptions(webdavFields, options), testEnv({ state }))) as WritableDriver
+      }
 
-    const driver = await open('/')
-    t.equal(driver.traits?.timeStep, undefined, 'nobody knows yet')
-    await driver.write(at('/first'), source('x'), { modified: new Date('2001-02-03T04:05:06Z') })
-    await driver.remove(at('/first'))
-    await driver.close?.()
+      const driver = await open('/')
+      t.equal(driver.traits?.timeStep, undefined, 'the driver does not know yet')
+      await driver.write(at('/first'), source('x'), { modified: new Date('2001-02-03T04:05:06Z') })
+      await driver.remove(at('/first'))
+      await driver.close?.()
 
-    await conformance(t, {
-      type: webdavType,
-      many: 300,
-      open: async () => {
-        const root = `/${randomUUID()}`
-        await http.makeFolder(root)
-        const opened = await open(root)
-        t.equal(opened.traits?.timeStep, 1000, 'the server has shown that it keeps times')
-        return {
-          driver: opened,
-          dispose: async () => {
-            await http.remove(root)
-          },
-        }
-      },
-    })
-  })
+      await conformance(t, {
+        type: webdavType,
+        many: 300,
+        open: async () => {
+          const root = `/${randomUUID()}`
+          await http.makeFolder(root)
+          const opened = await open(root)
+          t.equal(opened.traits?.timeStep, 1000, 'the driver has seen that the server stores times')
+          return {
+            driver: opened,
+            dispose: async () => {
+              await http.remove(root)
+            },
+          }
+        },
+      })
+    },
+  )
 }

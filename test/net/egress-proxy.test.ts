@@ -1,4 +1,4 @@
-/** The guarded way out of programs that connect by themselves: tunnels where the guard allows them, for whoever knows the password. */
+/** The proxy for external programs: it opens tunnels to permitted addresses, for clients with the password. */
 import type { LookupAddress } from 'node:dns'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
@@ -24,7 +24,7 @@ const guard = new EgressGuard(
   },
 )
 
-/** Answers whatever it is sent, once all of it has come. */
+/** A server that answers with everything it received once the client has ended its side. */
 async function startEcho(t: Test): Promise<{ readonly port: number; readonly asked: Socket[] }> {
   const asked: Socket[] = []
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -54,7 +54,7 @@ function dialled({ address }: ProxyAccess): Socket {
   return socket
 }
 
-/** What comes back for a head of a request, and for what is said behind it. */
+/** The response to a request head, and to the body that follows it. */
 async function answerTo(access: ProxyAccess, head: string, body = ''): Promise<string> {
   const socket = dialled(access)
   socket.end(`${head}\r\n\r\n${body}`)
@@ -66,7 +66,7 @@ function asking(target: string, { password }: ProxyAccess, username = 'somebody'
   return `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nProxy-Authorization: Basic ${credentials}`
 }
 
-void t.test('a tunnel leads where the guard lets it, byte for byte', async (t) => {
+void t.test('the proxy tunnels every byte to a permitted address', async (t) => {
   const { access } = await opened(t)
   const { port } = await startEcho(t)
   const established = 'HTTP/1.1 200 Connection established\r\n\r\n'
@@ -78,17 +78,17 @@ void t.test('a tunnel leads where the guard lets it, byte for byte', async (t) =
   t.ok(answer === `${established}you said ${much}`, `${answer.length} bytes`)
 })
 
-void t.test('everything else is refused, and nothing connected to', async (t) => {
+void t.test('the proxy rejects every other request without a connection to the target', async (t) => {
   const { proxy, access } = await opened(t)
   const { port, asked } = await startEcho(t)
   const inside = ['127.0.0.2', 'inside.example', 'unknown.example', '[::1]', '[::ffff:127.0.0.2]', '[64:ff9b::7f00:2]']
   for (const host of inside) {
     const user = Buffer.from(host).toString('hex')
     t.match(await answerTo(access, asking(`${host}:${port}`, access, user)), /^HTTP\/1.1 403 /, host)
-    t.match(proxy.takeRefusal(user), { code: 'denied' }, 'it is known to whom')
-    t.equal(proxy.takeRefusal(user), undefined, 'and told once')
+    t.match(proxy.takeRefusal(user), { code: 'denied' }, 'the refusal is recorded for the user')
+    t.equal(proxy.takeRefusal(user), undefined, 'takeRefusal() returns it once')
   }
-  t.match(await answerTo(access, asking('127.0.0.1:1', access)), /^HTTP\/1.1 502 /, 'nobody listens there')
+  t.match(await answerTo(access, asking('127.0.0.1:1', access)), /^HTTP\/1.1 502 /, 'no server listens')
   for (const target of ['127.0.0.1', ':80', `127.0.0.1:${port}/path`, '127.0.0.1:99999']) {
     t.match(await answerTo(access, asking(target, access)), /^HTTP\/1.1 400 /, target)
   }
@@ -96,14 +96,14 @@ void t.test('everything else is refused, and nothing connected to', async (t) =>
     const told = await answerTo(access, asking(`127.0.0.1:${port}`, { ...access, password }))
     t.match(told, /^HTTP\/1.1 407 /, 'a wrong password')
   }
-  t.match(await answerTo(access, asking(`127.0.0.1:${port}`, access, '')), /^HTTP\/1.1 407 /, 'no name')
-  t.match(await answerTo(access, `CONNECT 127.0.0.1:${port} HTTP/1.1\r\nHost: x`), /^HTTP\/1.1 407 /, 'none at all')
+  t.match(await answerTo(access, asking(`127.0.0.1:${port}`, access, '')), /^HTTP\/1.1 407 /, 'no user name')
+  t.match(await answerTo(access, `CONNECT 127.0.0.1:${port} HTTP/1.1\r\nHost: x`), /^HTTP\/1.1 407 /, 'no credentials')
   const plain = await answerTo(access, `GET http://127.0.0.1:${port}/ HTTP/1.1\r\nHost: 127.0.0.1:${port}`)
-  t.match(plain, /^HTTP\/1.1 405 /, 'what is no tunnel')
+  t.match(plain, /^HTTP\/1.1 405 /, 'not a CONNECT request')
   t.equal(asked.length, 0)
 })
 
-void t.test('connections are bounded', async (t) => {
+void t.test('the number of connections is limited', async (t) => {
   const { access } = await opened(t)
   const held = Array.from({ length: 256 }, () => dialled(access))
   await Promise.all(held.map((socket) => once(socket, 'connect')))
@@ -112,21 +112,24 @@ void t.test('connections are bounded', async (t) => {
   for (const socket of held) socket.destroy()
 })
 
-void t.test('it listens until it is closed, and ends what is under way then', async (t) => {
-  const { proxy, access } = await opened(t)
-  const { port, asked } = await startEcho(t)
-  t.same(await proxy.open('127.0.0.1:0'), access, 'in one place')
-  const socket = dialled(access)
-  socket.write(`${asking(`127.0.0.1:${port}`, access)}\r\n\r\n`)
-  await once(socket, 'data')
-  const ends = once(socket.resume(), 'end')
-  const elsewhere = await proxy.open('localhost:0')
-  await ends
-  t.match(elsewhere.address, /^localhost:\d+$/)
-  while (!asked.every((each) => each.readableEnded)) await delay(5)
-  await t.rejects(once(dialled(access), 'connect'), { code: 'ECONNREFUSED' })
-  const taken = new EgressProxy(guard)
-  await t.rejects(taken.open(`127.0.0.1:${port}`), { code: 'unavailable', reason: /cannot listen on 127.0.0.1:\d+/ })
-  t.match(await taken.open('127.0.0.1:0'), { address: /^127/ }, 'another place will do')
-  taken.close()
-})
+void t.test(
+  'the proxy listens until it is closed or moved to another address, and then ends open tunnels',
+  async (t) => {
+    const { proxy, access } = await opened(t)
+    const { port, asked } = await startEcho(t)
+    t.same(await proxy.open('127.0.0.1:0'), access, 'opened again at the same address')
+    const socket = dialled(access)
+    socket.write(`${asking(`127.0.0.1:${port}`, access)}\r\n\r\n`)
+    await once(socket, 'data')
+    const ends = once(socket.resume(), 'end')
+    const elsewhere = await proxy.open('localhost:0')
+    await ends
+    t.match(elsewhere.address, /^localhost:\d+$/)
+    while (!asked.every((each) => each.readableEnded)) await delay(5)
+    await t.rejects(once(dialled(access), 'connect'), { code: 'ECONNREFUSED' })
+    const taken = new EgressProxy(guard)
+    await t.rejects(taken.open(`127.0.0.1:${port}`), { code: 'unavailable', reason: /cannot listen on 127.0.0.1:\d+/ })
+    t.match(await taken.open('127.0.0.1:0'), { address: /^127/ }, 'another address works')
+    taken.close()
+  },
+)

@@ -1,4 +1,4 @@
-/** The guarded way out: judged by the address of the connection, whatever the host is called. */
+/** The egress guard: it checks the address of each connection, whatever the host name. */
 import type { LookupAddress } from 'node:dns'
 import { once } from 'node:events'
 import { createServer, request, type IncomingMessage } from 'node:http'
@@ -10,7 +10,7 @@ import { startGateway } from '../gateway.js'
 
 const none = parseNetworks('')
 
-await t.test('only the public internet is allowed', async (t) => {
+await t.test('without a setting, only public addresses are allowed', async (t) => {
   const refused = [
     ...['0.0.0.0', '10.1.2.3', '100.64.0.1', '100.100.100.200', '127.0.0.1', '127.255.255.254', '169.254.169.254'],
     ...['172.16.0.1', '172.31.255.255', '192.0.0.192', '192.168.1.1', '198.18.0.1', '224.0.0.1', '239.1.1.1'],
@@ -41,7 +41,7 @@ await t.test('only the public internet is allowed', async (t) => {
   for (const address of allowed) t.equal(isAllowedAddress(address, none), true, `${address} is allowed`)
 })
 
-await t.test('networks that an admin allows are allowed, in every form of their addresses', async (t) => {
+await t.test('addresses in the networks of the setting are allowed in every notation', async (t) => {
   const networks = parseNetworks('127.0.0.0/8, 10.0.0.7\nfd12::/16\n')
   for (const address of ['127.0.0.1', '::ffff:127.0.0.1', '::ffff:7f00:1', '64:ff9b::7f00:1', '10.0.0.7', 'fd12::9']) {
     t.equal(isAllowedAddress(address, networks), true, address)
@@ -75,7 +75,7 @@ async function fetched(guard: EgressGuard, address: string, more: object = {}): 
   }
 }
 
-await t.test('a connection is judged by its address, whatever the host is called', async (t) => {
+await t.test('EgressGuard checks the address of a connection, whatever the notation of the host', async (t) => {
   const server = createServer((_request, answer) => answer.end('secret')).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
@@ -87,39 +87,42 @@ await t.test('a connection is judged by its address, whatever the host is called
     ...['[::ffff:127.0.0.1]', '[::ffff:169.254.169.254]', '[::ffff:7f00:1]', '[64:ff9b::7f00:1]'],
   ]
   for (const host of hosts) t.equal(await fetched(guard, `http://${host}:${port}/`), 'denied', host)
-  // What is no URL's host is a name for the look-up.
+  // Notations that are not valid in a URL reach the look-up as a name.
   t.equal(await fetched(guard, `http://example.org:${port}/`, { hostname: '0177.0.0.1' }), 'denied', 'octal')
   networks = '127.0.0.0/8'
-  t.equal(await fetched(guard, `http://127.0.0.1:${port}/`), 'status 200', 'once the network is allowed')
+  t.equal(await fetched(guard, `http://127.0.0.1:${port}/`), 'status 200', 'the network is allowed')
   t.equal(await fetched(guard, `http://localhost:${port}/`), 'status 200')
   networks = ''
-  t.equal(await fetched(guard, `http://127.0.0.1:${port}/`), 'denied', 'no connection is kept for later')
+  t.equal(await fetched(guard, `http://127.0.0.1:${port}/`), 'denied', 'no connection is reused')
 })
 
-await t.test('a name is judged by the answer that the connection is made with', async (t) => {
-  const server = createServer((_request, answer) => answer.end('secret')).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const address = `http://rebinding.example:${(server.address() as AddressInfo).port}/`
-  const answers: LookupAddress[][] = []
-  const resolved = new EgressGuard(
-    () => '127.0.0.1/32',
-    (_hostname, _options, done) => {
-      done(null, answers.shift() ?? [])
-    },
-  )
-  const as = (...addresses: string[]): LookupAddress[] =>
-    addresses.map((each) => ({ address: each, family: each.includes(':') ? 6 : 4 }))
-  answers.push(as('127.0.0.1'), as('127.0.0.2'), as('10.0.0.1', '127.0.0.2', 'fe80::1'), as())
-  t.equal(await fetched(resolved, address), 'status 200', 'the address that is allowed')
-  t.equal(await fetched(resolved, address), 'denied', 'the same name a moment later')
-  t.equal(await fetched(resolved, address), 'denied', 'several, none of them allowed')
-  t.equal(await fetched(resolved, address), 'denied', 'none at all')
-  answers.push(as('127.0.0.2', '::1', '127.0.0.1'))
-  t.equal(await fetched(resolved, address), 'status 200', 'of several only the allowed one is tried')
-})
+await t.test(
+  'EgressGuard checks the address that the connection uses, so that DNS rebinding gains nothing',
+  async (t) => {
+    const server = createServer((_request, answer) => answer.end('secret')).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const address = `http://rebinding.example:${(server.address() as AddressInfo).port}/`
+    const answers: LookupAddress[][] = []
+    const resolved = new EgressGuard(
+      () => '127.0.0.1/32',
+      (_hostname, _options, done) => {
+        done(null, answers.shift() ?? [])
+      },
+    )
+    const as = (...addresses: string[]): LookupAddress[] =>
+      addresses.map((each) => ({ address: each, family: each.includes(':') ? 6 : 4 }))
+    answers.push(as('127.0.0.1'), as('127.0.0.2'), as('10.0.0.1', '127.0.0.2', 'fe80::1'), as())
+    t.equal(await fetched(resolved, address), 'status 200', 'an allowed address')
+    t.equal(await fetched(resolved, address), 'denied', 'the same name, now with a forbidden address')
+    t.equal(await fetched(resolved, address), 'denied', 'several addresses, all forbidden')
+    t.equal(await fetched(resolved, address), 'denied', 'no address')
+    answers.push(as('127.0.0.2', '::1', '127.0.0.1'))
+    t.equal(await fetched(resolved, address), 'status 200', 'only the allowed address is tried')
+  },
+)
 
-await t.test('for a program that connects by itself, every address of a host must be allowed', async (t) => {
+await t.test('allowsHost() requires every address of a host to be allowed', async (t) => {
   const names = new Map([
     ['good.example', ['1.1.1.1', '2606:4700::1']],
     ['mixed.example', ['1.1.1.1', '10.0.0.1']],
@@ -156,7 +159,7 @@ await t.test('for a program that connects by itself, every address of a host mus
   }
 })
 
-await t.test('other schemes and credentials are refused', async (t) => {
+await t.test('agentFor() rejects other schemes and addresses with credentials', async (t) => {
   const guard = new EgressGuard(() => '0.0.0.0/0')
   for (const address of [
     'file:///etc/passwd',
@@ -169,7 +172,7 @@ await t.test('other schemes and credentials are refused', async (t) => {
   }
 })
 
-await t.test('the setting refuses what is no network', async (t) => {
+await t.test('egress_networks rejects a value that is not a list of networks', async (t) => {
   const { gateway } = await startGateway(t)
   const set = (value: string) => gateway.settings.set(new Map([['egress_networks', value]]))
   await t.rejects(set('10.0.0.0/8 nonsense'), { code: 'invalid', message: /nonsense/ })

@@ -1,4 +1,4 @@
-/** The process as an admin and a service manager see it: lines, statuses, signals. */
+/** The daemon process as an admin and a service manager see it: its output, exit status and signals. */
 import { spawn, type ChildProcessByStdio } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -17,11 +17,11 @@ const main = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
 interface Process {
   readonly child: ChildProcessByStdio<null, Readable, Readable>
-  /** What it printed so far. */
+  /** Its standard output so far. */
   readonly out: () => string
   readonly err: () => string
   readonly ended: Promise<number | null>
-  /** The address of the HTTP protocol. */
+  /** Resolves to the address of the HTTP protocol. */
   readonly ready: () => Promise<string>
 }
 
@@ -61,27 +61,30 @@ async function signIn(url: string, password: string): Promise<string> {
   return ((await response.json()) as { data: { token: string } }).data.token
 }
 
-void t.test('the first run prints a password that works, later runs none; SIGTERM ends with status 0', async (t) => {
-  const data = await dataFolder(t)
-  const environment = { TIDEGATE_ADMIN_PASSWORD: '' }
-  const first = start(t, data, [], environment)
-  const url = await first.ready()
-  t.match(first.out(), /ready: http:\/\/127\.0\.0\.1:\d+ sftp:\/\/127\.0\.0\.1:\d+\n$/)
-  const password = /password (\S+)/.exec(first.out())?.[1] ?? ''
-  t.ok(await signIn(url, password))
-  first.child.kill('SIGTERM')
-  t.equal(await first.ended, 0)
-  t.notMatch(first.err(), password, 'the password is not in the log')
+void t.test(
+  'the first run prints a working password, later runs print none, and SIGTERM ends the daemon with status 0',
+  async (t) => {
+    const data = await dataFolder(t)
+    const environment = { TIDEGATE_ADMIN_PASSWORD: '' }
+    const first = start(t, data, [], environment)
+    const url = await first.ready()
+    t.match(first.out(), /ready: http:\/\/127\.0\.0\.1:\d+ sftp:\/\/127\.0\.0\.1:\d+\n$/)
+    const password = /password (\S+)/.exec(first.out())?.[1] ?? ''
+    t.ok(await signIn(url, password))
+    first.child.kill('SIGTERM')
+    t.equal(await first.ended, 0)
+    t.notMatch(first.err(), password, 'the password is not in the log')
 
-  const second = start(t, data, ['--sftp', 'off'], environment)
-  t.ok(await signIn(await second.ready(), password))
-  t.notMatch(second.out(), 'password')
-  t.match(second.out(), /sftp:\/\/off\n$/)
-  second.child.kill('SIGINT')
-  t.equal(await second.ended, 0)
-})
+    const second = start(t, data, ['--sftp', 'off'], environment)
+    t.ok(await signIn(await second.ready(), password))
+    t.notMatch(second.out(), 'password')
+    t.match(second.out(), /sftp:\/\/off\n$/)
+    second.child.kill('SIGINT')
+    t.equal(await second.ended, 0)
+  },
+)
 
-void t.test('a first run that fails has shown the password, or made nothing that needs one', async (t) => {
+void t.test('a first run that fails either prints the password or creates no admin', async (t) => {
   const data = await dataFolder(t)
   const environment = { TIDEGATE_ADMIN_PASSWORD: '' }
   await mkdir(data)
@@ -106,11 +109,11 @@ void t.test('a first run that fails has shown the password, or made nothing that
   t.match(await storages.json(), { data: { content: [{ mount_path: '/', status: 'work' }] } })
 })
 
-void t.test('a signal to npm start ends the daemon', async (t) => {
+void t.test('SIGTERM to `npm start` ends the daemon', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'tidegate-npm-'))
   t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
   const { scripts } = JSON.parse(await readFile('package.json', 'utf8')) as { scripts: { start: string } }
-  // The tests have built the program; they run from it, too.
+  // The test run has built the program, so `npm start` need not build it again.
   await writeFile(join(folder, 'package.json'), JSON.stringify({ scripts: { build: 'true', start: scripts.start } }))
   await symlink(join(main, '../..'), join(folder, 'dist'))
   const words = ['start', '--', '--data', join(folder, 'data'), '--http', '127.0.0.1:0', '--sftp', 'off']
@@ -123,7 +126,7 @@ void t.test('a signal to npm start ends the daemon', async (t) => {
   const url = ready() ?? ''
   t.equal((await fetch(`${url}/ping`)).status, 200)
   npm.kill('SIGTERM')
-  // Not before the daemon has ended: it holds the pipe.
+  // Not before the daemon has ended, because it holds the pipe.
   await once(npm, 'close', { signal: AbortSignal.timeout(10_000) })
   await t.rejects(fetch(`${url}/ping`))
 })
@@ -151,7 +154,7 @@ function slowUpload(url: string, token: string, size: number) {
   }
 }
 
-void t.test('a stop lets a running upload finish and accepts nothing new', async (t) => {
+void t.test('on SIGTERM, a running upload finishes and new connections are refused', async (t) => {
   const daemon = start(t, await dataFolder(t), [], { TIDEGATE_ADMIN_PASSWORD: 'tide' })
   const url = await daemon.ready()
   const upload = slowUpload(url, await signIn(url, 'tide'), 1_000_000)
@@ -163,7 +166,7 @@ void t.test('a stop lets a running upload finish and accepts nothing new', async
   t.equal(await daemon.ended, 0)
 })
 
-void t.test('what has not finished after drain_seconds is cut, and the status is 0 all the same', async (t) => {
+void t.test('after drain_seconds, running requests are cut off and the status is 0', async (t) => {
   const data = await dataFolder(t)
   const config = join(data, '..', 'tidegate.json')
   await writeFile(config, '{ "drain_seconds": 0.5 }')
@@ -175,10 +178,10 @@ void t.test('what has not finished after drain_seconds is cut, and the status is
   daemon.child.kill('SIGTERM')
   t.equal(await daemon.ended, 0)
   t.ok(Date.now() - begun < 10_000)
-  t.type(await upload.answer, 'string', 'the client sees its connection end')
+  t.type(await upload.answer, 'string', 'the client sees that its connection ends')
 })
 
-void t.test('a second signal quits at once', async (t) => {
+void t.test('a second signal ends the daemon at once with status 1', async (t) => {
   const daemon = start(t, await dataFolder(t), [], { TIDEGATE_ADMIN_PASSWORD: 'tide' })
   const url = await daemon.ready()
   slowUpload(url, await signIn(url, 'tide'), 1_000_000)
@@ -189,29 +192,32 @@ void t.test('a second signal quits at once', async (t) => {
   t.equal(await daemon.ended, 1)
 })
 
-void t.test('a bad configuration is one sentence and status 2', async (t) => {
+void t.test('a bad configuration prints one sentence and exits with status 2', async (t) => {
   const daemon = start(t, await dataFolder(t), ['--http', 'nowhere'])
   t.equal(await daemon.ended, 2)
   t.equal(daemon.err(), 'tidegate: bad configuration: http: must be HOST:PORT\n')
 })
 
-void t.test('so is a folder for the web client that holds none; check says so too', async (t) => {
-  const data = await dataFolder(t)
-  const folder = join(data, '..')
-  const config = join(folder, 'tidegate.json')
-  await writeFile(config, JSON.stringify({ dist_dir: folder }))
-  const daemon = start(t, data, ['--config', config])
-  t.equal(await daemon.ended, 2)
-  const fault = `bad configuration: dist_dir: ${folder}/index.html: there is no such file that can be read`
-  t.equal(daemon.err(), `tidegate: ${fault}\n`)
-  t.equal(existsSync(data), false, 'nothing was begun')
-  const check = spawn(process.execPath, [main, 'check', '--data', data, '--config', config], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  t.match(await text(check.stdout), `WRONG  web client     ${fault}`)
-})
+void t.test(
+  'dist_dir without index.html prints one sentence and exits with status 2; check reports it, too',
+  async (t) => {
+    const data = await dataFolder(t)
+    const folder = join(data, '..')
+    const config = join(folder, 'tidegate.json')
+    await writeFile(config, JSON.stringify({ dist_dir: folder }))
+    const daemon = start(t, data, ['--config', config])
+    t.equal(await daemon.ended, 2)
+    const fault = `bad configuration: dist_dir: ${folder}/index.html: there is no such file that can be read`
+    t.equal(daemon.err(), `tidegate: ${fault}\n`)
+    t.equal(existsSync(data), false, 'no data folder was created')
+    const check = spawn(process.execPath, [main, 'check', '--data', data, '--config', config], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    t.match(await text(check.stdout), `WRONG  web client     ${fault}`)
+  },
+)
 
-void t.test('a taken port is one sentence and status 1', async (t) => {
+void t.test('a port that is taken prints one sentence and exits with status 1', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   t.teardown(() => taken.close())

@@ -1,4 +1,4 @@
-/** What systemd hears: a program named systemd-notify that stands first in the PATH writes it down. */
+/** Notifications to systemd, recorded by a program named systemd-notify that comes first in PATH. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -57,9 +57,9 @@ void t.test('the watchdog is notified at half its interval while the health chec
   dead = true
   await wait(300)
   const before = await states()
-  t.ok(before.filter((state) => state === 'WATCHDOG=1').length >= 3, 'signs of life came')
+  t.ok(before.filter((state) => state === 'WATCHDOG=1').length >= 3, 'notifications arrived')
   await wait(600)
-  t.same(await states(), before, 'then none comes any more')
+  t.same(await states(), before, 'then they stop')
 })
 
 void t.test('the watchdog of another process is not notified', async (t) => {

@@ -1,4 +1,4 @@
-/** The index file by itself: all ways to answer a query give the same answer. */
+/** The index file by itself: every way to answer a query returns the same result. */
 import { stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import knex from 'knex'
@@ -17,7 +17,7 @@ import { newStore, type Test } from '../tree/tree-fixture.js'
 
 const count = 40_000
 
-/** So many names that words in all of them are not looked at one by one; made of few letters. */
+/** Names of few letters, so many of them that words that occur in all are not compared one by one. */
 function* manyNames(): Generator<IndexedName> {
   const letters = 'abcdeABCDE_% é'
   for (let at = 0; at < count; at++) {
@@ -32,7 +32,7 @@ function* manyNames(): Generator<IndexedName> {
   }
 }
 
-/** This is about what is found, on a machine that may be busy. */
+/** No time limits: these tests compare results, on a machine that may be busy. */
 const endless = { counting: 60_000, page: 60_000 }
 
 const all = [...manyNames()]
@@ -69,9 +69,9 @@ const ask = (keywords: string, fields: Partial<SearchOptions> = {}): SearchOptio
 })
 
 void t.test(
-  'few and many hits, long and short words, wide and narrow folders: the same names in the same order',
+  'every query returns all matching names in the same order, whatever the words, the folder and the number of hits',
   async (t) => {
-    // Making the store empties the test's folder.
+    // newStore() empties the folder of the test.
     const rules = await Rules.load(await newStore(t))
     const index = await newIndex(t)
     await fill(index)
@@ -116,7 +116,7 @@ void t.test(
   },
 )
 
-void t.test('of many hits those that rules close or hide are neither shown nor counted', async (t) => {
+void t.test('names that rules close or hide are neither returned nor counted', async (t) => {
   const rules = await Rules.load(await newStore(t))
   const index = await newIndex(t)
   await fill(index)
@@ -151,14 +151,14 @@ void t.test('of many hits those that rules close or hide are neither shown nor c
   await compare('other people’s', seen)
   await rules.create(ruleRow({ path: asPath('/f4'), hide: '^[a-c]', hideSub: true }))
   await compare('hidden names', (path) => seen(path) && !/^\/f4\/.*\/[a-c][^/]*$/.test(path))
-  // More rules than a query can hold.
+  // More rules than one query can hold.
   for (let at = 0; at < 60; at++) {
     await rules.create(ruleRow({ path: asPath(`/f5/sub 2/flat/nowhere ${at}`), password: 'p' }))
   }
   await compare('many rules', (path) => seen(path) && !/^\/f4\/.*\/[a-c][^/]*$/.test(path))
 })
 
-void t.test('counting ends in time: what is asked for is there, and more is known to come', async (t) => {
+void t.test('when counting exceeds its time limit, the page is complete and the total is a lower bound', async (t) => {
   const rules = await Rules.load(await newStore(t))
   await rules.create(ruleRow({ path: asPath('/'), hide: '^[a-c]', hideSub: true }))
   const index = await newIndex(t)
@@ -178,7 +178,7 @@ void t.test('counting ends in time: what is asked for is there, and more is know
   t.match(await search(30_000, { counting: 0, page: 0 }), { names: [], total: Number })
 })
 
-void t.test('a move that fails leaves what is at its target', async (t) => {
+void t.test('a move that fails leaves the names at its target unchanged', async (t) => {
   const file = join(t.testdir(), 'failing.db')
   const index = await openSearchIndex(file)
   const { writer } = index
@@ -199,7 +199,7 @@ void t.test('a move that fails leaves what is at its target', async (t) => {
   t.equal(await writer.count(), 1)
 })
 
-void t.test('trees are moved and removed by range: what is called alike stays', async (t) => {
+void t.test('moving and removing a tree does not affect names with a common prefix', async (t) => {
   const { writer, reader } = await newIndex(t)
   const name = (at: string, kind: IndexedName['kind'] = 'file'): IndexedName => {
     const full = asPath(at)
@@ -220,7 +220,7 @@ void t.test('trees are moved and removed by range: what is called alike stays', 
   )
   t.equal(await writer.move(asPath('/nothing'), asPath('/a%')), false)
   await writer.put([name('/b', 'folder'), name('/b/x9')])
-  t.equal(await writer.move(asPath('/b'), asPath('/new')), true, 'over another tree')
+  t.equal(await writer.move(asPath('/b'), asPath('/new')), true, 'onto another tree')
   t.same(await names(), ['/A/x7', '/a-/x5', '/a0/x6', '/a_/x4', '/new/x9'])
   await writer.put([name('/new/k', 'folder'), name('/new/k/x10'), name('/new/k0/x11'), name('/new/k/m/x12')])
   await writer.remove(asPath('/new'), [asPath('/new/k/m')])
@@ -229,7 +229,7 @@ void t.test('trees are moved and removed by range: what is called alike stays', 
   t.equal(await writer.count(), 0)
 })
 
-void t.test('the file is private, and one that is broken or of another version is begun anew', async (t) => {
+void t.test('the index file is private, and a corrupt file or one of another version is created anew', async (t) => {
   const file = join(t.testdir(), 'search.db')
   await writeFile(file, 'this is no database, and it is longer than its head would be'.repeat(100))
   let index = await openSearchIndex(file)

@@ -1,4 +1,4 @@
-/** The index over a tree in memory: what it knows must be what is there, whatever happened meanwhile. */
+/** The search index of a tree in memory: it must agree with the tree after any change. */
 import { join } from 'node:path'
 import t from 'tap'
 import { memoryType } from '../../drivers/memory/index.js'
@@ -26,14 +26,14 @@ async function build(tree: Tree): Promise<void> {
   await tree.dependencies.search.idle()
 }
 
-/** Everything below `path` whose name holds the keywords. */
+/** Sorted paths of everything below `path` whose name contains the keywords. */
 async function found(tree: VirtualFs, keywords: string, path = '/'): Promise<string[]> {
   const { names, total } = await tree.search(asPath(path), { keywords, kind: 'any', offset: 0, limit: 1e6 })
   if (total !== names.length) throw new Error(`total ${total} of ${names.length}`)
   return names.map(({ parent, name }) => childOf(parent, name)).sort()
 }
 
-/** A driver with folders of files that other programs made. */
+/** A driver with files that were not created through the gateway. */
 async function filled(paths: readonly string[]): Promise<Driver> {
   const driver = new MemoryDriver(0)
   for (const path of paths) await place(driver, path)
@@ -48,11 +48,11 @@ async function place(driver: Driver, path: string): Promise<void> {
   await driver.write?.(asPath(path), sourceOf('x'))
 }
 
-void t.test('a build reads every storage, also below one that fails, and says what failed', async (t) => {
+void t.test('a build indexes every storage, also below one that fails, and reports the failure', async (t) => {
   const driver = await filled(['/a/x1', '/a/b/x2', '/mnt/shadowed x'])
   const failing: Driver = {
     stat: async (path) => ({ name: path, kind: 'folder', size: 0, modified: new Date(0) }),
-    // eslint-disable-next-line require-yield -- it fails before it tells anything
+    // eslint-disable-next-line require-yield -- it fails before the first page
     list: async function* () {
       throw new GatewayError('unavailable', { reason: 'out of order' })
     },
@@ -69,7 +69,7 @@ void t.test('a build reads every storage, also below one that fails, and says wh
   t.match(tree.dependencies.search.progress(), { isDone: true, objCount: 8, error: '/mnt: out of order' })
 })
 
-void t.test('links to folders are found and never entered', async (t) => {
+void t.test('symlinks to folders are indexed but not followed', async (t) => {
   const driver = await filled(['/target/x1'])
   const tree = await newTree(t, {
     '/': {
@@ -92,7 +92,7 @@ void t.test('links to folders are found and never entered', async (t) => {
   t.same(await found(tree.as(), 'link'), ['/dangling link', '/link'])
 })
 
-void t.test('an update finds what other programs did, as deep as it is told', async (t) => {
+void t.test('an update finds changes by other programs, down to the given depth', async (t) => {
   const driver = await filled(['/a/x1', '/a/b/x2', '/c/x3'])
   const tree = await newTree(t, { '/': { driverOf: async () => driver } })
   const { search } = tree.dependencies
@@ -103,7 +103,7 @@ void t.test('an update finds what other programs did, as deep as it is told', as
   await place(driver, '/d/e/x5')
   await search.update([asPath('/a')], 1)
   await search.idle()
-  t.same(await found(tree.as(), 'x'), ['/a/b/x2', '/c/x3'], 'one level of /a')
+  t.same(await found(tree.as(), 'x'), ['/a/b/x2', '/c/x3'], 'one level below /a')
   await search.update([asPath('/a'), asPath('/c'), asPath('/nowhere')], Number.POSITIVE_INFINITY)
   await search.idle()
   t.same(await found(tree.as(), 'x'), ['/a/b/x2', '/a/b/x4'])
@@ -119,7 +119,7 @@ void t.test('an update finds what other programs did, as deep as it is told', as
   t.same(await found(tree.as(), 'a'), ['/a'])
 })
 
-void t.test('an update asks the backend, whatever listings are kept', async (t) => {
+void t.test('an update asks the backend, even if listings are cached', async (t) => {
   const driver = await filled(['/a/x1'])
   const tree = await newTree(t, { '/': { driverOf: async () => altered(driver, { revision: undefined }) } })
   const { search } = tree.dependencies
@@ -133,7 +133,7 @@ void t.test('an update asks the backend, whatever listings are kept', async (t) 
   t.same(await found(tree.as(), 'x'), ['/a/x2', '/b/x3'])
 })
 
-void t.test('a folder that is read afresh is compared with the index where the setting says so', async (t) => {
+void t.test('with auto_update_index, a refreshed listing updates the index', async (t) => {
   const driver = await filled(['/f/old one', '/f/gone/old two'])
   const tree = await newTree(t, { '/': { driverOf: async () => driver }, '/f/mounted old': {} })
   const { search } = tree.dependencies
@@ -147,22 +147,22 @@ void t.test('a folder that is read afresh is compared with the index where the s
   await driver.removeTree?.(asPath('/f/gone'))
   await place(driver, '/f/new/old three')
   await look()
-  t.same(await found(tree.as(), 'old'), before, 'not without the setting')
+  t.same(await found(tree.as(), 'old'), before, 'auto_update_index is off')
   await tree.settings.set(new Map([['auto_update_index', 'true']]))
   await look()
   t.same(await found(tree.as(), 'old'), ['/f/mounted old', '/f/new/old three', '/f/old one'])
   await search.clear()
   await look()
-  t.same(await found(tree.as(), 'old'), [], 'nor before a build')
+  t.same(await found(tree.as(), 'old'), [], 'no build has run')
 })
 
-void t.test('whatever is done while the tree is read, the index ends as the tree does', async (t) => {
+void t.test('after concurrent changes and scans, the index equals the tree', async (t) => {
   const slow = new MemoryDriver(0)
   const list = slow.list.bind(slow)
   slow.list = async function* (path, options) {
     const pages = []
     for await (const page of list(path, options)) pages.push(page)
-    // What it tells is old by then.
+    // The pages are out of date when they are returned.
     await new Promise((resolve) => setTimeout(resolve, 5))
     yield* pages
   }
@@ -205,7 +205,7 @@ void t.test('whatever is done while the tree is read, the index ends as the tree
   }
 })
 
-void t.test('the index outlives a restart, with the last change before it', async (t) => {
+void t.test('the index survives a restart, with the last change before it', async (t) => {
   const data = join(t.testdir(), 'data')
   const kept = await filled(['/a/x1'])
   const local = {
@@ -246,14 +246,14 @@ void t.test('the index outlives a restart, with the last change before it', asyn
     ]),
   )
   await gateway.search.idle()
-  t.same(await found(gateway.as(principal()), 'x'), ['/a/x1', '/a/x2', '/a/x3'], 'what it missed while it was off')
+  t.same(await found(gateway.as(principal()), 'x'), ['/a/x1', '/a/x2', '/a/x3'], 'changes made while the index was off')
   await gateway.close()
   gateway = await open()
-  t.match(gateway.search.progress(), { isDone: true, objCount: 7 }, 'a run that was cut off is over')
+  t.match(gateway.search.progress(), { isDone: true, objCount: 7 }, 'an interrupted run is marked as done')
   await gateway.close()
 })
 
-void t.test('who lost their authority finds nothing any more', async (t) => {
+void t.test('a search without authority is rejected', async (t) => {
   const tree = await newTree(t, { '/': { driverOf: () => filled(['/x1']) } })
   await build(tree)
   const controller = new AbortController()

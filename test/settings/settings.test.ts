@@ -8,26 +8,26 @@ import { openStore } from '../../src/store/store.js'
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 
-void t.test('every default fits its own type and options, and names no address in the world', async (t) => {
+void t.test('every default is valid, and no default is a public address', async (t) => {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
   const settings = await Settings.open(store)
   t.teardown(() => store.close())
-  t.equal(new Set(settingsTable.map(({ key }) => key)).size, settingsTable.length, 'no key twice')
+  t.equal(new Set(settingsTable.map(({ key }) => key)).size, settingsTable.length, 'every key is unique')
   await settings.set(new Map(settingsTable.map((row) => [row.key, row.default])))
   for (const row of settingsTable) t.notMatch(row.default, /https?:\/\/(?!localhost|admin:adminadmin@localhost)/)
 })
 
-void t.test('every setting tells what it means, and nothing is told of settings that are not there', (t) => {
+void t.test('every setting has a help text, and every help text has a setting', (t) => {
   t.same(
     settingsTable.map(({ key }) => key),
     Object.keys(settingsHelp),
-    'in the same order, too',
+    'in the same order',
   )
   for (const { key, help } of settingsTable) t.match(help, /^[A-Z].*\.$/, key)
   t.end()
 })
 
-void t.test('values in force: defaults, then what is stored; the version is always our own', async (t) => {
+void t.test('stored values override the defaults, except for the version', async (t) => {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
   t.teardown(() => store.close())
   await store.settings.set(
@@ -51,7 +51,7 @@ void t.test('values in force: defaults, then what is stored; the version is alwa
   )
   t.equal(settings.bool('sign_all'), false)
   t.equal(settings.bool('allow_indexed'), true)
-  t.equal(settings.number('default_page_size'), 30, 'an empty number is the default')
+  t.equal(settings.number('default_page_size'), 30, 'an empty number means the default')
   t.equal(settings.get('version'), `v${version}`)
   t.throws(() => settings.get('nonsense'), { code: 'internal' })
 
@@ -59,7 +59,7 @@ void t.test('values in force: defaults, then what is stored; the version is alwa
   t.equal(again.get('allow_indexed'), '1')
 })
 
-void t.test('a token is made once, is never empty, and never public', async (t) => {
+void t.test('the token is generated once, is never empty, and is not public', async (t) => {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
   t.teardown(() => store.close())
   const settings = await Settings.open(store)
@@ -76,7 +76,7 @@ void t.test('a token is made once, is never empty, and never public', async (t) 
   t.match((await Settings.open(store)).get('token'), /^tidegate-/)
 })
 
-void t.test('a permanent token that could be guessed is refused, and a stored one is warned of', async (t) => {
+void t.test('a guessable permanent token is rejected, and a stored one is logged as a warning', async (t) => {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
   t.teardown(() => store.close())
   const first = await Settings.open(store)
@@ -123,7 +123,7 @@ void t.test('a permanent token that could be guessed is refused, and a stored on
   t.match(settings.get('token'), /^tidegate-/)
 })
 
-void t.test('values that do not fit are refused, and then none is stored', async (t) => {
+void t.test('an invalid value is rejected, and no value of the call is stored', async (t) => {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
   t.teardown(() => store.close())
   const settings = await Settings.open(store)
@@ -155,7 +155,7 @@ void t.test('values that do not fit are refused, and then none is stored', async
 })
 
 void t.test(
-  'rows come by group in the order of display; unknown stored keys are deprecated and can be deleted',
+  'rows are ordered by group and position; unknown stored keys are deprecated and can be deleted',
   async (t) => {
     const store = await openStore(join(t.testdir(), 'tidegate.db'))
     t.teardown(() => store.close())
@@ -187,7 +187,7 @@ void t.test(
   },
 )
 
-void t.test('what another process stores is in force soon', async (t) => {
+void t.test('a value stored by another process takes effect', async (t) => {
   const file = join(t.testdir(), 'tidegate.db')
   const store = await openStore(file)
   const other = await openStore(file)

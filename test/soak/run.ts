@@ -1,5 +1,5 @@
 /**
- * `npm run soak`: the stories that a test run tells briefly, at full length, one after the other: 10 GiB through every protocol,
+ * `npm run soak`: the stories of a test run at full length, one after the other: 10 GiB through every protocol,
  * hundreds of kills, thousands of garbled sessions. Takes hours. Its results are recorded in docs/soak.md.
  */
 import { spawn } from 'node:child_process'

@@ -16,14 +16,14 @@ async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   return (performance.now() - begin) / 1000
 }
 
-void t.test('a stream goes no faster than its limit, and arrives as it was', async (t) => {
+void t.test('SpeedLimit.stream() passes the bytes unchanged at the limited rate', async (t) => {
   const limit = new SpeedLimit(() => 200 * kib)
   const sent = Buffer.alloc(100 * kib, 'abc')
   const took = await secondsOf(async () => t.ok((await buffer(limit.stream(Readable.from([sent])))).equals(sent)))
   t.ok(took > 0.35, `${took} s`)
 })
 
-void t.test('all who go one way share the limit, each of them gets on', async (t) => {
+void t.test('streams of one SpeedLimit share its rate fairly', async (t) => {
   const limit = new SpeedLimit(() => 200 * kib)
   const arrived = [0, 0]
   const atFirstEnd: number[][] = []
@@ -38,15 +38,18 @@ void t.test('all who go one way share the limit, each of them gets on', async (t
     ),
   )
   t.ok(took > 0.35, `${took} s`)
-  t.ok(Math.min(...(atFirstEnd[0] ?? [])) >= 20 * kib, `none waits for the end of the other: ${atFirstEnd.join(' ')}`)
+  t.ok(
+    Math.min(...(atFirstEnd[0] ?? [])) >= 20 * kib,
+    `no stream waits for the end of the other: ${atFirstEnd.join(' ')}`,
+  )
 })
 
-void t.test('without a limit nothing stands between', async (t) => {
+void t.test('SpeedLimit.stream() without a limit returns the stream itself', async (t) => {
   const bytes = Readable.from([])
   t.equal(new SpeedLimit(() => Infinity).stream(bytes), bytes)
 })
 
-void t.test('a limit that is lifted lets those go that wait', async (t) => {
+void t.test('SpeedLimit.recalculate() resumes streams that wait when the limit is lifted', async (t) => {
   let rate = kib
   const limit = new SpeedLimit(() => rate)
   const arrived = buffer(limit.stream(Readable.from([Buffer.alloc(1000 * kib)])))
@@ -56,7 +59,7 @@ void t.test('a limit that is lifted lets those go that wait', async (t) => {
   t.equal((await arrived).length, 1000 * kib)
 })
 
-void t.test('whoever goes away in the middle ends the bytes behind', async (t) => {
+void t.test('destroying a limited stream destroys its source', async (t) => {
   const behind = Readable.from([Buffer.alloc(1000 * kib)])
   const slow = new SpeedLimit(() => kib).stream(behind)
   slow.resume()
@@ -66,7 +69,7 @@ void t.test('whoever goes away in the middle ends the bytes behind', async (t) =
   t.equal(behind.destroyed, true)
 })
 
-void t.test('an error behind is an error in front', async (t) => {
+void t.test('an error of the source becomes an error of the limited stream', async (t) => {
   const behind = new Readable({
     read() {
       this.destroy(new Error('broken'))
@@ -75,7 +78,7 @@ void t.test('an error behind is an error in front', async (t) => {
   await t.rejects(buffer(new SpeedLimit(() => kib).stream(behind)), { message: 'broken' })
 })
 
-void t.test('a handle that waits for its limit ends by its signals, and when it is closed', async (t) => {
+void t.test('a throttled handle stops waiting on abort and when it is closed', async (t) => {
   const limit = new SpeedLimit(() => kib)
   const entry = { name: 'x', kind: 'file', size: 0, modified: new Date(0) } as const
   const file = { entry, read: async () => 0, write: async () => undefined, close: async () => undefined }
@@ -93,13 +96,13 @@ void t.test('a handle that waits for its limit ends by its signals, and when it 
   t.same(getEventListeners(session.signal, 'abort'), [])
 })
 
-void t.test('a handle of the tree that waits for its limit ends with its request and its session', async (t) => {
+void t.test('a throttled handle of the tree stops waiting when its request or its session ends', async (t) => {
   for (const setting of ['max_client_download_speed', 'max_server_download_speed']) {
     const tree = await newTree(t, { '/': { traits: { remote: true } } })
     await tree.as().write(asPath('/file'), sourceOf(Buffer.alloc(1000 * kib)))
     await tree.settings.set(new Map([[setting, '1']]))
     for (const which of ['request', 'session'] as const) {
-      // A backend sees the signal of the request only.
+      // The backend receives the signal of the request only.
       if (which === 'session' && setting === 'max_server_download_speed') continue
       const [request, session] = [new AbortController(), new AbortController()]
       const fs = tree.as({ signal: session.signal })
@@ -114,7 +117,7 @@ void t.test('a handle of the tree that waits for its limit ends with its request
   }
 })
 
-void t.test('the settings hold for streams and handles, for clients and for backends behind a network', async (t) => {
+void t.test('the speed settings apply to streams and handles, of clients and of remote backends', async (t) => {
   const tree = await newTree(t, { '/near': {}, '/far': { traits: { remote: true } } })
   const fs = tree.as()
   const file = (folder: string) => asPath(`/${folder}/file`)
@@ -150,10 +153,10 @@ void t.test('the settings hold for streams and handles, for clients and for back
       ['max_server_upload_speed', '1'],
     ]),
   )
-  // At this rate these would take two minutes.
+  // At this rate, these would take two minutes.
   const took = await secondsOf(async () => {
     await put('near')
     await get('near')
   })
-  t.ok(took < 60, 'a storage of this machine is none of these')
+  t.ok(took < 60, 'the server limits do not apply to a local storage')
 })

@@ -1,4 +1,6 @@
-/** A storage that takes names for one which differ in case or form alone: nothing is passed, or lost, by another spelling. */
+/**
+ * A storage that ignores case and Unicode form: another spelling of a name neither bypasses a check nor loses a file.
+ */
 import t, { type Test } from 'tap'
 import { MemoryDriver } from '../../drivers/memory/memory.js'
 import { asPath } from '../../src/contract/path.js'
@@ -7,7 +9,7 @@ import { altered, contents, newTree, sourceOf, text, type MountAsk, type Over } 
 const p = asPath
 const folding = (over: Over = {}): MountAsk => ({ driverOf: async () => altered(new MemoryDriver(0, false), over) })
 
-/** A folding storage with a file, the admin's view of it, and what another user may. */
+/** A case-insensitive storage with a file, and the tree as an admin sees it. */
 async function scene(t: Test, over: Over = {}) {
   const tree = await newTree(t, { '/': {}, '/disk': folding(over) })
   const fs = tree.as()
@@ -16,7 +18,7 @@ async function scene(t: Test, over: Over = {}) {
   return { tree, fs }
 }
 
-void t.test('another spelling reaches the same thing, which keeps its own', async (t) => {
+void t.test('another spelling of a path refers to the same file, whose name does not change', async (t) => {
   const { fs } = await scene(t)
   t.match(await fs.stat(p('/disk/FOLDER/file')), { name: 'File', size: 3 })
   t.equal(await text(fs.read(p('/disk/folder/FILE'))), 'one')
@@ -33,7 +35,7 @@ void t.test('another spelling reaches the same thing, which keeps its own', asyn
   t.same(await contents(fs, p('/disk')), { '/disk/Folder': null, '/disk/Folder/File': 'two' })
 })
 
-void t.test('of two new files in two spellings one is refused', async (t) => {
+void t.test('of two new files in different spellings of one name, one is rejected', async (t) => {
   const { fs } = await scene(t)
   const writes = ['/disk/New', '/disk/NEW'].map((path) => fs.write(p(path), sourceOf(path), { createOnly: true }))
   const outcomes = (await Promise.allSettled(writes)).map(({ status }) => status)
@@ -41,7 +43,7 @@ void t.test('of two new files in two spellings one is refused', async (t) => {
   t.equal((await fs.list(p('/disk'))).total, 2)
 })
 
-void t.test('no rule is passed by another spelling, of the path or of the rule', async (t) => {
+void t.test('another spelling, of the path or of the rule, does not bypass a rule', async (t) => {
   const { tree } = await scene(t)
   await tree.rule('/disk/Folder', { password: 'open sesame', passwordSub: true })
   const user = tree.as({ may: ['write', 'remove', 'rename', 'move'] })
@@ -54,7 +56,7 @@ void t.test('no rule is passed by another spelling, of the path or of the rule',
   t.equal(await text(user.read(p('/disk/FOLDER/FILE'), undefined, { password: 'open sesame' })), 'one')
 })
 
-void t.test('a rule holds in the spelling that the admin gave it, also of what is not there yet', async (t) => {
+void t.test('a rule applies in any spelling, also if its folder is created later', async (t) => {
   const { tree } = await scene(t)
   await tree.rule('/disk/SECRET', { readUsers: [99] })
   const fs = tree.as({ userId: 99 })
@@ -64,17 +66,17 @@ void t.test('a rule holds in the spelling that the admin gave it, also of what i
   t.same(
     (await user.list(p('/disk'))).entries.map(({ name }) => name),
     ['Folder'],
-    'it is not listed',
+    'the folder is not listed',
   )
   for (const spelling of ['/disk/secret', '/disk/Secret', '/disk/SECRET']) {
     await t.rejects(user.list(p(spelling)), { code: 'hidden' }, spelling)
     await t.rejects(user.read(p(`${spelling}/FILE`)), { code: 'hidden' }, spelling)
   }
   await fs.move(p('/disk/secret'), p('/disk/elsewhere'), { overwrite: false })
-  await t.rejects(user.list(p('/disk/Elsewhere')), { code: 'hidden' }, 'it goes along with what it rules')
+  await t.rejects(user.list(p('/disk/Elsewhere')), { code: 'hidden' }, 'the rule moves with its folder')
 })
 
-void t.test('what is hidden is hidden in every spelling', async (t) => {
+void t.test('a hidden name is hidden in every spelling', async (t) => {
   const { tree, fs } = await scene(t)
   await fs.write(p('/disk/Folder/secret'), sourceOf('x'))
   await tree.rule('/disk/FOLDER', { hide: '^secret$' })
@@ -90,7 +92,7 @@ void t.test('what is hidden is hidden in every spelling', async (t) => {
   t.equal(await text(fs.read(p('/disk/Folder/SECRET'))), 'x')
 })
 
-void t.test('no lock is passed by another spelling', async (t) => {
+void t.test('another spelling does not bypass a lock', async (t) => {
   const { tree, fs } = await scene(t)
   const request = { scope: 'exclusive', deep: false, owner: '', seconds: 60 } as const
   const { lock } = await fs.lock(p('/disk/FOLDER/file'), request)
@@ -112,14 +114,14 @@ void t.test('no lock is passed by another spelling', async (t) => {
   await other.write(p('/disk/folder/FILE'), sourceOf('theirs'))
 })
 
-void t.test('another spelling is a new name for a file or folder, and removes nothing', async (t) => {
+void t.test('a move to another spelling renames the file or folder and removes nothing', async (t) => {
   const { tree, fs } = await scene(t)
   await fs.setProperties(p('/disk/Folder/File'), [{ set: { namespace: 'n', name: 'a', value: '<a/>', language: '' } }])
   await tree.rule('/disk/Folder', { readme: 'hello' })
   await fs.move(p('/disk/Folder/File'), p('/disk/Folder/FILE'), { overwrite: false })
   await fs.move(p('/disk/folder'), p('/disk/FOLDER'), { overwrite: true })
   t.same(await contents(fs, p('/disk')), { '/disk/FOLDER': null, '/disk/FOLDER/FILE': 'one' })
-  t.equal((await fs.properties(p('/disk/folder/file'))).length, 1, 'properties go along')
+  t.equal((await fs.properties(p('/disk/folder/file'))).length, 1, 'properties move, too')
   t.equal((await fs.list(p('/disk/Folder'))).folder.readme, 'hello')
   t.same(
     tree.dependencies.rules.list().map(({ path }) => path),
@@ -127,20 +129,20 @@ void t.test('another spelling is a new name for a file or folder, and removes no
   )
 })
 
-void t.test('a storage that cannot rename refuses another spelling, and loses nothing', async (t) => {
+void t.test('a storage without move() rejects a move to another spelling and leaves the files unchanged', async (t) => {
   const { fs } = await scene(t, { move: undefined })
   await t.rejects(fs.move(p('/disk/Folder'), p('/disk/FOLDER'), { overwrite: true }), { code: 'unsupported' })
   t.same(await contents(fs, p('/disk')), { '/disk/Folder': null, '/disk/Folder/File': 'one' })
 })
 
-void t.test('a copy or a move onto another spelling of itself leaves it as it is', async (t) => {
+void t.test('a copy or a move onto another spelling of the same file changes nothing', async (t) => {
   const { fs } = await scene(t)
   await fs.copy(p('/disk/Folder'), p('/disk/FOLDER'), { overwrite: true })
   await fs.move(p('/disk/FOLDER/file'), p('/disk/folder/File'), { overwrite: true })
   t.same(await contents(fs, p('/disk')), { '/disk/Folder': null, '/disk/Folder/File': 'one' })
 })
 
-void t.test('of two names that the target takes for one, one is copied and the other told of', async (t) => {
+void t.test('of two names that are one name on the target, one is copied and the other reported', async (t) => {
   for (const kind of ['copy', 'move'] as const) {
     const { fs } = await scene(t)
     await fs.mkdir(p('/twins'))
@@ -150,11 +152,11 @@ void t.test('of two names that the target takes for one, one is copied and the o
     const left = Object.values(await contents(fs, p('/twins')))
     const arrived = Object.values(await contents(fs, p('/disk/twins')))
     t.equal(arrived.length, 1, kind)
-    t.same([...new Set([...left, ...arrived])].sort(), ['large', 'small'], 'neither is lost')
+    t.same([...new Set([...left, ...arrived])].sort(), ['large', 'small'], 'neither file is lost')
   }
 })
 
-void t.test('a folder that replaces another keeps what it brings under another spelling', async (t) => {
+void t.test('a copy that replaces a folder keeps members that differ from old ones in spelling only', async (t) => {
   const { fs } = await scene(t, { move: undefined })
   await fs.mkdir(p('/Folder'))
   await fs.write(p('/Folder/FILE'), sourceOf('two'))
@@ -162,7 +164,7 @@ void t.test('a folder that replaces another keeps what it brings under another s
   t.same(Object.values(await contents(fs, p('/disk/Folder'))), ['two'])
 })
 
-void t.test('every spelling is seen to change at once', async (t) => {
+void t.test('a change is visible under every spelling of the path at once', async (t) => {
   const { fs } = await scene(t, { revision: undefined })
   t.equal((await fs.list(p('/disk/FOLDER'))).total, 1)
   await fs.write(p('/disk/folder/more'), sourceOf('x'))
@@ -171,7 +173,7 @@ void t.test('every spelling is seen to change at once', async (t) => {
   for (const spelling of ['Folder', 'FOLDER', 'folder']) t.equal((await fs.list(p(`/disk/${spelling}`))).total, 1)
 })
 
-void t.test('a user whose root is in such a storage sees it whatever its spelling', async (t) => {
+void t.test('a base folder on such a storage works in every spelling', async (t) => {
   const { tree } = await scene(t)
   const user = tree.as({ base: p('/disk/FOLDER'), may: ['write', 'remove'] })
   t.equal((await user.stat(p('/'))).name, '')
@@ -187,7 +189,7 @@ void t.test('a user whose root is in such a storage sees it whatever its spellin
   await t.rejects(user.remove(p('/')), { code: 'denied' })
 })
 
-void t.test('a storage that is mounted below is the same in every spelling', async (t) => {
+void t.test('a storage that is mounted below can be reached in every spelling of its mount path', async (t) => {
   const tree = await newTree(t, { '/disk': folding(), '/disk/Inner': {} })
   const fs = tree.as()
   await fs.write(p('/disk/inner/file'), sourceOf('x'))
@@ -195,11 +197,11 @@ void t.test('a storage that is mounted below is the same in every spelling', asy
   t.same(
     await contents(fs, p('/disk/Inner')),
     { '/disk/Inner/FILE': 'y', '/disk/Inner/file': 'x' },
-    'with its own case',
+    'its own names are case-sensitive',
   )
 })
 
-void t.test('where case counts, everything is as it is spelled', async (t) => {
+void t.test('on a case-sensitive storage, rules and files differ by spelling', async (t) => {
   const { tree, fs } = await scene(t)
   await fs.write(p('/file'), sourceOf('small'))
   await fs.write(p('/FILE'), sourceOf('large'))

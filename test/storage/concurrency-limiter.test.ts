@@ -22,12 +22,12 @@ const x = asPath('/x')
 const y = asPath('/y')
 const { signal } = new AbortController()
 
-/** Long enough that what can begin without waiting has begun. */
+/** Long enough that work that need not wait has begun. */
 async function settled(): Promise<void> {
   for (let turns = 0; turns < 20; turns++) await turn()
 }
 
-/** Whether this settles before other things that can go on have gone on. */
+/** Whether this settles before other pending work has had time to proceed. */
 async function isDone(work: Promise<unknown>): Promise<boolean> {
   const pending = Symbol('pending')
   return (await Promise.race([work.catch(() => undefined), settled().then(() => pending)])) !== pending
@@ -47,7 +47,7 @@ class InFlight {
 
 const entry = { name: 'x', kind: 'file', size: 16 * 1024 * 1024, modified: new Date(0) } as const
 
-/** A driver that has everything, each call of which takes a moment. */
+/** A driver with every method, each of which takes two milliseconds. */
 function slowDriver(calls: InFlight): Required<Driver> {
   const file: Required<OpenFile> = {
     entry,
@@ -102,7 +102,7 @@ function slowDriver(calls: InFlight): Required<Driver> {
 const largeFile: Source = { size: entry.size, rereadable: true, read: async () => Readable.from([]) }
 const kept: ResumableUpload = { withResume: (_id, work) => work(undefined, async () => undefined) }
 
-/** How a storage comes to call each method of its driver; several of them at once are told apart by a number. */
+/** Calls of a storage that lead to each driver method. The path distinguishes concurrent calls. */
 const asking: Readonly<
   Record<Exclude<keyof Driver, 'traits' | 'close'>, (storage: Storage, at: Path) => Promise<unknown>>
 > = {
@@ -144,7 +144,7 @@ const asking: Readonly<
   usage: (storage) => storage.usage(),
 }
 
-void t.test('of each method, no more calls are in flight than `parallel`, and no fewer than it allows', async (t) => {
+void t.test('concurrent calls of each method reach `parallel` but do not exceed it', async (t) => {
   for (const [method, ask] of Object.entries(asking)) {
     const calls = new InFlight()
     const { storage } = await newStorage(t, slowDriver(calls), {}, { parallel: 4 })
@@ -154,7 +154,7 @@ void t.test('of each method, no more calls are in flight than `parallel`, and no
   }
 })
 
-void t.test('of all methods together, no more calls are in flight than `parallel`', async (t) => {
+void t.test('concurrent calls of all methods together do not exceed `parallel`', async (t) => {
   for (const parallel of [1, 3]) {
     const calls = new InFlight()
     const { storage } = await newStorage(t, slowDriver(calls), {}, { parallel })
@@ -164,13 +164,13 @@ void t.test('of all methods together, no more calls are in flight than `parallel
   }
 })
 
-void t.test('without a limit, nothing comes between a storage and its driver', (t) => {
+void t.test('ConcurrencyLimiter without a limit returns the driver itself', (t) => {
   const driver = new MemoryDriver(0)
   t.equal(new ConcurrencyLimiter(Infinity).limited(driver), driver)
   t.end()
 })
 
-void t.test('pages of listings take turns, and none is held up by a page that is looked at', async (t) => {
+void t.test('pages of concurrent listings alternate, and a page in use holds no slot', async (t) => {
   const order: string[] = []
   const list: Driver['list'] = async function* (path) {
     for (let page = 1; page <= 3; page++) {
@@ -191,63 +191,66 @@ void t.test('pages of listings take turns, and none is held up by a page that is
   await pages.return(undefined)
 })
 
-void t.test(
-  'a listing that waits for its turn ends with its signal, and one that is left ends that of the driver',
-  async (t) => {
-    let go: () => void = () => undefined
-    let ended = 0
-    const list: Driver['list'] = async function* () {
-      try {
-        yield []
-        await new Promise<void>((resolve) => (go = resolve))
-        yield []
-      } finally {
-        ended++
-      }
+void t.test('a listing that waits for its slot ends on abort, and ending a listing ends the driver’s', async (t) => {
+  let go: () => void = () => undefined
+  let ended = 0
+  const list: Driver['list'] = async function* () {
+    try {
+      yield []
+      await new Promise<void>((resolve) => (go = resolve))
+      yield []
+    } finally {
+      ended++
     }
-    const { storage } = await newStorage(t, { list, revision: async () => '' }, {}, { parallel: 1 })
-    const first = storage.list(x)
-    await first.next()
-    const busy = first.next()
-    const controller = new AbortController()
-    const waiting = storage.list(y, { signal: controller.signal }).next()
-    t.notOk(await isDone(waiting))
-    controller.abort()
-    await t.rejects(waiting, { code: 'aborted' })
-    go()
-    await busy
-    await first.return(undefined)
-    t.equal(ended, 1)
+  }
+  const { storage } = await newStorage(t, { list, revision: async () => '' }, {}, { parallel: 1 })
+  const first = storage.list(x)
+  await first.next()
+  const busy = first.next()
+  const controller = new AbortController()
+  const waiting = storage.list(y, { signal: controller.signal }).next()
+  t.notOk(await isDone(waiting))
+  controller.abort()
+  await t.rejects(waiting, { code: 'aborted' })
+  go()
+  await busy
+  await first.return(undefined)
+  t.equal(ended, 1)
+})
+
+/** A storage that allows one call at a time. */
+const one = { over: bare, traits: { parallel: 1 } }
+
+void t.test(
+  'with one call at a time, trees can be listed, copied within and between storages, and removed',
+  async (t) => {
+    const { as } = await newTree(t, { '/': { ...one }, '/other': { ...one } })
+    const fs = as()
+    for (const folder of ['/a', '/a/b', '/a/b/c', '/a/d']) {
+      await fs.mkdir(asPath(folder))
+      for (let file = 0; file < 5; file++) await fs.write(asPath(`${folder}/${file}`), sourceOf(`${folder} ${file}`))
+    }
+    const ask = { overwrite: false }
+    const before = await contents(fs, asPath('/a'))
+    await Promise.all([fs.copy(asPath('/a'), asPath('/copy'), ask), fs.copy(asPath('/a'), asPath('/other/a'), ask)])
+    await Promise.all([
+      fs.copy(asPath('/other/a'), asPath('/back'), ask),
+      fs.copy(asPath('/a'), asPath('/other/b'), ask),
+    ])
+    for (const copy of ['/copy', '/other/a', '/back', '/other/b']) {
+      const renamed = Object.entries(await contents(fs, asPath(copy))).map(([at, content]) => [
+        at.replace(copy, '/a'),
+        content,
+      ])
+      t.same(Object.fromEntries(renamed), before, copy)
+    }
+    await fs.move(asPath('/copy'), asPath('/other/moved'), ask)
+    for (const path of ['/a', '/back', '/other/a', '/other/b', '/other/moved']) await fs.remove(asPath(path))
+    t.same(await contents(fs), { '/other': null })
   },
 )
 
-/** What a tree has whose storages take one call at a time. */
-const one = { over: bare, traits: { parallel: 1 } }
-
-void t.test('with one call at a time, trees are walked, copied within and between storages, and removed', async (t) => {
-  const { as } = await newTree(t, { '/': { ...one }, '/other': { ...one } })
-  const fs = as()
-  for (const folder of ['/a', '/a/b', '/a/b/c', '/a/d']) {
-    await fs.mkdir(asPath(folder))
-    for (let file = 0; file < 5; file++) await fs.write(asPath(`${folder}/${file}`), sourceOf(`${folder} ${file}`))
-  }
-  const ask = { overwrite: false }
-  const before = await contents(fs, asPath('/a'))
-  await Promise.all([fs.copy(asPath('/a'), asPath('/copy'), ask), fs.copy(asPath('/a'), asPath('/other/a'), ask)])
-  await Promise.all([fs.copy(asPath('/other/a'), asPath('/back'), ask), fs.copy(asPath('/a'), asPath('/other/b'), ask)])
-  for (const copy of ['/copy', '/other/a', '/back', '/other/b']) {
-    const renamed = Object.entries(await contents(fs, asPath(copy))).map(([at, content]) => [
-      at.replace(copy, '/a'),
-      content,
-    ])
-    t.same(Object.fromEntries(renamed), before, copy)
-  }
-  await fs.move(asPath('/copy'), asPath('/other/moved'), ask)
-  for (const path of ['/a', '/back', '/other/a', '/other/b', '/other/moved']) await fs.remove(asPath(path))
-  t.same(await contents(fs), { '/other': null })
-})
-
-void t.test('with one call at a time, files of one storage are compared, by several at once', async (t) => {
+void t.test('with one call at a time, files of one storage can be compared concurrently', async (t) => {
   const { storage } = await newStorage(t, bare, {}, { parallel: 1 })
   for (const path of [x, y]) await storage.write(path, sourceOf('same'))
   const source = async (path: Path) => ({ ...storage.source(path, await storage.stat(path)), hashes: undefined })
@@ -260,7 +263,7 @@ void t.test('with one call at a time, files of one storage are compared, by seve
   t.same(await Promise.all(pairs.map(([left, right]) => isSameContent(left, right, signal))), [true, true, true])
 })
 
-void t.test('the slot of a stream is free at its end, when it fails, and when it is destroyed', async (t) => {
+void t.test('a stream releases its slot at its end, on failure and when it is destroyed', async (t) => {
   const inner = new MemoryDriver(0)
   await inner.write(x, sourceOf('abc'))
   const { storage } = await newStorage(t, { read: (...args) => inner.read(...args) }, {}, { parallel: 1 })
@@ -272,39 +275,42 @@ void t.test('the slot of a stream is free at its end, when it fails, and when it
     const stream = await storage.read(x)
     const next = storage.read(x)
     t.notOk(await isDone(next))
-    t.ok(await isDone(storage.mkdir(y).then(() => storage.remove(y))), 'other calls go on')
+    t.ok(await isDone(storage.mkdir(y).then(() => storage.remove(y))), 'other calls proceed')
     end(stream)
     ;(await next).destroy()
     await turn()
   }
   await t.rejects(storage.read(y), { code: 'not_found' })
-  t.equal(await text(storage.read(x)), 'abc', 'a read that failed has none')
+  t.equal(await text(storage.read(x)), 'abc', 'a failed read holds no slot')
 })
 
-void t.test('paused streams of one user leave a quarter to others; who waits obeys its signal', async (t) => {
-  const { as } = await newTree(t, { '/': { over: bare, traits: { parallel: 4 } } })
-  const [ada, grace] = [as({ userId: 1 }), as({ userId: 2 })]
-  await ada.write(x, sourceOf('abc'))
-  const paused = [await ada.read(x), await ada.read(x), await as({ userId: 1, protocol: webdav }).read(x)]
-  const controller = new AbortController()
-  const waiting = ada.read(x, undefined, { signal: controller.signal })
-  t.notOk(await isDone(waiting))
-  t.equal(await text(grace.read(x)), 'abc')
-  t.equal((await ada.stat(x)).size, 3)
-  controller.abort()
-  await t.rejects(waiting, { code: 'aborted' })
-  const next = ada.read(x)
-  const handle = await ada.open(x, 'read')
-  const read = handle.read(Buffer.alloc(3), 0)
-  t.notOk(await isDone(Promise.race([next, read])), 'a handle is read by streams, too')
-  paused[0]?.destroy()
-  t.equal(await text(next), 'abc')
-  t.equal(await read, 3)
-  await handle.close()
-  for (const stream of paused) stream.destroy()
-})
+void t.test(
+  'paused streams of one user leave a quarter of the slots to others, and a waiting read can be aborted',
+  async (t) => {
+    const { as } = await newTree(t, { '/': { over: bare, traits: { parallel: 4 } } })
+    const [ada, grace] = [as({ userId: 1 }), as({ userId: 2 })]
+    await ada.write(x, sourceOf('abc'))
+    const paused = [await ada.read(x), await ada.read(x), await as({ userId: 1, protocol: webdav }).read(x)]
+    const controller = new AbortController()
+    const waiting = ada.read(x, undefined, { signal: controller.signal })
+    t.notOk(await isDone(waiting))
+    t.equal(await text(grace.read(x)), 'abc')
+    t.equal((await ada.stat(x)).size, 3)
+    controller.abort()
+    await t.rejects(waiting, { code: 'aborted' })
+    const next = ada.read(x)
+    const handle = await ada.open(x, 'read')
+    const read = handle.read(Buffer.alloc(3), 0)
+    t.notOk(await isDone(Promise.race([next, read])), 'a handle that reads by streams waits, too')
+    paused[0]?.destroy()
+    t.equal(await text(next), 'abc')
+    t.equal(await read, 3)
+    await handle.close()
+    for (const stream of paused) stream.destroy()
+  },
+)
 
-void t.test('uploads that do not go on leave a quarter of the calls to others', async (t) => {
+void t.test('stalled uploads leave a quarter of the slots to other calls', async (t) => {
   const { as } = await newTree(t, { '/': { over: bare, traits: { parallel: 4 } } })
   const fs = as()
   const bodies = Array.from({ length: 8 }, () => openBody())
@@ -317,7 +323,7 @@ void t.test('uploads that do not go on leave a quarter of the calls to others', 
   t.equal((await fs.list(root)).total, 9)
 })
 
-void t.test('what a call has begun and left behind waits like everything else', async (t) => {
+void t.test('work that continues after its call has returned is limited, too', async (t) => {
   const inner = new MemoryDriver(0)
   await inner.write(x, sourceOf('abc'))
   const calls = new InFlight()
@@ -334,7 +340,7 @@ void t.test('what a call has begun and left behind waits like everything else', 
   t.equal(calls.most, 1)
 })
 
-void t.test('a stream that is over before it is given has no slot', async (t) => {
+void t.test('a stream that has ended before it is returned holds no slot', async (t) => {
   const over = {
     stat: async () => ({ ...entry, size: 0 }),
     read: async () => {

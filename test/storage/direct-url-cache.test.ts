@@ -6,14 +6,14 @@ import { DirectUrlCache } from '../../src/storage/direct-url-cache.js'
 const file = asPath('/a/file')
 const inTime = (seconds: number): Date => new Date(Date.now() + seconds * 1000)
 
-/** A backend that numbers its links. */
+/** A backend that numbers its direct URLs. */
 function backend(until?: Date) {
   const state = { asked: 0 }
   const ask = async (): Promise<DirectUrl> => ({ url: `https://x/${++state.asked}`, ...(until && { until }) })
   return { state, ask }
 }
 
-void t.test('a link is kept while it is good for long enough to follow it', async (t) => {
+void t.test('a direct URL is cached while it stays valid long enough to be used', async (t) => {
   for (const [until, asked] of [
     [inTime(3600), 1],
     [inTime(30), 2],
@@ -27,13 +27,13 @@ void t.test('a link is kept while it is good for long enough to follow it', asyn
   }
 })
 
-void t.test('a link that is good no longer is none', async (t) => {
+void t.test('an expired direct URL is not returned', async (t) => {
   const links = new DirectUrlCache()
   t.equal(await links.get(file, backend(inTime(-1)).ask), undefined)
   t.equal(await links.get(file, async () => undefined), undefined)
 })
 
-void t.test('all who ask at the same time share one answer, also a refusal', async (t) => {
+void t.test('concurrent callers share one request, also if it fails', async (t) => {
   const links = new DirectUrlCache()
   const { state, ask } = backend()
   const all = await Promise.all([1, 2, 3].map(() => links.get(file, ask)))
@@ -44,7 +44,7 @@ void t.test('all who ask at the same time share one answer, also a refusal', asy
   t.equal(state.asked, 2)
 })
 
-void t.test('what was changed has a new link, also one that was being asked for', async (t) => {
+void t.test('an invalidated file gets a new direct URL, also while one is being requested', async (t) => {
   const links = new DirectUrlCache()
   const { state, ask } = backend(inTime(3600))
   await links.get(file, ask)
@@ -56,5 +56,5 @@ void t.test('what was changed has a new link, also one that was being asked for'
   links.invalidate(file, false)
   t.match(await links.get(file, ask), { url: 'https://x/3' })
   t.match(await old, { url: 'https://x/2' })
-  t.match(await links.get(file, ask), { url: 'https://x/3' }, 'the old one is not kept')
+  t.match(await links.get(file, ask), { url: 'https://x/3' }, 'the old one is not cached')
 })

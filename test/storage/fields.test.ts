@@ -15,7 +15,7 @@ const fields = {
 
 const defaults = { root: '/x', note: 'none', size: 5, share: 0, on: true, mode: 'a' }
 
-void t.test('every field has its value or its default, and nothing else is passed on', async (t) => {
+void t.test('checkOptions() returns a value or a default for every field, and no unknown options', async (t) => {
   t.same(checkOptions(fields, { root: '/x', unknown: 1 }), defaults)
   t.same(checkOptions(fields, { ...defaults, root: '/x' }), defaults)
   t.same(checkOptions(fields, { root: '/x', note: null, size: null, on: null }), defaults)
@@ -30,7 +30,7 @@ void t.test('every field has its value or its default, and nothing else is passe
   })
 })
 
-void t.test('numbers and booleans may come as text', async (t) => {
+void t.test('checkOptions() converts numbers and booleans from text', async (t) => {
   t.match(checkOptions(fields, { root: 3, size: '7', share: '0.5', on: 'false' }), {
     root: '3',
     size: 7,
@@ -39,7 +39,7 @@ void t.test('numbers and booleans may come as text', async (t) => {
   })
 })
 
-void t.test('what is missing or does not fit is named', async (t) => {
+void t.test('checkOptions() names a missing or invalid field', async (t) => {
   const rows: readonly (readonly [Record<string, unknown>, string])[] = [
     [{}, 'the field root is required'],
     [{ root: '' }, 'the field root is required'],
@@ -56,7 +56,7 @@ void t.test('what is missing or does not fit is named', async (t) => {
   for (const [given, reason] of rows) t.throws(() => checkOptions(fields, given), { code: 'invalid', message: reason })
 })
 
-void t.test('a required text that is missing takes its default, unless that is only offered', async (t) => {
+void t.test('a missing required text takes its default, unless the default is only a suggestion', async (t) => {
   const folder = { folder: { type: 'string', required: true, default: '/' } } as const
   const offered = { folder: { ...folder.folder, suggested: true } } as const
   for (const given of [{}, { folder: '' }, { folder: null }]) {
@@ -66,7 +66,7 @@ void t.test('a required text that is missing takes its default, unless that is o
   t.same(checkOptions(offered, { folder: '/' }), { folder: '/' })
 })
 
-void t.test('what must be given is what no default stands for', async (t) => {
+void t.test('isMandatory() is true for required fields that no default replaces', async (t) => {
   t.equal(isMandatory({ type: 'string' }), false)
   t.equal(isMandatory({ type: 'string', required: true }), true)
   t.equal(isMandatory({ type: 'string', required: true, default: '' }), true)
@@ -75,7 +75,7 @@ void t.test('what must be given is what no default stands for', async (t) => {
   t.equal(isMandatory({ type: 'string', required: true, default: '/', suggested: true }), true)
 })
 
-void t.test('the root of a storage may be left out, but for that of this machine', async (t) => {
+void t.test('every driver but Local has a default root', async (t) => {
   const given = driverTypes.flatMap(({ name, fields }) => {
     const { root_folder_path: field }: Fields = fields
     return field !== undefined && isMandatory(field) ? [name] : []
@@ -83,7 +83,7 @@ void t.test('the root of a storage may be left out, but for that of this machine
   t.same(given, ['Local'])
 })
 
-void t.test('a choice between true and false may come as a boolean, and is a text', async (t) => {
+void t.test('an option of false or true as text may be given as a boolean', async (t) => {
   const choice = { names: { type: 'select', options: ['false', 'true'], default: 'false', required: true } } as const
   for (const names of [true, false]) {
     t.same(checkOptions(choice, { names }), { names: String(names) })
@@ -92,36 +92,33 @@ void t.test('a choice between true and false may come as a boolean, and is a tex
   t.throws(() => checkOptions(fields, { root: '/x', mode: true }), { message: 'the field mode must be one of a, b' })
 })
 
-void t.test('a field named like a method of every object is not found there', async (t) => {
+void t.test('a field named like a method of Object.prototype has no value by itself', async (t) => {
   t.same(checkOptions({ constructor: { type: 'string' } } as unknown as Fields, {}), { constructor: '' })
 })
 
-void t.test(
-  'an addition that is no JSON text is refused with what the parser says, and with nothing that is in it',
-  async (t) => {
-    const expected = 'the addition of a storage must be the JSON text of an object'
-    t.same(parseAddition(' '), {})
-    t.same(parseAddition(String.raw`{"paths":"/a\n/b"}`), { paths: '/a\n/b' })
-    t.throws(() => parseAddition('["/a"]'), { code: 'invalid', reason: expected })
-    t.throws(() => parseAddition('{"paths":"/a\n/b"}'), { code: 'invalid', reason: /: Bad control character .* 12\b/ })
-    t.throws(() => parseAddition('{"password":"hunter2" "x":1}'), {
-      code: 'invalid',
-      reason: /: Expected .* 22\b|: Unexpected string/,
-    })
-    for (const text of [
-      '{"a":"hunter2"x}',
-      '{"a":hunter2}',
-      'hunter2',
-      '{"a":"hunter2"hunter2"',
-      '"hunter2',
-      '{"a" "hunter2"',
-    ]) {
-      const { reason, cause } = refusalOf(text)
-      t.ok(reason.startsWith(`${expected}: `), reason)
-      t.notMatch(`${reason} ${String(cause)}`, /unter2/)
-    }
-  },
-)
+void t.test('parseAddition() rejects invalid JSON with the parser’s reason, and without its content', async (t) => {
+  const expected = 'the addition of a storage must be the JSON text of an object'
+  t.same(parseAddition(' '), {})
+  t.same(parseAddition(String.raw`{"paths":"/a\n/b"}`), { paths: '/a\n/b' })
+  t.throws(() => parseAddition('["/a"]'), { code: 'invalid', reason: expected })
+  t.throws(() => parseAddition('{"paths":"/a\n/b"}'), { code: 'invalid', reason: /: Bad control character .* 12\b/ })
+  t.throws(() => parseAddition('{"password":"hunter2" "x":1}'), {
+    code: 'invalid',
+    reason: /: Expected .* 22\b|: Unexpected string/,
+  })
+  for (const text of [
+    '{"a":"hunter2"x}',
+    '{"a":hunter2}',
+    'hunter2',
+    '{"a":"hunter2"hunter2"',
+    '"hunter2',
+    '{"a" "hunter2"',
+  ]) {
+    const { reason, cause } = refusalOf(text)
+    t.ok(reason.startsWith(`${expected}: `), reason)
+    t.notMatch(`${reason} ${String(cause)}`, /unter2/)
+  }
+})
 
 function refusalOf(addition: string): GatewayError {
   try {

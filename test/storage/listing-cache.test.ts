@@ -11,7 +11,7 @@ const listing = (count: number, prefix = 'file'): CachedListing => {
 const a = asPath('/a')
 const b = asPath('/b')
 
-void t.test('listings are kept, replaced and dropped by folder', async (t) => {
+void t.test('listings are cached, replaced and dropped by folder', async (t) => {
   const cache = new ListingCache(new ListingBudget())
   cache.set(a, listing(2))
   t.equal(cache.get(a)?.entries.length, 2)
@@ -26,7 +26,7 @@ void t.test('listings are kept, replaced and dropped by folder', async (t) => {
   t.equal(cache.entry(a, 'other2'), undefined)
 })
 
-void t.test('a tree is dropped with everything below, and nothing beside', async (t) => {
+void t.test('dropWithin() drops a folder and all folders below it, and no others', async (t) => {
   const cache = new ListingCache(new ListingBudget())
   for (const path of ['/', '/a', '/a/b', '/a/b/c', '/ab']) cache.set(asPath(path), listing(1))
   cache.dropWithin(a)
@@ -36,7 +36,7 @@ void t.test('a tree is dropped with everything below, and nothing beside', async
   )
 })
 
-void t.test('the least recently used go when the limit is reached', async (t) => {
+void t.test('the least recently used listing is dropped at the limit', async (t) => {
   const cache = new ListingCache(new ListingBudget(100_000))
   cache.set(a, listing(100))
   cache.set(b, listing(100))
@@ -47,52 +47,55 @@ void t.test('the least recently used go when the limit is reached', async (t) =>
   t.ok(cache.get(asPath('/c')))
 })
 
-void t.test('one that is larger than the limit is not kept, and pushes nothing out', async (t) => {
+void t.test('a listing above the limit is not cached, and displaces no other', async (t) => {
   const cache = new ListingCache(new ListingBudget(100_000))
   cache.set(a, listing(10))
   cache.set(b, listing(10))
   cache.set(b, listing(10_000))
   t.ok(cache.get(a))
-  t.notOk(cache.get(b), 'nor the older one of the same folder')
+  t.notOk(cache.get(b), 'the older listing of this folder is dropped, too')
 })
 
-void t.test('the count of bytes stays true over many changes', async (t) => {
+void t.test('the byte count stays correct over many changes', async (t) => {
   const cache = new ListingCache(new ListingBudget(100_000))
   for (let i = 0; i < 1000; i++) cache.set(asPath(`/${i % 7}`), listing(i % 50))
   cache.dropWithin(asPath('/'))
   cache.set(a, listing(300))
-  t.ok(cache.get(a), 'nothing was counted twice')
+  t.ok(cache.get(a), 'no bytes were counted twice')
 })
 
-void t.test('all storages together keep no more than the limit: the oldest used goes, whosever it is', async (t) => {
-  const budget = new ListingBudget(100_000)
-  const one = new ListingCache(budget)
-  const other = new ListingCache(budget)
-  one.set(a, listing(100))
-  one.set(b, listing(100))
-  other.set(a, listing(100))
-  t.ok(one.get(a), 'used after the other of its storage')
-  other.set(b, listing(100))
-  t.ok(one.get(a))
-  t.notOk(one.get(b))
-  t.ok(other.get(a), 'the same folder of another storage is another listing')
-  t.ok(other.get(b))
-  t.ok(budget.bytes <= budget.limit)
-  for (let i = 0; i < 100; i++) new ListingCache(budget).set(a, listing(100))
-  t.ok(budget.bytes <= budget.limit, 'however many storages there are')
-})
+void t.test(
+  'all storages share one limit, and the least recently used listing of any storage is dropped',
+  async (t) => {
+    const budget = new ListingBudget(100_000)
+    const one = new ListingCache(budget)
+    const other = new ListingCache(budget)
+    one.set(a, listing(100))
+    one.set(b, listing(100))
+    other.set(a, listing(100))
+    t.ok(one.get(a), 'used after the other one of its storage')
+    other.set(b, listing(100))
+    t.ok(one.get(a))
+    t.notOk(one.get(b))
+    t.ok(other.get(a), 'the same folder of another storage is a separate listing')
+    t.ok(other.get(b))
+    t.ok(budget.bytes <= budget.limit)
+    for (let i = 0; i < 100; i++) new ListingCache(budget).set(a, listing(100))
+    t.ok(budget.bytes <= budget.limit, 'however many storages there are')
+  },
+)
 
-void t.test('a storage that goes gives its room back', async (t) => {
+void t.test('closing a cache frees its bytes', async (t) => {
   const budget = new ListingBudget(100_000)
   const gone = new ListingCache(budget)
   for (const path of ['/', '/a', '/b']) gone.set(asPath(path), listing(100))
   gone.close()
   t.equal(budget.bytes, 0)
   gone.set(a, listing(100))
-  t.equal(budget.bytes, 0, 'and nothing that was still being read takes it again')
+  t.equal(budget.bytes, 0, 'a listing that was still being read is not added later')
 })
 
-void t.test('a listing that was read again and is the same is kept in its order', async (t) => {
+void t.test('unchanged() returns the cached entries if a listing has the same entries in any order', async (t) => {
   const budget = new ListingBudget()
   const cache = new ListingCache(budget)
   const kept = listing(3)
@@ -100,10 +103,10 @@ void t.test('a listing that was read again and is the same is kept in its order'
   const { bytes } = budget
   const again = kept.entries.toReversed()
   t.equal(cache.unchanged(a, again)?.entries, kept.entries)
-  t.equal(cache.unchanged(a, kept.entries)?.entries, kept.entries, 'in whatever order it was told')
-  t.equal(cache.unchanged(a, again.slice(1)), undefined, 'one is gone')
-  t.equal(cache.unchanged(a, [...again.slice(1), entry('file0')]), undefined, 'one is new')
-  t.equal(cache.unchanged(b, again), undefined, 'nothing is known of it')
+  t.equal(cache.unchanged(a, kept.entries)?.entries, kept.entries, 'in any order')
+  t.equal(cache.unchanged(a, again.slice(1)), undefined, 'an entry is missing')
+  t.equal(cache.unchanged(a, [...again.slice(1), entry('file0')]), undefined, 'an entry is new')
+  t.equal(cache.unchanged(b, again), undefined, 'not cached')
   cache.set(a, { ...kept, revision: 'new', readAt: 1 })
   t.match(cache.get(a), { revision: 'new', readAt: 1 })
   t.equal(cache.entry(a, 'file1'), kept.entries[1])
@@ -113,7 +116,7 @@ void t.test('a listing that was read again and is the same is kept in its order'
   t.equal(cache.entry(a, 'file1'), undefined)
 })
 
-void t.test('names are found in whatever order they are asked for, also those that nobody was told of', async (t) => {
+void t.test('lookup() finds cached entries in any order of the names', async (t) => {
   const cache = new ListingCache(new ListingBudget())
   const { backendOrder: told, ...kept } = listing(5)
   cache.set(a, { ...kept, backendOrder: told })

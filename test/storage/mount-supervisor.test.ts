@@ -27,7 +27,7 @@ void t.test('a storage that does not start reports why, does not affect others, 
   t.throws(
     () => mounts.find(asPath('/worse/x')),
     { detail: 'storage_failed', message: 'internal error' },
-    'what only the admin may see stays in the status',
+    'a reason for the admin only is in the status',
   )
   const status = new Map((await store.storages.all()).map((row) => [row.mountPath as string, row.status]))
   t.match(status.get('/bad'), 'no <b>answer')
@@ -38,7 +38,7 @@ void t.test('a storage that does not start reports why, does not affect others, 
   t.notOk(mounts.isMountPoint(asPath('/bad')))
 })
 
-void t.test('an invalid configuration is reported, and stays mounted', async (t) => {
+void t.test('an invalid configuration is reported, and its storage stays in the table', async (t) => {
   const tree = await newTree(t, {})
   await t.rejects(tree.mount('/a', { addition: '[1]' }), { code: 'unavailable', reason: /must be the JSON text/ })
   await t.rejects(tree.mount('/b', { addition: 'nonsense' }), { code: 'unavailable' })
@@ -49,7 +49,7 @@ void t.test('an invalid configuration is reported, and stays mounted', async (t)
   t.equal(tree.mounts.rowOf(asPath('/a/x'))?.mountPath, '/a')
 })
 
-void t.test('a storage that was removed while it started is closed', async (t) => {
+void t.test('a storage that is removed while it starts is closed', async (t) => {
   let arrive: (driver: Driver) => void = () => undefined
   let closed = 0
   const driver = altered(new MemoryDriver(0), {
@@ -84,7 +84,7 @@ void t.test('requests wait for a storage that is being started', async (t) => {
     code: 'unavailable',
     detail: 'storage_starting',
   })
-  t.equal(tree.supervisor.whenStarted(asPath('/x')), undefined, 'a path of another storage waits for nothing')
+  t.equal(tree.supervisor.whenStarted(asPath('/x')), undefined, 'a path of another storage does not wait')
   const gone = new AbortController()
   const asked = [
     tree.as().list(asPath('/late')),
@@ -105,7 +105,7 @@ void t.test('requests wait for a storage that is being started', async (t) => {
 })
 
 void t.test(
-  'a request that waits is refused when the storage does not start, and waits for the one that replaces it',
+  'a waiting request is rejected when the storage does not start, and waits for a replacement that starts',
   async (t) => {
     const tree = await newTree(t, {})
     const settle: ((driver?: Driver) => void)[] = []
@@ -159,7 +159,7 @@ void t.test('concurrent changes of one storage leave one driver open', async (t)
   t.equal(open, 0)
 })
 
-void t.test('reload applies what another process changed, and other storages continue to run', async (t) => {
+void t.test('reload() applies changes of another process, and other storages continue to run', async (t) => {
   const { mounts, supervisor, store, mount, as } = await newTree(t, { '/a': {}, '/b': {} })
   await as().write(asPath('/a/x'), sourceOf('abc'))
   const [a, b] = mounts.rows()
@@ -188,10 +188,10 @@ void t.test('reload applies what another process changed, and other storages con
   await mount('/new')
   read()
   await reloading
-  t.ok(mounts.isMountPoint(asPath('/new')), 'a storage that was mounted while the rows were read stays')
+  t.ok(mounts.isMountPoint(asPath('/new')), 'a storage that was mounted while the rows were read remains')
 })
 
-void t.test('a driver stores changed options and has a small store of its own', async (t) => {
+void t.test('a driver stores changed options, and has a state of its own', async (t) => {
   const tree = await newTree(t, {})
   const row = await tree.store.storages.insert(storageRow({ mountPath: asPath('/s'), driver: 'saves' }))
   ;(tree.supervisor.dependencies.driverTypes as AnyDriverType[]).push({
@@ -207,7 +207,7 @@ void t.test('a driver stores changed options and has a small store of its own', 
   await tree.supervisor.apply(row)
   await tree.supervisor.reload()
   const stored = (await tree.store.storages.all()).find(({ id }) => id === row.id)
-  t.match(JSON.parse(stored?.addition ?? '{}'), { token: '+' }, 'once: saving restarts nothing')
+  t.match(JSON.parse(stored?.addition ?? '{}'), { token: '+' }, 'stored once: saving does not restart the storage')
 })
 
 /** Replaces `setTimeout` for the rest of the test. */
@@ -221,7 +221,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn()
 }
 
-/** Long enough for work that waits for nothing to end. */
+/** Long enough for work that need not wait to end. */
 async function settled(): Promise<void> {
   for (let turns = 0; turns < 50; turns++) await turn()
 }
@@ -276,12 +276,12 @@ void t.test('a storage that was removed or replaced is not started again', async
   t.equal(attempts, 2)
 })
 
-void t.test('after a failure, nothing waits for the next attempt', async (t) => {
+void t.test('after a failed start, requests do not wait for the next attempt', async (t) => {
   const tree = await newTree(t, { '/a': { driverOf: refused } })
   t.equal(tree.supervisor.whenStarted(asPath('/a')), undefined)
 })
 
-void t.test('a request waits for some seconds, and the start of the daemon for less', async (t) => {
+void t.test('a request waits five seconds for a starting storage, and the start of the daemon less', async (t) => {
   const tree = await newTree(t, {})
   let opened = 0
   const hangs = () => {

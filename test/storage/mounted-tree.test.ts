@@ -8,7 +8,7 @@ import { altered, newTree, type MountAsk, type Over } from '../tree/tree-fixture
 
 const p = asPath
 
-/** A storage where `/link` leads to this path. */
+/** A storage whose `/link` is a symlink to this path. */
 function linking(target: string, over: Over = {}): MountAsk {
   const realPath = async (path: Path) => (path === '/link' ? p(target) : path)
   return { driverOf: async () => altered(new MemoryDriver(0), { realPath, ...over }) }
@@ -24,7 +24,7 @@ async function treeOf(t: Parameters<typeof newTree>[0], mounted: Readonly<Record
   return new MountedTree(tree.mounts, createLog('silent'))
 }
 
-void t.test('the real path is that of the storage that the path belongs to', async (t) => {
+void t.test('realPath() resolves symlinks by the storage of the path', async (t) => {
   const tree = await treeOf(t, { '/a': linking('/folder/file'), '/b': {} })
   t.equal(await tree.realPath(p('/a/link'), { last: true }), '/a/folder/file')
   t.equal(await tree.realPath(p('/a/x')), '/a/x')
@@ -32,19 +32,19 @@ void t.test('the real path is that of the storage that the path belongs to', asy
   t.equal(await tree.realPath(p('/nowhere/link')), '/nowhere/link', 'a path of no storage has no symlinks')
 })
 
-void t.test('a symlink that leads into another storage is refused', async (t) => {
+void t.test('realPath() rejects a symlink that leads into another storage', async (t) => {
   const tree = await treeOf(t, { '/a': linking('/inner/file'), '/a/inner': {} })
   await t.rejects(tree.realPath(p('/a/link')), { code: 'denied', reason: 'a symlink leads into another storage' })
 })
 
-void t.test('storages that share a mount point must resolve a symlink alike', async (t) => {
+void t.test('realPath() requires storages that share a mount point to resolve a symlink alike', async (t) => {
   const same = await treeOf(t, { '/a.balance1': linking('/x'), '/a.balance2': linking('/x') })
   t.equal(await same.realPath(p('/a/link')), '/a/x')
   const different = await treeOf(t, { '/a.balance1': linking('/x'), '/a.balance2': linking('/y') })
   await t.rejects(different.realPath(p('/a/link')), { code: 'denied', reason: /do not agree/ })
 })
 
-void t.test('one look returns the real path and its entry, unless mount points are involved', async (t) => {
+void t.test('look() returns the real path and its entry, unless mount points are involved', async (t) => {
   const tree = await treeOf(t, { '/a': linking('/file', { look }), '/a/deep/inner': {}, '/b': {} })
   t.match(await tree.look(p('/a/link')), { path: '/a/file', entry: { size: 1 } })
   for (const path of ['/', '/a', '/a/deep', '/a/deep/inner', '/nowhere'])

@@ -1,4 +1,4 @@
-/** The table of mounts by itself: no storage is started here. */
+/** The table of mounts alone: no storage is started here. */
 import t from 'tap'
 import { GatewayError, isWithoutStorage } from '../../src/contract/errors.js'
 import { asPath, type Path } from '../../src/contract/path.js'
@@ -119,7 +119,7 @@ void t.test('the states of mounts do not depend on what an earlier run stored', 
   }
 })
 
-void t.test('storedStateOf() takes any other text for an error', async (t) => {
+void t.test('storedStateOf() takes any other text for the error of a failed storage', async (t) => {
   const states = {
     work: 'working',
     '': 'starting',
@@ -130,7 +130,7 @@ void t.test('storedStateOf() takes any other text for an error', async (t) => {
   for (const [status, state] of Object.entries(states)) t.equal(storedStateOf({ status }), state, status)
 })
 
-void t.test('the state of a mount is that of the moment', async (t) => {
+void t.test('the state of a mount is read at the moment of the call', async (t) => {
   const mounts = new Mounts()
   const mount: { -readonly [Key in keyof Mount]: Mount[Key] } = mountOf('/a', 1, { state: 'starting' })
   mounts.replace([mount])
@@ -142,7 +142,7 @@ void t.test('the state of a mount is that of the moment', async (t) => {
   t.match(mounts.rows(), [{ status: 'work' }])
 })
 
-void t.test('a new table leaves nothing of the old one', async (t) => {
+void t.test('replace() removes every trace of the old table', async (t) => {
   const mounts = table({ '/old/deep': { caseSensitive: false }, '/stays': {} })
   mounts.replace([mountOf('/new', 2, {})])
   t.throws(() => mounts.find(p('/old/deep/x')), { code: 'not_found' })
@@ -156,32 +156,35 @@ void t.test('a new table leaves nothing of the old one', async (t) => {
   )
 })
 
-void t.test('folders lead to mount points, each name once, in the order of the storages', async (t) => {
-  const mounts = table({
-    '/m/b': { order: 2, modified: new Date(2000) },
-    '/m/a': { order: 3 },
-    '/m/c/deep/er': { order: 1, modified: new Date(1000) },
-    '/m/c/other': { order: 9 },
-    '/off': { disabled: true },
-  })
-  const names = (path: string) => mounts.foldersIn(p(path)).map(({ name }) => name)
-  t.same(names('/'), ['m'])
-  t.same(names('/m'), ['c', 'b', 'a'])
-  t.same(names('/m/c'), ['deep', 'other'])
-  t.same(names('/m/a'), [])
-  t.match(mounts.virtualEntry(p('/m/c')), { name: 'c', kind: 'folder', modified: new Date(1000) })
-  t.match(mounts.virtualEntry(p('/m/b')), { name: 'b', kind: 'folder', modified: new Date(2000) })
-  t.equal(mounts.virtualEntry(p('/m/d')), undefined)
-  t.equal(mounts.virtualEntry(p('/off')), undefined)
-  t.match(mounts.virtualEntry(p('/')), { name: '', kind: 'folder' })
-  t.ok(mounts.isVirtual(p('/m/c')))
-  t.ok(mounts.isVirtual(p('/m/a')))
-  t.notOk(mounts.isMountPoint(p('/m/c')))
-  t.notOk(mounts.isVirtual(p('/m/c/x')))
-  t.notOk(mounts.isMountAncestor(p('/m/a')))
-})
+void t.test(
+  'foldersIn() returns each folder on the way to a mount point once, in the order of the storages',
+  async (t) => {
+    const mounts = table({
+      '/m/b': { order: 2, modified: new Date(2000) },
+      '/m/a': { order: 3 },
+      '/m/c/deep/er': { order: 1, modified: new Date(1000) },
+      '/m/c/other': { order: 9 },
+      '/off': { disabled: true },
+    })
+    const names = (path: string) => mounts.foldersIn(p(path)).map(({ name }) => name)
+    t.same(names('/'), ['m'])
+    t.same(names('/m'), ['c', 'b', 'a'])
+    t.same(names('/m/c'), ['deep', 'other'])
+    t.same(names('/m/a'), [])
+    t.match(mounts.virtualEntry(p('/m/c')), { name: 'c', kind: 'folder', modified: new Date(1000) })
+    t.match(mounts.virtualEntry(p('/m/b')), { name: 'b', kind: 'folder', modified: new Date(2000) })
+    t.equal(mounts.virtualEntry(p('/m/d')), undefined)
+    t.equal(mounts.virtualEntry(p('/off')), undefined)
+    t.match(mounts.virtualEntry(p('/')), { name: '', kind: 'folder' })
+    t.ok(mounts.isVirtual(p('/m/c')))
+    t.ok(mounts.isVirtual(p('/m/a')))
+    t.notOk(mounts.isMountPoint(p('/m/c')))
+    t.notOk(mounts.isVirtual(p('/m/c/x')))
+    t.notOk(mounts.isMountAncestor(p('/m/a')))
+  },
+)
 
-void t.test('rows are those of all storages, by order, then mount path', async (t) => {
+void t.test('rows() returns all storages, sorted by order and mount path', async (t) => {
   const mounts = table({ '/z': { order: 1 }, '/b': { state: 'failed' }, '/a': { disabled: true } })
   t.same(
     mounts.rows().map(({ mountPath }) => mountPath),
@@ -189,7 +192,7 @@ void t.test('rows are those of all storages, by order, then mount path', async (
   )
 })
 
-void t.test('a disabled storage owns no path, but it is known where it would', async (t) => {
+void t.test('a disabled storage owns no path, but isDisabled() recognizes its paths', async (t) => {
   const mounts = table({ '/': {}, '/off': { disabled: true }, '/off/on': {}, '/off/on/off': { disabled: true } })
   t.equal(mounts.find(p('/off/x')).storage.mount, '/')
   t.notOk(mounts.isMountPoint(p('/off')))
@@ -202,7 +205,7 @@ void t.test('mount paths that differ after .balance are one mount point, and ser
   const mounts = table({ '/a.balance1': {}, '/a.balance2': {}, '/a': {}, '/.balance': {} })
   const found = Array.from({ length: 6 }, () => mounts.find(p('/a/x')).storage.row.mountPath)
   t.same([...new Set(found)].sort(), ['/a', '/a.balance1', '/a.balance2'])
-  t.same(found.slice(0, 3), found.slice(3), 'each in turn')
+  t.same(found.slice(0, 3), found.slice(3), 'in turn')
   t.same(
     mounts
       .foldersIn(p('/'))
@@ -211,18 +214,19 @@ void t.test('mount paths that differ after .balance are one mount point, and ser
     ['.balance', 'a'],
   )
   const { storage } = mounts.find(p('/a/x'))
-  for (let i = 0; i < 4; i++) t.equal(mounts.find(p('/a/y'), storage).storage, storage, 'except a preferred one')
+  for (let i = 0; i < 4; i++)
+    t.equal(mounts.find(p('/a/y'), storage).storage, storage, 'a preferred storage is used instead')
   t.equal(mounts.storagesAt(p('/a')).length, 3)
 })
 
-void t.test('of several storages of a mount point, those that do not run are passed over', async (t) => {
+void t.test('find() skips storages of a mount point that do not run', async (t) => {
   const mounts = table({ '/a.balance1': {}, '/a.balance2': { state: 'failed' } })
   for (let i = 0; i < 3; i++) t.equal(mounts.find(p('/a')).storage.row.mountPath, '/a.balance1')
   const none = table({ '/a.balance1': { state: 'failed' }, '/a.balance2': { state: 'failed' } })
   t.throws(() => none.find(p('/a')), { code: 'unavailable' })
 })
 
-void t.test('a path has other spellings only where a running storage ignores case', async (t) => {
+void t.test('a path has other spellings only if its running storage ignores case', async (t) => {
   const mounts = table({
     '/': {},
     '/Disk': { caseSensitive: false },
@@ -238,7 +242,7 @@ void t.test('a path has other spellings only where a running storage ignores cas
   }
 })
 
-void t.test('a mount point is circular if its storage shows it, directly or by way of others', async (t) => {
+void t.test('a mount point is circular if its storage shows it, directly or through others', async (t) => {
   const mounts = table({
     '/': {},
     '/self': { shows: [p('/')] },

@@ -7,7 +7,7 @@ import { LocalPathLocks, type PathClaim, type PathLocks } from '../../src/storag
 const name = (path: string): PathClaim => ({ path: asPath(path), tree: false })
 const tree = (path: string): PathClaim => ({ path: asPath(path), tree: true })
 
-/** Takes, and tells in `log` when it got it. */
+/** Acquires locks, and writes a label to `log` when they are granted. */
 function taker(reservations: PathLocks, log: string[]) {
   return async (label: string, ...claims: PathClaim[]) => {
     const release = await reservations.acquire(claims)
@@ -16,7 +16,7 @@ function taker(reservations: PathLocks, log: string[]) {
   }
 }
 
-void t.test('of two who want a name the second waits until the first is done', async (t) => {
+void t.test('the second lock of a path waits until the first is released', async (t) => {
   const log: string[] = []
   const take = taker(new LocalPathLocks(), log)
   const first = await take('first', name('/a'))
@@ -30,7 +30,7 @@ void t.test('of two who want a name the second waits until the first is done', a
   ;(await take('third', name('/a')))()
 })
 
-void t.test('other names are free, and members of a folder that is only named', async (t) => {
+void t.test('locks of other paths, and of members of a locked name, are granted', async (t) => {
   const log: string[] = []
   const take = taker(new LocalPathLocks(), log)
   await take('a', name('/a'))
@@ -40,7 +40,7 @@ void t.test('other names are free, and members of a folder that is only named', 
   t.same(log, ['a', 'b', 'ab', 'member'])
 })
 
-void t.test('a tree excludes everything in it, and waits for all of it', async (t) => {
+void t.test('a tree lock excludes all paths in it, and waits for their locks', async (t) => {
   const log: string[] = []
   const take = taker(new LocalPathLocks(), log)
   const holding = await take('tree', tree('/a'))
@@ -59,14 +59,14 @@ void t.test('a tree excludes everything in it, and waits for all of it', async (
   ;(await above)()
 })
 
-void t.test('whoever waits is not overtaken by those who want the same', async (t) => {
+void t.test('a waiting lock is not overtaken by later ones that conflict with it', async (t) => {
   const log: string[] = []
   const take = taker(new LocalPathLocks(), log)
   const reader = await take('holder', name('/a/x'))
   const whole = take('whole', tree('/a'))
   const late = take('late', name('/a/y'))
   await turn()
-  t.same(log, ['holder'], 'the late one would fit, and waits its turn')
+  t.same(log, ['holder'], 'the late lock waits although it does not conflict with the holder')
   const elsewhere = await take('elsewhere', name('/b'))
   elsewhere()
   reader()
@@ -75,7 +75,7 @@ void t.test('whoever waits is not overtaken by those who want the same', async (
   t.same(log, ['holder', 'elsewhere', 'whole', 'late'])
 })
 
-void t.test('all claims of one taker are granted together', async (t) => {
+void t.test('all claims of one call are granted together', async (t) => {
   const log: string[] = []
   const take = taker(new LocalPathLocks(), log)
   const b = await take('b', name('/b'))
@@ -91,7 +91,7 @@ void t.test('all claims of one taker are granted together', async (t) => {
   ;(await a)()
 })
 
-void t.test('patience ends with busy, and lets those behind through', async (t) => {
+void t.test('a lock that times out rejects with busy, and the ones behind it proceed', async (t) => {
   const reservations = new LocalPathLocks()
   const holding = await reservations.acquire([name('/a/x')])
   const waiting = reservations.acquire([tree('/a')], undefined, 20)
@@ -102,7 +102,7 @@ void t.test('patience ends with busy, and lets those behind through', async (t) 
   ;(await reservations.acquire([tree('/')]))()
 })
 
-void t.test('an abort ends the wait, and lets those behind through', async (t) => {
+void t.test('an abort ends the wait for a lock, and the ones behind it proceed', async (t) => {
   const reservations = new LocalPathLocks()
   const controller = new AbortController()
   const holding = await reservations.acquire([name('/a/x')])
@@ -116,7 +116,7 @@ void t.test('an abort ends the wait, and lets those behind through', async (t) =
   ;(await reservations.acquire([tree('/')]))()
 })
 
-void t.test('nothing hangs on to a long-lived signal', async (t) => {
+void t.test('locks leave no listener on a long-lived signal', async (t) => {
   const reservations = new LocalPathLocks()
   const { signal } = new AbortController()
   const holding = await reservations.acquire([name('/a')], signal)

@@ -35,7 +35,7 @@ void t.test('names sort naturally: digits as numbers, everything else by code po
   )
 })
 
-void t.test('the natural order does not depend on the order before', async (t) => {
+void t.test('the natural order does not depend on the order of the input', async (t) => {
   const parts = ['', '0', '00', '1', '01', '10', 'a', 'b', '9'.repeat(30), '😀', '\uffff', '\ue000', ' ', '~']
   const all = new Set(parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => one + two + three))))
   const entries = [...all].map((name) => entry(name))
@@ -50,7 +50,7 @@ void t.test('the natural order does not depend on the order before', async (t) =
   )
 })
 
-void t.test('the natural order is that of numbers and code points', async (t) => {
+void t.test('the natural order agrees with a simple implementation of it', async (t) => {
   const parts = ['', '0', '00', '1', '01', '10', 'a', 'b', '9'.repeat(30), '😀', '\uffff', '\ue000', ' ', '~']
   const all = [...new Set(parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => one + two + three))))]
   const few = all.filter((_, index) => index % 7 === 0)
@@ -63,7 +63,10 @@ void t.test('the natural order is that of numbers and code points', async (t) =>
   }
 })
 
-/** Token by token: a run of digits as a number, anything else as one code point; 0 where only the zeros differ. */
+/**
+ * Compares token by token: a run of digits as a number, anything else as one code point. Returns 0 if only leading
+ * zeros differ.
+ */
 function slowOrder(one: string, other: string): number {
   const tokens = (text: string) => text.match(/\d+|./gsu) ?? []
   const [first, second] = [tokens(one), tokens(other)]
@@ -81,7 +84,7 @@ function slowOrder(one: string, other: string): number {
 
 void t.test('without an order, names sort by code unit', async (t) => {
   t.equal(names(mixed, {}), 'B C2 _ a c10 ä')
-  t.equal(names(mixed, { direction: 'desc' }), 'B C2 _ a c10 ä', 'a direction alone says nothing')
+  t.equal(names(mixed, { direction: 'desc' }), 'B C2 _ a c10 ä', 'a direction alone has no effect')
   t.equal(
     names(
       ['a10', 'a9'].map((name) => entry(name)),
@@ -91,14 +94,14 @@ void t.test('without an order, names sort by code unit', async (t) => {
   )
 })
 
-void t.test('sizes and times sort, names where they are equal', async (t) => {
+void t.test('entries sort by size or time, and by name if these are equal', async (t) => {
   const entries = [entry('c', 2, 10), entry('b', 1, 30), entry('a', 2, 20)]
   t.equal(names(entries, { by: 'size' }), 'b a c')
   t.equal(names(entries, { by: 'modified' }), 'c a b')
   t.equal(names(entries, { by: 'modified', direction: 'desc' }), 'b a c')
 })
 
-void t.test('folders come first, last, or mixed, each group in order', async (t) => {
+void t.test('folders come first, last or mixed, and each group is sorted', async (t) => {
   const entries = [entry('a'), entry('b', 0, 0, 'folder'), entry('c'), entry('d', 0, 0, 'folder')]
   t.equal(names(entries, { folders: 'front' }), 'b d a c')
   t.equal(names(entries, { folders: 'back' }), 'a c b d')
@@ -106,7 +109,7 @@ void t.test('folders come first, last, or mixed, each group in order', async (t)
   t.equal(names(entries, { by: 'name', direction: 'desc', folders: 'front' }), 'd b c a')
 })
 
-void t.test('the entries that were given stay as they were', async (t) => {
+void t.test('sorted() does not change its input', async (t) => {
   const given = [entry('b'), entry('a')]
   sorted(given, { by: 'name', direction: '', folders: 'front' })
   t.same(

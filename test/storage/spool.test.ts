@@ -20,7 +20,7 @@ async function spoolOf(t: Pick<TAP, 'testdir'>): Promise<Spool> {
   return Spool.open(t.testdir())
 }
 
-void t.test('a spooled file is read and changed at any position and written back by commit', async (t) => {
+void t.test('a spooled file can be read and changed at any position, and is written back by commit', async (t) => {
   const spool = await spoolOf(t)
   const written: { content?: string; modified?: Date | undefined } = {}
   const file = await SpooledFile.open(
@@ -29,7 +29,11 @@ void t.test('a spooled file is read and changed at any position and written back
     sourceOf(Buffer.from('0123456789')),
     async (source, attributes) => {
       written.content = (await buffer(await source.read())).toString()
-      t.equal((await buffer(await source.read({ offset: 2, length: 3 }))).toString(), '2XY', 'it can be read again')
+      t.equal(
+        (await buffer(await source.read({ offset: 2, length: 3 }))).toString(),
+        '2XY',
+        'the source can be read again',
+      )
       t.equal((await buffer(await source.read({ offset: 2, length: 0 }))).length, 0)
       written.modified = attributes.modified
       return entryOf(source.size ?? 0)
@@ -42,10 +46,10 @@ void t.test('a spooled file is read and changed at any position and written back
   t.equal((await file.commit({ modified: new Date(1) })).size, 8)
   t.same(written, { content: '012XY567', modified: new Date(1) })
   await file.close()
-  t.same(await readdir(spool.folder), [], 'nothing is left')
+  t.same(await readdir(spool.folder), [], 'the spool is empty')
 })
 
-void t.test('a spooled file that is closed changes nothing and leaves nothing, twice too', async (t) => {
+void t.test('closing a spooled file without a commit writes nothing back and empties the spool', async (t) => {
   const spool = await spoolOf(t)
   const file = await SpooledFile.open(spool, entryOf(0), undefined, () => Promise.reject(new Error('written back')))
   await file.write([Buffer.from('abc')], 0)
@@ -54,14 +58,14 @@ void t.test('a spooled file that is closed changes nothing and leaves nothing, t
   t.same(await readdir(spool.folder), [])
 })
 
-void t.test('handles and uploads share one budget of the spool', async (t) => {
+void t.test('handles and uploads share one size limit of the spool', async (t) => {
   const spool = await Spool.open(t.testdir(), { limit: () => 10 })
   const stored = async () => entryOf(0)
   const file = await SpooledFile.open(spool, entryOf(4), sourceOf(Buffer.alloc(4)), stored)
   await file.write([Buffer.alloc(2), Buffer.alloc(1)], 4)
   await file.write([Buffer.alloc(7)], 0)
   const full = { code: 'no_space', message: /spool_size_limit/ }
-  await t.rejects(file.write([Buffer.alloc(1)], 10), full, 'a gap counts too')
+  await t.rejects(file.write([Buffer.alloc(1)], 10), full, 'a gap counts, too')
   await t.rejects(file.truncate(11), full)
   t.equal((await buffer(await (await spool.receive(sourceOf(Buffer.alloc(3)))).read())).length, 3)
   await t.rejects(spool.receive(sourceOf(Buffer.alloc(1))), full)
@@ -74,10 +78,10 @@ void t.test('handles and uploads share one budget of the spool', async (t) => {
   await other.write([Buffer.alloc(2)], 5)
   await other.close()
   const last = await spool.receive(sourceOf(Buffer.alloc(7)))
-  t.equal(last.size, 7, 'what was closed counts no more')
+  t.equal(last.size, 7, 'closed files no longer count')
 })
 
-void t.test('closing a spooled file keeps its bytes until they are written back', async (t) => {
+void t.test('closing a spooled file waits until it is written back', async (t) => {
   const spool = await spoolOf(t)
   let go: () => void = () => undefined
   const file = await SpooledFile.open(spool, entryOf(0), undefined, async (source) => {
@@ -95,7 +99,7 @@ void t.test('closing a spooled file keeps its bytes until they are written back'
   await closing
 })
 
-void t.test('a source that fails on its way to the spool leaves nothing there', async (t) => {
+void t.test('a source that fails while it is spooled leaves no file on the spool', async (t) => {
   const spool = await spoolOf(t)
   const failing: Source = {
     rereadable: false,
@@ -113,7 +117,7 @@ void t.test('a source that fails on its way to the spool leaves nothing there', 
   t.same(await readdir(spool.folder), [])
 })
 
-void t.test('a spool gives back what it received, with what was known of it', async (t) => {
+void t.test('Spool.receive() returns a source with the same bytes and attributes', async (t) => {
   const spool = await spoolOf(t)
   const modified = new Date(7)
   const content = randomBytes(3_000_000)
@@ -131,7 +135,7 @@ void t.test('a spool gives back what it received, with what was known of it', as
   t.same(await readdir(spool.folder), [])
 })
 
-void t.test('opening a spool sweeps what an earlier process left', async (t) => {
+void t.test('opening a spool removes the files of an earlier process', async (t) => {
   const folder = t.testdir({ left: 'over', sub: { x: '' } })
   await Spool.open(folder)
   t.same(await readdir(folder), [])

@@ -18,7 +18,7 @@ const y = asPath('/y')
 const root = asPath('/')
 const time = new Date(1_700_000_000_000)
 
-/** Methods that count how often they are called, over a memory driver. */
+/** Driver methods that count their calls, over a memory driver. */
 function counted(inner: Driver = new MemoryDriver(0)) {
   const calls = { list: 0, stat: 0 }
   const over = {
@@ -41,7 +41,7 @@ function counted(inner: Driver = new MemoryDriver(0)) {
 
 const names = ({ entries }: { readonly entries: readonly Entry[] }) => entries.map(({ name }) => name)
 
-void t.test('without open, a file is read at any position all the same', async (t) => {
+void t.test('without open(), a handle can read at any position', async (t) => {
   const { storage } = await newStorage(t, bare)
   const content = randomBytes(300_000)
   await storage.write(x, sourceOf(content))
@@ -56,7 +56,7 @@ void t.test('without open, a file is read at any position all the same', async (
   await t.rejects(storage.open(root, 'read'), { code: 'is_dir' })
 })
 
-void t.test('a method that the driver lacks is unsupported, and nothing is reported as changed', async (t) => {
+void t.test('a method that the driver lacks rejects with unsupported, and emits no event', async (t) => {
   const { storage, heard } = await newStorage(t, { mkdir: undefined, remove: undefined, removeTree: undefined })
   await storage.write(x, sourceOf('x'))
   heard.length = 0
@@ -68,41 +68,44 @@ void t.test('a method that the driver lacks is unsupported, and nothing is repor
 
 const unnameable = ['', '.', '..', 'a/b', '../etc/passwd', 'a\\b', 'a\0b', 'bad \ufffd', 'half \ud83e', '\udc00']
 
-void t.test('names that no path can hold are left out of every listing, and each folder is logged once', async (t) => {
-  const logged: object[] = []
-  const silent = () => undefined
-  const log = { debug: silent, info: silent, warn: (details: object) => void logged.push(details), error: silent }
-  const entry = (name: string): Entry => ({ name, kind: 'file', size: 1, modified: time })
-  const list: Driver['list'] = async function* () {
-    yield [entry('first'), ...unnameable.map(entry)]
-    yield unnameable.map(entry)
-    yield [entry('last')]
-  }
-  const stat = async (): Promise<Entry> => ({ name: '', kind: 'folder', size: 0, modified: time })
-  for (const over of [{ list }, { list, stat, revision: async () => '1' }]) {
-    logged.length = 0
-    const { storage } = await newStorage(t, { ...bare, ...over }, {}, {}, log)
-    for (const path of [root, x]) {
-      t.same(names(await storage.listing(path)), ['first', 'last'])
-      t.same(names(await storage.listing(path, { refresh: true })), ['first', 'last'])
-      for (const fresh of [true, false]) {
-        const paged: string[] = []
-        for await (const page of storage.list(path, { fresh })) paged.push(...page.map(({ name }) => name))
-        t.same(paged, ['first', 'last'])
-      }
+void t.test(
+  'names that cannot be part of a path are left out of listings, and each folder is logged once',
+  async (t) => {
+    const logged: object[] = []
+    const silent = () => undefined
+    const log = { debug: silent, info: silent, warn: (details: object) => void logged.push(details), error: silent }
+    const entry = (name: string): Entry => ({ name, kind: 'file', size: 1, modified: time })
+    const list: Driver['list'] = async function* () {
+      yield [entry('first'), ...unnameable.map(entry)]
+      yield unnameable.map(entry)
+      yield [entry('last')]
     }
-    t.match(logged, [
-      { folder: '/', name: '' },
-      { folder: '/x', name: '' },
-    ])
-    t.equal(logged.length, 2)
-    for (let count = 0; count < 1500; count++) await storage.listing(asPath(`/${count}`))
-    t.equal(logged.length, 1000, 'of so many folders')
-  }
-})
+    const stat = async (): Promise<Entry> => ({ name: '', kind: 'folder', size: 0, modified: time })
+    for (const over of [{ list }, { list, stat, revision: async () => '1' }]) {
+      logged.length = 0
+      const { storage } = await newStorage(t, { ...bare, ...over }, {}, {}, log)
+      for (const path of [root, x]) {
+        t.same(names(await storage.listing(path)), ['first', 'last'])
+        t.same(names(await storage.listing(path, { refresh: true })), ['first', 'last'])
+        for (const fresh of [true, false]) {
+          const paged: string[] = []
+          for await (const page of storage.list(path, { fresh })) paged.push(...page.map(({ name }) => name))
+          t.same(paged, ['first', 'last'])
+        }
+      }
+      t.match(logged, [
+        { folder: '/', name: '' },
+        { folder: '/x', name: '' },
+      ])
+      t.equal(logged.length, 2)
+      for (let count = 0; count < 1500; count++) await storage.listing(asPath(`/${count}`))
+      t.equal(logged.length, 1000, 'logging stops after 1000 folders')
+    }
+  },
+)
 
-void t.test('what a listing leaves out is not found by its path', async (t) => {
-  // A backend that folds case reports its own spelling, which becomes part of paths.
+void t.test('a name that listings leave out cannot be found by its path', async (t) => {
+  // A case-insensitive backend reports its own spelling, which becomes part of paths.
   for (const name of unnameable) {
     const stat = async (): Promise<Entry> => ({ name, kind: 'file', size: 1, modified: time })
     const { storage } = await newStorage(t, { ...bare, stat }, {}, { caseSensitive: false })
@@ -111,7 +114,7 @@ void t.test('what a listing leaves out is not found by its path', async (t) => {
   }
 })
 
-void t.test('without open, a handle asks for the bytes that are read, and for more only in sequence', async (t) => {
+void t.test('without open(), a handle requests only the bytes that are read, and more in sequence only', async (t) => {
   const inner = new MemoryDriver(0)
   const asked: (ByteRange | undefined)[] = []
   const over: Over = {
@@ -126,7 +129,7 @@ void t.test('without open, a handle asks for the bytes that are read, and for mo
   const content = randomBytes(8 * 1024 * 1024)
   await inner.write(x, sourceOf(content))
   const file = await storage.open(x, 'read')
-  // As a program that looks into an archive does: its end, then what that tells of.
+  // As a program that reads an archive does: the end first, then the entries listed there.
   for (const [position, length] of [
     [content.length - 22, 22],
     [content.length - 1000, 900],
@@ -145,7 +148,7 @@ void t.test('without open, a handle asks for the bytes that are read, and for mo
   await file.close()
 })
 
-void t.test('without open, a handle never mixes two states of a file', async (t) => {
+void t.test('without open(), a handle never mixes two versions of a file', async (t) => {
   const { storage } = await newStorage(t, bare)
   await storage.write(x, sourceOf(Buffer.alloc(100_000, 'a')))
   await storage.listing(root)
@@ -158,7 +161,7 @@ void t.test('without open, a handle never mixes two states of a file', async (t)
 })
 
 void t.test(
-  'without open, a handle notices a file that another program has replaced, whatever is cached',
+  'without open(), a handle notices that another program has replaced the file, despite cached listings',
   async (t) => {
     const inner = new MemoryDriver(0)
     const over: Over = {
@@ -178,7 +181,7 @@ void t.test(
   },
 )
 
-void t.test('without open, a new file is written by a handle and is there at commit', async (t) => {
+void t.test('without open(), a handle writes a new file that is visible at commit', async (t) => {
   const { storage, heard } = await newStorage(t, bare)
   const file = await storage.open(x, 'replace', { modified: time })
   await file.write?.([Buffer.from('abc')], 0)
@@ -194,7 +197,7 @@ void t.test('without open, a new file is written by a handle and is there at com
   await t.rejects(storage.open(asPath('/x/y'), 'replace'), { code: 'not_dir' })
 })
 
-void t.test('without open, a new file that is read too, or changed, goes over the spool', async (t) => {
+void t.test('without open(), a file that is also read or changed is spooled', async (t) => {
   const { storage, spool } = await newStorage(t, bare)
   const file = await storage.open(x, 'replace', { readable: true, modified: time })
   await file.write?.([Buffer.from('world')], 6)
@@ -205,18 +208,18 @@ void t.test('without open, a new file that is read too, or changed, goes over th
   await file.commit?.({ modified: undefined, mode: undefined })
   await file.close()
   t.equal(await text(storage.read(x)), 'hello world')
-  t.same((await storage.stat(x)).modified, time, 'attributes nobody gave override nothing')
+  t.same((await storage.stat(x)).modified, time, 'undefined attributes override nothing')
   const change = await storage.open(x, 'update')
   await change.write?.([Buffer.from('H')], 0)
   t.equal(await text(storage.read(x)), 'hello world', 'not before the commit')
   await change.commit?.()
   await change.close()
   t.equal(await text(storage.read(x)), 'Hello world')
-  await t.rejects(storage.open(y, 'update'), { code: 'not_found' }, 'an update creates nothing')
+  await t.rejects(storage.open(y, 'update'), { code: 'not_found' }, 'an update creates no file')
   t.same(await readdir(spool.folder), [])
 })
 
-void t.test('a file that is changed over the spool keeps its mode, and gets another time', async (t) => {
+void t.test('a file that is changed through the spool keeps its mode and gets a new time', async (t) => {
   const { storage } = await newStorage(t, bare)
   await storage.write(x, sourceOf('hello'))
   await storage.setAttributes(x, { mode: 0o640, modified: time })
@@ -242,7 +245,7 @@ void t.test('a storage whose backend cannot copy or remove trees does both, and 
     await storage.setAttributes(x, { modified: time })
     await storage.copy(x, y)
     t.match(await storage.stat(y), { size: 3, modified: time })
-    await t.rejects(storage.copy(root, y), { code: 'unsupported' }, 'of a folder')
+    await t.rejects(storage.copy(root, y), { code: 'unsupported' }, 'a folder')
     await storage.mkdir(asPath('/d'))
     await storage.mkdir(asPath('/d/sub'))
     await storage.write(asPath('/d/sub/file'), sourceOf('abc'))
@@ -258,7 +261,7 @@ void t.test('a storage whose backend cannot copy or remove trees does both, and 
   }
 })
 
-void t.test('attributes that the backend cannot keep are kept beside it', async (t) => {
+void t.test('attributes that the backend cannot store are stored in the database', async (t) => {
   const { storage } = await newStorage(t, { setAttributes: undefined })
   await storage.write(x, sourceOf('abc'))
   await storage.setAttributes(x, { modified: time })
@@ -270,13 +273,13 @@ void t.test('attributes that the backend cannot keep are kept beside it', async 
   await storage.copy(x, y)
   t.match(await storage.stat(y), { modified: time, mode: 0o640 })
   await storage.write(x, sourceOf('abcd'))
-  t.not((await storage.stat(x)).modified.getTime(), time.getTime(), 'new content is new')
+  t.not((await storage.stat(x)).modified.getTime(), time.getTime(), 'new content has a new time')
   await storage.remove(y)
   await storage.write(y, sourceOf('new'))
-  t.not((await storage.stat(y)).modified.getTime(), time.getTime(), 'and what is gone is forgotten')
+  t.not((await storage.stat(y)).modified.getTime(), time.getTime(), 'attributes of a removed file are deleted')
 })
 
-void t.test('a mode that the backend ignores is kept beside it, the time is not', async (t) => {
+void t.test('a mode that the backend ignores is stored in the database; the time is left to the backend', async (t) => {
   const inner = new MemoryDriver(0)
   const modeless = ({ mode: _mode, ...entry }: Entry) => entry
   const over: Over = {
@@ -303,29 +306,32 @@ void t.test('a mode that the backend ignores is kept beside it, the time is not'
   await t.rejects(storage.setAttributes(asPath('/none'), { mode: 0o640 }), { code: 'not_found' })
 })
 
-void t.test('a backend that may keep a mode is asked, and what it does not show is kept beside it', async (t) => {
-  const inner = new MemoryDriver(0)
-  let ignores = false
-  const over: Over = {
-    stat: (...args) => inner.stat(...args),
-    write: (...args) => inner.write(...args),
-    setAttributes: async (...args) => {
-      if (!ignores) await inner.setAttributes(...args)
-    },
-  }
-  const { storage } = await newStorage(t, over, {}, { keeps: [] })
-  await storage.write(x, sourceOf('abc'))
-  await storage.setAttributes(x, { modified: time, mode: 0o640 })
-  t.match(await inner.stat(x), { modified: time, mode: 0o640 })
-  await inner.setAttributes(x, { mode: 0o604 })
-  t.match(await storage.stat(x), { modified: time, mode: 0o604 }, 'set by another program')
-  ignores = true
-  await storage.setAttributes(x, { mode: 0o600 })
-  t.match(await storage.stat(x), { modified: time, mode: 0o600 })
-  ignores = false
-  await storage.setAttributes(x, { mode: 0o644 })
-  t.match(await storage.stat(x), { modified: time, mode: 0o644 }, 'the latest is shown')
-})
+void t.test(
+  'a mode is stored by the backend if it can, and in the database if the backend does not show it',
+  async (t) => {
+    const inner = new MemoryDriver(0)
+    let ignores = false
+    const over: Over = {
+      stat: (...args) => inner.stat(...args),
+      write: (...args) => inner.write(...args),
+      setAttributes: async (...args) => {
+        if (!ignores) await inner.setAttributes(...args)
+      },
+    }
+    const { storage } = await newStorage(t, over, {}, { keeps: [] })
+    await storage.write(x, sourceOf('abc'))
+    await storage.setAttributes(x, { modified: time, mode: 0o640 })
+    t.match(await inner.stat(x), { modified: time, mode: 0o640 })
+    await inner.setAttributes(x, { mode: 0o604 })
+    t.match(await storage.stat(x), { modified: time, mode: 0o604 }, 'set by another program')
+    ignores = true
+    await storage.setAttributes(x, { mode: 0o600 })
+    t.match(await storage.stat(x), { modified: time, mode: 0o600 })
+    ignores = false
+    await storage.setAttributes(x, { mode: 0o644 })
+    t.match(await storage.stat(x), { modified: time, mode: 0o644 }, 'the latest mode is shown')
+  },
+)
 
 void t.test('a backend that copies, but keeps no attributes, makes a copy with those that are asked for', async (t) => {
   const inner = new MemoryDriver(0)
@@ -343,7 +349,7 @@ void t.test('a backend that copies, but keeps no attributes, makes a copy with t
   t.match(heard, [{ kind: 'written' }])
 })
 
-void t.test('a backend that unexpectedly cannot set attributes is reported, not ignored', async (t) => {
+void t.test('an unexpected failure to set attributes is reported', async (t) => {
   const refuse = async () => {
     throw new GatewayError('unsupported')
   }
@@ -354,7 +360,7 @@ void t.test('a backend that unexpectedly cannot set attributes is reported, not 
   t.same(heard, [])
 })
 
-void t.test('a backend that keeps the time of a write needs nobody to remember it', async (t) => {
+void t.test('a time that the backend stores is not stored in the database', async (t) => {
   const inner = new MemoryDriver(0)
   const { storage } = await newStorage(t, {
     setAttributes: undefined,
@@ -368,7 +374,7 @@ void t.test('a backend that keeps the time of a write needs nobody to remember i
   t.same((await storage.stat(x)).modified, later)
 })
 
-void t.test('a time that the backend forgets is remembered with the write, by a handle too', async (t) => {
+void t.test('a time that the backend does not store is stored in the database, also by a handle', async (t) => {
   const inner = new MemoryDriver(0)
   const over = {
     write: (path: typeof x, source: Source, { modified: _modified, ...options } = {} as { modified?: Date }) =>
@@ -415,7 +421,7 @@ void t.test('a backend without ranges is read from the start and skipped', async
   t.ok((await part(100_000, 50_000)).equals(content.subarray(100_000, 150_000)))
   t.ok((await part(199_999)).equals(content.subarray(199_999)))
   t.equal((await part(200_000)).length, 0)
-  t.equal((await part(5, 0)).length, 0, 'zero bytes are answered without asking')
+  t.equal((await part(5, 0)).length, 0, 'a range of zero bytes makes no request')
   t.ok(asked.every((range) => range === undefined))
   t.equal(asked.length, 3)
   await turn()
@@ -424,10 +430,10 @@ void t.test('a backend without ranges is read from the start and skipped', async
   const failing = await storage.read(x, { offset: 10 })
   const failed = new Promise((resolve) => failing.once('error', resolve))
   streams.at(-1)?.destroy(new GatewayError('unavailable'))
-  t.match(await failed, { code: 'unavailable' }, 'a failure before anybody reads reaches the part')
+  t.match(await failed, { code: 'unavailable' }, 'a failure before the first read reaches the caller')
 })
 
-void t.test('a source is spooled where the backend needs more of it, and only there', async (t) => {
+void t.test('a source is spooled only if the backend needs its size or reads it twice', async (t) => {
   const once = (content: string, size?: number): Source => sourceOf(content, { rereadable: false, size })
   for (const [writeNeeds, source, spools] of [
     ['stream', once('abc'), false],
@@ -449,29 +455,32 @@ void t.test('a source is spooled where the backend needs more of it, and only th
     await storage.write(x, source)
     if (spools) t.match(seen[0], { size: 3, rereadable: true }, writeNeeds)
     else t.match(seen[0], { size: source.size, rereadable: source.rereadable }, writeNeeds)
-    t.same(await readdir(spool.folder), [], 'nothing stays')
+    t.same(await readdir(spool.folder), [], 'the spool is empty')
   }
 })
 
-void t.test('a backend may find out late that it needs the size, as long as it has read nothing', async (t) => {
-  const inner = new MemoryDriver(0)
-  let reads = false
-  const over: Parameters<typeof newStorage>[1] = {
-    write: async (path, given, options) => {
-      if (reads) await given.read()
-      if (given.size === undefined) throw new GatewayError('unsupported')
-      return inner.write(path, given, options)
-    },
-  }
-  const { storage, spool } = await newStorage(t, over)
-  const unknown = () => sourceOf('abc', { rereadable: false, size: undefined })
-  t.equal((await storage.write(x, unknown())).size, 3)
-  t.same(await readdir(spool.folder), [], 'nothing stays')
-  reads = true
-  await t.rejects(storage.write(x, unknown()), { code: 'unsupported' }, 'there is no second time')
-})
+void t.test(
+  'a write that is rejected as unsupported before the body is read is repeated through the spool',
+  async (t) => {
+    const inner = new MemoryDriver(0)
+    let reads = false
+    const over: Parameters<typeof newStorage>[1] = {
+      write: async (path, given, options) => {
+        if (reads) await given.read()
+        if (given.size === undefined) throw new GatewayError('unsupported')
+        return inner.write(path, given, options)
+      },
+    }
+    const { storage, spool } = await newStorage(t, over)
+    const unknown = () => sourceOf('abc', { rereadable: false, size: undefined })
+    t.equal((await storage.write(x, unknown())).size, 3)
+    t.same(await readdir(spool.folder), [], 'the spool is empty')
+    reads = true
+    await t.rejects(storage.write(x, unknown()), { code: 'unsupported' }, 'no second attempt after the body was read')
+  },
+)
 
-void t.test('a spooled upload that fails leaves nothing on the spool', async (t) => {
+void t.test('a spooled upload that fails leaves no file on the spool', async (t) => {
   const refuse = async () => {
     throw new GatewayError('no_space')
   }
@@ -480,7 +489,7 @@ void t.test('a spooled upload that fails leaves nothing on the spool', async (t)
   t.same(await readdir(spool.folder), [])
 })
 
-void t.test('a storage without write refuses every change', async (t) => {
+void t.test('a storage without write() rejects every change', async (t) => {
   const { storage } = await newStorage(t, { write: undefined })
   for (const change of [
     () => storage.write(x, sourceOf('')),
@@ -505,7 +514,7 @@ void t.test('a storage without write refuses every change', async (t) => {
   }
 })
 
-void t.test('listings are kept, and dropped by every change through the storage', async (t) => {
+void t.test('listings are cached, and dropped by every change through the storage', async (t) => {
   const { over, calls } = counted()
   const { storage } = await newStorage(t, over)
   const list = async () => names(await storage.listing(root))
@@ -529,29 +538,32 @@ void t.test('listings are kept, and dropped by every change through the storage'
   t.same(await list(), [])
 })
 
-void t.test('a stat is answered from a kept listing, however large the folder is', async (t) => {
-  const { over, calls } = counted()
-  const { storage } = await newStorage(t, over)
-  const folder = async (path: string, count: number) => {
-    await storage.mkdir(asPath(path))
-    for (let i = 0; i < count; i++) await storage.write(asPath(`${path}/${i}`), sourceOf(''))
-    await storage.listing(asPath(path))
-  }
-  await folder('/few', 100)
-  await folder('/many', 3000)
-  calls.stat = 0
-  const time = (path: string) =>
-    processorTime(async () => {
-      for (let i = 0; i < 2000; i++) await storage.stat(asPath(`${path}/${i % 100}`))
-    }, 5)
-  const [few, many] = [await time('/few'), await time('/many')]
-  t.ok(many < 5 * few, `${few.toFixed(1)} ms in a folder of 100, ${many.toFixed(1)} ms in one of 3000`)
-  t.equal(calls.stat, 0)
-  await t.rejects(storage.stat(asPath('/many/none')), { code: 'not_found' })
-  t.equal(calls.stat, 1, 'what it does not hold is asked of the backend')
-})
+void t.test(
+  'stat() is answered from a cached listing in time that does not depend on the size of the folder',
+  async (t) => {
+    const { over, calls } = counted()
+    const { storage } = await newStorage(t, over)
+    const folder = async (path: string, count: number) => {
+      await storage.mkdir(asPath(path))
+      for (let i = 0; i < count; i++) await storage.write(asPath(`${path}/${i}`), sourceOf(''))
+      await storage.listing(asPath(path))
+    }
+    await folder('/few', 100)
+    await folder('/many', 3000)
+    calls.stat = 0
+    const time = (path: string) =>
+      processorTime(async () => {
+        for (let i = 0; i < 2000; i++) await storage.stat(asPath(`${path}/${i % 100}`))
+      }, 5)
+    const [few, many] = [await time('/few'), await time('/many')]
+    t.ok(many < 5 * few, `${few.toFixed(1)} ms in a folder of 100, ${many.toFixed(1)} ms in one of 3000`)
+    t.equal(calls.stat, 0)
+    await t.rejects(storage.stat(asPath('/many/none')), { code: 'not_found' })
+    t.equal(calls.stat, 1, 'a name that it does not contain is looked up at the backend')
+  },
+)
 
-void t.test('what another program changes is seen when the time is over, or at once on refresh', async (t) => {
+void t.test('changes by other programs are visible when the cache expires, or at once on refresh', async (t) => {
   const { inner, over } = counted()
   const { storage } = await newStorage(t, over, { cacheExpiration: 0.2 / 60 })
   await storage.listing(root)
@@ -563,7 +575,7 @@ void t.test('what another program changes is seen when the time is over, or at o
   t.same(names(await storage.listing(root)), ['x', 'y'])
 })
 
-void t.test('with revisions, a kept listing holds only while the folder stands', async (t) => {
+void t.test('with revisions, a cached listing is valid while the revision of the folder is the same', async (t) => {
   const { inner, over, calls } = counted()
   let revision = 1
   const old = new Date(Date.now() - 60_000)
@@ -578,26 +590,29 @@ void t.test('with revisions, a kept listing holds only while the folder stands',
   t.match(await storage.listing(root, { part: 2 }), { current: false })
   t.equal(calls.list, 1)
   await inner.write!(asPath('/0'), sourceOf('longer'))
-  t.equal((await storage.stat(asPath('/0'))).size, 6, 'a stat asks the backend')
+  t.equal((await storage.stat(asPath('/0'))).size, 6, 'stat() asks the backend')
   const { entries } = await storage.listing(root, { part: 2 })
   const shown = entries.filter(({ name }) => name === '0')
   t.equal((await storage.refreshed(root, shown))[0]?.size, 6)
   revision++
   await inner.remove!(asPath('/0'))
   t.match(await storage.listing(root, { part: 2 }), { current: true })
-  t.same(await storage.refreshed(root, shown), [], 'what is gone is left out')
+  t.same(await storage.refreshed(root, shown), [], 'removed entries are left out')
 })
 
-void t.test('a folder that changed lately is not kept: its revision could not tell', async (t) => {
-  const { over, calls } = counted()
-  const { storage } = await newStorage(t, { ...over, revision: async () => '1' })
-  for (let i = 0; i < 20; i++) await storage.write(asPath(`/${i}`), sourceOf(''))
-  await storage.listing(root, { part: 1 })
-  await storage.listing(root, { part: 1 })
-  t.equal(calls.list, 2)
-})
+void t.test(
+  'the listing of a recently changed folder is not cached, because its revision may miss a change',
+  async (t) => {
+    const { over, calls } = counted()
+    const { storage } = await newStorage(t, { ...over, revision: async () => '1' })
+    for (let i = 0; i < 20; i++) await storage.write(asPath(`/${i}`), sourceOf(''))
+    await storage.listing(root, { part: 1 })
+    await storage.listing(root, { part: 1 })
+    t.equal(calls.list, 2)
+  },
+)
 
-/** A driver whose listings wait until they are let go. */
+/** A driver whose listings wait until the test releases them. */
 function stalled(heedsSignal = true) {
   const inner = new MemoryDriver(0)
   const waiting: { readonly go: () => void; readonly signal: AbortSignal | undefined }[] = []
@@ -611,7 +626,7 @@ function stalled(heedsSignal = true) {
   return { inner, waiting, list }
 }
 
-void t.test('one load serves all who wait for it', async (t) => {
+void t.test('concurrent callers share one load of a listing', async (t) => {
   const { list, waiting } = stalled()
   const { storage } = await newStorage(t, { list })
   const all = Promise.all([storage.listing(root), storage.listing(root), storage.listing(root)])
@@ -621,7 +636,7 @@ void t.test('one load serves all who wait for it', async (t) => {
   t.equal((await all).length, 3)
 })
 
-void t.test('a load stops when the last who waits leaves, and not before', async (t) => {
+void t.test('a load of a listing stops when its last caller aborts', async (t) => {
   const { list, waiting } = stalled()
   const { storage } = await newStorage(t, { list })
   const one = new AbortController()
@@ -637,7 +652,7 @@ void t.test('a load stops when the last who waits leaves, and not before', async
   t.ok(waiting[0]?.signal?.aborted)
 })
 
-void t.test('who comes when everybody left begins anew', async (t) => {
+void t.test('a caller after the last abort starts a new load', async (t) => {
   const { list, waiting } = stalled(false)
   const { storage } = await newStorage(t, { list })
   const leaver = new AbortController()
@@ -652,7 +667,7 @@ void t.test('who comes when everybody left begins anew', async (t) => {
   t.same((await next).entries, [])
 })
 
-void t.test('a listing read while the folder changed is told and not kept', async (t) => {
+void t.test('a listing that was read during a change is returned but not cached', async (t) => {
   const { list, waiting, inner } = stalled()
   const { storage } = await newStorage(t, { list, write: (...args) => inner.write(...args) })
   const reading = storage.listing(root)
@@ -667,7 +682,7 @@ void t.test('a listing read while the folder changed is told and not kept', asyn
   t.same(names(await again), ['x'])
 })
 
-void t.test('an older load that ends after a refresh does not bring the old listing back', async (t) => {
+void t.test('an older load that ends after a refresh does not replace the newer listing', async (t) => {
   const { list, waiting, inner } = stalled()
   const { storage } = await newStorage(t, {
     list: async function* (path, options) {
@@ -688,7 +703,7 @@ void t.test('an older load that ends after a refresh does not bring the old list
   t.same(names(await storage.listing(root)), ['x'])
 })
 
-void t.test('a change that fails drops what was kept: it may have happened all the same', async (t) => {
+void t.test('a failed change drops cached listings, because it may have taken effect', async (t) => {
   const { inner, over } = counted()
   const { storage } = await newStorage(t, {
     ...over,
@@ -708,7 +723,7 @@ void t.test('a change that fails drops what was kept: it may have happened all t
   t.same(names(await storage.listing(root)), ['x', 'y'])
 })
 
-void t.test('what a handle changes in place is seen by the next listing, and told when it is closed', async (t) => {
+void t.test('changes of a handle are visible in the next listing, and emit an event when it is closed', async (t) => {
   const { storage, heard } = await newStorage(t)
   await storage.write(x, sourceOf('abc'))
   const size = async () => (await storage.listing(root)).entries[0]?.size
@@ -727,7 +742,7 @@ void t.test('what a handle changes in place is seen by the next listing, and tol
   t.equal(heard.length, 1)
 })
 
-void t.test('no more calls than the backend takes at once, and none waits for itself', async (t) => {
+void t.test('concurrent calls do not exceed `parallel`, and calls of beforePublish do not deadlock', async (t) => {
   const inner = new MemoryDriver(0)
   let running = 0
   let most = 0
@@ -759,7 +774,7 @@ void t.test('no more calls than the backend takes at once, and none waits for it
   t.equal((await Promise.all(copies)).length, 5)
 })
 
-void t.test('who leaves the queue of a busy backend is not kept waiting', async (t) => {
+void t.test('an aborted call leaves the queue of a busy backend at once', async (t) => {
   let go: () => void = () => undefined
   const stat = () => new Promise<Entry>((_resolve, reject) => (go = () => reject(new GatewayError('not_found'))))
   const { storage } = await newStorage(t, { stat }, {}, { parallel: 1 })
@@ -773,7 +788,7 @@ void t.test('who leaves the queue of a busy backend is not kept waiting', async 
   await t.rejects(first, { code: 'not_found' })
 })
 
-void t.test('cache policies of the storage set the time of single folders', async (t) => {
+void t.test('cache policies of the storage set the expiration of single folders', async (t) => {
   const { over, calls } = counted()
   const { storage } = await newStorage(t, over, { customCachePolicies: ' :5\nnonsense\n/fresh:0\n/:' })
   await storage.mkdir(asPath('/fresh'))
@@ -804,7 +819,7 @@ void t.test('a copy of a source that was replaced meanwhile rejects with busy', 
   })
 })
 
-void t.test('a closed storage hears nothing more and ends its loads', async (t) => {
+void t.test('closing a storage ends its loads and closes the driver once', async (t) => {
   const { list, waiting } = stalled()
   let closed = 0
   const { storage } = await newStorage(t, {

@@ -7,7 +7,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { StreamReader } from '../../src/storage/stream-reader.js'
 import { entryOf, readAt } from './open-file.js'
 
-/** A reader over `content` in pieces, with what it asked for. */
+/** A reader of `content` in pieces, with the ranges that it requested. */
 function readerOf(content: Buffer, piece = 1000, failsAt?: number, idleLimit?: number) {
   const asked: [from: number, to: number][] = []
   const streams: Readable[] = []
@@ -32,7 +32,7 @@ function readerOf(content: Buffer, piece = 1000, failsAt?: number, idleLimit?: n
   return { reader, asked, streams }
 }
 
-void t.test('a read that follows no other asks for its own bytes alone, and leaves no stream open', async (t) => {
+void t.test('StreamReader: a single read requests only its own bytes, and leaves no stream open', async (t) => {
   const content = randomBytes(3_000_000)
   const { reader, asked, streams } = readerOf(content, 10_000)
   for (const position of [2_999_978, 2_900_000, 0, 1_000_000]) {
@@ -48,42 +48,48 @@ void t.test('a read that follows no other asks for its own bytes alone, and leav
   await reader.close()
 })
 
-void t.test('reads in sequence come in few streams, and ask for a few times what was read at most', async (t) => {
-  const content = randomBytes(32 * 1024 * 1024)
-  const { reader, asked } = readerOf(content, 64 * 1024)
-  const size = 32 * 1024
-  for (let position = 0; position < content.length; position += size) {
-    const read = await readAt(reader, position, size)
-    if (!read.equals(content.subarray(position, position + size))) t.fail(`other bytes at ${position}`)
-    const [, end = 0] = asked.at(-1) ?? []
-    if (end > 5 * (position + size)) t.fail(`asked for ${end} bytes when ${position + size} were read`)
-  }
-  t.ok(asked.length <= 7, `${asked.length} streams for 1,024 reads`)
-  t.ok(
-    asked.every(([from], index) => from === (asked[index - 1]?.[1] ?? 0)),
-    'each byte is asked for once',
-  )
-  await reader.close()
-})
+void t.test(
+  'StreamReader: sequential reads need few streams, and request a bounded multiple of the bytes read',
+  async (t) => {
+    const content = randomBytes(32 * 1024 * 1024)
+    const { reader, asked } = readerOf(content, 64 * 1024)
+    const size = 32 * 1024
+    for (let position = 0; position < content.length; position += size) {
+      const read = await readAt(reader, position, size)
+      if (!read.equals(content.subarray(position, position + size))) t.fail(`wrong bytes at ${position}`)
+      const [, end = 0] = asked.at(-1) ?? []
+      if (end > 5 * (position + size)) t.fail(`requested up to ${end} when ${position + size} were read`)
+    }
+    t.ok(asked.length <= 7, `${asked.length} streams for 1,024 reads`)
+    t.ok(
+      asked.every(([from], index) => from === (asked[index - 1]?.[1] ?? 0)),
+      'each byte is requested once',
+    )
+    await reader.close()
+  },
+)
 
-void t.test('a read a little ahead within a stream skips, one far ahead or back asks for its own bytes', async (t) => {
-  const content = randomBytes(9_000_000)
-  const { reader, asked } = readerOf(content, 10_000)
-  await readAt(reader, 0, 1_000_000)
-  await readAt(reader, 1_000_000, 1000)
-  asked.length = 0
-  t.ok((await readAt(reader, 1_500_000, 10)).equals(content.subarray(1_500_000, 1_500_010)), 'a little ahead')
-  t.same(asked, [])
-  t.ok((await readAt(reader, 3_500_000, 10)).equals(content.subarray(3_500_000, 3_500_010)), 'far ahead')
-  t.ok((await readAt(reader, 5, 10)).equals(content.subarray(5, 15)), 'back')
-  t.same(asked, [
-    [3_500_000, 3_500_010],
-    [5, 15],
-  ])
-  await reader.close()
-})
+void t.test(
+  'StreamReader: a read a little ahead skips within the stream; one far ahead or back requests its own bytes',
+  async (t) => {
+    const content = randomBytes(9_000_000)
+    const { reader, asked } = readerOf(content, 10_000)
+    await readAt(reader, 0, 1_000_000)
+    await readAt(reader, 1_000_000, 1000)
+    asked.length = 0
+    t.ok((await readAt(reader, 1_500_000, 10)).equals(content.subarray(1_500_000, 1_500_010)), 'a little ahead')
+    t.same(asked, [])
+    t.ok((await readAt(reader, 3_500_000, 10)).equals(content.subarray(3_500_000, 3_500_010)), 'far ahead')
+    t.ok((await readAt(reader, 5, 10)).equals(content.subarray(5, 15)), 'back')
+    t.same(asked, [
+      [3_500_000, 3_500_010],
+      [5, 15],
+    ])
+    await reader.close()
+  },
+)
 
-void t.test('a read over the end of a stream goes on with the next one', async (t) => {
+void t.test('StreamReader: a read across the end of a stream continues with the next one', async (t) => {
   const content = randomBytes(100_000)
   const { reader, asked } = readerOf(content)
   await readAt(reader, 0, 1000)
@@ -97,7 +103,7 @@ void t.test('a read over the end of a stream goes on with the next one', async (
   await reader.close()
 })
 
-void t.test('where parts cost all that lies before them, one stream goes to the end of the file', async (t) => {
+void t.test('StreamReader: if the backend has no ranges, one stream reads to the end of the file', async (t) => {
   const content = randomBytes(100_000)
   const asked: unknown[] = []
   const reader = new StreamReader(
@@ -115,7 +121,7 @@ void t.test('where parts cost all that lies before them, one stream goes to the 
   await reader.close()
 })
 
-void t.test('a file that has grown is read as far as was asked', async (t) => {
+void t.test('StreamReader: a file that has grown is read as far as requested', async (t) => {
   const content = randomBytes(1500)
   const asked: unknown[] = []
   const reader = new StreamReader(entryOf(1000), async (range) => {
@@ -128,7 +134,7 @@ void t.test('a file that has grown is read as far as was asked', async (t) => {
   await reader.close()
 })
 
-void t.test('a stream that ends before what was asked for is an error, and not the end of the file', async (t) => {
+void t.test('StreamReader: a stream that ends too early is an error, not the end of the file', async (t) => {
   const content = randomBytes(1000)
   let sent = 500
   const reader = new StreamReader(entryOf(1000), async ({ offset, length = 0 }) =>
@@ -147,7 +153,7 @@ void t.test('a stream that ends before what was asked for is an error, and not t
   await reader.close()
 })
 
-void t.test('a stream that nobody reads from is ended after a while, and reading goes on where it was', async (t) => {
+void t.test('StreamReader: an idle stream is ended after a while, and reading continues at its position', async (t) => {
   const content = randomBytes(100_000)
   const { reader, asked, streams } = readerOf(content, 1000, undefined, 20)
   await readAt(reader, 0, 1000)
@@ -160,24 +166,27 @@ void t.test('a stream that nobody reads from is ended after a while, and reading
   await reader.close()
 })
 
-void t.test('pipelined reads are served in turn, whole, and short only at the end', async (t) => {
-  const content = randomBytes(100_000)
-  const { reader, asked } = readerOf(content, 777)
-  const positions = Array.from({ length: 13 }, (_, index) => index * 8192)
-  const parts = await Promise.all(positions.map((position) => readAt(reader, position, 8192)))
-  t.ok(Buffer.concat(parts).equals(content))
-  t.same(asked, [
-    [0, 8192],
-    [8192, 40_960],
-    [40_960, 100_000],
-  ])
-  t.equal((await readAt(reader, content.length, 10)).length, 0)
-  t.equal((await readAt(reader, content.length + 5_000_000, 10)).length, 0)
-  t.equal((await readAt(reader, 0, 0)).length, 0)
-  await reader.close()
-})
+void t.test(
+  'StreamReader: pipelined reads are answered in order, and completely except at the end of the file',
+  async (t) => {
+    const content = randomBytes(100_000)
+    const { reader, asked } = readerOf(content, 777)
+    const positions = Array.from({ length: 13 }, (_, index) => index * 8192)
+    const parts = await Promise.all(positions.map((position) => readAt(reader, position, 8192)))
+    t.ok(Buffer.concat(parts).equals(content))
+    t.same(asked, [
+      [0, 8192],
+      [8192, 40_960],
+      [40_960, 100_000],
+    ])
+    t.equal((await readAt(reader, content.length, 10)).length, 0)
+    t.equal((await readAt(reader, content.length + 5_000_000, 10)).length, 0)
+    t.equal((await readAt(reader, 0, 0)).length, 0)
+    await reader.close()
+  },
+)
 
-void t.test('after a stream that failed, the next read opens another one: it is not the end of the file', async (t) => {
+void t.test('StreamReader: after a stream failed, the next read opens another one', async (t) => {
   const content = randomBytes(10_000)
   const { reader, asked } = readerOf(content, 1000, 5000)
   await t.rejects(readAt(reader, 0, 10_000), { code: 'unavailable' })
@@ -189,7 +198,7 @@ void t.test('after a stream that failed, the next read opens another one: it is 
   await reader.close()
 })
 
-void t.test('a stream that comes after the handle was closed is ended', async (t) => {
+void t.test('StreamReader: a stream that opens after close() is destroyed', async (t) => {
   let arrive: (stream: Readable) => void = () => undefined
   const reader = new StreamReader(entryOf(10), () => new Promise((resolve) => (arrive = resolve)))
   const reading = readAt(reader, 0, 10)
@@ -202,7 +211,7 @@ void t.test('a stream that comes after the handle was closed is ended', async (t
   await t.rejects(readAt(reader, 0, 10), { code: 'invalid' })
 })
 
-void t.test('closing a reader ends its stream', async (t) => {
+void t.test('StreamReader.close() destroys the stream', async (t) => {
   const { reader, streams } = readerOf(randomBytes(10_000))
   await readAt(reader, 0, 10)
   await readAt(reader, 10, 10)

@@ -9,7 +9,7 @@ import { GatewayError } from '../../src/contract/errors.js'
 import { StreamWriter } from '../../src/storage/stream-writer.js'
 import { entryOf } from './open-file.js'
 
-/** A writer into memory: stores like a backend that stages. */
+/** A writer into memory. Stores the content once it is complete, like a backend that stages uploads. */
 function writerInto(options: WriteOptions = {}, store = collect) {
   const stored: { content?: Buffer; options?: WriteOptions } = {}
   const writer = new StreamWriter(
@@ -31,21 +31,21 @@ async function collect(source: Source, options: WriteOptions, stored: { content?
   return entryOf(content.length)
 }
 
-void t.test('bytes in order, and a little out of order, become the file at commit', async (t) => {
+void t.test('StreamWriter: writes in order, or slightly out of order, become the file at commit', async (t) => {
   const { writer, stored } = writerInto()
   await writer.write([Buffer.from('ab'), Buffer.from('cd')], 0)
   await writer.write([Buffer.from('gh')], 6)
   await writer.write([Buffer.from('')], 4)
   await writer.write([Buffer.from('ef')], 4)
-  t.equal(stored.content, undefined, 'nothing is there before')
+  t.equal(stored.content, undefined, 'no content is stored before')
   const modified = new Date(5000)
   t.match(await writer.commit({ modified }), { size: 8, modified })
   t.equal(stored.content?.toString(), 'abcdefgh')
-  t.equal((await writer.commit()).size, 8, 'a second commit tells the same')
+  t.equal((await writer.commit()).size, 8, 'a second commit returns the same')
   await writer.close()
 })
 
-void t.test("a writer's buffers belong to the caller again when a write settled", async (t) => {
+void t.test('StreamWriter: the caller may reuse its buffers when a write has settled', async (t) => {
   const { writer, stored } = writerInto()
   const reused = Buffer.from('one')
   await writer.write([reused], 3)
@@ -56,7 +56,7 @@ void t.test("a writer's buffers belong to the caller again when a write settled"
   t.equal(stored.content?.toString(), 'twoone')
 })
 
-void t.test('many pipelined writes wait for room together, without a warning', async (t) => {
+void t.test('StreamWriter: many pipelined writes wait for buffer space without a listener warning', async (t) => {
   const warnings: Error[] = []
   const warned = (warning: Error) => warnings.push(warning)
   process.on('warning', warned)
@@ -75,7 +75,7 @@ void t.test('many pipelined writes wait for room together, without a warning', a
   t.same(warnings, [])
 })
 
-void t.test('a new file that is written with gaps, or given a size, has zeros where nothing was written', async (t) => {
+void t.test('StreamWriter fills gaps and extended sizes with zeros', async (t) => {
   const { writer, stored } = writerInto()
   await writer.write([Buffer.from('z')], 6)
   await writer.write([Buffer.from('ab')], 1)
@@ -88,7 +88,7 @@ void t.test('a new file that is written with gaps, or given a size, has zeros wh
   t.equal(empty.stored.content?.toString(), '\0\0\0')
 })
 
-void t.test('one request does not make zeros without end', async (t) => {
+void t.test('StreamWriter rejects a gap of unreasonable size', async (t) => {
   const { writer, stored } = writerInto()
   await writer.truncate(2 ** 50)
   await t.rejects(writer.commit(), { code: 'unsupported', reason: /a gap must not exceed 67108864 bytes/ })
@@ -96,7 +96,7 @@ void t.test('one request does not make zeros without end', async (t) => {
   t.equal(stored.content, undefined)
 })
 
-void t.test('many tiny writes out of order are bounded by the memory that they take', async (t) => {
+void t.test('StreamWriter limits the memory of many small writes out of order', async (t) => {
   const { writer } = writerInto()
   const write = async () => {
     for (let at = 1; at < 100_000; at++) await writer.write([Buffer.from('x')], 2 * at)
@@ -106,7 +106,7 @@ void t.test('many tiny writes out of order are bounded by the memory that they t
   await writer.close()
 })
 
-void t.test('a write that jumps back, overlaps, or holds back too much is refused clearly', async (t) => {
+void t.test('StreamWriter rejects writes that go back, overlap, or exceed the buffer', async (t) => {
   const { writer } = writerInto()
   await writer.write([Buffer.from('abc')], 0)
   await t.rejects(writer.write([Buffer.from('x')], 1), { code: 'unsupported' })
@@ -114,13 +114,13 @@ void t.test('a write that jumps back, overlaps, or holds back too much is refuse
   await writer.write([Buffer.from('xyz')], 11)
   await t.rejects(writer.write([Buffer.alloc(9 * 1024 * 1024)], 100), { code: 'unsupported' })
   await t.rejects(writer.truncate(1), { code: 'unsupported' })
-  await t.rejects(writer.truncate(13), { code: 'unsupported' }, 'what is held back counts')
+  await t.rejects(writer.truncate(13), { code: 'unsupported' }, 'buffered bytes count')
   await t.rejects(writer.read(), { code: 'unsupported' })
   await t.rejects(writer.commit(), { code: 'unsupported' })
   await writer.close()
 })
 
-void t.test('a writer closed without a commit publishes nothing and lets the backend go', async (t) => {
+void t.test('closing a StreamWriter without a commit stores nothing and aborts the backend', async (t) => {
   let asked = 0
   const { writer, stored } = writerInto({
     beforePublish: async () => {
@@ -137,7 +137,7 @@ void t.test('a writer closed without a commit publishes nothing and lets the bac
   await writer.close()
 })
 
-void t.test('closing waits for a commit that is under way', async (t) => {
+void t.test('StreamWriter.close() waits for a commit in progress', async (t) => {
   let publish: () => void = () => undefined
   const { writer, stored } = writerInto({ beforePublish: () => new Promise((resolve) => (publish = resolve)) })
   await writer.write([Buffer.from('abc')], 0)
@@ -153,7 +153,7 @@ void t.test('closing waits for a commit that is under way', async (t) => {
 })
 
 void t.test(
-  'a backend that fails before it reads the body fails the writes and the commit, and nothing else',
+  'StreamWriter: a backend that fails before it reads the body fails the writes and the commit only',
   async (t) => {
     const { writer } = writerInto({}, async () => {
       throw new GatewayError('parent_missing')
@@ -165,7 +165,7 @@ void t.test(
   },
 )
 
-void t.test('a backend that fails while a write waits for room ends the wait', async (t) => {
+void t.test('StreamWriter: a failure of the backend ends a write that waits for buffer space', async (t) => {
   let fail: (error: Error) => void = () => undefined
   const { writer } = writerInto({}, () => new Promise((_resolve, reject) => (fail = reject)))
   const waiting = writer.write([Buffer.alloc(3 * 1024 * 1024)], 0)
@@ -175,13 +175,13 @@ void t.test('a backend that fails while a write waits for room ends the wait', a
   await t.rejects(writer.commit(), { code: 'no_space' })
 })
 
-void t.test('a backend that has the bytes already need not read them', async (t) => {
+void t.test('StreamWriter: a backend may store a file without reading the body', async (t) => {
   const { writer } = writerInto({}, async () => entryOf(3 * 1024 * 1024))
   await writer.write([Buffer.alloc(3 * 1024 * 1024)], 0)
   t.equal((await writer.commit()).size, 3 * 1024 * 1024)
 })
 
-void t.test('a publication that is refused fails the commit', async (t) => {
+void t.test('StreamWriter: a rejection of beforePublish fails the commit', async (t) => {
   const { writer, stored } = writerInto({
     beforePublish: async () => {
       throw new GatewayError('locked')
@@ -193,16 +193,19 @@ void t.test('a publication that is refused fails the commit', async (t) => {
   await writer.close()
 })
 
-void t.test('a writer passes the signal of its session on, and lets go of it in the end', async (t) => {
-  const session = new AbortController()
-  const { writer, stored } = writerInto({ signal: session.signal })
-  await writer.write([Buffer.from('abc')], 0)
-  t.equal(getEventListeners(session.signal, 'abort').length, 1)
-  await writer.commit()
-  t.equal(getEventListeners(session.signal, 'abort').length, 0)
-  const { writer: cut, stored: options } = writerInto({ signal: session.signal })
-  session.abort()
-  t.ok(options.options?.signal?.aborted)
-  t.notOk(stored.options?.signal?.aborted)
-  await cut.close()
-})
+void t.test(
+  'StreamWriter passes the signal of the session to the backend, and removes its listener at the end',
+  async (t) => {
+    const session = new AbortController()
+    const { writer, stored } = writerInto({ signal: session.signal })
+    await writer.write([Buffer.from('abc')], 0)
+    t.equal(getEventListeners(session.signal, 'abort').length, 1)
+    await writer.commit()
+    t.equal(getEventListeners(session.signal, 'abort').length, 0)
+    const { writer: cut, stored: options } = writerInto({ signal: session.signal })
+    session.abort()
+    t.ok(options.options?.signal?.aborted)
+    t.notOk(stored.options?.signal?.aborted)
+    await cut.close()
+  },
+)

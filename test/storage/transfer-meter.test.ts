@@ -23,7 +23,7 @@ function measured() {
 const chunks = [Buffer.alloc(10), Buffer.alloc(20), Buffer.alloc(3)]
 const stream = () => Readable.from(chunks, { objectMode: false })
 
-void t.test('bytes are counted whichever way a stream is consumed', async (t) => {
+void t.test('countBytes() counts bytes however a stream is consumed', async (t) => {
   const ways: Record<string, (bytes: Readable) => Promise<unknown>> = {
     'by iteration': (bytes) => buffer(bytes),
     'by pipeline': (bytes) => pipeline(bytes, new Writable({ write: (_chunk, _encoding, done) => done() })),
@@ -48,7 +48,7 @@ void t.test('bytes are counted whichever way a stream is consumed', async (t) =>
   }
 })
 
-void t.test('counting does not start a stream, and loses nothing for a consumer that comes later', async (t) => {
+void t.test('countBytes() does not start a stream, and loses no bytes for a late consumer', async (t) => {
   let count = 0
   const bytes = countBytes(new PassThrough(), (more) => (count += more))
   bytes.end('content')
@@ -58,14 +58,14 @@ void t.test('counting does not start a stream, and loses nothing for a consumer 
   t.equal(count, 7)
 })
 
-void t.test('a stream is one transfer, reported when it closes', async (t) => {
+void t.test('a stream is reported as one transfer when it closes', async (t) => {
   const { meter, heard } = measured()
   await buffer(meter.start(storage, 'read').deliver(stream()))
   await turn()
   t.same(heard, [{ by: 'webdav', direction: 'read', bytes: 33, outcome: 'completed' }])
 })
 
-void t.test('a stream that its consumer destroys is aborted, and one that fails has failed', async (t) => {
+void t.test('a destroyed stream is reported as aborted, and a failed one as failed', async (t) => {
   const { meter, heard } = measured()
   const left = meter.start(storage, 'read').deliver(new PassThrough())
   left.destroy()
@@ -80,7 +80,7 @@ void t.test('a stream that its consumer destroys is aborted, and one that fails 
   )
 })
 
-void t.test('a source is counted as it is read', async (t) => {
+void t.test('the bytes of a source are counted as they are read', async (t) => {
   const { meter, heard } = measured()
   const transfer = meter.start(storage, 'write')
   const source = transfer.counted(sourceOf('some content'))
@@ -91,7 +91,7 @@ void t.test('a source is counted as it is read', async (t) => {
   t.same(heard, [{ by: 'webdav', direction: 'write', bytes: 12, outcome: 'completed' }], 'once')
 })
 
-void t.test('a request that is refused is no transfer, unless content was sent', async (t) => {
+void t.test('a rejected request is not reported as a transfer, unless bytes were sent', async (t) => {
   const { meter, heard } = measured()
   const ended = (bytes: number, error?: Error) => {
     const transfer = meter.start(storage, 'write')

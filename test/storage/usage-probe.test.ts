@@ -4,7 +4,7 @@ import { UsageProbe } from '../../src/storage/usage-probe.js'
 
 const full = { total: 3, used: 2, free: 1 }
 
-void t.test('an answer in time is told to all who asked, by one call', async (t) => {
+void t.test('UsageProbe answers concurrent callers with one call of the backend', async (t) => {
   let calls = 0
   const usage = new UsageProbe(async () => {
     calls++
@@ -17,13 +17,13 @@ void t.test('an answer in time is told to all who asked, by one call', async (t)
   t.equal(calls, 2)
 })
 
-void t.test('a backend that does not tell is left out', async (t) => {
+void t.test('UsageProbe returns undefined if the backend fails', async (t) => {
   const usage = new UsageProbe(() => Promise.reject(new Error('no')))
   t.equal(await usage.usageWithTimeout(), undefined)
   t.equal(await usage.usageWithTimeout(), undefined)
 })
 
-void t.test('one that does not answer keeps nobody waiting twice', async (t) => {
+void t.test('UsageProbe waits only once for a backend that does not answer', async (t) => {
   let answer: (usage: typeof full) => void = () => undefined
   let calls = 0
   const usage = new UsageProbe(() => {
@@ -37,5 +37,5 @@ void t.test('one that does not answer keeps nobody waiting twice', async (t) => 
   await pause(1)
   const again = usage.usageWithTimeout()
   answer(full)
-  t.same(await again, full, 'once it answers it is asked again')
+  t.same(await again, full, 'it is asked again after it has answered')
 })

@@ -72,26 +72,29 @@ void t.test('a listener that fails is notified again, and no other listener is',
   t.same(notified, ['failing', 'rules', 'failing'])
 })
 
-void t.test('a listener that has not ended delays no other, and is not called again meanwhile', async (t) => {
-  const { database, changes, notified } = await open(t)
-  let end: () => void = () => undefined
-  changes.listen('storages', () => {
-    notified.push('storages')
-    return new Promise<void>((resolve) => (end = resolve))
-  })
-  changes.listen('accounts', () => void notified.push('accounts'))
-  database.commit('storages')
-  await polls()
-  database.commit('accounts', 'storages')
-  await polls()
-  t.same(notified, ['storages', 'accounts'])
-  end()
-  await polls()
-  t.same(notified, ['storages', 'accounts', 'storages'], 'the change in the meantime is not lost')
-  end()
-})
+void t.test(
+  'a listener that is still running delays no other, and is not called again until it has ended',
+  async (t) => {
+    const { database, changes, notified } = await open(t)
+    let end: () => void = () => undefined
+    changes.listen('storages', () => {
+      notified.push('storages')
+      return new Promise<void>((resolve) => (end = resolve))
+    })
+    changes.listen('accounts', () => void notified.push('accounts'))
+    database.commit('storages')
+    await polls()
+    database.commit('accounts', 'storages')
+    await polls()
+    t.same(notified, ['storages', 'accounts'])
+    end()
+    await polls()
+    t.same(notified, ['storages', 'accounts', 'storages'], 'the change in between is not lost')
+    end()
+  },
+)
 
-void t.test('closing waits for a listener that runs', async (t) => {
+void t.test('close() waits for a running listener', async (t) => {
   const { database, changes, notified } = await open(t)
   const unsubscribe = changes.listen('storages', async () => {
     notified.push('begun')

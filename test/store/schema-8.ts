@@ -1,4 +1,4 @@
-/** A database as the build with eight migrations wrote it: its dump by `sqlite3`, one statement a line. */
+/** The dump by `sqlite3` of a database with schema version 8, one statement per line. */
 export const schema8 = `
 CREATE TABLE schema_version (id integer not null primary key, version integer not null);
 INSERT INTO schema_version VALUES(1,8);

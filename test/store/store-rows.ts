@@ -1,4 +1,4 @@
-/** Rows to fill a store with. */
+/** Rows for tests of the store. */
 import { asPath, root } from '../../src/contract/path.js'
 import type { StorageRow, UserRow, FolderRule } from '../../src/store/rows.js'
 

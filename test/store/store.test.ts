@@ -13,7 +13,7 @@ import { ruleRow, storageRow, userRow } from './store-rows.js'
 
 const run = promisify(execFile)
 
-/** Another process that opens `file` and runs `script` with it as `store`. */
+/** Runs `script` in another process, with the store of `file` as `store`. Resolves to its output. */
 async function elsewhere(file: string, script: string): Promise<string> {
   const module = new URL('../../src/store/store.js', import.meta.url).href
   const program = `
@@ -35,7 +35,7 @@ const wait = (milliseconds: number): Promise<void> => new Promise((resolve) => s
 
 const property = (name: string, value = name): Property => ({ namespace: 'urn:x', name, value, language: '' })
 
-void t.test('a new database and the files beside it can be read by their owner alone', async (t) => {
+void t.test('a new database and its side files are readable by their owner only', async (t) => {
   const folder = t.testdir()
   const before = process.umask(0)
   t.teardown(() => process.umask(before))
@@ -50,11 +50,11 @@ void t.test('a new database and the files beside it can be read by their owner a
   await store.close()
   chmodSync(join(folder, 'tidegate.db'), 0o644)
   const again = await openStore(join(folder, 'tidegate.db'))
-  t.equal(statSync(join(folder, 'tidegate.db')).mode & 0o777, 0o600, 'rights of others are taken away')
+  t.equal(statSync(join(folder, 'tidegate.db')).mode & 0o777, 0o600, 'permissions of others are removed')
   await again.close()
 })
 
-/** A database file with these statements, one a line. */
+/** A database file created by these statements, one per line. */
 async function databaseOf(file: string, statements: string): Promise<string> {
   const database = knex({ client: 'sqlite3', connection: { filename: file }, useNullAsDefault: true })
   for (const statement of statements.trim().split('\n')) await database.raw(statement)
@@ -62,40 +62,35 @@ async function databaseOf(file: string, statements: string): Promise<string> {
   return file
 }
 
-void t.test(
-  'a database that an earlier build made opens with its tables as they were, and has those of a new one',
-  async (t) => {
-    const file = await databaseOf(join(t.testdir(), 'old.db'), schema8)
-    const tablesOf = async (each: string) => {
-      const database = knex({ client: 'sqlite3', connection: { filename: each }, useNullAsDefault: true })
-      const tables: readonly { sql: string }[] = await database.raw(
-        'select sql from sqlite_master where sql is not null',
-      )
-      const versions: readonly object[] = await database('schema_version')
-      await database.destroy()
-      return { tables: tables.map(({ sql }) => sql.replaceAll('`', '"')).sort(), versions }
-    }
-    const before = await tablesOf(file)
-    const store = await openStore(file)
-    t.same([...(await store.settings.all())], [['kept', 'yes']])
-    const [storage] = await store.storages.all()
-    t.match(storage, { mountPath: '/disk', driver: 'Memory', modified: new Date(1_700_000_000_000) })
-    const intent = { storageId: storage?.id, kind: 'backup', from: '/x', to: '/x-aside', disposable: true }
-    t.match(await store.intents.ofStorage(storage?.id ?? 0), [intent])
-    t.match(await store.attributes.of(asPath('/disk/x')), { mode: 0o600 })
-    t.match(await store.appPasswords.all(), [{ name: 'phone', protocols: ['webdav', 'sftp'], readOnly: false }])
-    await store.close()
-    const after = await tablesOf(file)
-    // The third step renames this column.
-    const renamed = before.tables.map((table) => table.replace('"doors"', '"protocols"'))
-    for (const table of renamed) t.ok(after.tables.includes(table), table)
-    const empty = join(t.testdir(), 'new.db')
-    await (await openStore(empty)).close()
-    t.same(await tablesOf(empty), after)
-  },
-)
+void t.test('a database of an earlier build opens with its rows, and gets the same schema as a new one', async (t) => {
+  const file = await databaseOf(join(t.testdir(), 'old.db'), schema8)
+  const tablesOf = async (each: string) => {
+    const database = knex({ client: 'sqlite3', connection: { filename: each }, useNullAsDefault: true })
+    const tables: readonly { sql: string }[] = await database.raw('select sql from sqlite_master where sql is not null')
+    const versions: readonly object[] = await database('schema_version')
+    await database.destroy()
+    return { tables: tables.map(({ sql }) => sql.replaceAll('`', '"')).sort(), versions }
+  }
+  const before = await tablesOf(file)
+  const store = await openStore(file)
+  t.same([...(await store.settings.all())], [['kept', 'yes']])
+  const [storage] = await store.storages.all()
+  t.match(storage, { mountPath: '/disk', driver: 'Memory', modified: new Date(1_700_000_000_000) })
+  const intent = { storageId: storage?.id, kind: 'backup', from: '/x', to: '/x-aside', disposable: true }
+  t.match(await store.intents.ofStorage(storage?.id ?? 0), [intent])
+  t.match(await store.attributes.of(asPath('/disk/x')), { mode: 0o600 })
+  t.match(await store.appPasswords.all(), [{ name: 'phone', protocols: ['webdav', 'sftp'], readOnly: false }])
+  await store.close()
+  const after = await tablesOf(file)
+  // The third migration renames this column.
+  const renamed = before.tables.map((table) => table.replace('"doors"', '"protocols"'))
+  for (const table of renamed) t.ok(after.tables.includes(table), table)
+  const empty = join(t.testdir(), 'new.db')
+  await (await openStore(empty)).close()
+  t.same(await tablesOf(empty), after)
+})
 
-void t.test('a database of an unreleased version is refused, and the refusal says what to do', async (t) => {
+void t.test('a database of an unreleased version is rejected with instructions', async (t) => {
   for (const version of [1, 7]) {
     const file = await databaseOf(
       join(t.testdir(), `version-${version}.db`),
@@ -111,7 +106,7 @@ void t.test('a database of an unreleased version is refused, and the refusal say
   }
 })
 
-void t.test('a step that fails leaves the version before it, whole', async (t) => {
+void t.test('a failed migration leaves the database at its previous version', async (t) => {
   const file = join(t.testdir(), 'tidegate.db')
   await (await openStore(file)).close()
   const faulty: Migration = async (query) => {
@@ -122,19 +117,19 @@ void t.test('a step that fails leaves the version before it, whole', async (t) =
   const store = await openStore(file, [
     ...migrations,
     async (query) => {
-      t.notOk(await query.schema.hasTable('half'), 'nothing of the failed step is there')
+      t.notOk(await query.schema.hasTable('half'), 'the failed migration left no table')
     },
   ])
   await store.close()
 })
 
-void t.test('a database of a newer program is refused with a sentence', async (t) => {
+void t.test('a database of a newer Tidegate is rejected with one sentence', async (t) => {
   const file = join(t.testdir(), 'tidegate.db')
   await (await openStore(file, [...migrations, () => Promise.resolve()])).close()
   await t.rejects(openStore(file), { code: 'unsupported', message: /written by a newer Tidegate/ })
 })
 
-void t.test('what is no database, or cannot be opened, is refused with a sentence', async (t) => {
+void t.test('a file that is not a database, or cannot be opened, is rejected with one sentence', async (t) => {
   const folder = t.testdir()
   writeFileSync(join(folder, 'text.db'), 'This is a text of some length, and surely not a database.\n'.repeat(40))
   await t.rejects(openStore(join(folder, 'text.db')), { code: 'unavailable', message: /cannot be used/ })
@@ -142,15 +137,15 @@ void t.test('what is no database, or cannot be opened, is refused with a sentenc
   await t.rejects(openStore(folder), { code: 'unavailable', message: /cannot be used/ })
 })
 
-void t.test('several processes can bring one new database up to date at once', async (t) => {
+void t.test('several processes can migrate a new database concurrently', async (t) => {
   const file = join(t.testdir(), 'tidegate.db')
   const answers = await Promise.all(
     [1, 2, 3].map((n) => elsewhere(file, `console.log(await store.secrets.obtain('x', 'candidate ${n}'))`)),
   )
-  t.equal(new Set(answers).size, 1, 'all of them got the same secret')
+  t.equal(new Set(answers).size, 1, 'all processes got the same secret')
 })
 
-void t.test('users: names are unique, there is one admin, ids are never used twice', async (t) => {
+void t.test('users: names are unique, there is one admin, and ids are never reused', async (t) => {
   const { users } = await fresh(t)
   const ada = await users.insert(userRow({ username: 'ada', basePath: asPath('/home/ada'), disabled: true }))
   t.same(await users.all(), [ada])
@@ -168,7 +163,7 @@ void t.test('users: names are unique, there is one admin, ids are never used twi
   t.ok((await users.insert(userRow({ username: 'eve' }))).id > admin.id)
 })
 
-void t.test('users: a change is decided from what is stored, also across processes', async (t) => {
+void t.test('users: change() computes from the stored row, also with concurrent processes', async (t) => {
   const file = join(t.testdir(), 'tidegate.db')
   const store = await openStore(file)
   t.teardown(() => store.close())
@@ -192,7 +187,7 @@ void t.test('users: a change is decided from what is stored, also across process
   t.equal((await store.users.all())[0]?.passwordTime, 60)
 })
 
-void t.test('users: the code of a time step is used up once', async (t) => {
+void t.test('users: a step of two-step verification can be used once', async (t) => {
   const { users } = await fresh(t)
   const { id } = await users.insert(userRow({ username: 'ada' }))
   t.equal(await users.useOtpStep(id, 100), true)
@@ -201,7 +196,7 @@ void t.test('users: the code of a time step is used up once', async (t) => {
   t.equal(await users.useOtpStep(id, 101), true)
 })
 
-void t.test('keys: go with their user, titles are unique for each', async (t) => {
+void t.test('keys: deleted with their user, and titles are unique per user', async (t) => {
   const { users, keys } = await fresh(t)
   const ada = await users.insert(userRow({ username: 'ada' }))
   const bob = await users.insert(userRow({ username: 'bob' }))
@@ -228,7 +223,7 @@ void t.test('keys: go with their user, titles are unique for each', async (t) =>
   )
 })
 
-void t.test('storages and rules: every field comes back as it was stored', async (t) => {
+void t.test('storages and rules: every field is returned as stored', async (t) => {
   const { storages, rules } = await fresh(t)
   const storage = storageRow({ mountPath: asPath('/s'), enableSign: true, modified: new Date(12345) })
   const stored = await storages.insert(storage)
@@ -246,7 +241,7 @@ void t.test('storages and rules: every field comes back as it was stored', async
   t.equal(await rules.delete(inserted.id), true)
 })
 
-void t.test('rules follow a moved folder, and only an equal path at the target gives way', async (t) => {
+void t.test('rules move with their folder, and replace only a rule of the same path', async (t) => {
   const { rules } = await fresh(t)
   for (const path of ['/a', '/a/x', '/a b', '/a0', '/b', '/b/y']) {
     await rules.insert(ruleRow({ path: asPath(path), readme: path }))
@@ -264,7 +259,7 @@ void t.test('rules follow a moved folder, and only an equal path at the target g
   )
 })
 
-void t.test('settings, secrets, driver state and tasks: what is put is what is found', async (t) => {
+void t.test('settings, secrets, driver state and tasks are returned as stored', async (t) => {
   const { settings, secrets, storages, driverState, tasks } = await fresh(t)
   await settings.set(
     new Map([
@@ -330,7 +325,7 @@ void t.test('settings, secrets, driver state and tasks: what is put is what is f
   await tasks.deleteItem('k1', asPath('/a/many/0'))
   t.equal(await tasks.item('k1', asPath('/a/many/0')), undefined)
   t.same(await tasks.failed('k1'), [lost])
-  // What was copied is known still where its source could not be removed.
+  // A copied item stays known if its source could not be removed.
   await tasks.putItems([{ ...at('/a/b'), source: '', copy: '', size: 0, state: 'failed', error: 'it does not answer' }])
   t.same(await tasks.item('k1', asPath('/a/b')), { ...at('/a/b'), source: 'r2', error: 'it does not answer' })
   t.equal((await tasks.failed('k1')).length, 2)
@@ -340,10 +335,10 @@ void t.test('settings, secrets, driver state and tasks: what is put is what is f
   await tasks.delete(['k1', 'gone'])
   t.same(await tasks.all(), [])
   await tasks.put(task)
-  t.equal(await tasks.item('k1', root), undefined, 'items go with their task')
+  t.equal(await tasks.item('k1', root), undefined, 'items are deleted with their task')
 })
 
-void t.test('revoked tokens are remembered until they expire', async (t) => {
+void t.test('revoked tokens are stored until they expire', async (t) => {
   const { revokedTokens } = await fresh(t)
   const expires = new Date(Date.now() + 60_000)
   await revokedTokens.insert('live', expires)
@@ -354,7 +349,7 @@ void t.test('revoked tokens are remembered until they expire', async (t) => {
   t.equal((await revokedTokens.all()).size, 0)
 })
 
-void t.test('of two locks on one path that exclude each other, one is granted', async (t) => {
+void t.test('of conflicting locks on one path, one is granted', async (t) => {
   const file = join(t.testdir(), 'tidegate.db')
   const store = await openStore(file)
   t.teardown(() => store.close())
@@ -384,7 +379,7 @@ void t.test('of two locks on one path that exclude each other, one is granted', 
   t.same(standing, [{ ...lock(token), expires: standing[0]!.expires }])
   t.equal(await store.locks.refresh(token, new Date(Date.now() - 1)), true)
   t.equal(await store.locks.refresh('none', new Date()), false)
-  t.equal(await store.locks.grant(lock('next'), (locks) => locks[0]), undefined, 'an expired lock stands no more')
+  t.equal(await store.locks.grant(lock('next'), (locks) => locks[0]), undefined, 'an expired lock does not conflict')
   await store.locks.sweep(new Date())
   t.same(
     (await store.locks.all()).map((left) => left.token),
@@ -395,7 +390,7 @@ void t.test('of two locks on one path that exclude each other, one is granted', 
   t.equal(await store.locks.delete('next'), false)
 })
 
-void t.test('properties: set, replaced and removed together', async (t) => {
+void t.test('properties: set, replaced and removed in one change', async (t) => {
   const { properties } = await fresh(t)
   const path = asPath('/f%_')
   await properties.change(path, [{ set: property('one') }, { set: property('two') }])
@@ -403,7 +398,7 @@ void t.test('properties: set, replaced and removed together', async (t) => {
   t.same(await properties.of(path), [property('one', 'new')])
   await properties.change(root, [{ set: property('top') }])
   await properties.change(asPath('/f%_/below'), [{ set: property('deep') }])
-  t.same([...(await properties.ofChildren(root))], [[path, [property('one', 'new')]]], 'direct children alone')
+  t.same([...(await properties.ofChildren(root))], [[path, [property('one', 'new')]]], 'direct children only')
   await properties.delete(path)
   t.same(await properties.of(asPath('/f%_/below')), [])
   t.same(await properties.of(root), [property('top')])
@@ -411,7 +406,7 @@ void t.test('properties: set, replaced and removed together', async (t) => {
 
 const tree = ['/a', '/a/é "%_\'', '/a/é "%_\'/世界', '/a b', '/a0', '/A', '/b', '/b/old'].map(asPath)
 
-void t.test('properties follow a move, with whatever strange names, and replace those at the target', async (t) => {
+void t.test('properties move with their path, whatever its name, and replace those of the target', async (t) => {
   const { properties } = await fresh(t)
   for (const path of tree) await properties.change(path, [{ set: property(path) }])
   await properties.move(asPath('/a'), asPath('/b'))
@@ -427,7 +422,7 @@ void t.test('properties follow a move, with whatever strange names, and replace 
   await t.rejects(properties.move(asPath('/b'), asPath('/b/c')), { code: 'invalid' })
 })
 
-void t.test('properties are copied alone or with everything below', async (t) => {
+void t.test('properties are copied for a path alone or with its tree', async (t) => {
   const { properties } = await fresh(t)
   for (const path of tree) await properties.change(path, [{ set: property(path) }])
   await properties.copy(asPath('/a'), asPath('/b'), false)
@@ -437,10 +432,10 @@ void t.test('properties are copied alone or with everything below', async (t) =>
   t.same(await properties.of(asPath('/b/old')), [])
   t.same(await properties.of(asPath('/b/é "%_\'/世界')), [property('/a/é "%_\'/世界')])
   t.same([...(await properties.ofChildren(asPath('/b/é "%_\''))).keys()], ['/b/é "%_\'/世界'])
-  t.same(await properties.of(asPath('/a')), [property('/a')], 'the source keeps its own')
+  t.same(await properties.of(asPath('/a')), [property('/a')], 'the source keeps its properties')
 })
 
-void t.test('attributes: remembered one by one, follow moves and copies', async (t) => {
+void t.test('attributes: set one by one, moved and copied with their path', async (t) => {
   const { attributes } = await fresh(t)
   const [f, g] = [asPath('/d/f'), asPath('/e/g')]
   t.equal(await attributes.of(f), undefined)
@@ -454,32 +449,35 @@ void t.test('attributes: remembered one by one, follow moves and copies', async 
   await attributes.copy(f, g)
   t.same(await attributes.of(g), { modified: new Date(-5), mode: 0o640 })
   await attributes.copy(asPath('/none'), g)
-  t.equal(await attributes.of(g), undefined, 'a copy without any replaces too')
+  t.equal(await attributes.of(g), undefined, 'a copy without attributes replaces, too')
   await attributes.move(asPath('/d'), asPath('/e'))
   t.same([...(await attributes.ofChildren(asPath('/e'))).keys()], ['/e/f'])
   await attributes.delete(asPath('/e'))
   t.equal(await attributes.of(asPath('/e/f')), undefined)
 })
 
-void t.test('a table is known to be empty only until a row is inserted', async (t) => {
-  const store = await fresh(t)
-  const path = asPath('/a/b')
-  // The look at the empty table and the insertion are under way at the same time.
-  const [early] = await Promise.all([
-    store.properties.hasWithin(path),
-    store.relaxed.properties.change(path, [{ set: property('x') }]),
-  ])
-  t.type(early, 'boolean')
-  t.equal(await store.properties.hasWithin(path), true)
-  t.equal(await store.relaxed.properties.hasWithin(asPath('/a')), true, 'below')
-  t.equal(await store.properties.hasWithin(asPath('/c'), path), true, 'one of several')
-  t.equal(await store.properties.hasWithin(asPath('/a/bc')), false)
-  t.equal(await store.attributes.hasWithin(root), false)
-  await store.relaxed.attributes.set(path, { mode: 0o600 })
-  t.equal(await store.attributes.hasWithin(root), true)
-  await store.attributes.delete(path)
-  t.equal(await store.attributes.hasWithin(root), false)
-})
+void t.test(
+  'hasWithin() is correct after the first row is inserted, despite the cached emptiness of the table',
+  async (t) => {
+    const store = await fresh(t)
+    const path = asPath('/a/b')
+    // The query of the empty table and the insertion run concurrently.
+    const [early] = await Promise.all([
+      store.properties.hasWithin(path),
+      store.relaxed.properties.change(path, [{ set: property('x') }]),
+    ])
+    t.type(early, 'boolean')
+    t.equal(await store.properties.hasWithin(path), true)
+    t.equal(await store.relaxed.properties.hasWithin(asPath('/a')), true, 'below')
+    t.equal(await store.properties.hasWithin(asPath('/c'), path), true, 'one of several paths')
+    t.equal(await store.properties.hasWithin(asPath('/a/bc')), false)
+    t.equal(await store.attributes.hasWithin(root), false)
+    await store.relaxed.attributes.set(path, { mode: 0o600 })
+    t.equal(await store.attributes.hasWithin(root), true)
+    await store.attributes.delete(path)
+    t.equal(await store.attributes.hasWithin(root), false)
+  },
+)
 
 void t.test('applying an intent moves rules, properties and attributes once', async (t) => {
   const { intents, rules, properties, attributes, storages } = await fresh(t)
@@ -510,13 +508,13 @@ void t.test('applying an intent moves rules, properties and attributes once', as
   t.same(await intents.ofStorage(other), [{ ...backup, id: elsewhere, storageId: other }])
   await intents.drop(backupId)
   await storages.delete(other)
-  t.same(await intents.all(), [], 'they go with their storage')
+  t.same(await intents.all(), [], 'intents are deleted with their storage')
   t.equal((await rules.all())[0]?.path, to)
   t.same(await properties.of(asPath('/mount/b/f')), [property('p')])
   t.same(await attributes.of(asPath('/mount/b/f')), { modified: undefined, mode: 1 })
 })
 
-void t.test('what another process writes is told, what we write is not', async (t) => {
+void t.test('onForeignChange() reports changes of other processes only', async (t) => {
   const file = join(t.testdir(), 'tidegate.db')
   const store = await openStore(file)
   t.teardown(() => store.close())
@@ -532,7 +530,7 @@ void t.test('what another process writes is told, what we write is not', async (
   await elsewhere(file, `await store.settings.set(new Map([['theirs', '1']]))`)
   for (let n = 0; n < 50 && told < 3; n++) await wait(100)
   await wait(400)
-  t.equal(told, 3, 'and again while the listener rejects')
+  t.equal(told, 3, 'called again while the listener rejects')
   t.equal((await store.settings.all()).get('theirs'), '1')
   ended()
   await elsewhere(file, `await store.settings.set(new Map([['theirs', '2']]))`)
@@ -601,13 +599,13 @@ void t.test('each change is reported to the listeners of its topic only', async 
     notified.length = 0
     await change()
     for (let n = 0; n < 50 && topic !== undefined && notified.length === 0; n++) await wait(20)
-    // The poll that follows a change without a topic.
+    // Long enough for the poll that follows a change without a topic.
     if (topic === undefined) await wait(300)
     t.same(notified, topic === undefined ? [] : [topic], `change ${index + 1}`)
   }
 })
 
-void t.test('what was answered outlives a killed process', async (t) => {
+void t.test('a committed change survives a killed process', async (t) => {
   const file = join(t.testdir(), 'tidegate.db')
   await (await openStore(file)).close()
   const killed = elsewhere(
@@ -622,7 +620,7 @@ void t.test('what was answered outlives a killed process', async (t) => {
   t.equal((await store.settings.all()).get('kept'), 'yes')
 })
 
-void t.test('another process reads while we write, and writes between', async (t) => {
+void t.test('two processes can read and write concurrently', async (t) => {
   const file = join(t.testdir(), 'tidegate.db')
   const store = await openStore(file)
   t.teardown(() => store.close())
@@ -638,13 +636,13 @@ void t.test('another process reads while we write, and writes between', async (t
   t.same(Object.fromEntries(await store.settings.all()), { ours: '49', theirs: '49' })
 })
 
-void t.test('a closed store refuses, and does not hang', async (t) => {
+void t.test('calls of a closed store reject', async (t) => {
   const store = await openStore(join(t.testdir(), 'tidegate.db'))
   await store.close()
   await t.rejects(store.settings.all(), { name: 'GatewayError' })
 })
 
-void t.test('uploads are loose without their task, and go with their storage', async (t) => {
+void t.test('uploads are orphaned without their task, and deleted with their storage', async (t) => {
   const { tasks, uploads, storages } = await fresh(t)
   const storage = await storages.insert(storageRow({ mountPath: asPath('/a') }))
   const other = await storages.insert(storageRow({ mountPath: asPath('/b') }))

@@ -1,10 +1,10 @@
-/** What listings come upon is removed beside the calls, and bounded however much a server shows. */
+/** BackgroundDeleter removes orphans that listings find, with bounded work. */
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { BackgroundDeleter } from '../../../drivers/lib/background-deleter.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 
-await t.test('leftovers go one after another, each once, and only so many wait', async (t) => {
+await t.test('BackgroundDeleter removes orphans one after another, each once, with a bounded queue', async (t) => {
   const removed: string[] = []
   let now = 0
   let most = 0
@@ -21,7 +21,7 @@ await t.test('leftovers go one after another, each once, and only so many wait',
   t.equal(new Set(removed).size, 1000)
 })
 
-await t.test('a server that cannot be asked is not asked for each of them', async (t) => {
+await t.test('BackgroundDeleter drops its queue when the server is unavailable', async (t) => {
   let tries = 0
   const sweep = new BackgroundDeleter(async () => {
     tries++
@@ -31,19 +31,22 @@ await t.test('a server that cannot be asked is not asked for each of them', asyn
   await turn()
   t.equal(tries, 1)
   sweep.enqueue('one')
-  t.equal(tries, 2, 'but when they are met again')
+  t.equal(tries, 2, 'an orphan that is found again is tried again')
 })
 
-await t.test('one that cannot be removed is left, and tried again when it is met again', async (t) => {
-  const tried: string[] = []
-  const sweep = new BackgroundDeleter(async (leftover) => {
-    tried.push(leftover)
-    if (leftover === 'bad') throw new GatewayError('denied')
-  })
-  for (const leftover of ['bad', 'good']) sweep.enqueue(leftover)
-  await turn()
-  t.same(tried, ['bad', 'good'])
-  sweep.enqueue('bad')
-  await turn()
-  t.same(tried, ['bad', 'good', 'bad'])
-})
+await t.test(
+  'BackgroundDeleter skips an orphan that cannot be removed, and retries it when it is found again',
+  async (t) => {
+    const tried: string[] = []
+    const sweep = new BackgroundDeleter(async (leftover) => {
+      tried.push(leftover)
+      if (leftover === 'bad') throw new GatewayError('denied')
+    })
+    for (const leftover of ['bad', 'good']) sweep.enqueue(leftover)
+    await turn()
+    t.same(tried, ['bad', 'good'])
+    sweep.enqueue('bad')
+    await turn()
+    t.same(tried, ['bad', 'good', 'bad'])
+  },
+)

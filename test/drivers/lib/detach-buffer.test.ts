@@ -1,9 +1,9 @@
-/** Memory that is given back: all of it or none, and never what somebody else has a view of. */
+/** detach() releases the whole memory of a buffer, or nothing if other views share it. */
 import { markAsUntransferable } from 'node:worker_threads'
 import t from 'tap'
 import { detach } from '../../../drivers/lib/detach-buffer.js'
 
-await t.test('a buffer that is freed is empty, and its memory is there again at once', async (t) => {
+await t.test('detach() empties a buffer and releases its memory at once', async (t) => {
   const size = 1024 * 1024
   const before = process.memoryUsage().arrayBuffers
   for (let count = 0; count < 100; count++) {
@@ -16,7 +16,7 @@ await t.test('a buffer that is freed is empty, and its memory is there again at 
 })
 
 await t.test(
-  'a buffer that shows a part of its memory, has few bytes, or cannot be moved, is left as it is',
+  'detach() leaves small buffers, partial views and memory that cannot be transferred as they are',
   async (t) => {
     const whole = Buffer.allocUnsafeSlow(64 * 1024)
     const pool = Buffer.allocUnsafeSlow(64 * 1024)

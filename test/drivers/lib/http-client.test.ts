@@ -1,4 +1,4 @@
-/** What the drivers' HTTP client tells whom, what it asks again, and what it never does. */
+/** The drivers' HTTP client: where it sends credentials, what it repeats, and when it gives up. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -62,34 +62,37 @@ const upload = (content: string) => ({
   },
 })
 
-await t.test('nobody is told a password who does not ask for it', async (t) => {
+await t.test('HttpClient sends no password without a challenge', async (t) => {
   const { address, seen } = await serve(t, (_request, response) => response.end('open'))
   t.same(await ask(clientOf(t, address), { method: 'GET', url: address }), { status: 200, text: 'open' })
   t.equal(seen[0]?.headers.authorization, undefined)
 })
 
-await t.test('a redirect to another host bears no credentials, and passes the egress guard', async (t) => {
-  const other = await serve(t, (_request, response) => response.end('elsewhere'))
-  const { address, seen } = await serve(t, (request, response) => {
-    if (request.headers.authorization === undefined) {
-      response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end()
-    } else response.writeHead(302, { location: new URL('/there', other.address).href }).end()
-  })
-  const request = { method: 'GET', url: new URL('/file', address), headers: { range: 'bytes=1-2' } }
-  await refuses(t, () => ask(clientOf(t, address), request), 'denied', 'a network that is not allowed')
-  t.equal(other.seen.length, 0, 'nothing was asked there')
-  const client = clientOf(t, address, '127.0.0.0/8')
-  t.same(await ask(client, request), { status: 200, text: 'elsewhere' })
-  t.match(seen.at(-1)?.headers.authorization, /^Basic /)
-  t.equal(other.seen[0]?.headers.authorization, undefined)
-  t.equal(other.seen[0]?.headers.range, 'bytes=1-2')
-  await refuses(t, () => ask(client, { ...request, method: 'DELETE' }), 'unavailable', 'what changes something')
-  await refuses(t, () => ask(client, { ...request, method: 'PROPFIND' }), 'unavailable', 'a listing')
-  t.equal(other.seen.length, 1)
-  t.equal((await client.request({ ...request, follow: false })).status, 302)
-})
+await t.test(
+  'HttpClient follows a redirect to another host without credentials, and only if the egress guard allows it',
+  async (t) => {
+    const other = await serve(t, (_request, response) => response.end('elsewhere'))
+    const { address, seen } = await serve(t, (request, response) => {
+      if (request.headers.authorization === undefined) {
+        response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end()
+      } else response.writeHead(302, { location: new URL('/there', other.address).href }).end()
+    })
+    const request = { method: 'GET', url: new URL('/file', address), headers: { range: 'bytes=1-2' } }
+    await refuses(t, () => ask(clientOf(t, address), request), 'denied', 'a forbidden network')
+    t.equal(other.seen.length, 0, 'no request was sent there')
+    const client = clientOf(t, address, '127.0.0.0/8')
+    t.same(await ask(client, request), { status: 200, text: 'elsewhere' })
+    t.match(seen.at(-1)?.headers.authorization, /^Basic /)
+    t.equal(other.seen[0]?.headers.authorization, undefined)
+    t.equal(other.seen[0]?.headers.range, 'bytes=1-2')
+    await refuses(t, () => ask(client, { ...request, method: 'DELETE' }), 'unavailable', 'a change')
+    await refuses(t, () => ask(client, { ...request, method: 'PROPFIND' }), 'unavailable', 'a listing')
+    t.equal(other.seen.length, 1)
+    t.equal((await client.request({ ...request, follow: false })).status, 302)
+  },
+)
 
-/** Headers of a request that hold a credential, and headers that hold none. */
+/** Headers with a credential, and headers without one. */
 const secrets = {
   authorization: 'Bearer the-token',
   Cookie: 'session=the-cookie',
@@ -109,7 +112,7 @@ const challenges = {
   Digest: 'Digest realm="r", nonce="n", qop="auth"',
 }
 
-/** A server that asks for credentials, and redirects `/away` to `target()`. */
+/** A server that requires credentials, and redirects `/away` to `target()`. */
 async function guarded(t: Test, challenge: string, target: () => string) {
   return serve(t, (request, response) => {
     if (request.headers.authorization === undefined && !request.url?.startsWith('/open')) {
@@ -126,9 +129,9 @@ for (const [scheme, challenge] of Object.entries(challenges)) {
     ['host', '127.0.0.2'],
   ] as const) {
     await t.test(
-      `a redirect to another ${what} carries no header of the caller and no ${scheme} credentials`,
+      `HttpClient: a redirect to another ${what} carries no credential of the caller and no ${scheme} credentials`,
       async (t) => {
-        // It asks for credentials, too: a challenge of another origin is not answered.
+        // It requires credentials, too: the challenge of another origin must not be answered.
         const answer: Answer = (_request, response) => response.writeHead(401, { 'www-authenticate': challenge }).end()
         const other = await serve(t, answer, host)
         const { address, seen } = await guarded(t, challenge, () => other.address.href)
@@ -154,7 +157,7 @@ for (const [scheme, challenge] of Object.entries(challenges)) {
     )
   }
 
-  await t.test(`a way back from another origin carries no ${scheme} credentials`, async (t) => {
+  await t.test(`HttpClient: a redirect back from another origin carries no ${scheme} credentials`, async (t) => {
     const other = await serve(t, (request, response) => {
       const path = request.url === '/' ? '/open' : '/closed'
       response.writeHead(302, { location: new URL(path, home.address).href }).end()
@@ -166,10 +169,10 @@ for (const [scheme, challenge] of Object.entries(challenges)) {
     t.same(await ask(client, request), { status: 200, text: 'home' })
     const back = home.seen.at(-1)
     t.equal(back?.url, '/open')
-    if (back) assertNoSecret(t, back, 'at the first origin, on the way back')
+    if (back) assertNoSecret(t, back, 'at the first origin, after the redirect back')
     target = new URL('/again', other.address)
     const seen = home.seen.length
-    t.equal((await ask(client, request)).status, 401, 'nor are they sent when the way back is asked for them')
+    t.equal((await ask(client, request)).status, 401, 'a challenge after the redirect back is not answered')
     const asked = home.seen.slice(seen).map(({ url, headers }) => [url, headers.authorization === undefined])
     t.same(asked, [
       ['/away', false],
@@ -179,7 +182,7 @@ for (const [scheme, challenge] of Object.entries(challenges)) {
 }
 
 await t.test(
-  'a token of the caller stays at its origin, also where that is not the server of the client',
+  'HttpClient keeps a token of the caller within its origin, also if that is not the client’s server',
   async (t) => {
     const home = await serve(t, (_request, response) => response.end('home'))
     const other = await serve(t, (request, response) => {
@@ -199,7 +202,7 @@ await t.test(
   },
 )
 
-await t.test('a redirect from TLS to plain HTTP carries no credentials', async (t) => {
+await t.test('HttpClient: a redirect from TLS to plain HTTP carries no credentials', async (t) => {
   const plain = await serve(t, (_request, response) => response.end('plain'))
   const files = await makeCertificate(t.testdir({}))
   const [cert, key] = await Promise.all([readFile(files.certificate), readFile(files.key)])
@@ -226,29 +229,32 @@ await t.test('a redirect from TLS to plain HTTP carries no credentials', async (
   if (first) assertNoSecret(t, first, 'over plain HTTP')
 })
 
-await t.test('a redirect cannot name credentials, and takes no body along', async (t) => {
-  const other = await serve(t, (_request, response) => response.end('elsewhere'))
-  let target = ''
-  const { address, seen } = await serve(t, (request, response) => {
-    if (request.url === '/away') response.writeHead(307, { location: target }).end()
-    else response.end('home')
-  })
-  const client = clientOf(t, address, '127.0.0.0/8')
-  const url = new URL('/away', address)
-  for (const { host } of [address, other.address]) {
-    target = `http://intruder:secret@${host}/`
-    await refuses(t, () => ask(client, { method: 'GET', url }), 'unavailable', target)
-  }
-  target = other.address.href
-  await refuses(t, () => ask(client, { method: 'GET', url, body: 'a token' }), 'unavailable', 'a body')
-  t.equal(other.seen.length, 0)
-  t.ok(
-    seen.every(({ headers }) => headers.authorization === undefined),
-    'the credentials of an address are never sent',
-  )
-})
+await t.test(
+  'HttpClient rejects redirects with credentials in the address, and redirects of requests with a body',
+  async (t) => {
+    const other = await serve(t, (_request, response) => response.end('elsewhere'))
+    let target = ''
+    const { address, seen } = await serve(t, (request, response) => {
+      if (request.url === '/away') response.writeHead(307, { location: target }).end()
+      else response.end('home')
+    })
+    const client = clientOf(t, address, '127.0.0.0/8')
+    const url = new URL('/away', address)
+    for (const { host } of [address, other.address]) {
+      target = `http://intruder:secret@${host}/`
+      await refuses(t, () => ask(client, { method: 'GET', url }), 'unavailable', target)
+    }
+    target = other.address.href
+    await refuses(t, () => ask(client, { method: 'GET', url, body: 'a token' }), 'unavailable', 'a body')
+    t.equal(other.seen.length, 0)
+    t.ok(
+      seen.every(({ headers }) => headers.authorization === undefined),
+      'credentials of an address are never sent',
+    )
+  },
+)
 
-await t.test('a redirect to an address that is none, or goes in circles, ends', async (t) => {
+await t.test('HttpClient rejects invalid redirect targets and redirect loops', async (t) => {
   const targets: Record<string, string> = { '/file': 'file:///etc/passwd', '/circle': '/circle', '/data': 'data:,x' }
   const { address, seen } = await serve(t, (request, response) => {
     response.writeHead(302, { location: targets[request.url ?? ''] ?? 'http://[nonsense' }).end()
@@ -257,12 +263,16 @@ await t.test('a redirect to an address that is none, or goes in circles, ends', 
   for (const path of ['/file', '/data']) {
     await refuses(t, () => ask(client, { method: 'GET', url: new URL(path, address) }), 'invalid', path)
   }
-  await refuses(t, () => ask(client, { method: 'GET', url: new URL('/circle', address) }), 'unavailable', 'a circle')
+  await refuses(t, () => ask(client, { method: 'GET', url: new URL('/circle', address) }), 'unavailable', 'a loop')
   t.ok(seen.length < 12)
-  t.equal((await client.request({ method: 'GET', url: new URL('/bad', address) })).status, 302, 'told as it is')
+  t.equal(
+    (await client.request({ method: 'GET', url: new URL('/bad', address) })).status,
+    302,
+    'an unparsable target is returned as a response',
+  )
 })
 
-await t.test('what is safe to repeat is repeated as the server asks, and nothing else', async (t) => {
+await t.test('HttpClient repeats safe requests after Retry-After, and no others', async (t) => {
   let status = 503
   const { address, seen } = await serve(t, (_request, response) => {
     if (seen.length % 3 === 0) response.end('at last')
@@ -271,16 +281,16 @@ await t.test('what is safe to repeat is repeated as the server asks, and nothing
   const client = clientOf(t, address)
   const begun = Date.now()
   t.same(await ask(client, { method: 'PROPFIND', url: address, body: '<x/>' }), { status: 200, text: 'at last' })
-  t.ok(Date.now() - begun >= 1900, 'after the pauses that were asked for')
+  t.ok(Date.now() - begun >= 1900, 'after the requested pauses')
   status = 500
-  t.equal((await ask(client, { method: 'GET', url: address })).status, 500, 'a failure for good is told at once')
+  t.equal((await ask(client, { method: 'GET', url: address })).status, 500, 'a permanent failure is returned at once')
   t.equal(seen.length, 4)
   status = 503
-  t.equal((await ask(client, { method: 'DELETE', url: address })).status, 503, 'a change is asked for once')
+  t.equal((await ask(client, { method: 'DELETE', url: address })).status, 503, 'a change is sent once')
   t.equal(seen.length, 5)
 })
 
-await t.test('a server that wants a long pause is not asked again', async (t) => {
+await t.test('HttpClient does not repeat a request after a long Retry-After', async (t) => {
   const { address, seen } = await serve(t, (_request, response) => {
     response.writeHead(429, { 'retry-after': '3600' }).end()
   })
@@ -288,7 +298,7 @@ await t.test('a server that wants a long pause is not asked again', async (t) =>
   t.equal(seen.length, 1)
 })
 
-await t.test('a body waits until the server has seen who sends it', async (t) => {
+await t.test('HttpClient sends a body only after the server has accepted the credentials', async (t) => {
   const stored: string[] = []
   const { address, seen } = await serve(t, (request, response) => {
     if (request.headers.authorization === undefined) {
@@ -311,11 +321,11 @@ await t.test('a body waits until the server has seen who sends it', async (t) =>
   t.same([body.taken, stored], [1, ['content']], 'sent once, after a challenge and a redirect')
   const refused = upload('content')
   const answer = await client.request({ method: 'PUT', url: new URL('/full', address), body: refused })
-  t.same([answer.status, refused.taken], [507, 0], 'and not at all where it is refused')
+  t.same([answer.status, refused.taken], [507, 0], 'not sent if the server refuses')
   t.ok(seen.length >= 4)
 })
 
-await t.test('a server that does not know the question gets the body after a moment', async (t) => {
+await t.test('HttpClient sends the body after a moment if the server does not know Expect: 100-continue', async (t) => {
   const { address } = await serve(t, (request, response) => {
     void text(request).then((content) => response.writeHead(201).end(content))
   })
@@ -325,10 +335,10 @@ await t.test('a server that does not know the question gets the body after a mom
   })
 })
 
-await t.test('a server that is content before it has the body, and takes no more of it, is given up', async (t) => {
+await t.test('HttpClient times out on a server that responds early and stops reading the body', async (t) => {
   const { address } = await serve(t, (request, response) => {
     response.writeContinue()
-    // The first of it is there, and nobody reads any.
+    // The first bytes have arrived, and the rest is never read.
     request.once('readable', () => response.writeHead(200).write('fine'))
   })
   const client = clientOf(t, address, '', { idleTimeout: 300 })
@@ -339,20 +349,24 @@ await t.test('a server that is content before it has the body, and takes no more
   await refuses(t, () => client.request({ method: 'PUT', url: address, body }), 'timeout', 'the upload')
 })
 
-await t.test('a connection that was closed while it waited costs nothing', async (t) => {
+await t.test('HttpClient repeats a request on a connection that was closed while idle', async (t) => {
   const { address, seen } = await serve(t, (request, response) => {
-    // As a server that closes just as the next request comes: the first one of a connection is answered, the second is not.
+    // As a server that closes a connection just as the next request arrives: the first is answered, the second is not.
     if (request.socket.bytesWritten > 0) request.socket.resetAndDestroy()
     else response.end('ok')
   })
   const client = clientOf(t, address)
   t.equal((await ask(client, { method: 'GET', url: address })).text, 'ok')
   const { status, isRetry: isRepeated, body } = await client.request({ method: 'DELETE', url: address })
-  t.same([status, isRepeated, await text(body)], [200, true, 'ok'], 'asked again on a new one, and said so')
+  t.same(
+    [status, isRepeated, await text(body)],
+    [200, true, 'ok'],
+    'repeated on a new connection, and marked as a retry',
+  )
   t.equal(seen.length, 3)
 })
 
-await t.test('Digest is answered in every form', async (t) => {
+await t.test('HttpClient answers every form of Digest challenge', async (t) => {
   const forms: Record<string, string> = {
     'RFC 2069': '',
     MD5: ', qop="auth", algorithm=MD5',
@@ -370,16 +384,16 @@ await t.test('Digest is answered in every form', async (t) => {
     const client = clientOf(t, address)
     t.equal((await ask(client, { method: 'GET', url: new URL('/a%20b?c', address) })).text, 'ok', name)
     t.equal((await ask(client, { method: 'PROPFIND', url: address })).text, 'ok')
-    t.equal(seen.length, 3, 'the challenge is good for the next request, too')
+    t.equal(seen.length, 3, 'the challenge is reused for the next request')
     t.equal(
       seen.some(({ headers }) => headers.authorization?.startsWith('Basic')),
       false,
-      'the password is not shown',
+      'the password is not sent in clear',
     )
   }
 })
 
-/** As RFC 7616 §3.4 has it, by itself. */
+/** Verifies a Digest response by RFC 7616 §3.4, independently of the client. */
 function isRight({ method = '', url = '', headers: { authorization = '' } }: IncomingMessage): boolean {
   const found = [...authorization.matchAll(/(\w+)=(?:"([^"]*)"|([^\s,]+))/g)]
   const fields = new Map(found.map(([, key = '', quoted, plain]) => [key, quoted ?? plain ?? '']))
@@ -396,7 +410,7 @@ function isRight({ method = '', url = '', headers: { authorization = '' } }: Inc
   return get('uri') === url && get('response') === hash(`${secret}:n:${middle}${subject}`)
 }
 
-await t.test('a wrong password is tried once', async (t) => {
+await t.test('HttpClient tries a wrong password once', async (t) => {
   for (const challenge of ['Basic realm="x"', 'Digest realm="x", nonce="n", qop="auth"']) {
     let count = 0
     const { address, seen } = await serve(t, (_request, response) => {
@@ -407,7 +421,7 @@ await t.test('a wrong password is tried once', async (t) => {
   }
 })
 
-await t.test('a stale challenge is answered anew', async (t) => {
+await t.test('HttpClient answers a stale Digest challenge again', async (t) => {
   let nonce = 1
   const { address, seen } = await serve(t, (request, response) => {
     if (request.headers.authorization?.includes(`nonce="n${nonce}"`) === true) response.end('ok')
@@ -423,7 +437,7 @@ await t.test('a stale challenge is answered anew', async (t) => {
   t.equal(seen.length, 4)
 })
 
-await t.test('a call ends with its signal and with the client', async (t) => {
+await t.test('HttpClient: a request ends with its signal and when the client is closed', async (t) => {
   const { address } = await serve(t, () => undefined)
   const client = clientOf(t, address)
   const controller = new AbortController()
@@ -444,39 +458,40 @@ await t.test('a call ends with its signal and with the client', async (t) => {
   await refuses(t, () => client.request({ method: 'GET', url: address }), 'aborted', 'after close')
 })
 
-await t.test(
-  'a server that says nothing any more is given up, those who read or bring a body slowly are not',
-  async (t) => {
-    const mebibyte = Buffer.alloc(1024 * 1024)
-    const { address } = await serve(t, (request, response) => {
-      if (request.url === '/large') for (let count = 0; count < 20; count++) response.write(mebibyte)
-      if (request.url === '/large') response.end()
-      else if (request.url === '/half') response.writeHead(200, { 'content-length': 100 }).write('half')
-      else if (request.method === 'PUT') {
-        response.writeContinue()
-        void text(request).then((content) => response.end(String(content.length)))
-      }
-    })
-    const client = clientOf(t, address, '', { idleTimeout: 300 })
-    const get = (path: string) => client.request({ method: 'GET', url: new URL(path, address) })
-    await refuses(t, () => get('/silent'), 'timeout', 'no answer')
-    const { body: half } = await get('/half')
-    await t.rejects(text(half), 'an answer that stops')
-
-    const { body: large } = await get('/large')
-    await pause(1000)
-    t.equal((await text(large)).length, 20 * mebibyte.length, 'a reader that waits keeps its connection')
-    const slow = {
-      size: 3,
-      async sendTo(into: Writable) {
-        await pipeline(async function* () {
-          for (const part of ['a', 'b', 'c']) {
-            await pause(500)
-            yield part
-          }
-        }, into)
-      },
+await t.test('HttpClient times out on a silent server, but not on a slow reader or a slow body', async (t) => {
+  const mebibyte = Buffer.alloc(1024 * 1024)
+  const { address } = await serve(t, (request, response) => {
+    if (request.url === '/large') for (let count = 0; count < 20; count++) response.write(mebibyte)
+    if (request.url === '/large') response.end()
+    else if (request.url === '/half') response.writeHead(200, { 'content-length': 100 }).write('half')
+    else if (request.method === 'PUT') {
+      response.writeContinue()
+      void text(request).then((content) => response.end(String(content.length)))
     }
-    t.equal((await ask(client, { method: 'PUT', url: address, body: slow })).text, '3', 'so does one who brings a body')
-  },
-)
+  })
+  const client = clientOf(t, address, '', { idleTimeout: 300 })
+  const get = (path: string) => client.request({ method: 'GET', url: new URL(path, address) })
+  await refuses(t, () => get('/silent'), 'timeout', 'no response')
+  const { body: half } = await get('/half')
+  await t.rejects(text(half), 'a response that stalls')
+
+  const { body: large } = await get('/large')
+  await pause(1000)
+  t.equal((await text(large)).length, 20 * mebibyte.length, 'a waiting reader keeps its connection')
+  const slow = {
+    size: 3,
+    async sendTo(into: Writable) {
+      await pipeline(async function* () {
+        for (const part of ['a', 'b', 'c']) {
+          await pause(500)
+          yield part
+        }
+      }, into)
+    },
+  }
+  t.equal(
+    (await ask(client, { method: 'PUT', url: address, body: slow })).text,
+    '3',
+    'a slow body keeps its connection',
+  )
+})

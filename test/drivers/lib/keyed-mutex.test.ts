@@ -1,9 +1,9 @@
-/** Turns: who waits may leave, and nobody goes before those who came before. */
+/** KeyedMutex: waiting calls can be aborted, and calls run in the order in which they arrived. */
 import t from 'tap'
 import { KeyedMutex } from '../../../drivers/lib/keyed-mutex.js'
 import { refuses } from '../../conformance/subject.js'
 
-await t.test('whoever waits leaves with the signal, and the others keep their turns', async (t) => {
+await t.test('KeyedMutex: an aborted call leaves the queue, and the others keep their order', async (t) => {
   const turns = new KeyedMutex()
   const order: string[] = []
   let end: () => void = () => undefined
@@ -12,16 +12,16 @@ await t.test('whoever waits leaves with the signal, and the others keep their tu
   const second = turns.run('key', async () => void order.push('second'), controller.signal)
   const third = turns.run('key', async () => void order.push('third'))
   controller.abort()
-  await refuses(t, () => second, 'aborted', 'one that waits')
+  await refuses(t, () => second, 'aborted', 'a waiting call')
   const fourth = turns.run('key', async () => void order.push('fourth'))
   await turns.run('another key', async () => void order.push('another'))
-  t.same(order, ['another'], 'the first is at it still')
+  t.same(order, ['another'], 'the first call still runs')
   end()
   await Promise.all([first, third, fourth])
   t.same(order, ['another', 'third', 'fourth'])
 })
 
-await t.test('work that has begun is waited for, and one that was aborted before is never begun', async (t) => {
+await t.test('KeyedMutex: running work is not aborted, and a call with an aborted signal does not start', async (t) => {
   const turns = new KeyedMutex()
   const controller = new AbortController()
   let end: () => void = () => undefined
@@ -34,11 +34,11 @@ await t.test('work that has begun is waited for, and one that was aborted before
   controller.abort()
   end()
   t.equal(await begun, 'done')
-  const never = turns.run('key', async () => t.fail('it was begun'), controller.signal)
-  await refuses(t, () => never, 'aborted', 'aborted before')
+  const never = turns.run('key', async () => t.fail('the call ran'), controller.signal)
+  await refuses(t, () => never, 'aborted', 'an aborted signal')
 })
 
-await t.test('work that fails lets the next one go', async (t) => {
+await t.test('KeyedMutex: the next call runs after a failure', async (t) => {
   const turns = new KeyedMutex()
   const failing = turns.run('key', () => Promise.reject(new Error('no')))
   const next = turns.run('key', async () => 'yes')

@@ -1,17 +1,19 @@
-/** Files in pieces: whole or an error, several requests at once and never more, and nothing on its way behind the end. */
+/**
+ * Pipelined reads and writes: complete or an error, with a bounded number of requests, none of them pending at the end.
+ */
 import { buffer } from 'node:stream/consumers'
 import t from 'tap'
 import { createReadStream, writeAll, writeBuffers, type PipelinedFile } from '../../../drivers/lib/pipelined-io.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 import { chunks, endless, given, refuses, source } from '../../conformance/subject.js'
 
-/** A file in memory that is asked in pieces of ten bytes, three at once. */
+/** A file in memory with pieces of ten bytes and three concurrent requests. */
 class Subject implements PipelinedFile {
   readonly pieceSize = 10
   readonly maxInFlight = 3
   now = 0
   most = 0
-  /** Position whose piece cannot be written. */
+  /** The position whose write fails. */
   refused: number | undefined
 
   constructor(public content: Buffer) {}
@@ -41,7 +43,7 @@ const text = Buffer.from(Array.from({ length: 95 }, (_, index) => 33 + (index % 
 const onEnd = async () => undefined
 const options = { size: text.length, signal: undefined, onEnd }
 
-await t.test('every part is read as it is', async (t) => {
+await t.test('createReadStream() returns the bytes of every range', async (t) => {
   const file = new Subject(text)
   for (const [offset, length] of [[0], [0, 95], [0, 10], [7, 30], [90], [94, 1], [95], [200, 5], [3, 0]] as const) {
     const found = await buffer(createReadStream(file, { offset, length }, options))
@@ -50,14 +52,14 @@ await t.test('every part is read as it is', async (t) => {
   t.equal(file.most, 3)
 })
 
-await t.test('a file that has become shorter is an error wherever that shows', async (t) => {
+await t.test('createReadStream() fails on a file that has become shorter', async (t) => {
   for (const size of [0, 1, 45, 80, 90, 94]) {
     const file = new Subject(text.subarray(0, size))
     await refuses(t, () => buffer(createReadStream(file, { offset: 0 }, options)), 'unavailable', `${size} of 95 bytes`)
   }
 })
 
-await t.test('a stream that nobody reads gives its file back when it ends', async (t) => {
+await t.test('createReadStream() closes its file when the stream is aborted', async (t) => {
   const controller = new AbortController()
   let ends = 0
   const counted = async () => {
@@ -74,7 +76,7 @@ await t.test('a stream that nobody reads gives its file back when it ends', asyn
   t.ok(ends > 0)
 })
 
-await t.test('chunks of any size are written as they are', async (t) => {
+await t.test('writeAll() and writeBuffers() write chunks of any size unchanged', async (t) => {
   for (const size of [1, 7, 10, 33, 500]) {
     const body = chunks(9, Buffer.alloc(size, 'abcdefg'))
     for (const announced of [body.size, undefined]) {
@@ -90,7 +92,7 @@ await t.test('chunks of any size are written as they are', async (t) => {
   t.ok(file.content.equals(expected))
 })
 
-await t.test('of a body that gives its chunks away, no memory waits for the collector', async (t) => {
+await t.test('writeAll() frees the memory of transferred chunks at once', async (t) => {
   const [count, size] = [2000, 64 * 1024]
   const { source: body, chunks: mine } = given(count, size)
   const pieces = new Set<Buffer>()
@@ -112,19 +114,19 @@ await t.test('of a body that gives its chunks away, no memory waits for the coll
   t.equal(right, count * size)
   t.ok(
     mine.every(({ length }) => length === 0),
-    'all of them are free',
+    'all chunks are freed',
   )
   t.same(
     [...pieces].filter(({ length }) => length > 0),
     [],
-    'and the buffers in which they were gathered',
+    'the buffers that gathered them are freed',
   )
   t.ok(pieces.size <= 5)
   t.ok(most < 16 * size, `${most} bytes of ${count * size}`)
 })
 
 await t.test(
-  'what cannot be written, or is not as long as announced, is told, and nothing is on its way then',
+  'writeAll() and writeBuffers() reject after a failed write, a wrong length or an abort, with no request pending',
   async (t) => {
     for (const refused of [0, 20, 90]) {
       const file = new Subject(Buffer.alloc(0))
@@ -150,9 +152,9 @@ await t.test(
   },
 )
 
-await t.test('a piece that cannot be written ends a body that stands still', async (t) => {
+await t.test('writeAll() rejects after a failed write even if the body stalls', async (t) => {
   const { source: body } = endless()
   const file = new Subject(Buffer.alloc(0))
   file.refused = 99_990
-  await refuses(t, () => writeAll(body, file, undefined), 'no_space', 'the last piece of what has come')
+  await refuses(t, () => writeAll(body, file, undefined), 'no_space', 'the last piece received so far')
 })

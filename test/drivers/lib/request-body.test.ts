@@ -1,4 +1,4 @@
-/** What breaks an upload is told for what it is, also where it broke before anybody wanted it. */
+/** RequestBody reports the failure of an upload's source, also if it failed before it was read. */
 import { once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
@@ -13,13 +13,13 @@ const failures = [
 ] as const
 
 for (const [failure, code] of failures) {
-  await t.test(`a body that broke off before the server wanted it is ${code}`, async (t) => {
+  await t.test(`RequestBody.sendTo() rejects with ${code} if the source failed before it was read`, async (t) => {
     const stream = new Readable({ read: () => undefined })
     stream.on('error', () => undefined).destroy(failure)
     await once(stream, 'close').catch(() => undefined)
     const body = new RequestBody({ size: 5, rereadable: false, read: async () => stream }, undefined)
     const into = new PassThrough().resume()
     await refuses(t, () => body.sendTo(into), code, 'the upload')
-    t.ok(into.destroyed, 'a short body never looks like a whole one')
+    t.ok(into.destroyed, 'the request is destroyed, so that a short body never looks complete')
   })
 }

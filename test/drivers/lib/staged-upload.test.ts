@@ -1,4 +1,4 @@
-/** What an upload into a staged file counts as held, with a server of the test's own. */
+/** Which bytes a StagedUpload counts as committed, with a fake server. */
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
@@ -9,7 +9,7 @@ import { at } from '../../conformance/subject.js'
 const path = at('/.~tidegate-part-run-0123456789ab')
 const size = 100
 
-/** Sends it byte by byte. Resolves to the tokens that were told. */
+/** Sends the file byte by byte. Resolves to the reported tokens. */
 async function tokensOf(sync: () => Promise<void>, atMost = 1000): Promise<string[]> {
   const tokens: string[] = []
   const upload = new StagedUpload(
@@ -28,24 +28,24 @@ async function tokensOf(sync: () => Promise<void>, atMost = 1000): Promise<strin
   return tokens
 }
 
-void t.test('a token tells what the server has brought to its medium, now and then and in the end', async (t) => {
+void t.test('StagedUpload reports committed offsets at intervals and at the end', async (t) => {
   const tokens = await tokensOf(() => Promise.resolve())
   t.ok(tokens.length > 1, `${tokens.length} times`)
   t.equal(tokens.at(-1), `${size}:${path}`)
   t.match(tokens[0], /^\d+:/)
 })
 
-void t.test('nothing more is counted once the server could not, whatever it says later', async (t) => {
+void t.test('StagedUpload reports no further offset after a failed sync', async (t) => {
   let calls = 0
   const tokens = await tokensOf(async () => {
     if (++calls === 2) throw new GatewayError('unavailable')
   })
   t.equal(tokens.length, 1)
-  t.equal(calls, 2, 'nor is it asked')
+  t.equal(calls, 2, 'the server is not asked again')
 })
 
-void t.test('a server that does not answer keeps nobody waiting for long', async (t) => {
-  // Nothing else keeps this process from ending.
+void t.test('StagedUpload.close() waits for a silent server until its timeout', async (t) => {
+  // Keeps the process alive until the test has ended.
   const patience = setTimeout(() => undefined, 10_000)
   t.teardown(() => clearTimeout(patience))
   const begin = performance.now()

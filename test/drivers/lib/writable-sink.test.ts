@@ -1,4 +1,4 @@
-/** Bodies on their way into streams: what waits is bounded, and a stream that breaks is told from a body that does. */
+/** WritableSink: the buffered bytes are limited, and a failure of the stream differs from a failure of the body. */
 import { Writable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
@@ -7,7 +7,7 @@ import { WritableSink } from '../../../drivers/lib/writable-sink.js'
 import { GatewayError } from '../../../src/contract/errors.js'
 import { chunks, endless, given, refuses } from '../../conformance/subject.js'
 
-await t.test('a slow stream gets all bytes in their order, and no more than a few wait for it', async (t) => {
+await t.test('WritableSink writes all bytes in order to a slow stream, with few of them buffered', async (t) => {
   const kilobytes = 64
   const found: Buffer[] = []
   let most = 0
@@ -24,11 +24,11 @@ await t.test('a slow stream gets all bytes in their order, and no more than a fe
   await outlet.finish()
   t.ok(Buffer.concat(found).equals(Buffer.concat(Array<Buffer>(40).fill(chunk))))
   t.ok(most <= (512 + kilobytes) * 1024, `${most} bytes`)
-  t.ok(most > kilobytes * 1024, 'the body is not stopped by every chunk')
+  t.ok(most > kilobytes * 1024, 'the body does not wait for every chunk')
   t.equal(outlet.isBroken, false)
 })
 
-await t.test('a chunk that was given is freed when the stream has taken it, and not before', async (t) => {
+await t.test('WritableSink frees a transferred chunk only after the stream has written it', async (t) => {
   const size = 64 * 1024
   let take: (error?: Error) => void = () => undefined
   const into = new Writable({ write: (_chunk, _encoding, done) => (take = done) })
@@ -44,10 +44,10 @@ await t.test('a chunk that was given is freed when the stream has taken it, and 
   take(new Error('gone'))
   await broken
   await turn()
-  t.same(lengths(), [0, size, size], 'what failed may still be on its way')
+  t.same(lengths(), [0, size, size], 'chunks of a failed write may still be in use')
 })
 
-await t.test('a stream that breaks ends a body that stands still', async (t) => {
+await t.test('WritableSink: a stream that fails ends the body, even a stalled one', async (t) => {
   for (const [failure, code] of [
     [new GatewayError('no_space'), 'no_space'],
     [undefined, 'ERR_STREAM_PREMATURE_CLOSE'],
@@ -67,7 +67,7 @@ await t.test('a stream that breaks ends a body that stands still', async (t) => 
   await t.rejects(pump(endless().source, new WritableSink(gone), undefined), { code: 'ERR_STREAM_PREMATURE_CLOSE' })
 })
 
-await t.test('a stream that never takes the last bytes has not ended', async (t) => {
+await t.test('WritableSink.finish() rejects if the stream is destroyed before it has written everything', async (t) => {
   const into = new Writable({ write: () => undefined })
   const outlet = new WritableSink(into)
   await pump(chunks(1, Buffer.from('the last')), outlet, undefined)
@@ -77,7 +77,7 @@ await t.test('a stream that never takes the last bytes has not ended', async (t)
   await t.rejects(finished, { code: 'ERR_STREAM_PREMATURE_CLOSE' })
 })
 
-await t.test('a body that breaks leaves the stream to its owner', async (t) => {
+await t.test('WritableSink: a failing body leaves the stream open', async (t) => {
   const { source, body, begun } = endless()
   const outlet = new WritableSink(new Writable({ write: (_chunk, _encoding, done) => done() }))
   const flowing = pump(source, outlet, undefined)

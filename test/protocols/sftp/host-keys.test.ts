@@ -6,7 +6,7 @@ import t from 'tap'
 import { parseKeyLine } from '../../../src/accounts/public-keys.js'
 import { loadHostKeys, generateKeyPair, publicHostKeys, rotateHostKeys } from '../../../protocols/sftp/host-keys.js'
 
-void t.test('host keys are made once, in OpenSSH format, and nobody else can read them', async (t) => {
+void t.test('host keys are created once, in OpenSSH format, readable by their owner only', async (t) => {
   const data = await mkdtemp(join(tmpdir(), 'tidegate-host-keys-'))
   t.teardown(() => rm(data, { recursive: true, force: true }))
   const folder = join(data, 'ssh')
@@ -26,19 +26,19 @@ void t.test('host keys are made once, in OpenSSH format, and nobody else can rea
     'base64',
   )
   t.ok(length > 3072 / 8, 'the RSA key has 3072 bits')
-  t.same(await loadHostKeys(folder), made, 'the next start finds the same keys')
+  t.same(await loadHostKeys(folder), made, 'the next start loads the same keys')
 })
 
-void t.test('a new pair is always whole', async (t) => {
-  // The library alone fails for one in 256.
+void t.test('generateKeyPair() always returns a complete public key', async (t) => {
+  // The library alone returns a short key for one in 256.
   for (let count = 0; count < 600; count++) {
     const { public: line } = await generateKeyPair('ed25519', { comment: 'test' })
     if (parseKeyLine(line).blob.length !== 51) t.fail(line)
   }
-  t.pass('each of 600 is')
+  t.pass('all 600 are complete')
 })
 
-void t.test('rotated keys are new, in force at the next start, and the old ones are kept', async (t) => {
+void t.test('rotated host keys differ, take effect at the next start, and the old ones remain as files', async (t) => {
   const data = await mkdtemp(join(tmpdir(), 'tidegate-host-keys-'))
   t.teardown(() => rm(data, { recursive: true, force: true }))
   const folder = join(data, 'ssh')
@@ -57,7 +57,7 @@ void t.test('rotated keys are new, in force at the next start, and the old ones 
     const parsed = ssh2.utils.parseKey(text)
     const line = (await publicHostKeys(folder))[index] ?? ''
     if (parsed instanceof Error) throw parsed
-    t.ok(parseKeyLine(line).blob.equals(parsed.getPublicSSH()), 'both halves belong together')
+    t.ok(parseKeyLine(line).blob.equals(parsed.getPublicSSH()), 'the public key belongs to the private key')
   }
   t.same(
     (await readdir(folder)).filter((name) => name.endsWith('.new')),
