@@ -10,7 +10,7 @@ import type { MountSupervisor } from '../src/storage/mount-supervisor.js'
 import type { Mounts } from '../src/storage/mounts.js'
 import type { Spool } from '../src/storage/spool.js'
 import type { Storage } from '../src/storage/storage.js'
-import type { Store } from '../src/store/rows.js'
+import type { Store } from '../src/store/tables.js'
 
 interface Import {
   readonly from: string

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { HashName } from '../../src/contract/entry.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import { checkName, nameOf, newPath, type Path } from '../../src/contract/path.js'
-import { folderPassword, headerText, passwordHeaders } from './folder-password.js'
+import { folderPassword, headerText, passwordHeaders } from './access-options.js'
 
 export interface UploadHeaders {
   readonly path: Path

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Principal } from '../../src/accounts/principal.js'
 import { GatewayError } from '../../src/contract/errors.js'
 import type { ProtocolGateway } from '../../src/gateway/gateway.js'
-import type { AccessOptions } from '../../src/tree/preconditions.js'
+import type { AccessOptions } from '../../src/tree/operation-options.js'
 import type { User } from './engine.js'
 import { webdav } from './index.js'
 

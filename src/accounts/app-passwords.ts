@@ -5,7 +5,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
-import type { AppPasswordRow, Store } from '../store/rows.js'
+import type { AppPasswordRow } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 import { timingSafeEqualText } from './timing-safe-text.js'
 
 export type { AppPasswordRow } from '../store/rows.js'

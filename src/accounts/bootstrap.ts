@@ -1,7 +1,8 @@
 /** The accounts of a new installation. */
 import { isGatewayError } from '../contract/errors.js'
 import { root } from '../contract/path.js'
-import type { Store, UserRow } from '../store/rows.js'
+import type { UserRow } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 import { hashPassword, impossiblePassword, randomPassword, staticHash } from './passwords.js'
 import { allPermissions } from './principal.js'
 

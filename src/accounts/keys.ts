@@ -1,7 +1,8 @@
 /** SSH keys of the accounts, cached in memory. */
 import type PQueue from 'p-queue'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
-import type { KeyRow, Store } from '../store/rows.js'
+import type { KeyRow } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 import { fingerprintOf, parseKeyLine } from './public-keys.js'
 
 export type { KeyRow } from '../store/rows.js'

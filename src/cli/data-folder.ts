@@ -7,7 +7,7 @@ import { Accounts } from '../accounts/accounts.js'
 import { GatewayError } from '../contract/errors.js'
 import { listenAddresses, listenVariable, loadConfig, type Config, type ConfigFlags } from '../gateway/config.js'
 import { Settings } from '../settings/settings.js'
-import type { Store } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 import { openStore } from '../store/store.js'
 
 export interface CommonFlags extends ConfigFlags {

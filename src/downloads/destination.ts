@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { childOf, type Path } from '../contract/path.js'
-import type { AccessOptions } from '../tree/preconditions.js'
+import type { AccessOptions } from '../tree/operation-options.js'
 import type { VirtualFs } from '../tree/virtual-fs.js'
 
 /** Rejects if the principal cannot create a file in the folder. The folder itself need not exist yet. */

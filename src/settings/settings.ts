@@ -3,7 +3,7 @@ import { randomInt, randomUUID } from 'node:crypto'
 import { GatewayError, toGatewayError } from '../contract/errors.js'
 import type { Log } from '../contract/log.js'
 import { version } from '../contract/version.js'
-import type { Store } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 import {
   settingFlags,
   settingGroups,

@@ -6,7 +6,7 @@ import type { Attributes } from '../contract/capabilities.js'
 import { defaultTraits, type Traits } from '../contract/traits.js'
 import { contentVersion, type Entry } from '../contract/entry.js'
 import { childOf, type Path } from '../contract/path.js'
-import type { Store } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 
 export class AttributeOverlay {
   /** Whether the backend may lack an attribute. If false, nothing is stored. */

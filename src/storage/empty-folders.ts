@@ -9,7 +9,7 @@ import type { Driver } from '../contract/driver.js'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError } from '../contract/errors.js'
 import { childOf, nameOf, parentOf, type Path } from '../contract/path.js'
-import type { Store } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 import { overriding } from './overriding.js'
 
 /** Returns the wrapped driver. `treePath` maps a path of the driver to a path of the whole tree. */

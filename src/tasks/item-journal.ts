@@ -1,5 +1,6 @@
 /** Batches the item rows of all tasks, and commits each batch in one transaction. */
-import type { TaskItemRow, Store } from '../store/rows.js'
+import type { TaskItemRow } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 
 /** Milliseconds between the first row of a batch and its commit. */
 const batchDelay = 200

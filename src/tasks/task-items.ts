@@ -1,6 +1,7 @@
 /** The journal of one task's items: rows of the store, and those that `ItemJournal` has not committed yet. */
 import { childOf, nameOf } from '../contract/path.js'
-import type { Store, TaskItemRow } from '../store/rows.js'
+import type { TaskItemRow } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 import type { CopiedState } from '../transfer/copy-job.js'
 import type { ResumableUploads } from '../transfer/resumable-uploads.js'
 import type { ItemJournal } from './item-journal.js'

@@ -12,7 +12,8 @@ import { childOf, parentOf, reservedPrefix, siblingPathOf, type Path } from '../
 import type { MountedPath } from '../storage/mounts.js'
 import type { PathLocks } from '../storage/path-locks.js'
 import type { Storage } from '../storage/storage.js'
-import type { Intent, Store } from '../store/rows.js'
+import type { Intent } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 import type { Backup } from './copy-job.js'
 
 /** The folder rules, as far as a move affects them. Paths are of the whole tree. */

@@ -8,7 +8,8 @@ import type { Log } from '../contract/log.js'
 import type { Path } from '../contract/path.js'
 import type { ResumableUpload, UploadWork } from '../storage/resumable-write.js'
 import type { Storage } from '../storage/storage.js'
-import type { Store, UploadRow } from '../store/rows.js'
+import type { UploadRow } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 
 /** Maximum time in milliseconds for which a task waits until its uploads are discarded. */
 const discardTimeout = 2000

@@ -32,7 +32,7 @@ import type { TreeDependencies } from './dependencies.js'
 import { LockedError } from './locks.js'
 import { symlinkChanged, type Authority, type OnePath } from './operation.js'
 import type { Action, Verdict } from './policy.js'
-import type { AccessOptions } from './preconditions.js'
+import type { AccessOptions } from './operation-options.js'
 
 /** Locks whose path is already the principal's own. */
 const redactedLocks = new WeakSet<Lock>()

@@ -6,7 +6,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Entry } from '../contract/entry.js'
 import { GatewayError, isGatewayError, nameTaken } from '../contract/errors.js'
 import { checkName, childOf, nameOf, relativePathError, type Path } from '../contract/path.js'
-import type { AccessOptions } from './preconditions.js'
+import type { AccessOptions } from './operation-options.js'
 import type { VirtualFs } from './virtual-fs.js'
 
 /** The new name of a member of a folder. */

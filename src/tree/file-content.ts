@@ -18,7 +18,7 @@ import type { Access } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
 import { makeMissingParents } from './missing-folders.js'
 import type { OnePath, Operation, Operations } from './operation.js'
-import type { AccessOptions, ChangeOptions, WriteResult } from './preconditions.js'
+import type { AccessOptions, ChangeOptions, WriteResult } from './operation-options.js'
 
 /** Options of a write. */
 export interface FileWriteOptions extends ChangeOptions {

@@ -7,7 +7,7 @@ import type { Path } from '../contract/path.js'
 import { searchWords } from '../store/search/folding.js'
 import { firstPosition, type NameQuery, type NamesReader, type NameRange } from '../store/search/names-reader.js'
 import type { IndexedName } from '../store/search/names.js'
-import type { AccessOptions } from './preconditions.js'
+import type { AccessOptions } from './operation-options.js'
 import type { VisibleNames } from './visible-names.js'
 
 export interface SearchOptions extends AccessOptions {

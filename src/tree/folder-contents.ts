@@ -5,7 +5,7 @@ import { childOf, type Path } from '../contract/path.js'
 import type { MountedTree } from '../storage/mounted-tree.js'
 import type { Access, NamedPath } from './access.js'
 import type { TreeDependencies } from './dependencies.js'
-import type { AccessOptions } from './preconditions.js'
+import type { AccessOptions } from './operation-options.js'
 import { folderView, visibleEntries, type EntryFilter, type FolderView } from './visibility.js'
 
 export interface FolderListOptions extends AccessOptions, EntryFilter {

@@ -13,7 +13,8 @@ import {
   type Path,
 } from '../contract/path.js'
 import { compilePatterns, patternLines, type Pattern } from '../contract/patterns.js'
-import type { FolderRule, Store } from '../store/rows.js'
+import type { FolderRule } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 
 export type { FolderRule } from '../store/rows.js'
 

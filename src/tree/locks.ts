@@ -6,7 +6,8 @@ import { randomUUID } from 'node:crypto'
 import type { Principal } from '../accounts/principal.js'
 import { GatewayError, type ErrorOrigin } from '../contract/errors.js'
 import { isWithin, parentOf, selfAndAncestors, type Path } from '../contract/path.js'
-import type { Lock, LockRequest, Store } from '../store/rows.js'
+import type { Lock, LockRequest } from '../store/rows.js'
+import type { Store } from '../store/tables.js'
 
 export type { Lock, LockRequest } from '../store/rows.js'
 

@@ -5,7 +5,7 @@ import type { MountedTree } from '../storage/mounted-tree.js'
 import type { Storage } from '../storage/storage.js'
 import type { Access } from './access.js'
 import type { Operations } from './operation.js'
-import type { ChangeOptions } from './preconditions.js'
+import type { ChangeOptions } from './operation-options.js'
 
 /**
  * Makes `folder`, a path of the whole tree, and the missing folders above it. Each is authorized and locked like any

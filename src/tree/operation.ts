@@ -15,14 +15,8 @@ import type { Storage } from '../storage/storage.js'
 import type { Lock } from '../store/rows.js'
 import type { TreeDependencies } from './dependencies.js'
 import { LockedError, type LockedPath } from './locks.js'
-import {
-  assertPreconditions,
-  hasPreconditions,
-  type AccessOptions,
-  type ChangeOptions,
-  type Preconditions,
-  type ResourceState,
-} from './preconditions.js'
+import { assertPreconditions, hasPreconditions, type Preconditions, type ResourceState } from './preconditions.js'
+import type { AccessOptions, ChangeOptions } from './operation-options.js'
 
 /** One path of a change, and what exists there. Paths are of the whole tree. */
 export class Target implements MountedPath {

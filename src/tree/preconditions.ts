@@ -1,13 +1,7 @@
-/** Options of operations on the tree, and the evaluation of preconditions (RFC 9110 §13, RFC 4918 §10.4). */
+/** Preconditions of operations on the tree, and their evaluation (RFC 9110 §13, RFC 4918 §10.4). */
 import { contentVersion, type Entry } from '../contract/entry.js'
 import { GatewayError } from '../contract/errors.js'
 import type { Path } from '../contract/path.js'
-
-export interface AccessOptions {
-  readonly signal?: AbortSignal | undefined
-  /** The password for folders whose rule requires one. */
-  readonly password?: string | undefined
-}
 
 /** One condition of an `If` header: a lock token or an entity tag with its quotes, optionally negated. */
 export interface IfCondition {
@@ -31,25 +25,6 @@ export interface Preconditions {
   readonly ifMatch?: '*' | readonly string[] | undefined
   readonly ifNoneMatch?: '*' | readonly string[] | undefined
   readonly ifUnmodifiedSince?: Date | undefined
-}
-
-export interface ChangeOptions extends AccessOptions, Preconditions {
-  /** Reject with `exists` if the name is taken. */
-  readonly createOnly?: boolean | undefined
-  /** Lock tokens that the caller presents. */
-  readonly lockTokens?: readonly string[] | undefined
-  readonly modified?: Date | undefined
-  readonly mode?: number | undefined
-}
-
-/** The result of a copy or move: whether nothing existed at the target before. */
-export interface TransferResult {
-  readonly created: boolean
-}
-
-/** The result of a write: the new entry, and whether nothing existed at the path before. */
-export interface WriteResult extends TransferResult {
-  readonly entry: Entry
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Access } from './access.js'
 import type { FileContent } from './file-content.js'
 import type { Locks } from './locks.js'
 import type { OnePath, Operation, Operations } from './operation.js'
-import type { ChangeOptions } from './preconditions.js'
+import type { ChangeOptions } from './operation-options.js'
 
 export interface LockOptions extends ChangeOptions {
   /** false: rejects with `not_found` if there is nothing to lock. */

@@ -20,7 +20,7 @@ import type { TreeDependencies } from './dependencies.js'
 import { renameByBackend } from './follow-up.js'
 import type { LockedPath } from './locks.js'
 import { assertSamePaths, type Operations } from './operation.js'
-import type { AccessOptions, ChangeOptions, TransferResult } from './preconditions.js'
+import type { AccessOptions, ChangeOptions, TransferResult } from './operation-options.js'
 
 export interface TransferOptions extends ChangeOptions {
   /** false: rejects with `exists` if the target exists. */

@@ -1,5 +1,6 @@
 /** A store's locks in memory. */
-import type { Store, Lock } from '../../src/store/rows.js'
+import type { Lock } from '../../src/store/rows.js'
+import type { Store } from '../../src/store/tables.js'
 
 type LocksTable = Store['locks']
 

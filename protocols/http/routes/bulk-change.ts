@@ -7,9 +7,10 @@ import { compileRenaming } from '../../../src/tree/regex-rename.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { ApiError, messageOf } from '../errors.js'
 import { text } from '../fields.js'
-import { treeHeaders } from '../folder-password.js'
+import { treeHeaders } from '../access-options.js'
 import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../refusals.js'
-import { accessOptions, assertTargetFolder } from './change.js'
+import { assertTargetFolder } from './change.js'
+import { accessOptions } from '../access-options.js'
 
 /** A required folder path, so that an absent field does not start an operation on the root. */
 const requiredFolder = text.refine((path) => path !== '', 'must not be empty').meta({ example: '/folder' })

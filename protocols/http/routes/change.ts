@@ -15,13 +15,12 @@ import {
   type Path,
 } from '../../../src/contract/path.js'
 import type { Task } from '../../../src/tasks/task.js'
-import type { AccessOptions } from '../../../src/tree/preconditions.js'
+import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import type { VirtualFs } from '../../../src/tree/virtual-fs.js'
-import { signalOf, type Exchange } from '../http-api.js'
 import { endpoint, type Call, type Refusal } from '../endpoint.js'
 import { ApiError } from '../errors.js'
 import { flag, text, stringList } from '../fields.js'
-import { treeHeaders } from '../folder-password.js'
+import { accessOptions, treeHeaders } from '../access-options.js'
 import { changeRefusals, nameExists, pathRefusals, taskRefusals } from '../refusals.js'
 import { taskData, taskObject } from '../task-object.js'
 
@@ -208,14 +207,6 @@ async function transfer(
   }
   if (tasks.length === 0) return null
   return { message: `Successfully created ${tasks.length} ${kind} task(s)`, tasks: tasks.map(taskObject) }
-}
-
-/**
- * The options of a call to the tree: it is aborted if the client disconnects, and has the folder password of the
- * request.
- */
-export function accessOptions(context: Exchange, password: string | undefined): AccessOptions {
-  return { signal: signalOf(context.res), password }
 }
 
 /** Returns the names. Throws if there are none, or if one is not the name of an entry of a folder. */

@@ -6,15 +6,15 @@ import { newPath } from '../../../src/contract/path.js'
 import { deletePolicies, type DeletePolicy } from '../../../src/downloads/download.js'
 import type { DownloadRequest } from '../../../src/downloads/offline-downloads.js'
 import type { Task } from '../../../src/tasks/task.js'
-import type { AccessOptions } from '../../../src/tree/preconditions.js'
+import type { AccessOptions } from '../../../src/tree/operation-options.js'
 import { signalOf, type HttpApi } from '../http-api.js'
 import { endpoint, type Refusal } from '../endpoint.js'
 import { ApiError } from '../errors.js'
 import { text, stringList } from '../fields.js'
-import { treeHeaders } from '../folder-password.js'
+import { treeHeaders } from '../access-options.js'
 import { changeRefusals, pathRefusals, taskRefusals } from '../refusals.js'
 import { taskData, taskObject } from '../task-object.js'
-import { accessOptions } from './change.js'
+import { accessOptions } from '../access-options.js'
 
 const unreachable: Refusal = {
   code: 500,

@@ -8,9 +8,9 @@ import { endpoint, type Refusal } from '../endpoint.js'
 import { ApiError } from '../errors.js'
 import { integer, text } from '../fields.js'
 import { folderType } from '../file-types.js'
-import { treeHeaders } from '../folder-password.js'
+import { treeHeaders } from '../access-options.js'
 import { pageData } from '../schemas.js'
-import { accessOptions } from './change.js'
+import { accessOptions } from '../access-options.js'
 
 export const searchDisabled: Refusal = { code: 404, text: 'search not available', when: '`search_index` is `none`' }
 

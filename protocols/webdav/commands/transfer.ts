@@ -1,7 +1,7 @@
 /** COPY and MOVE (RFC 4918 §9.8, §9.9). */
 import { GatewayError, isGatewayError } from '../../../src/contract/errors.js'
 import { isWithin } from '../../../src/contract/path.js'
-import type { TransferResult } from '../../../src/tree/preconditions.js'
+import type { TransferResult } from '../../../src/tree/operation-options.js'
 import { HttpError } from '../errors.js'
 import { sendFailures, memberFailures } from '../multistatus.js'
 import { sendStatus, expectDepth, disableTimeout, type Command, type WebdavRequest } from '../webdav-request.js'

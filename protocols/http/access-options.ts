@@ -1,5 +1,7 @@
-/** The password of a folder in the headers of a request. */
+/** The options of calls to the tree that a request determines: the password of a folder, and the signal of its client. */
 import { z } from 'zod'
+import type { AccessOptions } from '../../src/tree/operation-options.js'
+import { signalOf, type Exchange } from './http-api.js'
 
 export const passwordHeaders = {
   password: z.string().optional().describe('The password of a folder that has one.'),
@@ -33,4 +35,12 @@ export function folderPassword(headers: {
 /** Decodes a header value as UTF-8. Node decodes headers as Latin-1. */
 export function headerText(value: string): string {
   return Buffer.from(value, 'latin1').toString('utf8')
+}
+
+/**
+ * The options of a call to the tree: it is aborted if the client disconnects, and has the folder password of the
+ * request.
+ */
+export function accessOptions(context: Exchange, password: string | undefined): AccessOptions {
+  return { signal: signalOf(context.res), password }
 }

@@ -1,0 +1,28 @@
+/** The options of operations on the tree, and the results of those that write. */
+import type { Entry } from '../contract/entry.js'
+import type { Preconditions } from './preconditions.js'
+
+export interface AccessOptions {
+  readonly signal?: AbortSignal | undefined
+  /** The password for folders whose rule requires one. */
+  readonly password?: string | undefined
+}
+
+export interface ChangeOptions extends AccessOptions, Preconditions {
+  /** Reject with `exists` if the name is taken. */
+  readonly createOnly?: boolean | undefined
+  /** Lock tokens that the caller presents. */
+  readonly lockTokens?: readonly string[] | undefined
+  readonly modified?: Date | undefined
+  readonly mode?: number | undefined
+}
+
+/** The result of a copy or move: whether nothing existed at the target before. */
+export interface TransferResult {
+  readonly created: boolean
+}
+
+/** The result of a write: the new entry, and whether nothing existed at the path before. */
+export interface WriteResult extends TransferResult {
+  readonly entry: Entry
+}
